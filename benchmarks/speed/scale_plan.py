@@ -113,10 +113,8 @@ def measure(folder: Path, models_in: Path, rows: int) -> dict[str, Any]:
 def one_model(folder: Path, models_in: Path, words: tuple[str, ...], rows: int) -> dict[str, Any]:
     """Train a model and predict a file with it, from file to file, as a worker of a cluster does."""
     from adacsl import load  # noqa: PLC0415
-    from adacsl.cli import predictions  # noqa: PLC0415
-    from adacsl.cli.options import AS_FOUND  # noqa: PLC0415
-    from adacsl.cli.predictions import Asked  # noqa: PLC0415
     from adacsl.decision.policy import Policy  # noqa: PLC0415
+    from adacsl.estimators.partitioned_predict import Request, make_plan, predict_unit  # noqa: PLC0415
 
     model = models_in / f"model-{words[-1]}"
     costs = ("--target", "y", "--fn", "8", "--fp", "1", "--out", str(model), "--quiet")
@@ -124,13 +122,13 @@ def one_model(folder: Path, models_in: Path, words: tuple[str, ...], rows: int) 
     if not model.exists():
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     classifier = load(model, device="cpu")
-    asked = Asked(classifier.costs_, Policy(), [], 65_536)
+    request = Request(classifier.costs_, Policy(), [], 65_536)
     out = folder / f"out-{words[-1]}"
-    plan, (unit,) = predictions.make_plan(classifier, model, str(folder / "data"), out, asked, AS_FOUND, "cpu")
+    plan, (unit,) = make_plan(classifier, model, str(folder / "data"), out, request, None, "cpu")
 
     def work() -> None:
         (out / unit.name).unlink(missing_ok=True)
-        report = predictions.predict_unit(classifier, plan, unit)
+        report = predict_unit(classifier, plan, unit)
         assert report.failed is None, report.failed
 
     seconds = processor_seconds(work, 3)

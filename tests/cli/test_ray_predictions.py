@@ -12,10 +12,8 @@ import pandas as pd
 import pytest
 
 import adacsl as library
-from adacsl.cli import predictions
-from adacsl.cli.options import AS_FOUND
-from adacsl.cli.predictions import Asked
 from adacsl.decision.policy import Policy
+from adacsl.estimators.partitioned_predict import Request, make_plan
 
 pytest.importorskip("ray", reason="needs adacsl[ray]")
 
@@ -56,8 +54,8 @@ def data(tmp_path_factory, load_module):
 @pytest.fixture
 def planned(place, data, tmp_path):
     model = library.load(place / "model")
-    asked = Asked(model.costs_, Policy(), ["id"], 200)  # small pieces take their time
-    return predictions.make_plan(model, place / "model", str(data), tmp_path / "out", asked, AS_FOUND, "cpu")
+    request = Request(model.costs_, Policy(), ["id"], 200)  # small pieces take their time
+    return make_plan(model, place / "model", str(data), tmp_path / "out", request, None, "cpu")
 
 
 def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, planned, cluster, tmp_path):
@@ -78,7 +76,7 @@ def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, pla
     assert not ray.is_initialized()  # what we joined we left
     assert [report.failed for report in reports] == [None] * FILES
     assert sorted(report.name for report in reports) == [unit.name for unit in units]
-    assert [report.found["rows"] for report in reports] == [ROWS] * FILES
+    assert [report.summary["rows"] for report in reports] == [ROWS] * FILES
     found = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)
     assert found["id"].tolist() == list(range(FILES * ROWS))
     said = adacsl(
@@ -112,7 +110,7 @@ def test_a_part_that_kills_its_worker_is_given_up_and_the_others_go_on(planned, 
     assert log.read_text() == "x" * TRIES
     bad = reports.pop(units[1].name)
     assert bad.failed == f"{units[1].part.path}: its worker died {TRIES} times (out of memory?)"
-    assert [report.found["rows"] for report in reports.values()] == [ROWS, ROWS]
+    assert [report.summary["rows"] for report in reports.values()] == [ROWS, ROWS]
 
 
 def test_machines_that_do_not_see_the_folders_end_the_run(planned, cluster, tmp_path):

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from adacsl.base.escape import guarded, guarded_column, unguarded
-from adacsl.cli.output_files import writing_table
+from adacsl.storage.tables import writing_table
 
 pa = pytest.importorskip("pyarrow")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from adacsl.cli.console import PLAIN, Answer, Screen
 from adacsl.cli.options import AS_FOUND, Files
-from adacsl.cli.output_files import writing
 from adacsl.storage.atomic import check_file
+from adacsl.storage.tables import writing
 
 MEANING = "rows are predicted, columns are actual: row a, column b is what it costs to predict a where b is true"
 

@@ -10,28 +10,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from adacsl.base.arrays import as_host
-from adacsl.cli.chunked import ROWS, LabelledPieces, Measured, large_table
 from adacsl.cli.console import PLAIN, Answer, Screen, listing
 from adacsl.cli.model_folder import (
-    labels_of,
+    TrainingOverlap,
+    check_positive,
+    decision_costs,
     load_labelled,
     load_with_notes,
-    probability_columns,
-    said_in_training,
-    training_share,
+    noted_options,
 )
-from adacsl.cli.options import ANY, FREE, Prices, Source, interval_text, rows_text, within
-from adacsl.cli.output_files import check_table_file, label_type, writing_table
-from adacsl.cli.policy import NONE, Limits, decide, decided_labels, timed_by
+from adacsl.cli.options import ANY, BATCH_ROWS, FREE, Prices, Source, interval_text, rows_text, split_words, within
+from adacsl.cli.policy import NONE, Limits, timed_by
+from adacsl.storage.atomic import at_home
+from adacsl.storage.tables import check_table_file, label_type, writing_table
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.decision.policy import Decisions, Policy
     from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.evaluation import Evaluation
+    from adacsl.estimators.inputs import LabelledBatch, LabelledTable
 
 
 SHOWN = 10
-"""So many kinds of error are printed, the dearest first."""
+"""So many kinds of error are printed, the most costly first."""
 
 
 def evaluate(
@@ -44,15 +46,15 @@ def evaluate(
     time_column: str | None = None,
     at_most: Annotated[float | None, within(-1e15, 1e15)] = None,
     rows: Path | None = None,
-    batch_rows: Annotated[int, within(1)] = ROWS,
+    batch_rows: Annotated[int, within(1)] = BATCH_ROWS,
     device: str = "auto",
     screen: Screen = PLAIN,
 ) -> Answer:
     """Measure what a model's decisions cost on rows whose labels are known.
 
-    Take rows that did not train the model: rows that did are told by their digests, and a note says so.
+    Take rows that did not train the model: rows that did are recognised by their digests, and a note says so.
     Costs and target column are those of the training, unless others are given; with other costs, the model decides by
-    them. Tables may be larger than memory: above --batch-rows rows they are read in pieces. A capacity, --prior em and
+    them. Tables may be larger than memory, and the answer does not depend on --batch-rows. A capacity, --prior em and
     --costs balanced look at all rows at once, and hold them in memory.
 
     Parameters
@@ -83,119 +85,126 @@ def evaluate(
     if rows is not None:
         check_table_file(rows)
     classifier, notes = load_with_notes(model, device=device)
-    target, prices = said_in_training(model, notes, prices)
+    target, prices = noted_options(model, notes, prices)
     policy = limits.policy(classifier.policy, time_column)
-    table = None if policy.needs_all_rows else large_table(classifier, data, source, prices, batch_rows)
-    measured, seen = Measured(in_pieces=table is not None), 0.0
-    pieces: Iterator[tuple[Task, Any]]
-    if table is None:
-        pieces = iter([load_labelled(classifier, data, source, target, prices)])
-    else:
-        read = LabelledPieces(classifier, table, source, prices, target, when=timed_by(policy))
-        pieces = read.read(batch_rows)
-    with nullcontext() if rows is None else writing_table(rows, _row_kinds(classifier, policy)) as write:
-        for task, inputs in pieces:
-            found = _decided(classifier, task, inputs, policy)
-            if not seen:  # of a table in pieces, until some are met
-                seen = training_share(notes.get("training_rows"), inputs, task.y)
-            measured.add(task, found)
+    from adacsl.estimators.evaluation import Evaluator  # noqa: PLC0415  scikit-learn
+
+    batches, labelled = _labelled(classifier, data, source, prices, target, policy, batch_rows)
+    evaluator, overlap = Evaluator(classifier, policy), TrainingOverlap(notes.get("training_rows"))
+    with nullcontext() if rows is None else writing_table(rows, _column_types(classifier, policy)) as write:
+        for batch in batches:
+            decisions = evaluator.update(batch)
+            overlap.update(batch.X, batch.y)
             if write is not None:
-                write(_row_columns(classifier, task, found))
-    reading = task.reading if table is None else read.reading
-    document, rows_of = measured.document(), rows_text(measured.counts.sum(axis=0), measured.classes)
-    if not measured.binary:
-        shown = _shown_many(document, rows_of, measured.classes)
-    else:
-        # None: each row has its own, or a row's decision depends on the others
-        document["threshold"] = None if policy.needs_all_rows else classifier.decision_.threshold_for(task.costs)
-        shown = _shown(document, rows_of, measured.classes)
-    if measured.notes:
-        document |= {"notes": list(measured.notes), "prior": measured.prior}
-        shown += ["", *measured.notes]
-    if seen:
+                write(_columns(classifier, batch, decisions))
+    result = evaluator.result()
+    shown = [*_shown(result), *(["", *result.notes] if result.notes else [])]
+    if overlap.share:
         screen.note(
-            f"{seen:.0%} of these rows trained the model: their cost is too low to be expected of new rows; take rows "
-            "that did not train it, or the estimated cost of the training"
+            f"{overlap.share:.0%} of these rows trained the model: their cost is too low to be expected of new rows; "
+            "take rows that did not train it, or the estimated cost of the training"
         )
-    document["training_share"] = seen
-    passed = None if at_most is None else document["cost"]["mean"] <= at_most
+    passed = None if at_most is None else result.cost.estimate <= at_most
     if at_most is not None:
         verdict = "not above" if passed else "above"
-        shown += ["", f"the cost per row, {document['cost']['mean']:.4g}, is {verdict} the limit of {at_most:g}"]
-    document |= {**reading.facts(), "at_most": at_most, "passed": passed, "written": rows}
+        shown += ["", f"the cost per row, {result.cost.estimate:.4g}, is {verdict} the limit of {at_most:g}"]
+    document = result.to_dict() | {"training_share": overlap.share, **labelled.reading.facts()}
+    document |= {"at_most": at_most, "passed": passed, "written": rows}
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
 
 
-def _row_kinds(classifier: CostClassifier, policy: Policy) -> dict[str, Any]:
-    """Return the columns of --rows and their kinds."""
+def _labelled(
+    classifier: CostClassifier, data: str | None, source: Source, prices: Prices, target: str | None,
+    policy: Policy, rows: int,
+) -> tuple[Iterator[LabelledBatch], LabelledTable | Task]:  # fmt: skip
+    """Return the labelled rows of any data in batches, and their source: images and built-in data are one batch."""
+    from adacsl.datasets.errors import check_column  # noqa: PLC0415  pandas
+    from adacsl.datasets.readers.formats import check_words, open_table  # noqa: PLC0415
+    from adacsl.estimators.inputs import LabelledBatch, LabelledTable, n_classes, opens_as_table  # noqa: PLC0415
+
+    how: Any = source.files.how
+    check_words(data, how)
+    time_column = timed_by(policy)
+    if not opens_as_table(data):
+        task, inputs = load_labelled(classifier, data, source, target, prices)
+        if time_column is not None:
+            check_column(time_column, task.X.columns, task.source)
+        times = None if time_column is None else task.X[time_column]
+        return iter([LabelledBatch(inputs, task.y, task.costs, task.groups, times)]), task
+    check_positive(classifier, source.positive)
+    balanced = prices.costs == "balanced" and n_classes(classifier) == 2
+    table = LabelledTable(
+        classifier, open_table(None if data is None else at_home(data), **how), target=source.target or target,
+        costs="balanced" if balanced else decision_costs(classifier, prices), group_column=source.group_column,
+        time_column=time_column, drop=split_words(source.drop), on_error=source.files.on_error,
+    )  # fmt: skip
+    return table.batches(None if balanced or policy.needs_all_rows else rows), table
+
+
+def _column_types(classifier: CostClassifier, policy: Policy) -> dict[str, Any]:
+    """Return the columns of --rows and their pyarrow types."""
     import pyarrow as pa  # noqa: PLC0415
 
-    kind, plain = label_type(classifier.classes_), policy.refer is None and policy.actions is None
-    chances = dict.fromkeys(probability_columns(classifier), pa.float64())
-    return {"label": kind, **chances, "decision": kind if plain else pa.string(), "cost": pa.float64()}
+    from adacsl.estimators.inputs import probability_columns  # noqa: PLC0415
+    from adacsl.estimators.partitioned_predict import decision_type  # noqa: PLC0415
+
+    probabilities = dict.fromkeys(probability_columns(classifier), pa.float64())
+    decision = decision_type(classifier, policy)
+    return {"label": label_type(classifier.classes_), **probabilities, **decision, "cost": pa.float64()}
 
 
-def _row_columns(classifier: CostClassifier, task: Task, found: Decisions) -> dict[str, Any]:
+def _columns(classifier: CostClassifier, batch: LabelledBatch, decisions: Decisions) -> dict[str, Any]:
+    from adacsl.estimators.inputs import labels_of, probability_columns  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.partitioned_predict import decision_column  # noqa: PLC0415
+
     return {
-        "label": labels_of(classifier, task.y),
-        **probability_columns(classifier, found.probabilities),
-        "decision": decided_labels(found),
-        "cost": as_host(found.costs.incurred(task.y, found.actions)),
+        "label": labels_of(classifier, batch.y),
+        **probability_columns(classifier, decisions.probabilities),
+        "decision": decision_column(decisions),
+        "cost": as_host(decisions.costs.incurred(batch.y, decisions.actions)),
     }
 
 
-def _decided(classifier: CostClassifier, task: Task, inputs: Any, policy: Policy) -> Decisions:
-    from adacsl.datasets.errors import check_column  # noqa: PLC0415  pandas
-
-    when = timed_by(policy)
-    if when is not None:
-        check_column(when, task.X.columns, task.source)
-    probability = classifier.decision_probabilities(inputs, costs=task.costs)
-    return decide(classifier, probability, task.costs, policy, None if when is None else task.X[when])
-
-
-def _shown_many(found: dict[str, Any], rows_of: str, classes: tuple[str, ...]) -> list[Any]:
-    constant = found["cheapest_constant"]
-    actions = found.get("actions", classes)
-    money, counts = np.asarray(found["money"]), np.asarray(found["counts"])
-    table = listing("is", "decided", right=("rows", "cost", "share"))
-    paid = [place for place in np.argsort(-money, axis=None, kind="stable")[:SHOWN] if money.flat[place] > 0]
-    for i, j in (divmod(int(place), len(classes)) for place in paid):
-        share = money[i, j] / money[money > 0].sum()
-        table.add_row(classes[j], actions[i], f"{counts[i, j]:,}", f"{money[i, j]:.6g}", f"{share:.0%}")
-    return [
-        *_head(found, rows_of, classes),
-        f"always {constant['decision']} would cost {constant['mean']:.4g} per row",
-        *(["", "where the cost comes from:", "", table] if paid else []),
+def _shown(result: Evaluation) -> list[Any]:
+    cost, best = result.cost, "better" if len(result.actions) == 2 else "best"
+    head = [
+        rows_text(result.counts.sum(axis=0), result.classes),
+        f"cost per row {cost.estimate:.4g}, 95 % interval {interval_text(*cost[1:])}; {result.total_cost:.6g} in all",
+        f"normalised cost {result.normalized_cost:.4g} (1 is the {best} constant decision), "
+        f"savings {result.savings:.1%}",
+        f"calibration error {result.calibration_error:.3f}",
     ]
-
-
-def _head(found: dict[str, Any], rows_of: str, classes: tuple[str, ...]) -> list[str]:
-    cost, interval = found["cost"], interval_text(*found["cost"]["interval"])
-    best = "better" if len(found.get("actions", classes)) == 2 else "best"
+    if result.best_threshold is None:
+        return [*head, *_shown_actions(result)]
+    optimum = result.best_threshold
+    where = "each row's own threshold" if result.threshold is None else f"{result.threshold:.4g}"
     return [
-        rows_of + (", read in pieces: intervals are from sums" if found["in_pieces"] else ""),
-        f"cost per row {cost['mean']:.4g}, 95 % interval {interval}; {cost['total']:.6g} in all",
-        f"normalised cost {found['normalized_cost']:.4g} (1 is the {best} constant decision), "
-        f"savings {found['savings']:.1%}",
-        f"calibration error {found['calibration_error']:.3f}",
-    ]
-
-
-def _shown(found: dict[str, Any], rows_of: str, classes: tuple[str, ...]) -> list[Any]:
-    cheapest = found["cheapest_threshold"]
-    where = "each row's own threshold" if found["threshold"] is None else f"{found['threshold']:.4g}"
-    return [
-        *_head(found, rows_of, classes),
-        f"decided at probability {where}; cheapest on these rows: {cheapest['value']:.4g}, "
-        f"{cheapest['mean']:.4g} per row",
+        *head,
+        f"decided at probability {where}; cheapest on these rows: {optimum.value:.4g}, "
+        f"{optimum.cost / result.n_samples:.4g} per row",
         "",
-        _confusion(found, classes),
+        _confusion(result),
     ]
 
 
-def _confusion(found: dict[str, Any], classes: tuple[str, ...]) -> Any:
-    table = listing("", right=(f"decided {name}" for name in classes[::-1]))
-    for name, cells in zip(classes[::-1], (("tp", "fn"), ("fp", "tn")), strict=True):
-        table.add_row(f"is {name}", *(f"{found['counts'][c]:,}  (cost {found['money'][c]:.6g})" for c in cells))
+def _shown_actions(result: Evaluation) -> list[Any]:
+    """Return the best constant decision, and where the cost comes from."""
+    costs, counts, classes = result.costs, result.counts, result.classes
+    least = int(np.argmin(result.constant_costs))
+    table = listing("is", "decided", right=("rows", "cost", "share"))
+    largest = [place for place in np.argsort(-costs, axis=None, kind="stable")[:SHOWN] if costs.flat[place] > 0]
+    for i, j in (divmod(int(place), len(classes)) for place in largest):
+        share = costs[i, j] / costs[costs > 0].sum()
+        table.add_row(classes[j], result.actions[i], f"{counts[i, j]:,}", f"{costs[i, j]:.6g}", f"{share:.0%}")
+    return [
+        f"always {result.actions[least]} would cost {result.constant_costs[least]:.4g} per row",
+        *(["", "where the cost comes from:", "", table] if largest else []),
+    ]
+
+
+def _confusion(result: Evaluation) -> Any:
+    table = listing("", right=(f"decided {name}" for name in result.classes[::-1]))
+    for label in (1, 0):
+        cells = (f"{result.counts[action, label]:,}  (cost {result.costs[action, label]:.6g})" for action in (1, 0))
+        table.add_row(f"is {result.classes[label]}", *cells)
     return table

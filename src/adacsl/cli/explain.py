@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from adacsl.cli.console import PLAIN, Answer, Screen, listing, stoppable
-from adacsl.cli.model_folder import labels_of, load_labelled, load_model, n_classes, takes_pictures
+from adacsl.cli.model_folder import load_labelled, load_model
 from adacsl.cli.options import ANY, FREE, MOST_SPLITS, Prices, Seed, Source, interval_text, within
-from adacsl.cli.output_files import check_table_file, writing_table
 from adacsl.cli.policy import NONE, Limits, timed_by
 from adacsl.metrics.intervals import cost_interval
 from adacsl.storage.atomic import check_file
+from adacsl.storage.tables import check_table_file, writing_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -77,8 +77,10 @@ def explain(
         check_table_file(out)
     if html is not None:
         check_file(html)
-    classifier, target, prices = load_model(model, device=device, said=prices)
-    if takes_pictures(classifier):
+    classifier, target, prices = load_model(model, device=device, given=prices)
+    from adacsl.estimators.inputs import n_classes, takes_images  # noqa: PLC0415  pandas
+
+    if takes_images(classifier):
         raise ValueError("the model was trained on pictures, which have no columns: explain is for tables")
     if n_classes(classifier) > 2 and prices.given:
         raise ValueError(f"other prices are for models of two classes, and this one has {n_classes(classifier)}")
@@ -115,6 +117,8 @@ def _explained(
     # costs of the training say nothing about other actions, whose matrix then holds as a whole
     if len(task.classes) == 2 and (task.costs.n_instances is not None or task.costs != classifier.costs_):
         known |= _prices(task)
+    from adacsl.estimators.inputs import labels_of  # noqa: PLC0415  pandas
+
     return classifier.permutation_cost(inputs, labels_of(classifier, task.y), repeats=repeats, **known)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adacsl.cli.console import PLAIN, Answer, Screen
-from adacsl.cli.model_folder import load_model, open_rows, takes_pictures
+from adacsl.cli.model_folder import load_model
 from adacsl.storage.atomic import check_file
 
 if TYPE_CHECKING:
@@ -38,6 +38,8 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     """
     check_file(onnx)
     classifier, _, _ = load_model(model, device="cpu")
+    from adacsl.estimators.inputs import open_rows, takes_images  # noqa: PLC0415  pandas
+
     kind = classifier.model_.kind
     if kind in ("boosters", "constant"):
         what = "always decides the same" if kind == "constant" else f"is made of {kind}"
@@ -49,7 +51,7 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     rows = _made_up(classifier, encoder) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size
-    if takes_pictures(classifier):
+    if takes_images(classifier):
         takes = "images (bytes, N x H x W x C)"
     else:
         takes = "raw numbers" if encoder.only_numbers else "the columns by name (text as text, dates as seconds)"
@@ -60,8 +62,10 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
 
 def _made_up(classifier: CostClassifier, encoder: Any) -> Any:
     """Return rows that could have been in the training data, as far as the model tells."""
+    from adacsl.estimators.inputs import takes_images  # noqa: PLC0415  pandas
+
     rng = np.random.default_rng(0)
-    if takes_pictures(classifier):
+    if takes_images(classifier):
         return rng.integers(0, 256, (4, *classifier.image_shape_), dtype=np.uint8)
     if not hasattr(encoder, "only_numbers"):  # a booster's
         return None

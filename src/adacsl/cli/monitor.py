@@ -12,15 +12,11 @@ import numpy as np
 from adacsl.base.labels import label_name, same_label
 from adacsl.cli.console import PLAIN, Answer, Screen, listing, stoppable
 from adacsl.cli.model_folder import (
-    check_kind,
     check_model_folder,
-    feature_columns,
-    labels_of,
+    decision_costs,
     load_labelled,
     load_with_notes,
-    matrix_of,
-    model_input,
-    said_in_training,
+    noted_options,
     save_model,
 )
 from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words, within
@@ -99,15 +95,16 @@ def monitor(
     if retuned is not None:
         check_model_folder(retuned, option="--retuned")
     classifier, notes = load_with_notes(model, device=device)
-    target, spoken = said_in_training(model, notes, prices)
+    target, spoken = noted_options(model, notes, prices)
     with stoppable("nothing was written; start the command again"):
         from adacsl.monitoring.monitor import look_at  # noqa: PLC0415  pandas
 
         given = _Columns(labels, id, time_column, group_column, target)
         rows = _read(classifier, data, files, given, spoken, screen)
+        as_estimated = not prices.given or decision_costs(classifier, prices) == own_costs(classifier)
         found = look_at(
             classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups, times=rows.time, level=level,
-            tolerance=tolerance, same_prices=not prices.given or matrix_of(classifier, prices) == own_costs(classifier),
+            tolerance=tolerance, same_prices=as_estimated,
         )  # fmt: skip
         if html is not None:
             from adacsl.report.sections.monitoring import write_monitoring  # noqa: PLC0415  plotly only for those who look
@@ -157,13 +154,14 @@ def _read(
     from adacsl.datasets.readers.base import Reading  # noqa: PLC0415
     from adacsl.datasets.readers.formats import is_table, open_table, read_opened  # noqa: PLC0415
     from adacsl.datasets.time import read_times  # noqa: PLC0415
+    from adacsl.estimators.inputs import check_kind, feature_columns, model_input  # noqa: PLC0415
 
     path = None if data is None else at_home(data)
     if data is not None and path is not None and (is_builtin(data) or not is_table(path)):
         return _read_task(classifier, data, files, given, prices)
     table = open_table(path, **files.how)
     data = table.name
-    check_kind(classifier, data, pictures=False)
+    check_kind(classifier, data, images=False)
     frame = read_opened(table)
     Reading(read_as=tuple(table.read_as)).warn(data, len(frame))
     for column in (given.id, given.time, given.groups):
@@ -177,12 +175,14 @@ def _read(
         features = list(dict.fromkeys((*features, when)))  # it is taken out again
     times = None if given.time is None else read_times(frame[given.time], f"column {given.time!r}")
     groups = None if given.groups is None else frame[given.groups]
-    costs = settled(matrix_of(classifier, prices), frame, data)
+    costs = settled(decision_costs(classifier, prices), frame, data)
     return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
 
 
 def _read_task(classifier: CostClassifier, data: str, files: Files, given: _Columns, prices: Prices) -> _Rows:
     """Read pictures, an archive or a data set with a name: all their rows have labels."""
+    from adacsl.estimators.inputs import labels_of  # noqa: PLC0415  pandas
+
     said = {"--id": given.id, "--time-column": given.time, "--labels": given.labels}
     if asked := [name for name, value in said.items() if value is not None]:
         raise ValueError(f"{asked[0]} is for tables, and {data} is none")

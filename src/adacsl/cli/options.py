@@ -38,6 +38,10 @@ def within(least: float, most: float = LARGEST) -> Parameter:
     return Parameter(converter=read)
 
 
+BATCH_ROWS = 1_000_000
+"""Rows of a table that are held in memory, unless --batch-rows says otherwise."""
+
+
 Seed: TypeAlias = Annotated[int, within(0, 2**32 - 1)]
 Side: TypeAlias = Annotated[int | None, within(1, 10_000)]
 

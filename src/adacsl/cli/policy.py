@@ -100,11 +100,3 @@ def timed_by(policy: Policy) -> str | None:
     if policy.per is not None and policy.time is None:
         raise ValueError(f"--per {policy.per} needs the time of each row: --time-column NAME")
     return None if policy.time is None else str(policy.time)
-
-
-def decided_labels(found: Decisions) -> np.ndarray[Any, Any]:
-    """Return decisions as a column: labels, or text where other actions are among them."""
-    if found.costs.square:
-        return found.labels
-    texts: np.ndarray[Any, Any] = np.asarray(list(found.counts))[found.actions]
-    return texts

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from adacsl.base.labels import label_name
 from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
-from adacsl.cli.model_folder import load_model, matrix_of, n_classes, open_rows
+from adacsl.cli.model_folder import decision_costs, load_model
 from adacsl.cli.options import AS_FOUND, FREE, MOST_WORKERS, Files, Prices, split_words, within
-from adacsl.cli.output_files import SUFFIXES, check_table_file, writing_table
-from adacsl.cli.policy import NONE, Limits
-from adacsl.cli.predictions import Asked, Tally, output_columns, predict_pieces, result_columns
+from adacsl.cli.policy import NONE, Limits, timed_by
+from adacsl.storage.tables import TABLE_SUFFIXES, check_table_file, writing_table
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.partitioned_predict import PredictionSummary, Request
 
 
 NAMED = 5
@@ -89,100 +89,100 @@ def predict(
     adacsl predict model/ /shared/parts --keep id --address auto --out /shared/predictions
     adacsl predict model/ --sql "select * from loans where decided is null" --db bank.duckdb --keep id
     """
-    many = address is not None or (out.suffix.lower() not in SUFFIXES and (not out.suffix or out.is_dir()))
+    many = address is not None or (out.suffix.lower() not in TABLE_SUFFIXES and (not out.suffix or out.is_dir()))
     if batch_rows < 1:
         raise ValueError(f"--batch-rows must be at least 1, got {batch_rows}")
-    _check_words(out, many=many, address=address, workers=workers, gpus=gpus)
+    _check_place(out, many=many, address=address, workers=workers, gpus=gpus)
     if not many and out.exists() and data is not None and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
-    classifier, _, prices = load_model(model, device=device, said=prices)
+    classifier, _, prices = load_model(model, device=device, given=prices)
+    from adacsl.estimators.partitioned_predict import Request, result_columns  # noqa: PLC0415  pandas
+
     kept, results = split_words(keep), result_columns(classifier)
     doubled = [name for name in kept if name in results]
     if doubled:
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
     policy = limits.policy(classifier.policy, time_column)
-    asked = Asked(matrix_of(classifier, prices), policy, kept, batch_rows)
+    timed_by(policy)
+    request = Request(decision_costs(classifier, prices), policy, kept, batch_rows)
     if not many:
-        return _into_file(classifier, data, out, asked, screen, folder=folder, files=files)
+        return _into_file(classifier, data, out, request, screen, folder=folder, files=files)
     cluster = None if address is None else {"address": address, "workers": workers, "gpus": gpus}
-    return _into_folder(classifier, model, data, out, asked, screen, files=files, device=device, cluster=cluster)
+    return _into_folder(classifier, model, data, out, request, screen, files=files, device=device, cluster=cluster)
 
 
-def _check_words(out: Path, *, many: bool, address: str | None, workers: int | None, gpus: float) -> None:
+def _check_place(out: Path, *, many: bool, address: str | None, workers: int | None, gpus: float) -> None:
     if address is None and (workers is not None or gpus):
         raise ValueError("--workers and --gpus are for --address")
     if workers is not None and workers < 1:
         raise ValueError(f"--workers must be at least 1, got {workers}")
     if not many:
         check_table_file(out)
-    elif out.suffix.lower() in SUFFIXES:
+    elif out.suffix.lower() in TABLE_SUFFIXES:
         raise ValueError(f"--address writes a folder of files, and {out} is the name of one: give --out predictions/")
 
 
 def _into_file(
-    classifier: CostClassifier, data: str | None, out: Path, asked: Asked, screen: Screen, **reading: Any
-) -> Answer:
-    opened = open_rows(classifier, data, rows=asked.rows, extra=asked.extra, **reading)
-    columns, unit, started = output_columns(classifier, opened, asked), opened.unit, time.perf_counter()
+    classifier: CostClassifier, data: str | None, out: Path, request: Request, screen: Screen, *,
+    folder: Path | None, files: Files,
+) -> Answer:  # fmt: skip
+    from adacsl.estimators.inputs import open_rows  # noqa: PLC0415  pandas
+    from adacsl.estimators.partitioned_predict import output_columns, predict_rows  # noqa: PLC0415
+
+    how: Any = files.how
+    opened = open_rows(
+        classifier, data, rows=request.rows, extra=request.extra, folder=folder, on_error=files.on_error, how=how
+    )
+    columns, unit, started = output_columns(classifier, opened, request), opened.unit, time.perf_counter()
     with (
         stoppable("nothing was written; start the command again"),
         screen.progress("predicting", total=opened.total, unit=unit) as advance,
         writing_table(out, columns) as write,
     ):
 
-        def seen(rows: int) -> None:
+        def progress(rows: int) -> None:
             advance(completed=rows, note=f"{rows / (time.perf_counter() - started):,.0f} {unit}/s")
 
-        tally = predict_pieces(classifier, opened, asked, write, seen)
+        summary = predict_rows(classifier, opened, request, write, progress)
     broken = {"broken": opened.broken} if opened.broken else {}
-    return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows, unit, **broken)
+    return _answer(classifier, summary, out, time.perf_counter() - started, summary.rows, unit, **broken)
 
 
 def _into_folder(
-    classifier: CostClassifier, model: Path, data: str | None, out: Path, asked: Asked, screen: Screen, *,
+    classifier: CostClassifier, model: Path, data: str | None, out: Path, request: Request, screen: Screen, *,
     files: Files, device: str, cluster: dict[str, Any] | None,
 ) -> Answer:  # fmt: skip
-    from adacsl.cli.predictions import finished, make_plan, predict_unit  # noqa: PLC0415  pandas
-    from adacsl.comparison.store import remove_drafts  # noqa: PLC0415
+    from adacsl.estimators.partitioned_predict import predict_folder  # noqa: PLC0415  pandas
 
+    execute, how, started = None, dict[str, Any](files.how), time.perf_counter()
     if cluster is not None:
         from adacsl.cli.ray_predictions import predict_there  # noqa: PLC0415  Ray
-    plan, units = make_plan(classifier, model, data, out, asked, files, device)
-    done = finished(plan, units)
-    todo, tally, failed = [unit for unit in units if unit.name not in done], Tally(), list[str]()
-    for told in done.values():
-        tally.include(told)
-    if cluster is not None and todo:
-        reports = predict_there(plan, todo, **cluster)
-    else:
-        reports = (predict_unit(classifier, plan, unit) for unit in todo)
-    before, started = tally.rows, time.perf_counter()
-    rows = [unit.rows for unit in units]
+
+        execute = partial(predict_there, **cluster)
     with (
-        closing(reports),
         stoppable(f"what is finished is kept in {out}; the same command goes on from there"),
-        screen.progress("predicting", total=None if None in rows else sum(filter(None, rows))) as advance,
+        screen.progress("predicting") as advance,
     ):
-        for report in reports:
-            if report.hopeless:
-                raise OSError(f"{report.failed}; what is finished is kept in {out}")
-            failed += [] if report.failed is None else [report.failed]
-            tally.include(report.found or {"rows": 0, "cost": 0.0, "counts": {}, "notes": [], "prior": tally.prior})
-            speed = (tally.rows - before) / (time.perf_counter() - started)
-            advance(completed=tally.rows, note=f"{speed:,.0f} rows/s")
-    if not failed:
-        remove_drafts(out)  # of workers that were killed
-    counts: dict[str, Any] = {"files": len(units), "resumed": len(done), "failed": failed}
-    return _answer(classifier, tally, out, time.perf_counter() - started, tally.rows - before, **counts)
+
+        def progress(summary: PredictionSummary, rows: int, total: int | None) -> None:
+            speed = rows / (time.perf_counter() - started)
+            advance(completed=summary.rows, total=total, note=f"{speed:,.0f} rows/s")
+
+        result = predict_folder(
+            classifier, model, data, out, request, how=how, device=device, execute=execute, progress=progress  # type: ignore[arg-type]
+        )
+    counts: dict[str, Any] = {"files": result.files, "resumed": result.resumed, "failed": result.failed}
+    return _answer(classifier, result.summary, out, result.seconds, result.rows_now, **counts)
 
 
 def _answer(
-    classifier: CostClassifier, tally: Tally, out: Path, seconds: float, now: int, unit: str = "rows", **counts: Any
-) -> Answer:
+    classifier: CostClassifier, summary: PredictionSummary, out: Path, seconds: float, now: int, unit: str = "rows",
+    **counts: Any,
+) -> Answer:  # fmt: skip
     from adacsl.datasets.readers.base import left_out_in_words  # noqa: PLC0415  pandas
 
-    rows, cost = tally.rows, tally.cost
-    decided, told = _decided(classifier, tally)
+    rows, cost = summary.rows, summary.cost
+    decided, text = _decided(classifier, summary)
     speed, mean = now / max(seconds, 1e-9), cost / rows if rows else float("nan")
     return Answer(
         {
@@ -191,10 +191,10 @@ def _answer(
             "rows_per_second": round(speed),
         },
         (
-            f"{rows:,} {unit}: {told}, expected cost {mean:.4g} each, {cost:.6g} in all",
-            *tally.notes,
+            f"{rows:,} {unit}: {text}, expected cost {mean:.4g} each, {cost:.6g} in all",
+            *summary.notes,
             *left_out_in_words(counts | {"rows": rows}),
-            *_parts_in_words(counts),
+            *_files_text(counts),
             f"{seconds:.1f} s, {speed:,.0f} {unit}/s",
             f"written: {out}",
         ),
@@ -202,25 +202,25 @@ def _answer(
     )  # fmt: skip
 
 
-def _decided(classifier: CostClassifier, tally: Tally) -> tuple[dict[str, Any], str]:
-    """Return how often what was decided, as JSON values and in words."""
-    counts, decided = dict(tally.counts), dict[str, Any]()
-    if n_classes(classifier) == 2 and len(counts) <= 2:
+def _decided(classifier: CostClassifier, summary: PredictionSummary) -> tuple[dict[str, Any], str]:
+    """Return how often what was decided, as JSON values and as text."""
+    counts, decided = dict(summary.counts), dict[str, Any]()
+    if classifier.costs_.n_classes == 2 and len(counts) <= 2:
         positives = counts.get(label_name(classifier.positive_), 0)
         decided = {"positive": classifier.positive_, "decided_positive": positives}
-        told = f"{positives:,} decided {classifier.positive_}"
+        text = f"{positives:,} decided {classifier.positive_}"
     else:
         from adacsl.datasets.errors import listed  # noqa: PLC0415  pandas
 
         decided = {"decided": counts}
         often = sorted(counts.items(), key=lambda pair: -pair[1])
-        told = "decided " + listed((f"{name} {count:,}" for name, count in often if count), 5)
-    if tally.notes:
-        decided |= {"notes": list(tally.notes), "prior": tally.prior}
-    return decided, told
+        text = "decided " + listed((f"{name} {count:,}" for name, count in often if count), 5)
+    if summary.notes:
+        decided |= {"notes": list(summary.notes), "prior": summary.prior}
+    return decided, text
 
 
-def _parts_in_words(counts: dict[str, Any]) -> list[str]:
+def _files_text(counts: dict[str, Any]) -> list[str]:
     """Return lines on files: how many there are, and which have failed."""
     if "files" not in counts:
         return []

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from adacsl.base.extras import requires
 from adacsl.cli.console import one_line
-from adacsl.cli.predictions import Plan, Report, Unit, load_for, predict_unit
 from adacsl.comparison.ray_executor import joined
+from adacsl.estimators.partitioned_predict import Plan, Report, Unit, load_for, predict_unit
 from adacsl.storage.documents import decode, encode
 
 if TYPE_CHECKING:

@@ -5,13 +5,16 @@ one part in 500 of any score. What a cut between two buckets costs is known exac
 bucket can at best save what the bucket's false alarms cost: only buckets where that could be enough are looked at
 again.
 
-All of it from sums over batches. Of so many rows, a mean is normal, and how often a bucket's rows are drawn is Poisson.
+Everything is computed from sums over batches, and does not depend on how the samples are divided into batches.
+Statistics that no sums give are computed of samples in memory while these are few (:data:`HELD`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import tempfile
+import weakref
+from collections.abc import Hashable, Iterable, Iterator
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self
 
@@ -21,10 +24,11 @@ from numpy.typing import NDArray
 from adacsl.base import floats
 from adacsl.base.arrays import Array, as_host
 from adacsl.costs.matrix import CostMatrix, check_binary, unchecked_costs
-from adacsl.metrics.intervals import Interval
-from adacsl.thresholds.search import TIE_TOLERANCE, CostCurve, Threshold, best_cut, check_target
+from adacsl.metrics.calibration import ECE_BINS
+from adacsl.metrics.intervals import MANY, Interval, mean_interval
+from adacsl.thresholds.search import TIE_TOLERANCE, CostCurve, Threshold, best_cut, check_target, cost_curve
 from adacsl.thresholds.sorted_scores import Cuts, Samples
-from adacsl.thresholds.uncertainty import TunedThreshold, costs_of_cuts
+from adacsl.thresholds.uncertainty import TunedThreshold, costs_of_cuts, tune_threshold
 
 SHIFT = 14
 """So many of the lower bits of a float32 do not count."""
@@ -381,10 +385,16 @@ def _sums_within(values: NDArray[Any], bucket: NDArray[Any]) -> NDArray[Any]:
 RESAMPLES = 500
 AT_ONCE = 20
 """Resamples that are held in memory."""
+HELD = MANY
+"""Up to so many samples are held in memory, for the statistics that no sums give: bootstrap intervals, and thresholds
+tuned on many halves. Of more samples the mean is normal, and sums over buckets are resampled. The number of samples
+alone decides which, never how they are divided into batches: nothing else here depends on it."""
+IN_MEMORY = 1 << 25
+"""Bytes of a :class:`Spool` before it becomes a file."""
 
 
 class Batch(NamedTuple):
-    """Some rows: probabilities of the positive class, labels 0 and 1, what errors cost, and how much rows count."""
+    """Some samples: probabilities of the positive class, labels 0 and 1, costs, and weights."""
 
     scores: NDArray[Any]
     labels: NDArray[Any]
@@ -393,48 +403,102 @@ class Batch(NamedTuple):
 
     @property
     def counted(self) -> bool:
-        """Whether rows are counted: all have the same prices and count alike."""
+        """Whether samples are counted: all have the same costs and count alike."""
         return self.costs.n_instances is None and self.weight is None
 
+    @property
+    def size(self) -> float:
+        """The sum of the weights, or the number of samples."""
+        return float(len(self.labels) if self.weight is None else self.weight.sum())
+
     def rows(self, index: NDArray[Any]) -> Batch:
-        """Return some of the rows."""
+        """Return some of the samples."""
         weight = None if self.weight is None else self.weight[index]
         return Batch(self.scores[index], self.labels[index], self.costs.rows(index), weight)
 
     @classmethod
     def joined(cls, batches: Iterable[Batch]) -> Batch:
-        """Return all rows of batches."""
+        """Return all samples of batches."""
         scores, labels, costs, weights = zip(*batches, strict=True)
         weight = None if weights[0] is None else np.concatenate(weights)
         whole: CostMatrix = costs[0]
         if whole.n_instances is not None:
-            prices = np.concatenate([own.to_array() for own in costs])
-            whole = unchecked_costs(tuple(tuple(prices[:, i, j] for j in (0, 1)) for i in (0, 1)))
+            cells = np.concatenate([own.to_array() for own in costs])
+            whole = unchecked_costs(tuple(tuple(cells[:, i, j] for j in (0, 1)) for i in (0, 1)))
         return cls(np.concatenate(scores), np.concatenate(labels), whole, weight)
 
     def given(self) -> dict[str, Any]:
-        """Return what a histogram has to be told besides scores and labels."""
+        """Return what a histogram needs besides scores and labels."""
         return {} if self.counted else {"costs": self.costs, "sample_weight": self.weight}
 
     def squares(self) -> CostMatrix:
-        """Return the squares of what errors about each row cost more than being right."""
+        """Return the squares of what errors about each sample cost more than being right."""
         weight = 1.0 if self.weight is None else self.weight
         fp, fn = ((self.costs.fp - self.costs.tn) * weight) ** 2, ((self.costs.fn - self.costs.tp) * weight) ** 2
         return unchecked_costs(((0.0, fn), (fp, 0.0)))
 
 
-class RunningMean:
-    """The mean of values per unit of weight, with its normal interval; rows of a group are one observation."""
+class Spool:
+    """Batches that can be read again and again: in memory while they are few, else in a temporary file.
+
+    Examples
+    --------
+    >>> spool = Spool()
+    >>> spool.add(Batch(np.asarray([0.2, 0.7]), np.asarray([0, 1]), CostMatrix(fp=1, fn=8)))
+    >>> [batch.scores.tolist() for batch in spool], [batch.labels.tolist() for batch in spool]
+    ([[0.2, 0.7]], [[0, 1]])
+    """
 
     def __init__(self) -> None:
+        self._file: Any = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  closed with this object
+        weakref.finalize(self, self._file.close)
+        self._batches = 0
+        self._costs: CostMatrix | None = None
+
+    def add(self, batch: Batch) -> None:
+        """Append a batch."""
+        own, nothing = batch.costs.n_instances is not None, np.empty(0)
+        self._costs, self._batches = None if own else batch.costs, self._batches + 1
+        costs, weight = batch.costs.to_array() if own else nothing, nothing if batch.weight is None else batch.weight
+        for column in (batch.scores, np.asarray(batch.labels, np.int8), costs, weight):
+            np.save(self._file, column, allow_pickle=False)
+
+    def __iter__(self) -> Iterator[Batch]:
+        self._file.seek(0)
+        for _ in range(self._batches):
+            scores, labels, cells, weight = (np.load(self._file, allow_pickle=False) for _ in range(4))
+            costs = self._costs
+            if costs is None:
+                costs = unchecked_costs(tuple(tuple(cells[:, i, j] for j in (0, 1)) for i in (0, 1)))
+            yield Batch(scores, labels.astype(np.int64), costs, weight if len(weight) else None)
+
+
+class RunningMean:
+    """The mean of values per unit of weight, with its interval; samples of a group are one observation.
+
+    Parameters
+    ----------
+    held : int
+        Up to so many values the interval is the bootstrap of :func:`~adacsl.metrics.intervals.mean_interval`; of more,
+        the normal one, from sums and squares (see :data:`HELD`).
+    """
+
+    def __init__(self, held: int = HELD) -> None:
         self._shift: float | None = None
         self._sums, self._squares = np.zeros(3), np.zeros((2, 2))
         self._groups: dict[Hashable, NDArray[np.float64]] = {}
+        self._held, self._rows = held, 0
+        self._columns: list[tuple[NDArray[Any], ...]] = []
 
     def update(self, values: NDArray[Any], weight: NDArray[Any] | None = None, groups: Any = None) -> None:
-        """Add rows."""
+        """Add samples."""
         if len(values) == 0:
             return
+        self._rows += len(values)
+        if self._rows <= self._held:
+            self._columns.append(tuple(None if c is None else np.array(c) for c in (values, weight, groups)))
+        else:
+            self._columns = []
         self._shift = float(values[0]) if self._shift is None else self._shift  # squares of small numbers lose least
         sizes = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=float)
         each = np.stack((sizes * (np.asarray(values, dtype=float) - self._shift), sizes))
@@ -449,13 +513,21 @@ class RunningMean:
         self._sums += (*each.sum(axis=1), each.shape[1])
         self._squares += each @ each.T
 
-    def interval(self, *, level: float = 0.95) -> Interval:
-        """Return the mean and its interval."""
-        whole = RunningMean()
-        whole._sums, whole._squares = self._sums.copy(), self._squares.copy()
+    def interval(self, *, level: float = 0.95, resamples: int | None = None) -> Interval:
+        """Return the mean and its interval; ``resamples`` are those of the bootstrap."""
+        if self._columns:
+            values, weight, groups = (
+                None if column[0] is None else np.concatenate(column) for column in zip(*self._columns, strict=True)
+            )
+            return mean_interval(values, weight, groups=groups, level=level, resamples=resamples)
+        return self._normal(level)
+
+    def _normal(self, level: float) -> Interval:
+        sums, squares = self._sums, self._squares
         if self._groups:
-            whole._add(np.stack(list(self._groups.values()), axis=1))
-        (total, size, n), squares = whole._sums, whole._squares
+            each = np.stack(list(self._groups.values()), axis=1)
+            sums, squares = sums + np.append(each.sum(axis=1), each.shape[1]), squares + each @ each.T
+        total, size, n = sums
         mean = total / size
         spread = squares[0, 0] - 2.0 * mean * squares[0, 1] + mean**2 * squares[1, 1]
         error = math.sqrt(max(spread, 0.0) * n / max(n - 1.0, 1.0)) / size
@@ -464,38 +536,76 @@ class RunningMean:
 
 
 class RunningCalibration:
-    """The calibration error of scores in bins of about equally many, cut between buckets."""
+    """The expected calibration error, in two passes: equal to that of all samples in memory, but for rounding.
+
+    The first pass counts scores in buckets, so that it is known in which buckets the quantile bins begin. The second
+    looks at the samples of these buckets only.
+    """
 
     def __init__(self) -> None:
         self._rows, self._sums = CostHistogram(), CostHistogram()
 
     def update(self, scores: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Add rows."""
+        """Add samples in the first pass."""
         wide = np.asarray(scores, dtype=float)
         self._rows.update(wide, labels)
         self._sums.update(wide, labels, costs=unchecked_costs(((0.0, wide), (wide, 0.0))))
 
-    def error(self, bins: int = 15) -> float:
-        """Return the mean distance between mean score and share of positives."""
+    def error(self, batches: Iterable[Batch]) -> float:
+        """Return :func:`~adacsl.metrics.calibration.expected_calibration_error`; ``batches`` are the samples, again."""
         positives, n = self._rows.positives, self._rows.rows
         sizes = positives + self._rows.negatives
-        # the bucket that holds the row a bin starts with belongs to that bin, as equal scores do
-        starts = np.searchsorted(np.cumsum(sizes), [n * m // bins for m in range(1, bins)], side="right")
-        number = np.searchsorted(starts, np.arange(len(sizes)), side="right")
-        apart = np.bincount(number, self._sums.positives + self._sums.negatives - positives)
-        return float(np.abs(apart).sum() / n)
+        ranks = np.asarray([n * m // ECE_BINS for m in range(1, ECE_BINS)])  # of the score that each bin begins with
+        first = np.searchsorted(np.cumsum(sizes), ranks, side="right")
+        divided = np.zeros(len(sizes), dtype=bool)
+        divided[first] = True
+        scores, gaps = _looked_up(batches, divided)
+        edges = scores[ranks - np.cumsum(np.where(divided, 0, sizes))[first]]
+        whole = np.searchsorted(first, np.arange(len(sizes)), side="right")
+        gap = np.where(divided, 0.0, self._sums.positives + self._sums.negatives - positives)
+        total = np.bincount(whole, gap, minlength=ECE_BINS)
+        total += np.bincount(np.searchsorted(edges, scores, side="right"), gaps, minlength=ECE_BINS)
+        return float(np.abs(total).sum() / n)
+
+
+def _looked_up(batches: Iterable[Batch], wanted: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the scores in some buckets, in rising order, and the difference of each from its label."""
+    parts = []
+    for batch in batches:
+        wide = np.asarray(batch.scores, dtype=float)
+        kept = wanted[bucket_numbers(wide)]
+        parts.append((wide[kept], wide[kept] - np.asarray(batch.labels)[kept]))
+    scores, gaps = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.argsort(scores)
+    return scores[order], gaps[order]
 
 
 def tune_batches(
-    batches: Callable[[], Iterable[Batch]], *, level: float = 0.95, random_state: int = 0
+    batches: Iterable[Batch], *, level: float = 0.95, random_state: int = 0, held: int = HELD
 ) -> tuple[TunedThreshold, CostCurve]:
-    """Return the exact cheapest threshold with its interval and expected cost, and the curve, in two passes.
+    """Return the exact cost-optimal threshold with its interval and expected cost, and the cost curve.
 
-    As :func:`tune_threshold` of all rows, but: the curve has the cuts between buckets; the interval of the optimum
-    comes from resampled buckets; the cost to expect from one halving, with thresholds between buckets.
+    ``batches`` are iterated several times: a list, or a :class:`Spool`. Up to ``held`` samples, and where scores lie
+    outside [0, 1], it is :func:`~adacsl.thresholds.uncertainty.tune_threshold` of all samples. Of more samples, the
+    curve has the candidate thresholds between buckets; the interval of the optimum comes from resampled buckets; the
+    expected cost comes from one halving, with thresholds between buckets.
     """
+    if sum(len(batch.labels) for batch in batches) > held and all(are_probabilities(each.scores) for each in batches):
+        return _tune_streamed(batches, level, random_state)
+    whole = Batch.joined(batches)
+    own = {"costs": whole.costs, "sample_weight": whole.weight}
+    tuned = tune_threshold(whole.scores, whole.labels, **own, level=level, random_state=random_state)
+    return tuned, cost_curve(whole.scores, whole.labels, **own)
+
+
+def are_probabilities(scores: NDArray[Any]) -> bool:
+    """Tell whether scores may be probabilities."""
+    return not len(scores) or bool(scores.min() >= 0.0 and scores.max() <= 1.0)
+
+
+def _tune_streamed(batches: Iterable[Batch], level: float, seed: int) -> tuple[TunedThreshold, CostCurve]:
     halves, squares, costs, counts = (CostHistogram(), CostHistogram()), CostHistogram(), None, np.zeros(2, int)
-    for batch, parts in _halved(batches(), random_state):
+    for batch, parts in _halved(batches, seed):
         costs = batch.costs if batch.counted else None
         counts += np.bincount(batch.labels == 1, minlength=2)
         for half, part in zip(halves, parts, strict=True):
@@ -505,16 +615,16 @@ def tune_batches(
         if not batch.counted:
             squares.update(batch.scores, batch.labels, costs=batch.squares())
     whole = CostHistogram().merge(halves[0]).merge(halves[1])
-    curve, second, paid = whole.curve(costs), whole.second_pass(costs), RunningMean()
+    curve, second, paid = whole.curve(costs), whole.second_pass(costs), RunningMean(held=0)
     enough = all(half.filled.any() for half in halves) and counts.min() > 1
     cuts = [_cheapest_cut(half.curve(costs)) for half in halves[::-1]] if enough else []
-    for batch, parts in _halved(batches(), random_state):
+    for batch, parts in _halved(batches, seed):
         second.update(batch.scores, batch.labels, **batch.given())
         for cut, part in zip(cuts, parts, strict=False):
             rows = batch.rows(part)
             paid.update(as_host(rows.costs.incurred(rows.labels, (rows.scores > cut).astype(int))), rows.weight)
     best = second.threshold()
-    lows, highs = _resampled(whole, costs, squares, curve, random_state)
+    lows, highs = _resampled(whole, costs, squares, curve, seed)
     low, high = np.quantile(lows, (1.0 - level) / 2.0), np.quantile(highs, (1.0 + level) / 2.0)
     sure = Interval(best.value, min(float(low), best.value), max(float(high), best.value))
     return TunedThreshold(best, sure, paid.interval(level=level) if enough else None), curve
@@ -554,3 +664,77 @@ def _resampled(
         cheapest = total <= total.min(axis=1, keepdims=True) + TIE_TOLERANCE * total.max(axis=1, keepdims=True)
         found.append((cheapest.argmax(axis=1), cheapest.shape[1] - 1 - cheapest[:, ::-1].argmax(axis=1)))
     return np.asarray(curve.thresholds)[np.concatenate(found, axis=1)]
+
+
+class ThresholdSummary(NamedTuple):
+    """The thresholds of labelled scores, and what decisions by them cost per sample."""
+
+    n_samples: int
+    n_positives: int
+    tuned: TunedThreshold
+    """The cost-optimal threshold, its interval, and the cost to expect on new samples."""
+    best_cost: float
+    """The mean cost at the optimum, on the samples that chose it."""
+    bayes_threshold: float | None
+    """None: each sample has its own, or the scores are no probabilities."""
+    bayes_cost: Interval | None
+    """None: the scores are no probabilities."""
+    constant_costs: tuple[float, float]
+    """Of calling all samples negative, and all positive."""
+    curve: CostCurve
+    """The cost of each candidate threshold; of more than :data:`HELD` samples, of those between buckets."""
+
+
+def summarize_thresholds(batches: Iterable[Batch], *, held: int = HELD) -> ThresholdSummary:
+    """Return the cost-optimal threshold of scores that come batch by batch, beside the Bayes threshold and constants.
+
+    The answer does not depend on how the samples are divided into batches.
+
+    Parameters
+    ----------
+    batches : iterable of Batch
+        Iterated once; what is looked at again is kept in a :class:`Spool`.
+    held : int
+        See :data:`HELD`.
+
+    Examples
+    --------
+    >>> scores, labels = np.asarray([0.1, 0.3, 0.6, 0.8]), np.asarray([0, 1, 0, 1])
+    >>> summary = summarize_thresholds([Batch(scores, labels, CostMatrix(fp=1, fn=8))])
+    >>> summary.tuned.best.value, summary.best_cost, summary.constant_costs
+    (0.29999999999999993, 0.25, (4.0, 0.5))
+    """
+    spool, bayes, probabilities = Spool(), RunningMean(held), True
+    counts, size, constants, cut = np.zeros(2, int), 0.0, np.zeros(2), None
+    for batch in _weighing(batches):
+        spool.add(batch)
+        y, costs, weight = batch.labels, batch.costs, batch.weight
+        counts, size = counts + np.bincount(y, minlength=2), size + batch.size
+        constants += [costs.total(y, np.full(len(y), label), sample_weight=weight) for label in (0, 1)]
+        probabilities = probabilities and are_probabilities(batch.scores)
+        if probabilities:
+            bayes.update(as_host(costs.incurred(y, costs.decide(batch.scores))), weight)
+            cut = float(costs.threshold) if costs.n_instances is None else None
+    if not size:
+        raise ValueError("there are no samples, or all weights are 0: at least one sample has to count")
+    tuned, curve = tune_batches(spool, held=held)
+    return ThresholdSummary(
+        n_samples=int(counts.sum()), n_positives=int(counts[1]), tuned=tuned, best_cost=tuned.best.cost / size,
+        bayes_threshold=cut if probabilities else None, bayes_cost=bayes.interval() if probabilities else None,
+        constant_costs=(float(constants[0] / size), float(constants[1] / size)), curve=curve,
+    )  # fmt: skip
+
+
+def _weighing(batches: Iterable[Batch]) -> Iterator[Batch]:
+    """Yield batches, those whose weights are all 0 joined with a neighbour."""
+    waiting: Batch | None = None
+    for batch in batches:
+        if waiting is None:
+            waiting = batch
+        elif waiting.size and batch.size:
+            yield waiting
+            waiting = batch
+        else:
+            waiting = Batch.joined((waiting, batch))
+    if waiting is not None and waiting.size:
+        yield waiting

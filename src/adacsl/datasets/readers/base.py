@@ -82,6 +82,16 @@ MOST_CELLS, CELLS_PER_BYTE = 1 << 22, 32
 or so many for each byte of the file."""
 
 
+def batch_name(name: str, start: int) -> str:
+    """Return what messages call the batch of a table that begins after so many rows."""
+    return name if start == 0 else f"{name}, from row {start + 1} on"
+
+
+def first_warnings_only(start: int) -> warnings.catch_warnings[Any]:
+    """Return a context that drops warnings about the data of later batches: they would repeat those of the first."""
+    return warnings.catch_warnings(action=None if start == 0 else "ignore", category=DataWarning)
+
+
 class Table(ABC):
     """A table as it was opened; each kind of file has a class of its own.
 

@@ -1,4 +1,4 @@
-"""Output files, written completely or not at all; tables in chunks."""
+"""Tables written batch by batch: Parquet or CSV, complete or absent."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ import numpy as np
 from adacsl.base.extras import requires
 from adacsl.storage.atomic import check_file, draft_of
 
-SUFFIXES = (".parquet", ".pq", ".csv")
+TABLE_SUFFIXES = (".parquet", ".pq", ".csv")
 TEXTS = ("string", "large_string")
 EXACT = 2.0**53
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
-    """Yield a draft of a file; what goes wrong with it is said in one line."""
+    """Yield a draft of a file; an error in writing it is one line that names the file."""
     try:
         with draft_of(path) as draft:
             yield draft
     except OSError as error:
-        # reading may fail too while the draft is open: only what belongs to this file is said to
+        # reading may fail too while the draft is open: only errors about this file are reported as such
         if error.filename not in (None, str(draft), draft, os.fsencode(draft)):
             raise
         raise OSError(f"could not write {path}: {error.strerror or error}; nothing was left there") from error
@@ -34,8 +34,8 @@ def writing(path: Path) -> Iterator[Path]:
 
 def check_table_file(path: Path) -> None:
     """Refuse, before any work is done, a table that cannot be written in the end."""
-    if path.suffix.lower() not in SUFFIXES:
-        raise ValueError(f"cannot tell how to write {path}: expected a name that ends in {', '.join(SUFFIXES)}")
+    if path.suffix.lower() not in TABLE_SUFFIXES:
+        raise ValueError(f"cannot tell how to write {path}: expected a name that ends in {', '.join(TABLE_SUFFIXES)}")
     check_file(path)
 
 
@@ -53,9 +53,9 @@ def writing_table(
     path : path
         The file to write.
     columns : mapping of str to pyarrow type
-        Names and kinds of the columns.
+        Names and types of the columns.
     about : callable
-        Asked when all rows are written: what a Parquet file is to say of itself.
+        Called when all rows are written; returns the metadata of a Parquet file.
     """
     with requires("cli"):
         import pyarrow as pa  # noqa: PLC0415
@@ -87,7 +87,7 @@ def writing_table(
 
 
 def label_type(labels: np.ndarray[Any, Any]) -> Any:
-    """Return the kind of a column of labels."""
+    """Return the pyarrow type of a column of labels."""
     import pyarrow as pa  # noqa: PLC0415
 
     return pa.string() if labels.dtype.kind in "USO" else pa.from_numpy_dtype(labels.dtype)

@@ -1,4 +1,4 @@
-"""adacsl threshold and evaluate on tables that are read in pieces: what they say of all rows in memory."""
+"""adacsl threshold and evaluate: the answer does not depend on how many rows are held in memory."""
 
 import warnings
 
@@ -6,45 +6,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adacsl import CostMatrix, find_threshold
-
-EXACT = (
-    "rows", "positives", "classes", "always_negative", "always_positive", "counts", "money", "normalized_cost",
-    "savings", "cheapest_threshold", "cheapest_constant", "threshold", "passed", "unlabelled", "actions",
-)  # fmt: skip
+from adacsl import CostMatrix, cost_curve
+from adacsl.thresholds import streaming
 
 
-def same(pieces, whole, *, sure=0.5):
-    """Compare two answers: exactly but for intervals, by chance, and calibration, in other bins."""
-    assert set(pieces) == set(whole)
-    assert (pieces["in_pieces"], whole["in_pieces"]) == (True, False)
-    for name in EXACT:
-        if name == "threshold" and isinstance(whole.get(name), dict):
-            continue
-        if isinstance(whole.get(name), dict | float) or (name in whole and name in ("counts", "money")):
-            assert flat(pieces[name]) == pytest.approx(flat(whole[name]), rel=1e-9, nan_ok=True), name
-        else:
-            assert pieces.get(name) == whole.get(name), name
-    for name in ("cost", "bayes", "threshold"):
-        if isinstance(whole.get(name), dict):
-            near(pieces[name], whole[name], sure)
-    if "calibration_error" in whole:
-        assert pieces["calibration_error"] == pytest.approx(whole["calibration_error"], abs=0.02)
-
-
-def flat(value):
-    if isinstance(value, dict):
-        return [inner for inner in value.values() if isinstance(inner, float | int)]
-    return list(np.ravel(value)) if isinstance(value, list) else value
-
-
-def near(pieces, whole, sure):
-    low, high = whole["interval"]
-    assert pieces["interval"] == pytest.approx([low, high], abs=sure * (high - low))
-    for name in set(whole) - {"interval", "expected"}:
-        assert pieces[name] == (whole[name] if whole[name] is None else pytest.approx(whole[name], rel=1e-9)), name
-    if "expected" in whole:
-        assert pieces["expected"] == pytest.approx(whole["expected"], abs=sure * (high - low))
+def same(batches, whole):
+    """Compare two answers: sums of floats may differ by their rounding."""
+    assert type(batches) is type(whole)
+    if isinstance(whole, dict):
+        assert list(batches) == list(whole)
+        for name, value in whole.items():
+            same(batches[name], value)
+    elif isinstance(whole, list):
+        assert len(batches) == len(whole)
+        for one, other in zip(batches, whole, strict=True):
+            same(one, other)
+    else:
+        assert batches == (pytest.approx(whole, rel=1e-9) if isinstance(whole, float) else whole)
 
 
 @pytest.fixture(scope="module")
@@ -73,41 +51,40 @@ def scored(tmp_path_factory):
         ("csv", ("--fn-column", "amount", "--fp", 1, "--weight-column", "w")),
     ],
 )
-def test_a_threshold_in_pieces_is_that_of_all_rows(adacsl, scored, suffix, words):
+@pytest.mark.parametrize("held", [0, streaming.HELD])
+def test_a_threshold_of_batches_is_that_of_all_rows(adacsl, scored, suffix, words, held, monkeypatch):
     folder, _ = scored
+    monkeypatch.setitem(streaming.summarize_thresholds.__kwdefaults__, "held", held)
     said = ("threshold", folder / f"s.{suffix}", "--score-column", "score", "--label-column", "label", *words, "--json")
-    pieces = adacsl(*said, "--batch-rows", 700)
-    assert pieces.code == 0, pieces.err
-    same(pieces.json, adacsl(*said).json)
+    batches = adacsl(*said, "--batch-rows", 700)
+    assert batches.code == 0, batches.err
+    same(batches.json, adacsl(*said).json)
 
 
-def test_the_curve_in_pieces_has_true_costs(adacsl, scored, tmp_path):
+def test_the_curve_does_not_depend_on_batches(adacsl, scored, tmp_path):
     folder, frame = scored
     words = ("--fn", 4, "--fp", 1, "--score-column", "score", "--label-column", "label", "--batch-rows", 1000)
     said = adacsl("threshold", folder / "s.parquet", *words, "--curve", tmp_path / "c.csv")
-    assert "read in pieces" in said.out
-    assert "each cut between two buckets" in said.out
-    curve = pd.read_csv(tmp_path / "c.csv")
-    for row in curve.iloc[::50].itertuples():
-        called = frame["score"] > row.threshold
-        assert row.total_cost == 4 * (frame["label"] & ~called).sum() + ((frame["label"] == 0) & called).sum()
-    assert curve["total_cost"].min() >= find_threshold(frame["score"], frame["label"], CostMatrix(fp=1, fn=4)).cost
+    curve, known = pd.read_csv(tmp_path / "c.csv"), cost_curve(frame["score"], frame["label"], CostMatrix(fp=1, fn=4))
+    assert f"cost of {len(curve):,} cuts: {tmp_path / 'c.csv'}" in said.out
+    np.testing.assert_allclose(curve["threshold"], known.thresholds)
+    np.testing.assert_allclose(curve["total_cost"], known.costs)
 
 
-def test_scores_that_are_no_chances_are_joined_again(adacsl, scored, tmp_path):
+def test_scores_that_are_no_probabilities_are_joined_again(adacsl, scored, tmp_path):
     _, frame = scored
     logits = frame.assign(score=np.log(frame["score"] / (1 - frame["score"])))
     logits.to_parquet(tmp_path / "l.parquet")
     words = ("--fn-column", "amount", "--fp", 1, "--score-column", "score", "--label-column", "label", "--json")
-    pieces = adacsl("threshold", tmp_path / "l.parquet", *words, "--batch-rows", 999)
-    assert pieces.json == adacsl("threshold", tmp_path / "l.parquet", *words).json
-    assert pieces.json["in_pieces"] is False
+    batches = adacsl("threshold", tmp_path / "l.parquet", *words, "--batch-rows", 999)
+    assert batches.json == adacsl("threshold", tmp_path / "l.parquet", *words).json
 
 
 def test_balanced_costs_need_all_rows(adacsl, scored):
     folder, _ = scored
     words = ("--costs", "balanced", "--score-column", "score", "--label-column", "label", "--json")
-    assert adacsl("threshold", folder / "s.csv", *words, "--batch-rows", 100).json["in_pieces"] is False
+    said = ("threshold", folder / "s.csv", *words)
+    assert adacsl(*said, "--batch-rows", 100).json == adacsl(*said).json
 
 
 @pytest.mark.parametrize(
@@ -121,7 +98,7 @@ def test_balanced_costs_need_all_rows(adacsl, scored):
         ({"label": None}, "column 'label' of {}, from row 41 on is missing in 1 of 20 rows, first in row 10"),
     ],
 )
-def test_what_is_wrong_in_a_later_piece_is_one_line(refused, tmp_path, change, match):
+def test_what_is_wrong_in_a_later_batch_is_one_line(refused, tmp_path, change, match):
     frame = pd.DataFrame({"score": np.linspace(0, 1, 60).astype(str), "label": np.arange(60) % 2})
     frame = frame.astype({"label": object})
     for name, value in change.items():
@@ -158,18 +135,16 @@ def test_no_rows_at_a_time_are_refused(refused, scored, place, command):
         ("csv", ("--prior", 0.4, "--at-most", 0.001)),
     ],
 )
-def test_an_evaluation_in_pieces_is_that_of_all_rows(adacsl, place, tmp_path, suffix, words):
+def test_an_evaluation_of_batches_is_that_of_all_rows(adacsl, place, tmp_path, suffix, words):
     said = ("evaluate", place / "model", place / f"rows.{suffix}", *words, "--json")
-    pieces = adacsl(*said, "--batch-rows", 90, "--rows", tmp_path / "p.csv")
+    batches = adacsl(*said, "--batch-rows", 90, "--rows", tmp_path / "p.csv")
     whole = adacsl(*said, "--rows", tmp_path / "w.csv")
-    assert pieces.code == whole.code, pieces.err
-    assert {**pieces.json, "written": 0}.keys() == whole.json.keys()
-    assert pieces.json.get("notes") == whole.json.get("notes")
-    same({**pieces.json, "written": 0}, whole.json)
+    assert batches.code == whole.code, batches.err
+    same({**batches.json, "written": 0}, {**whole.json, "written": 0})
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), pd.read_csv(tmp_path / "w.csv"))
 
 
-def test_rows_of_a_group_are_one_observation_in_pieces_too(adacsl, place, rows, tmp_path):
+def test_rows_of_a_group_are_one_observation(adacsl, place, rows, tmp_path):
     rows.assign(team=np.arange(400) % 40).to_parquet(tmp_path / "teams.parquet")
     said = ("evaluate", place / "model", tmp_path / "teams.parquet", "--group-column", "team", "--json")
     same(adacsl(*said, "--batch-rows", 77).json, adacsl(*said).json)
@@ -180,17 +155,16 @@ def test_an_evaluation_of_a_query_and_its_words(adacsl, place):
     said = adacsl("evaluate", place / "model", "--sql", query, "--batch-rows", 150)
     assert said.code == 0, said.err
     assert "400 rows" in said.out
-    assert "read in pieces: intervals are from sums" in said.out
 
 
-def test_rows_without_a_label_are_left_out_of_pieces_too(adacsl, refused, place, rows, tmp_path):
+def test_rows_without_a_label_are_left_out_of_batches(adacsl, refused, place, rows, tmp_path):
     table = tmp_path / "gaps.csv"
     rows.assign(churn=rows["churn"].where(np.arange(400) >= 120)).to_csv(table, index=False, date_format="%Y-%m-%d")
     said = ("evaluate", place / "model", table)
-    pieces, whole = adacsl(*said, "--batch-rows", 100, "--json"), adacsl(*said, "--json")
-    same(pieces.json, whole.json)
-    assert pieces.json["unlabelled"] == 120
-    assert "120 rows have no label and are left out, 280 are used" in pieces.err
+    batches, whole = adacsl(*said, "--batch-rows", 100, "--json"), adacsl(*said, "--json")
+    same(batches.json, whole.json)
+    assert batches.json["unlabelled"] == 120
+    assert "120 rows have no label and are left out, 280 are used" in batches.err
     stopped = refused(*said, "--batch-rows", 100, "--on-error", "stop")
     assert "is missing in 100 of 100 rows" in stopped
     rows.assign(churn=None).to_csv(table, index=False)
@@ -212,13 +186,28 @@ def test_prices_that_look_wrong_are_said_once(adacsl, place, rows, tmp_path):
     [
         (("--target", "left"), "no column 'left'"),
         (("--positive", "maybe"), "no class 'maybe'"),
+        (("--positive", "no"), "the positive class of the model is 'yes', not 'no': leave out --positive"),
         (("--target", "id"), "has the classes"),
         (("--fn", "age - 1000", "--fp", "1"), "fn"),
         (("--group-column", "shop"), "lacks 1 of the 5 columns that the model was trained on (shop)"),
     ],
 )
-def test_wrong_evaluation_in_pieces_is_one_line(refused, place, words, match):
+def test_wrong_evaluation_is_one_line(refused, place, words, match):
     assert match in refused("evaluate", place / "model", place / "rows.csv", *words, "--batch-rows", 80)
+
+
+@pytest.mark.parametrize("words", [("--costs", "balanced"), ("--prior", "em")])
+def test_what_looks_at_all_rows_does_not_depend_on_batches(adacsl, place, words):
+    said = ("evaluate", place / "model", place / "rows.csv", *words, "--json")
+    assert adacsl(*said, "--batch-rows", 50).json == adacsl(*said).json
+
+
+def test_rows_that_trained_the_model_are_counted_over_all_batches(adacsl, place, rows, tmp_path):
+    fresh = rows.assign(age=rows["age"] + 0.125)
+    pd.concat((fresh, rows)).to_parquet(tmp_path / "half.parquet")
+    said = ("evaluate", place / "model", tmp_path / "half.parquet", "--json")
+    batches, whole = adacsl(*said, "--batch-rows", 64).json, adacsl(*said).json
+    assert batches["training_share"] == whole["training_share"] == 0.5
 
 
 def test_a_capacity_looks_at_all_rows(adacsl, place):

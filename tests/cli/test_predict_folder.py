@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import adacsl as library
-from adacsl.cli import predictions
+from adacsl import Policy
+from adacsl.estimators import partitioned_predict
+from adacsl.estimators.partitioned_predict import Request, load_for, make_plan
 
 KEEP = ("--keep", "id")
 
@@ -97,12 +99,12 @@ def test_a_new_file_joins(adacsl, place, data, rows, tmp_path, counted):
 
 
 def test_long_files_are_cut_at_row_groups(adacsl, place, data, predicted, tmp_path, monkeypatch):
-    monkeypatch.setattr(predictions, "ROWS", 120)
+    monkeypatch.setattr(partitioned_predict, "ROWS", 120)
     assert adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out").code == 0
     cut = ["c.groups-000000-000002.parquet", "c.groups-000002-000004.parquet"]
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "b.parquet", *cut]
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), predicted, rtol=1e-6)
-    monkeypatch.setattr(predictions, "ROWS", 10)  # less than a row group
+    monkeypatch.setattr(partitioned_predict, "ROWS", 10)  # less than a row group
     assert adacsl("predict", place / "model", data / "c.parquet", *KEEP, "--out", tmp_path / "one").code == 0
     assert len(names(tmp_path / "one")) == 5
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "one"), predicted[200:].reset_index(drop=True), rtol=1e-6)
@@ -148,7 +150,7 @@ def test_other_options_and_changed_files_are_refused(adacsl, refused, place, dat
     words = ("predict", place / "model", data, "--out", out)
     assert adacsl(*words).code == 0
     before = {name: (out / name).read_bytes() for name in names(out)}
-    assert "holds predictions with another price: give a new folder" in refused(*words, "--fn", 9, "--fp", 1)
+    assert "holds predictions with another cost matrix: give a new folder" in refused(*words, "--fn", 9, "--fp", 1)
     assert "holds predictions with another policy" in refused(*words, "--refer", 1)
     assert "holds predictions with another set of columns" in refused(*words, *KEEP)
     changed = rows[:100].assign(age=1.0)
@@ -216,7 +218,7 @@ def test_places_and_data_that_do_not_fit_are_refused(refused, place, data, pictu
     assert "a query is no table" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
     assert "holds no tables that can be read" in refused(*words, tmp_path / "full", "--out", tmp_path / "out")
     line = refused("predict", pictures / "model", pictures / "data", "--out", tmp_path / "out")
-    assert "is no table, and no folder of tables: give --out predictions.parquet" in line
+    assert "is no table, and no folder of tables: write its predictions to one file" in line
     assert not (tmp_path / "out").exists()
 
 
@@ -330,25 +332,21 @@ def test_a_part_says_what_it_was_made_from(adacsl, place, data, tmp_path):
     state = (data / "a.parquet").stat()
     assert about["input"] == str(data / "a.parquet")
     assert about["state"] == [state.st_size, state.st_mtime_ns]
-    assert about["found"]["rows"] == 100
+    assert about["summary"]["rows"] == 100
 
 
 def test_a_machine_that_sees_other_folders_is_told_so(place, data, adacsl, tmp_path):
-    from adacsl.cli.options import AS_FOUND
-    from adacsl.cli.predictions import Asked
-    from adacsl.decision.policy import Policy
-
     model = library.load(place / "model")
-    asked = Asked(model.costs_, Policy(), [], 1000)
-    plan, units = predictions.make_plan(model, place / "model", str(data), tmp_path / "out", asked, AS_FOUND, "cpu")
+    request = Request(model.costs_, Policy(), [], 1000)
+    plan, units = make_plan(model, place / "model", str(data), tmp_path / "out", request, None, "cpu")
     assert [unit.rows for unit in units] == [100, 100, 200]
-    assert len(predictions.load_for(plan, "here").classes_) == 2
+    assert len(load_for(plan, "here").classes_) == 2
     with pytest.raises(OSError, match=r"machine far: there is no model folder .*; all must see model, data and --out"):
-        predictions.load_for(plan._replace(model=tmp_path / "none"), "far")
+        load_for(plan._replace(model=tmp_path / "none"), "far")
     with pytest.raises(OSError, match="machine far sees another"):
-        predictions.load_for(plan._replace(digest="0"), "far")
+        load_for(plan._replace(digest="0"), "far")
     with pytest.raises(OSError, match="or has another version of adacsl"):
-        predictions.load_for(plan._replace(version="9.9"), "far")
+        load_for(plan._replace(version="9.9"), "far")
 
 
 def test_a_cluster_without_ray_names_the_extra(refused, place, data, tmp_path, monkeypatch):

@@ -1,0 +1,138 @@
+"""Scores with labels from a table, batch by batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
+from adacsl.datasets.costs import Costs, number_column, said_costs, settle_costs
+from adacsl.datasets.errors import DataError, check_column, listed
+from adacsl.datasets.labels import class_labels, missing_labels
+from adacsl.datasets.readers.base import batch_name, first_warnings_only
+from adacsl.datasets.readers.formats import How, open_table, read_opened
+from adacsl.thresholds.streaming import Batch
+
+with requires("train"):
+    import pandas as pd
+
+
+class ScoredTable:
+    """Scores of two classes, labels, costs and weights: the columns of a table, in batches.
+
+    Parameters
+    ----------
+    path : path
+    score, label, weight : str, optional
+        Their columns. Scores and labels need no naming where the columns are called so, or where there are two.
+    positive : optional
+        The label of the positive class; 0/1, -1/1 and false/true need no naming.
+    costs : CostMatrix, mapping or "balanced"
+        They may depend on columns. "balanced" looks at the labels of all rows.
+    rows : int
+        Rows to hold in memory.
+    how : How, optional
+        How the table is read.
+
+    Examples
+    --------
+    >>> table = ScoredTable("scores.csv", costs={"fp": 1, "fn": 8})  # doctest: +SKIP
+    >>> summarize_thresholds(table.batches()).tuned.best.value  # doctest: +SKIP
+    0.1283
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        costs: Costs,
+        score: str | None = None,
+        label: str | None = None,
+        weight: str | None = None,
+        positive: str | None = None,
+        rows: int = 1 << 20,
+        how: How | None = None,
+    ) -> None:
+        if rows < 1:
+            raise ValueError(f"rows must be at least 1, got {rows}")
+        if isinstance(costs, CostMatrix) and costs.n_classes > 2:
+            raise ValueError(
+                f"a threshold parts two classes, but the costs are of {costs.n_classes}: among these, decide by "
+                "expected costs, as adacsl train does"
+            )
+        self.table, self.costs, self.weight, self.rows = open_table(path, **(how or How())), costs, weight, rows
+        first = next(self.table.pieces(self.table.columns, rows), None)
+        if first is None:
+            read_opened(self.table)  # says that there are no rows
+        self.score, self.label = _guessed(first, self.table.name, score, label)
+        self.classes = self._classes(first, positive)
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the rows, as many at a time as were asked for; with balanced costs all of them."""
+        known = [self.score, self.label, *filter(None, (self.weight,))]
+        needed = [*known, *said_costs(self.costs, np.asarray([0, 1]), classes=self.classes).columns]
+        columns = self.table.wanted(list(dict.fromkeys(needed)))
+        if isinstance(self.costs, str):
+            yield self._batch(read_opened(self.table, columns), self.table.name)
+            return
+        start = 0
+        for frame in self.table.pieces(columns, self.rows):
+            with first_warnings_only(start):
+                batch = self._batch(frame, batch_name(self.table.name, start))
+            yield batch
+            start += len(frame)
+
+    def _batch(self, frame: pd.DataFrame, name: str) -> Batch:
+        scores = number_column(frame, self.score, what=name, holds="a score", least=-np.inf)
+        what = f"column {self.label!r} of {name}"
+        y, _ = class_labels(frame[self.label], costs=self.costs, known=self.classes, what=what)
+        weight = None
+        if self.weight is not None:
+            weight = number_column(frame, self.weight, what=name, holds="a weight of 0 or more")
+        costs = settle_costs(self.costs, y, table=frame, what=name, classes=self.classes)
+        return Batch(scores, y, costs, weight)
+
+    def _classes(self, first: pd.DataFrame, positive: str | None) -> tuple[str, ...]:
+        """Return the two classes, as soon as two labels were seen: a table may be sorted by them."""
+        values, what = _labels_of(first, self.label), f"column {self.label!r} of {self.table.name}"
+        if values.nunique() < 2:
+            for frame in self.table.pieces([self.label], self.rows):
+                there = _labels_of(frame, self.label)
+                values = pd.concat((pd.Series(values.unique(), dtype=there.dtype), there))
+                if values.nunique() > 1:
+                    break
+        numbers = pd.to_numeric(values, errors="coerce")  # text in batches, a number where all is read
+        classes = class_labels(
+            values if numbers.isna().any() else numbers, positive, costs=self.costs, what=what
+        )[1]  # fmt: skip
+        if len(classes) > 2:
+            raise DataError(f"a threshold parts two classes, but {what} has {len(classes)}")
+        return classes
+
+
+def _labels_of(frame: pd.DataFrame, label: str) -> pd.Series[Any]:
+    return frame[label][~missing_labels(frame[label])]
+
+
+def _guessed(frame: Any, name: str, score: str | None, label: str | None) -> tuple[str, str]:
+    """Return the columns of scores and labels: named, called so by convention, or the only two."""
+    known = list(frame.columns)
+    for column in (score, label):
+        if column is not None:
+            check_column(column, known, name)
+    score = score or next((c for c in known if str(c).casefold() == "score" and c != label), None)
+    label = label or next((c for c in known if str(c).casefold() == "label" and c != score), None)
+    if len(known) == 2:
+        if score is None and label is None:
+            # scores have more different values than labels; where both have two, the scores come first
+            score = max(known, key=lambda c: frame[c].nunique())
+        score = score or next(c for c in known if c != label)
+        label = label or next(c for c in known if c != score)
+    if score is None or label is None:
+        wanted = " and ".join(f"the {what} column" for what, c in (("score", score), ("label", label)) if c is None)
+        raise DataError(f"which columns of {name} hold scores and labels? Name {wanted}; it has {listed(known)}")
+    return score, label
