@@ -67,7 +67,7 @@ class ScoredTable:
         self.table, self.costs, self.weight, self.rows = open_table(path, **(how or How())), costs, weight, rows
         first = next(self.table.pieces(self.table.columns, rows), None)
         if first is None:
-            read_opened(self.table)  # says that there are no rows
+            raise DataError(f"{self.table.name} has a header ({listed(self.table.columns, 5)}) but no rows")
         self.score, self.label = _guessed(first, self.table.name, score, label)
         self.classes = self._classes(first, positive)
 

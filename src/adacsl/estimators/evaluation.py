@@ -20,7 +20,7 @@ from adacsl.estimators.inputs import LabelledBatch, class_names, decide_batch
 from adacsl.fitting.rows import prices_of, read_known_labels
 from adacsl.metrics.intervals import Interval
 from adacsl.thresholds.search import Threshold
-from adacsl.thresholds.streaming import Batch, CostHistogram, RunningCalibration, RunningMean, Spool
+from adacsl.thresholds.streaming import HELD, Batch, CostHistogram, RunningCalibration, RunningMean, Spool
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostClassifier
@@ -137,6 +137,8 @@ class Evaluator:
     classifier : CostClassifier
     policy : Policy, optional
         Default: the classifier's own.
+    held : int
+        Up to so many rows, the interval of the mean cost is a bootstrap; see :data:`adacsl.thresholds.streaming.HELD`.
 
     Examples
     --------
@@ -152,13 +154,13 @@ class Evaluator:
     400
     """
 
-    def __init__(self, classifier: CostClassifier, policy: Policy | None = None) -> None:
+    def __init__(self, classifier: CostClassifier, policy: Policy | None = None, *, held: int = HELD) -> None:
         own = Policy() if classifier.policy is None else classifier.policy
         self.classifier, self.policy = classifier, own if policy is None else policy
         self.classes = tuple(class_names(classifier))
         self._rows, self._total, self._reduced_total = 0, 0.0, 0.0
         self._notes: dict[str, None] = {}
-        self._mean, self._calibration, self._histogram = RunningMean(), RunningCalibration(), CostHistogram()
+        self._mean, self._calibration, self._histogram = RunningMean(held), RunningCalibration(), CostHistogram()
         self._spool = Spool()
 
     def update(self, batch: LabelledBatch) -> Decisions:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import tempfile
 import weakref
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from statistics import NormalDist
 from typing import Any, NamedTuple, Self
 
@@ -488,7 +488,7 @@ class RunningMean:
         self._sums, self._squares = np.zeros(3), np.zeros((2, 2))
         self._groups: dict[Hashable, NDArray[np.float64]] = {}
         self._held, self._rows = held, 0
-        self._columns: list[tuple[NDArray[Any], ...]] = []
+        self._columns: list[tuple[NDArray[Any] | None, ...]] = []
 
     def update(self, values: NDArray[Any], weight: NDArray[Any] | None = None, groups: Any = None) -> None:
         """Add samples."""
@@ -516,9 +516,7 @@ class RunningMean:
     def interval(self, *, level: float = 0.95, resamples: int | None = None) -> Interval:
         """Return the mean and its interval; ``resamples`` are those of the bootstrap."""
         if self._columns:
-            values, weight, groups = (
-                None if column[0] is None else np.concatenate(column) for column in zip(*self._columns, strict=True)
-            )
+            values, weight, groups = map(_concatenated, zip(*self._columns, strict=True))
             return mean_interval(values, weight, groups=groups, level=level, resamples=resamples)
         return self._normal(level)
 
@@ -533,6 +531,12 @@ class RunningMean:
         error = math.sqrt(max(spread, 0.0) * n / max(n - 1.0, 1.0)) / size
         reach, mean = NormalDist().inv_cdf((1.0 + level) / 2.0) * error, mean + (self._shift or 0.0)
         return Interval(float(mean), float(mean - reach), float(mean + reach))
+
+
+def _concatenated(parts: Sequence[NDArray[Any] | None]) -> NDArray[Any] | None:
+    """Return one column; None where there is none."""
+    there = [part for part in parts if part is not None]
+    return np.concatenate(there) if there else None
 
 
 class RunningCalibration:
@@ -593,9 +597,9 @@ def tune_batches(
     if sum(len(batch.labels) for batch in batches) > held and all(are_probabilities(each.scores) for each in batches):
         return _tune_streamed(batches, level, random_state)
     whole = Batch.joined(batches)
-    own = {"costs": whole.costs, "sample_weight": whole.weight}
-    tuned = tune_threshold(whole.scores, whole.labels, **own, level=level, random_state=random_state)
-    return tuned, cost_curve(whole.scores, whole.labels, **own)
+    scores, labels, costs, weight = whole
+    tuned = tune_threshold(scores, labels, costs, sample_weight=weight, level=level, random_state=random_state)
+    return tuned, cost_curve(scores, labels, costs, sample_weight=weight)
 
 
 def are_probabilities(scores: NDArray[Any]) -> bool:
