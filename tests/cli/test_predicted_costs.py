@@ -32,6 +32,8 @@ def test_train_predict_evaluate(table, tmp_path, adacsl):
     paid = np.where(table["target"][300:] == 1, table["loss"][300:], 0.0)
     cost = np.where(decided == 1, np.where(table["target"][300:] == 0, 4.0, 0.0), paid).mean()
     assert found["cost"]["mean"] == pytest.approx(cost, rel=1e-6)
+    words = ("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json", "--batch-rows", 30)
+    assert adacsl(*words).json["cost"]["mean"] == pytest.approx(cost, rel=1e-6)
 
 
 def test_only_training_learns_prices(table, tmp_path, refused):

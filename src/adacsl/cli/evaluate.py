@@ -131,13 +131,13 @@ def _labelled(
             check_column(time_column, task.X.columns, task.source)
         times = None if time_column is None else task.X[time_column]
         return iter([LabelledBatch(inputs, task.y, task.costs, task.groups, times)]), task
-    check_positive(classifier, source.positive)
     balanced = prices.costs == "balanced" and n_classes(classifier) == 2
     table = LabelledTable(
         classifier, open_table(None if data is None else at_home(data), **how), target=source.target or target,
         costs="balanced" if balanced else decision_costs(classifier, prices), group_column=source.group_column,
         time_column=time_column, drop=split_words(source.drop), on_error=source.files.on_error,
     )  # fmt: skip
+    check_positive(classifier, source.positive)
     return table.batches(None if balanced or policy.needs_all_rows else rows), table
 
 

@@ -305,7 +305,9 @@ class LabelledTable:
         self.classifier, self.table, self.costs, self.on_error = classifier, table, costs, on_error
         self.group_column, self.time_column, self.unlabelled = group_column, time_column, 0
         self.target = target_column(table.columns, target, table.name)
-        priced = () if isinstance(costs, str) else costs.columns
+        priced: list[str] = []
+        if not isinstance(costs, str):  # costs that are predicted when deciding are paid as they are, where known
+            priced = [*costs.columns, *(name for name in costs.hidden if name in table.columns)]
         apart = [self.target, *filter(None, (group_column,))]
         table.wanted([*apart, *filter(None, (time_column,))])
         known = [name for name in table.columns if name not in apart]
