@@ -318,16 +318,16 @@ ALIKE = Showing()
 @Parameter(name="*", group=Group("Where to train", sort_key=45))
 @dataclass(frozen=True)
 class Place:
-    """Where members of a portfolio, or the rows of a booster, are trained, as said on the command line."""
+    """Where members of a portfolio are trained, as said on the command line."""
 
     engine: Literal["joblib", "ray"] = "joblib"
-    """joblib: processes on this machine. ray: a cluster, for the portfolio's members or the rows of a booster."""
+    """joblib: processes on this machine. ray: a cluster."""
 
     address: str | None = None
     """Of the Ray cluster, host:port or auto; default: local, one on this machine for this fit."""
 
     workers: Annotated[int | None, within(1, MOST_WORKERS)] = None
-    """How many members at once, default: as many as have room; or over how many a booster's rows are spread."""
+    """How many members at once, default: as many as have room."""
 
     gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0
     """GPUs that each worker asks Ray for, such as 0.25."""

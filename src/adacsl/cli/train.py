@@ -241,15 +241,9 @@ def _unfitted(
 
 def _train_on(made: Method, name: str, trainer: dict[str, Any]) -> None:
     """Say where to train; refuse it for what trains in one place."""
-    from adacsl.learners.boosting import Booster  # noqa: PLC0415
-    from adacsl.learners.registry import as_learner  # noqa: PLC0415  scikit-learn
-
-    if "trainer" in made.get_params(deep=False):
-        made.set_params(trainer=trainer)
-    elif isinstance(learner := as_learner(made.learner), Booster):
-        made.set_params(learner=learner.set_params(trainer=trainer))
-    else:
-        raise ValueError(f"--engine and --workers are for the portfolio and for boosters, and {name} is neither")
+    if "trainer" not in made.get_params(deep=False):
+        raise ValueError(f"--engine and --workers are for the portfolio, and {name} is none")
+    made.set_params(trainer=trainer)
 
 
 def _cross_fit(made: Method, name: str, cv: int) -> None:

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from adacsl.adaptive.controller import AdaptiveWeight, check_targets
 from adacsl.base.extras import requires
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
-from adacsl.execution.executors import read_trainer
 from adacsl.execution.threads import threads_in_use
 from adacsl.fitting.candidates import Candidate, mean_logits
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting_libraries import ENGINES, boost_anywhere, load_engine, on_several
+from adacsl.learners.boosting_libraries import ENGINES, load_engine
 from adacsl.learners.sklearn import stakes_of
 
 with requires("sklearn"):
@@ -59,10 +58,6 @@ class Booster(BaseEstimator):
         Adapt after every so many rounds.
     params : dict, optional
         The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they win over the above.
-    trainer : dict, optional
-        On how many workers the rows are spread, and where: ``{"workers": 4}`` are processes of this machine,
-        ``{"workers": 4, "engine": "ray", "address": "auto"}`` tasks of a Ray cluster. By the library's own distributed
-        training, where nothing steers: XGBoost's model is the same, LightGBM's another one of like quality.
     """
 
     tables_only = True
@@ -78,7 +73,6 @@ class Booster(BaseEstimator):
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,
-        trainer: dict[str, Any] | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -94,17 +88,6 @@ class Booster(BaseEstimator):
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
         if not (self.params is None or isinstance(self.params, dict)):
             raise TypeError(f"params must be a dict of the library's own parameters, got {self.params!r}")
-        self._check_trainer()
-
-    def _check_trainer(self) -> None:
-        where = read_trainer(self.trainer)
-        if self.trainer is not None and where.workers is None:
-            raise ValueError("a booster's trainer says on how many workers: trainer={'workers': 4}")
-        if (where.workers or 1) > 1 and self.chosen_engine == "catboost":
-            raise ValueError(
-                "catboost cannot spread its rows over several workers: leave trainer out, or say engine='xgboost' or "
-                "'lightgbm'"
-            )
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
@@ -149,11 +132,6 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
                 "a plain booster at the Bayes threshold is target='bayes'"
             )
         if group[0].adapts:
-            if on_several(group[0].learner):
-                raise ValueError(
-                    "a controller steers boosters in one process only: leave trainer out, or say controller=None or "
-                    "target='bayes'"
-                )
             _boost(group[0], rows, matrix, encoder)
         else:
             _boost_unsteered(group, rows, matrix, encoder)
@@ -237,7 +215,8 @@ def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, 
             candidate.history.append({"round": held.seen - 1} | about | {"val_cost": held.latest[0]})
 
     own, other = (_part(matrix, some, _weights(first, rows, some)) for some in split)
-    return boost_anywhere(first.learner, own, other, look, **_options(first))
+    engine = load_engine(first.learner.chosen_engine)
+    return engine.boost_plainly(own, other, look, **_options(first))
 
 
 def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
@@ -251,7 +230,8 @@ def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) ->
     """Return a booster of so many rounds of all rows."""
     whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
     options = _options(candidate) | {"rounds": rounds, "patience": None}
-    return boost_anywhere(candidate.learner, whole, whole, None, **options)
+    engine = load_engine(candidate.learner.chosen_engine)
+    return engine.boost_plainly(whole, whole, lambda _: None, **options)
 
 
 def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, models: Sequence[Any]) -> None:
