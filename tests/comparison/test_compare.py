@@ -627,13 +627,10 @@ def training_of(cell):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("epoch", "compare has no setting 'epoch'"),
-        ("epochs", r"compare has no setting 'epochs' any more: say net=\{'epochs': ...\}"),
-        ("seeds", "compare has no setting 'seeds' any more: say repeats=2, folds=5"),
-        ("rotate", r"compare has no setting 'rotate' any more: say net=\{'augment': Augment\(rotate=True\)\}"),
+        ("epoch", "compare has no parameter 'epoch'; where it runs is said by engine, workers, address, gpus"),
     ],
 )
-def test_unknown_and_old_options_are_named(option, message):
+def test_unknown_parameters_are_named(option, message):
     x, y = table()
     with pytest.raises(TypeError, match=message):
         compare(x, y, positive="sick", methods=["ce"], **{option: 3})

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import adacsl
-from adacsl import AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
+from adacsl import CostMatrix, Method, PortfolioClassifier
 from adacsl.ensemble import classifier
 from adacsl.ensemble.classifier import Portfolio
 from adacsl.learners.boosting import Booster
@@ -183,8 +183,3 @@ def test_without_ray_it_is_said_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ImportError, match=r"needs 'ray': run  pip install 'adacsl\[ray\]'"):
         stacked(trainer=RAY).fit(*numbers())
-
-
-def test_nets_say_their_trainer_inside():
-    with pytest.raises(TypeError, match=r"has no setting 'trainer' any more: say net=\{'trainer': \.\.\.\}"):
-        AdaCSLClassifier(trainer={"devices": 2})

@@ -220,19 +220,9 @@ def test_what_is_of_no_use_is_told(settings, message):
         Method(**({"costs": COSTS} | settings)).check_settings()
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("adapt", r"controller=None \(lambda stays 1\) or controller='auto'"),
-        ("crossfit", "cv"),
-        ("pos_label", "positive"),
-        ("epochs", r"net=\{'epochs': ...\}"),
-        ("damping", r"controller=\{'damping': ...\}"),
-    ],
-)
-def test_old_spellings_name_the_new_one(old, new):
-    with pytest.raises(TypeError, match=f"Method has no setting {old!r} any more: say {new}"):
-        Method(COSTS, **{old: 1})
+def test_an_unknown_parameter_is_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
+        Method(COSTS, epochs=1)
 
 
 def test_a_decision_function_is_enough_to_learn():

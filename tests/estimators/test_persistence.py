@@ -207,7 +207,7 @@ def test_an_absent_device_is_said_once(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         adacsl.load(folder, device="cuda").predict(X)
-    assert [str(w.message) for w in caught] == ["device='cuda' asked for, but no GPU is available: using the CPU"]
+    assert [str(w.message) for w in caught] == ["device 'cuda' was asked for, but no GPU is available: using the CPU"]
 
 
 # damage

@@ -139,11 +139,10 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
         raise ValueError(  # noqa: TRY004  the type is right, its content is not
             f"the saved settings must be a dict, got {state['settings']!r}: the state is damaged"
         )
-    saved_settings = {"caution": 0.0, "row_weighted": False, "until": "end"} | state["settings"]  # later additions
     for name, value in settings.items():
-        if saved_settings.get(name) != value:
+        if state["settings"].get(name) != value:
             raise ValueError(
-                f"the state was saved with {name}={saved_settings.get(name)!r}, this controller has "
+                f"the state was saved with {name}={state['settings'].get(name)!r}, this controller has "
                 f"{name}={value!r}; make the controller with the saved settings"
             )
     saved, (low, high) = state["lambda"], settings["bounds"]

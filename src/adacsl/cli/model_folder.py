@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostClassifier
 
 
-FORMER_NOTES = "training.json"
-"""Where the first versions kept what was said in training; it was not checked, and is not read any more."""
-
 DIGESTS = 1000
 """So many digests of training rows are kept at most."""
 OVERLAP = 0.01
@@ -95,8 +92,6 @@ def load_with_notes(folder: Path, *, device: str) -> tuple[CostClassifier, dict[
 
     with requires("train"):
         classifier, notes = load_noted(folder, device=device)
-    if notes is None and (folder / FORMER_NOTES).exists():
-        raise _unreadable(folder, f"its {FORMER_NOTES} is of a former version, and not read any more")
     return classifier, notes or {}
 
 
@@ -256,7 +251,7 @@ def open_rows(
     if data is None or (on_disk and is_table(path)):
         return table_rows(classifier, open_table(None if data is None else path, **files.how), extra, rows)
     if takes_pictures(classifier) and extra:
-        raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
+        raise DataError("pictures have no columns: leave out --keep and prices over columns")
     if on_disk and path.is_dir():
         return _folder_rows(classifier, path, min(rows, PICTURES), files)
     many = n_classes(classifier) > 2

@@ -135,7 +135,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
-    adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
+    adacsl train cards.csv --target fraud --fn amount --fp 5 --refer 3 --capacity 200 --per day --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
     check_model_folder(out, force=force)

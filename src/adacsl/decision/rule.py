@@ -20,7 +20,6 @@ __all__ = ["DECIDE", "Decision", "check_decide"]
 
 
 DECIDE = ("bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative", "positive")
-RENAMED = {"target": "bayes"}
 
 CENTRES = (-25.0, 25.0)
 """Log-odds about which scores may be stretched: beyond them no probability differs from 0 or 1."""
@@ -260,8 +259,6 @@ def _positive(n: int, values: Any) -> NDArray[np.float64]:
 
 def check_decide(decide: str) -> str:
     """Return a known way to decide, or say which there are."""
-    if decide in RENAMED:
-        raise ValueError(f"decide={decide!r} is called decide={RENAMED[decide]!r} now")
     if decide not in DECIDE:
         raise ValueError(f"decide must be one of {', '.join(map(repr, DECIDE))}, got {decide!r}")
     return decide

@@ -711,7 +711,7 @@ def choose_device(device: str, *, warn: bool = True) -> str:
     if warn:
         there = "no such device" if count else "no GPU"
         warnings.warn(
-            f"device={device!r} asked for, but {there} is available: using the CPU", stacklevel=_users_level()
+            f"device {device!r} was asked for, but {there} is available: using the CPU", stacklevel=_users_level()
         )
     return "cpu"
 
