@@ -134,9 +134,7 @@ def test_files_are_found_by_argument_or_environment(made, monkeypatch, tmp_path)
 
 def test_absent_data_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
-    with pytest.raises(
-        DataError, match=r"adult is not part of adacsl: put adult\.csv\.gz into .* variable ADACSL_DATA; .*UCI"
-    ):
+    with pytest.raises(DataError, match=r"adult is not part of adacsl: put adult\.csv\.gz into .* ADACSL_DATA; .*UCI"):
         load_task("adult")
     with pytest.raises(DataError, match=r"there is no adult\.csv\.gz in .*: put it there.*UCI Adult"):
         load_task("adult", folder=tmp_path)

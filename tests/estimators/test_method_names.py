@@ -169,7 +169,6 @@ def test_constants_take_images():
     [
         ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
-        ({"decide": "target"}, "decide='target' is called decide='bayes' now"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
         ({"learner": "svm"}, "learner must be 'net', 'boosting'"),
         ({"controller": "auto"}, "needs loss='weighted'"),

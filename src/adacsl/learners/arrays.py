@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.base.extras import requires
+from adacsl.base.extras import requires, resolve
 from adacsl.base.scores import sigmoid, to_probabilities
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting_libraries import load_engine
@@ -143,7 +143,7 @@ OURS: dict[str, Any] = {kind.__name__: kind for kind in (HistogramBoosting, Meta
 
 
 def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a fitted estimator as arrays and plain values, or say that it cannot be written so."""
+    """Return a fitted estimator as arrays and plain values: of ours where it has such a form, else by skops."""
     if isinstance(model, Prefit):
         return _prefit_numbers(model)
     if type(model).__name__ in BOOSTERS:
@@ -158,17 +158,19 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(model, LinearModel):
         found: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
         return {k: v for k, v in found.items() if v is not None}, _about_sums(model.kind, model.intercept, model)
+    numbers = _linear_numbers(model)
+    return resolve("adacsl.learners.skops_models:dump")(model) if numbers is None else numbers
+
+
+def _linear_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return a linear model, alone or behind a StandardScaler, as the numbers of its sums; None of other models."""
     scaler = model.steps[0][1] if isinstance(model, Pipeline) and len(model.steps) == 2 else None
     last = model if scaler is None else model.steps[-1][1]
     coefficients = np.asarray(getattr(last, "coef_", np.empty(0)), dtype=np.float64)
     scaled = scaler is None or isinstance(scaler, StandardScaler)
     kind = _kind_of_sums(last, coefficients) if scaled else None
     if kind is None:
-        raise ValueError(
-            f"{type(last).__name__} cannot be saved without pickle: {', '.join(BOOSTERS)}, forests, linear models "
-            "(alone or behind a StandardScaler) and adacsl's own learners can; keep such an estimator with joblib, at "
-            "your own risk"
-        )
+        return None
     arrays = {"weights": coefficients[0] if len(coefficients) == 1 else coefficients}
     for name, value in (("center", getattr(scaler, "mean_", None)), ("scale", getattr(scaler, "scale_", None))):
         if value is not None:
@@ -195,6 +197,8 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
         return forest_from_numbers(plain, about)
     if about["kind"] == HistGradientBoostingClassifier.__name__:
         return boosting_from_numbers(plain, about)
+    if about["kind"] == "skops":
+        return resolve("adacsl.learners.skops_models:load")(plain, about)
     if about["kind"] not in ("linear", *LINKS):
         raise ValueError(f"unknown kind of estimator {about['kind']!r}")
     intercept = about["intercept"]
@@ -204,13 +208,11 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
 
 def as_saved(model: Any) -> Any:
     """Return a linear model as the sum that is saved of it, which rounds differently; others as they are."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not hasattr(last, "coef_"):
-        return model
     try:
-        return from_numbers(*to_numbers(model))
-    except ValueError:
+        numbers = _linear_numbers(model)
+    except ValueError:  # coefficients that are no plain numbers
         return model
+    return model if numbers is None else from_numbers(*numbers)
 
 
 def _about_sums(kind: str, intercept: Any, model: Any) -> dict[str, Any]:
