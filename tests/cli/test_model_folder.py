@@ -21,7 +21,7 @@ import adacsl as library
 from adacsl import CostMatrix
 from adacsl.cli.console import Screen
 from adacsl.cli.model_folder import load_model, save_model
-from adacsl.estimators.persistence import ArtefactError
+from adacsl.estimators.artefact import ArtefactError
 from adacsl.neural.learner import Net
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]

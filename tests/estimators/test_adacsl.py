@@ -317,7 +317,7 @@ def test_predict_and_predict_proba_never_disagree(data, target, decide, costs):
 
 
 def test_old_names_of_decisions(data):
-    with pytest.raises(ValueError, match="decide must be one of 'bayes', .*, got 'target'"):
+    with pytest.raises(ValueError, match=r"decide must be one of 'bayes', .*, got 'target'"):
         quick(decide="target").fit(*data)
 
 

@@ -28,7 +28,7 @@ from adacsl import (
     load,
 )
 from adacsl.base.scores import sigmoid
-from adacsl.estimators.persistence import ArtefactError
+from adacsl.estimators.artefact import ArtefactError
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting import Booster, levelled
 

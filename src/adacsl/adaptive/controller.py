@@ -229,6 +229,19 @@ def check_targets(target: float | str | None, costs: CostMatrix) -> float | str:
     return target
 
 
+def weight_before_adaptation(costs: CostMatrix, target: float) -> float:
+    """Return the weight of the negatives that makes ``target`` the threshold: C(1,0)/C(0,1) * (1 - T')/T' (eq. 5).
+
+    Examples
+    --------
+    >>> weight_before_adaptation(CostMatrix(fp=1, fn=4), 0.5)
+    0.25
+    """
+    if target == two_class_target("bayes", costs):
+        return 1.0  # to the last bit: plain cross-entropy
+    return float((1.0 - target) / target / float(costs.ratio))
+
+
 def two_class_target(target: float | str, costs: CostMatrix) -> float:
     """Return T' as a number: one between 0 and 1, or what a word means for these costs.
 
@@ -434,9 +447,7 @@ class AdaptiveWeight:
     def base_weight(self) -> float:
         """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
         self._of_two_classes("base_weight", "base_weights")
-        if self.target == check_targets("bayes", self.costs):
-            return 1.0  # to the last bit: plain cross-entropy
-        return float((1.0 - self.target) / self.target / float(self.costs.ratio))
+        return weight_before_adaptation(self.costs, self.target)
 
     @property
     def history(self) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ PICTURES = 512
 
 def check_model_folder(folder: Path, *, force: bool = False, option: str = "--out") -> None:
     """Refuse, before hours of training, a place where no model can be kept in the end."""
-    from adacsl.estimators.persistence import is_artefact  # noqa: PLC0415  torch
+    from adacsl.estimators.artefact import is_artefact  # noqa: PLC0415
 
     check_folder(folder, f"give a folder for the model, {option} model/")
     if folder.is_dir() and any(folder.iterdir()) and not is_artefact(folder) and not force:
@@ -42,7 +42,7 @@ def check_model_folder(folder: Path, *, force: bool = False, option: str = "--ou
 
 def save_model(classifier: CostClassifier, folder: Path, notes: Mapping[str, Any], *, force: bool) -> Path:
     """Write the model and what was said when it was trained as one, all of it or nothing."""
-    from adacsl.estimators.persistence import save_method  # noqa: PLC0415  torch
+    from adacsl.estimators.persistence import save_method  # noqa: PLC0415
 
     return save_method(classifier, folder, notes=plain(notes), beside=force)
 
@@ -88,7 +88,7 @@ def load_model(folder: Path, *, device: str, said: Prices = FREE) -> tuple[CostC
 def load_with_notes(folder: Path, *, device: str) -> tuple[CostClassifier, dict[str, Any]]:
     """Read a model and all that was noted in training."""
     from adacsl.base.extras import requires  # noqa: PLC0415
-    from adacsl.estimators.persistence import load_noted  # noqa: PLC0415  torch
+    from adacsl.estimators.persistence import load_noted  # noqa: PLC0415
 
     with requires("train"):
         classifier, notes = load_noted(folder, device=device)
@@ -109,7 +109,7 @@ def said_in_training(folder: Path, notes: Mapping[str, Any], said: Prices = FREE
 
 
 def _unreadable(folder: Path, why: str) -> Exception:
-    from adacsl.estimators.persistence import ArtefactError  # noqa: PLC0415  torch
+    from adacsl.estimators.artefact import ArtefactError  # noqa: PLC0415
 
     return ArtefactError(f"{folder} does not say how it was trained ({why}): train it again")
 

@@ -18,8 +18,10 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.candidates import Candidate, told_share
 from adacsl.fitting.rows import Rows
-from adacsl.learners.boosting import Booster, BoosterModel
-from adacsl.learners.sklearn import EstimatorModel, Model
+from adacsl.learners.booster_model import BoosterModel
+from adacsl.learners.boosting import Booster
+from adacsl.learners.estimator_model import EstimatorModel
+from adacsl.learners.sklearn import Model
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import Method

@@ -15,16 +15,6 @@ from adacsl.base.extras import requires, resolve
 from adacsl.base.scores import sigmoid, to_probabilities
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting_libraries import load_engine
-from adacsl.learners.histogram_boosting import HistogramBoosting, boosting_from_numbers, boosting_numbers
-from adacsl.learners.metacost import MetaCost
-from adacsl.learners.trees import FORESTS, forest_from_numbers, forest_numbers
-
-with requires("sklearn"):
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.frozen import FrozenEstimator
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
 
 BOOSTERS = {"LGBMClassifier": "lightgbm", "XGBClassifier": "xgboost", "CatBoostClassifier": "catboost"}
 """Classifiers of libraries that have a format of their own for boosters."""
@@ -139,11 +129,30 @@ class LibraryBooster:
         return cls(document["engine"], np.asarray(arrays["booster"]).tobytes(), document["classes"])
 
 
-OURS: dict[str, Any] = {kind.__name__: kind for kind in (HistogramBoosting, MetaCost, LibraryBooster)}
+OURS = {
+    "HistogramBoosting": "adacsl.learners.histogram_boosting:HistogramBoosting",
+    "MetaCost": "adacsl.learners.metacost:MetaCost",
+    "LibraryBooster": "adacsl.learners.arrays:LibraryBooster",
+}
+"""Our own estimators, which write and read their arrays themselves."""
+READERS = {
+    "DecisionTreeClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "ExtraTreeClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "RandomForestClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "ExtraTreesClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "HistGradientBoostingClassifier": "adacsl.learners.histogram_boosting:boosting_from_numbers",
+    "skops": "adacsl.learners.skops_models:load",
+}
+"""scikit-learn's estimators that are kept as arrays, and what reads each."""
 
 
 def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a fitted estimator as arrays and plain values: of ours where it has such a form, else by skops."""
+    with requires("sklearn"):  # what was read from a folder, and predicts, needs none of these
+        from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+
+        from adacsl.learners.histogram_boosting import boosting_numbers  # noqa: PLC0415
+        from adacsl.learners.trees import FORESTS, forest_numbers  # noqa: PLC0415
     if isinstance(model, Prefit):
         return _prefit_numbers(model)
     if type(model).__name__ in BOOSTERS:
@@ -164,6 +173,9 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _linear_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """Return a linear model, alone or behind a StandardScaler, as the numbers of its sums; None of other models."""
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
     scaler = model.steps[0][1] if isinstance(model, Pipeline) and len(model.steps) == 2 else None
     last = model if scaler is None else model.steps[-1][1]
     coefficients = np.asarray(getattr(last, "coef_", np.empty(0)), dtype=np.float64)
@@ -180,10 +192,12 @@ def _linear_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 def _prefit_numbers(model: Prefit) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a prefit model as one of class numbers."""
+    from sklearn.frozen import FrozenEstimator  # noqa: PLC0415
+
     inner = model.estimator.estimator if isinstance(model.estimator, FrozenEstimator) else model.estimator
     arrays, about = to_numbers(inner)
     classes = model.classes_.tolist()
-    if about["kind"] == MetaCost.__name__ and classes != sorted(classes):
+    if about["kind"] == "MetaCost" and classes != sorted(classes):
         raise ValueError("a prefit MetaCost cannot be saved with another positive class than its own")
     return arrays, about | {"classes": classes}
 
@@ -192,13 +206,9 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     """Return the estimator of what :func:`to_numbers` gave."""
     plain = {name: np.asarray(value) for name, value in arrays.items()}
     if about["kind"] in OURS:
-        return OURS[about["kind"]].from_numbers(plain, about)
-    if about["kind"] in FORESTS:
-        return forest_from_numbers(plain, about)
-    if about["kind"] == HistGradientBoostingClassifier.__name__:
-        return boosting_from_numbers(plain, about)
-    if about["kind"] == "skops":
-        return resolve("adacsl.learners.skops_models:load")(plain, about)
+        return resolve(OURS[about["kind"]]).from_numbers(plain, about)
+    if about["kind"] in READERS:
+        return resolve(READERS[about["kind"]])(plain, about)
     if about["kind"] not in ("linear", *LINKS):
         raise ValueError(f"unknown kind of estimator {about['kind']!r}")
     intercept = about["intercept"]
@@ -208,6 +218,8 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
 
 def as_saved(model: Any) -> Any:
     """Return a linear model as the sum that is saved of it, which rounds differently; others as they are."""
+    if isinstance(model, LinearModel | LibraryBooster):
+        return model
     try:
         numbers = _linear_numbers(model)
     except ValueError:  # coefficients that are no plain numbers

@@ -15,10 +15,11 @@ from adacsl.adaptive.controller import AdaptiveWeight, check_targets
 from adacsl.base.extras import requires
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.execution.threads import threads_in_use
-from adacsl.fitting.candidates import Candidate, mean_logits
+from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.integrations.boosting import Matrix
+from adacsl.learners.booster_model import BoosterModel, centred
 from adacsl.learners.boosting_libraries import ENGINES, load_engine
 from adacsl.learners.sklearn import stakes_of
 
@@ -170,7 +171,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )
         for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
-            held.look(_centred(np.asarray(margins, dtype=np.float32)) + shift)
+            held.look(centred(np.asarray(margins, dtype=np.float32)) + shift)
             about = {"round": number, "fold": fold} | trained | measured(step, rows.n_classes)
             candidate.history.append(about | {"val_cost": held.latest[0]})
             trained = trained_with(step, rows.n_classes)  # as the next round is
@@ -208,7 +209,7 @@ def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, 
         candidate.held.append(candidate.hold_out(rows, held_out))
 
     def look(margins: NDArray[Any]) -> None:
-        logits = _centred(np.asarray(margins, dtype=np.float32))
+        logits = centred(np.asarray(margins, dtype=np.float32))
         for candidate, shift in zip(group, moved, strict=True):
             held = candidate.held[-1]
             held.look(logits + shift)
@@ -247,7 +248,7 @@ def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, mode
         rounds = min(max(1, round(float(np.mean(kept[:number] + kept[number + 1 :])))), held.seen)
         margins = engine.margins(_kept(engine, model, rounds), _part(matrix, held.rows))
         shift = candidate.shift(rows.y) + candidate.offsets(held.rows)
-        held.judge_by(_centred(np.asarray(margins, dtype=np.float32)) + shift)
+        held.judge_by(centred(np.asarray(margins, dtype=np.float32)) + shift)
 
 
 def _rounds_of_all(kept: Sequence[int], folds: Folds, rows: Rows) -> int:
@@ -323,40 +324,3 @@ def levelled(part: Matrix, controller: AdaptiveWeight) -> Matrix:
         return part
     own = np.ones(len(part.y)) if part.weight is None else part.weight
     return part._replace(weight=own / np.mean(controller.base_weights[part.y.astype(np.int64)]))
-
-
-def _centred(margins: NDArray[Any]) -> NDArray[Any]:
-    """Return margins of K classes with a mean of 0 in each row, as log probabilities have them; of two as they are."""
-    return margins if margins.ndim == 1 else margins - margins.mean(axis=1, keepdims=True)
-
-
-class BoosterModel:
-    """Boosters whose margins are averaged."""
-
-    kind = "boosters"
-
-    def __init__(self, engine: str, boosters: list[Any], rounds: list[int], encoder: ColumnEncoder) -> None:
-        self.engine, self.boosters, self.rounds, self.encoder = engine, boosters, rounds, encoder
-
-    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean margin of each row, or K of them, whose mean is 0."""
-        matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
-        engine = load_engine(self.engine)
-        return mean_logits([_centred(engine.margins(model, matrix)) for model in self.boosters])
-
-    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything as arrays (the library's own format, byte by byte) and plain values."""
-        engine = load_engine(self.engine)
-        arrays = {
-            f"booster.{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
-            for i, (model, rounds) in enumerate(zip(self.boosters, self.rounds, strict=True))
-        }
-        return arrays, {"engine": self.engine, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
-
-    @classmethod
-    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> BoosterModel:
-        """Return the model of what :meth:`numbers` gave."""
-        engine = load_engine(document["engine"])
-        rounds = [int(value) for value in document["rounds"]]
-        models = [engine.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
-        return cls(document["engine"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))
