@@ -96,14 +96,21 @@ def _parts(about: Any) -> Iterator[dict[str, Any]]:
 def check_predicts(method: Any, about: Any) -> None:
     """Refuse a model that cannot say anything about two plain rows, one of them empty where it takes gaps.
 
-    The net of pictures is taken at its word: its weights have the shapes that they must have.
+    The net of pictures is taken at its word: its weights have the shapes that they must have. So are pipelines that get
+    the table as it is: only they know what their columns hold.
     """
-    if method.images_:
+    if method.images_ or any(_takes_tables(part) for part in _parts(about)):
         return
     found = method.decision_probabilities(plain_rows(method, about))
     wanted = (2, len(method.classes_)) if len(method.classes_) > 2 else (2,)
     if found.shape != wanted or not ((found >= 0) & (found <= 1)).all():
         raise ValueError("it predicts no probabilities")
+
+
+def _takes_tables(part: Mapping[str, Any]) -> bool:
+    """Tell whether a part holds estimators in skops' format that get the table as it is."""
+    estimators = part.get("estimators", ()) if part.get("encoder", "") is None else ()
+    return any(each["kind"] == "skops" for each in estimators)
 
 
 def plain_rows(method: Any, about: Any) -> Any:

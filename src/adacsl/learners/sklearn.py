@@ -28,6 +28,7 @@ from adacsl.learners.estimator_model import EstimatorModel, encoded, raw_logits
 with requires("sklearn"):
     import sklearn
     from sklearn.base import BaseEstimator, clone
+    from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
@@ -61,8 +62,9 @@ class Model(BaseEstimator):
         Adapt after every so many rounds.
     weight_name : str, optional
         Name of the fit parameter that takes the weights, if it cannot be found: ``"clf__sample_weight"``.
-    encode : bool, default True
-        Encode tables as for nets; False gives the estimator what came.
+    encode : "auto" or bool, default "auto"
+        Whether tables are encoded as for neural networks; otherwise the estimator gets X as it came. "auto": X is
+        encoded, but not for pipelines, column transformers and what was fitted before, which know their columns.
     """
 
     tables_only = True
@@ -78,7 +80,7 @@ class Model(BaseEstimator):
         patience: int | None = 10,
         every: int = 1,
         weight_name: str | None = None,
-        encode: bool = True,
+        encode: bool | str = "auto",
     ) -> None:
         """Keep the settings."""
 
@@ -92,6 +94,18 @@ class Model(BaseEstimator):
             raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
         if not isinstance(self.every, Integral) or self.every < 1:
             raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
+
+        if not (isinstance(self.encode, bool) or self.encode == "auto"):
+            raise ValueError(f"encode must be 'auto', True or False, got {self.encode!r}")
+
+    @property
+    def encodes(self) -> bool:
+        """Whether tables are encoded."""
+        if isinstance(self.encode, bool):
+            return self.encode
+        params = getattr(self.estimator, "get_params", dict)()
+        selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
+        return not selects and not prefit_parts(self.estimator)
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: always."""
@@ -134,7 +148,7 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
     as_encoded = rows
     fitted: dict[Any, Any] = {}  # candidates that differ only in how they decide share their models
     for candidate in candidates:
-        encode = candidate.learner.encode
+        encode = candidate.learner.encodes
         if encode and encoder is None:
             encoder = TableEncoder().fit(rows.take(rows.use))
             extra = None if rows.extra is None else encoded(encoder, rows.extra)
