@@ -95,7 +95,10 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
         (("--gpus", "1"), "--gpus is for --engine ray"),
         (("--workers", "0"), "--workers must be at least 1, got 0"),
         (("--workers", "2", "--jobs", "2"), "--jobs are processes of this machine, --workers of any engine"),
-        (("--method", "ce", "--workers", "2"), "for the portfolio and for boosters, and ce is neither"),
+        (
+            ("--method", "gbm-bayes", "--workers", "2"),
+            "for the portfolio, and gbm-bayes is none",
+        ),
         (("--engine", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
         (("--method", "ce", "--budget", "9s"), "--budget is for the portfolio, and ce is none"),
         (("--method", "ce", "--jobs", "2"), "--jobs is for the portfolio, and ce is none"),

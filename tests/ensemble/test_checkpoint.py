@@ -28,8 +28,8 @@ import adacsl
 from adacsl import CostMatrix, Method, PortfolioClassifier
 from adacsl.ensemble.base_estimators import MEMBERS
 from adacsl.ensemble.classifier import Portfolio
+from adacsl.estimators.artefact import ArtefactError
 from adacsl.estimators.onnx import graph_inputs
-from adacsl.estimators.persistence import ArtefactError
 from adacsl.learners.boosting import Booster
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.sklearn import Model

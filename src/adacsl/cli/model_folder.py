@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostClassifier
 
 
-FORMER_NOTES = "training.json"
-"""Where the first versions kept the notes of the training; it was not checked, and is not read any more."""
-
 DIGESTS = 1000
 """So many digests of training rows are kept at most."""
 OVERLAP = 0.01
@@ -31,7 +28,7 @@ OVERLAP = 0.01
 
 def check_model_folder(folder: Path, *, force: bool = False, option: str = "--out") -> None:
     """Refuse, before hours of training, a folder where no model can be saved in the end."""
-    from adacsl.estimators.persistence import is_artefact  # noqa: PLC0415  torch
+    from adacsl.estimators.artefact import is_artefact  # noqa: PLC0415
 
     check_folder(folder, f"give a folder for the model, {option} model/")
     if folder.is_dir() and any(folder.iterdir()) and not is_artefact(folder) and not force:
@@ -41,7 +38,7 @@ def check_model_folder(folder: Path, *, force: bool = False, option: str = "--ou
 
 def save_model(classifier: CostClassifier, folder: Path, notes: Mapping[str, Any], *, force: bool) -> Path:
     """Write the model with the notes of its training, all of it or nothing."""
-    from adacsl.estimators.persistence import save_method  # noqa: PLC0415  torch
+    from adacsl.estimators.persistence import save_method  # noqa: PLC0415
 
     return save_method(classifier, folder, notes=plain(notes), beside=force)
 
@@ -101,12 +98,10 @@ def load_model(folder: Path, *, device: str, given: Prices = FREE) -> tuple[Cost
 def load_with_notes(folder: Path, *, device: str) -> tuple[CostClassifier, dict[str, Any]]:
     """Return a model and the notes of its training."""
     from adacsl.base.extras import requires  # noqa: PLC0415
-    from adacsl.estimators.persistence import load_noted  # noqa: PLC0415  torch
+    from adacsl.estimators.persistence import load_noted  # noqa: PLC0415
 
     with requires("train"):
         classifier, notes = load_noted(folder, device=device)
-    if notes is None and (folder / FORMER_NOTES).exists():
-        raise _unreadable(folder, f"its {FORMER_NOTES} is of a former version, and not read any more")
     return classifier, notes or {}
 
 
@@ -124,7 +119,7 @@ def noted_options(folder: Path, notes: Mapping[str, Any], given: Prices = FREE) 
 
 
 def _unreadable(folder: Path, why: str) -> Exception:
-    from adacsl.estimators.persistence import ArtefactError  # noqa: PLC0415  torch
+    from adacsl.estimators.artefact import ArtefactError  # noqa: PLC0415
 
     return ArtefactError(f"{folder} does not say how it was trained ({why}): train it again")
 

@@ -28,6 +28,7 @@ from adacsl.datasets.readers.arrow import PARQUET, Part, holds_parquet, open_par
 from adacsl.datasets.readers.base import Table, batch_name
 from adacsl.datasets.readers.formats import How, open_table, table_files
 from adacsl.decision.policy import Decisions, Policy
+from adacsl.estimators.artefact import DOCUMENT
 from adacsl.estimators.inputs import (
     RowBatches,
     decide_batch,
@@ -37,7 +38,7 @@ from adacsl.estimators.inputs import (
     table_rows,
     takes_images,
 )
-from adacsl.estimators.persistence import DOCUMENT, load_noted
+from adacsl.estimators.persistence import load_noted
 from adacsl.storage.atomic import check_folder, place_file
 from adacsl.storage.documents import DamagedError, decode, encode, sealed, unsealed
 from adacsl.storage.tables import label_type, writing_table

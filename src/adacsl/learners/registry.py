@@ -54,10 +54,4 @@ def as_learner(learner: Any) -> Any:
         return learner
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         raise TypeError(f"learner {learner!r} has no predict_proba, which costs need, nor a decision_function")
-    from sklearn.compose import ColumnTransformer  # noqa: PLC0415
-
-    from adacsl.learners.sklearn import Model, prefit_parts  # noqa: PLC0415
-
-    selects = any(isinstance(part, ColumnTransformer) for part in getattr(learner, "get_params", dict)().values())
-    # what selects columns, and what was fitted before, takes the table as it came
-    return Model(learner, encode=not selects and not prefit_parts(learner))
+    return resolve("adacsl.learners.sklearn:Model")(learner)
