@@ -169,7 +169,15 @@ def _into_folder(
             advance(completed=summary.rows, total=total, note=f"{speed:,.0f} rows/s")
 
         result = predict_folder(
-            classifier, model, data, out, request, how=how, device=device, execute=execute, progress=progress  # type: ignore[arg-type]
+            classifier,
+            model,
+            data,
+            out,
+            request,
+            how=how,
+            device=device,
+            execute=execute,
+            progress=progress,  # type: ignore[arg-type]
         )
     counts: dict[str, Any] = {"files": result.files, "resumed": result.resumed, "failed": result.failed}
     return _answer(classifier, result.summary, out, result.seconds, result.rows_now, **counts)
