@@ -578,7 +578,7 @@ class Method(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
-        fresh: Self = resolve("adacsl.monitoring.monitor:retune")(self, X, y, costs, decide=decide, groups=groups)
+        fresh: Self = resolve("adacsl.monitoring.retune:retune")(self, X, y, costs, decide=decide, groups=groups)
         return fresh
 
     # saving and exporting
