@@ -366,7 +366,7 @@ def _policy_cost(made: Method, task: Task) -> Interval | None:
 
 
 def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
-    from adacsl.decision.policy import limited_name, action_costs  # noqa: PLC0415  scikit-learn
+    from adacsl.decision.policy import action_costs, limited_name  # noqa: PLC0415  scikit-learn
 
     how = "the other actions, as many as it takes"
     if policy.capacity is not None:

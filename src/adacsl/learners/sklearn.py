@@ -20,6 +20,7 @@ from adacsl.base.arrays import joined, part_of
 from adacsl.base.extras import requires
 from adacsl.base.labels import label_name, same_label
 from adacsl.base.scores import to_logits, to_probabilities
+from adacsl.datasets.columns import Columns
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.fitting.candidates import Candidate, mean_logits
 from adacsl.fitting.rows import Rows, numbered_labels
@@ -156,7 +157,9 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
 
 def _input(features: TableEncoder | None, x: Any) -> Any:
     # in float64, as what is read from a folder computes: float32 would make it differ in the seventh digit
-    return x if features is None else features.transform(x).astype(np.float64)
+    if features is not None:
+        return features.transform(x).astype(np.float64)
+    return x.to_table() if isinstance(x, Columns) else x
 
 
 # as it is
