@@ -13,8 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adacsl.comparison.executors import Job
-from adacsl.comparison.runner import run
+from adacsl.comparison.runner import Job, run
 from adacsl.comparison.store import Store
 
 pytest.importorskip("ray", reason="needs adacsl[ray]")

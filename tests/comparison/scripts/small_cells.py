@@ -10,9 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from adacsl.comparison.executors import Job
 from adacsl.comparison.fits import Cell, CellResult
-from adacsl.comparison.runner import RunInterrupted, run
+from adacsl.comparison.runner import Job, RunInterrupted, run
 from adacsl.comparison.store import Store
 
 IDENTITY = {"data": {"toy": {"digest": "1234"}}, "protocol": {"test": 0.25}}
