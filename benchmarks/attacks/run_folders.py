@@ -155,7 +155,7 @@ def no_file(folder: Path, rng: random.Random, other: Path) -> str:
 
 def link(folder: Path, rng: random.Random, other: Path) -> str:
     """Let a folder lead outside, beside a result that has to be set aside and run again."""
-    name = rng.choice(["cells", "cells/data", "cells/data/logistic", "splits", "corrupt", ".lock", ".workers"])
+    name = rng.choice(["cells", "cells/data", "cells/data/logistic", "splits", "corrupt", ".lock"])
     _file(folder, rng, "cells").write_text("{")
     path = folder / name
     if path.is_dir():

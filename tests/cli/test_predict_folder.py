@@ -352,7 +352,7 @@ def test_a_machine_that_sees_other_folders_is_told_so(place, data, adacsl, tmp_p
 def test_a_cluster_without_ray_names_the_extra(refused, place, data, tmp_path, monkeypatch):
     import sys
 
-    for name in [name for name in sys.modules if name.split(".")[0] == "ray" or "ray_p" in name]:
+    for name in [name for name in sys.modules if name.split(".")[0] == "ray" or name.endswith("integrations.ray")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", None)
     line = refused("predict", place / "model", data, "--out", tmp_path / "out", "--address", "auto")

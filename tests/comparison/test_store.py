@@ -366,18 +366,6 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
         assert not list((tmp_path / "run").rglob("*.draft"))
 
 
-def test_the_next_run_waits_for_workers_of_the_last(store, monkeypatch):
-    worker = Store.attach(store.folder)
-    store.close()
-    monkeypatch.setattr("adacsl.comparison.store.PATIENCE", 0.1)
-    with pytest.raises(StoreError, match=r"workers of an earlier run still write to .*run: end them, or choose"):
-        Store.open(store.folder, IDENTITY)
-    worker.write(made())
-    worker.close()
-    with Store.open(store.folder, IDENTITY) as again:
-        assert again.scan().done == {CELL}
-
-
 def test_drafts_of_killed_processes_are_removed_and_never_read(store):
     store.write(made())
     folder = store.folder / "cells" / "toy" / "ce-tuned"
@@ -387,7 +375,7 @@ def test_drafts_of_killed_processes_are_removed_and_never_read(store):
     assert store.scan().done == {CELL}
     store.close()
     Store.open(store.folder, IDENTITY).close()
-    assert sorted(files(store.folder)) == [".lock", ".workers", f"cells/{PLACE}", "run.json"]
+    assert sorted(files(store.folder)) == [".lock", f"cells/{PLACE}", "run.json"]
     assert not (store.folder / ".shared-1.draft").exists()
 
 
@@ -681,7 +669,7 @@ def test_whatever_the_disk_says_is_one_line(store, monkeypatch, code, call):
     with pytest.raises(StoreError, match=rf"could not write .*seed-3.json: {os.strerror(code)}; free some space"):
         store.write(made())
     monkeypatch.undo()
-    assert sorted(files(store.folder)) == [".lock", ".workers", "run.json"]
+    assert sorted(files(store.folder)) == [".lock", "run.json"]
     assert store.write(made())
 
 

@@ -2,13 +2,13 @@
 
 import errno
 import hashlib
+import inspect
 import json
 import os
 import pickle
-import pickletools
-import re
 import shutil
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
@@ -16,12 +16,11 @@ import numpy as np
 import pytest
 
 from adacsl import CostMatrix, compare, load_comparison
-from adacsl.comparison import executors as comparison_executors
 from adacsl.comparison import store as comparison_store
 from adacsl.comparison.jobs import Parts
 from adacsl.comparison.runner import run
 from adacsl.comparison.store import Store, StoreError, cell_result
-from adacsl.execution import executors as execution_executors
+from adacsl.execution import processes, worker
 from adacsl.storage import atomic
 
 COSTS = CostMatrix(fp=1, fn=5)
@@ -295,9 +294,9 @@ def test_links_lead_nowhere(folder, tmp_path, name):
     assert not list(outside.iterdir())
 
 
-@pytest.mark.parametrize("name", [".lock", ".workers"])
 @pytest.mark.parametrize("trap", ["link", "pipe"])
-def test_locks_are_ordinary_files(folder, tmp_path, name, trap):
+def test_locks_are_ordinary_files(folder, tmp_path, trap):
+    name = ".lock"
     (folder / name).unlink()
     if trap == "link":
         (folder / name).symlink_to(tmp_path / "made")
@@ -355,42 +354,34 @@ def test_no_pickle_lies_in_the_folder_while_a_run_goes_on(load_module, tmp_path)
 
 
 @pytest.mark.parametrize("nameless", [True, False])
-def test_what_is_packed_comes_back_also_where_no_nameless_file_can_be_reached(tmp_path, monkeypatch, nameless):
+def test_what_is_packed_comes_back_also_where_no_nameless_file_can_be_reached(tmp_path, nameless):
     content = {"x": np.arange(9.0), "empty": np.zeros(0), "word": "y"}
     with (tmp_path / "a").open("w+b") as file:
-        parcel = comparison_executors.pack_parcel(content, file if nameless else None)
-        monkeypatch.setattr(execution_executors, "received", [tuple(parcel)])
-        back = comparison_executors.unpacked.__wrapped__()
+        parcel = processes.pack(content, file if nameless else None)
+        back = worker.unpack(parcel)
     assert bool(parcel.file) is nameless
     np.testing.assert_equal(back, content)
     back["x"][0] = 5.0  # its own copy
 
 
-def test_data_that_are_not_those_that_were_sent_are_refused(tmp_path, monkeypatch):
+def test_data_that_are_not_those_that_were_sent_are_refused(tmp_path):
     with (tmp_path / "a").open("w+b") as file:
-        parcel = comparison_executors.pack_parcel({"x": np.arange(9.0)}, file)
-    monkeypatch.setattr(execution_executors, "received", [tuple(parcel._replace(file=str(tmp_path / "b")))])
+        parcel = processes.pack({"x": np.arange(9.0)}, file)
     (tmp_path / "b").write_bytes((tmp_path / "a").read_bytes())
     with pytest.raises(RuntimeError, match="holds other data than this worker was sent"):
-        comparison_executors.unpacked.__wrapped__()
+        worker.unpack(parcel._replace(file=str(tmp_path / "b")))
 
 
-def test_a_worker_imports_nothing_before_it_looks_after_its_parent(load_module, tmp_path, monkeypatch):
-    toys = load_module(Path(__file__).parent / "scripts" / "small_cells.py")
-    asked = {}
-
-    def catch(*_, **given):
-        asked.update(given)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(comparison_executors, "ProcessPoolExecutor", catch)
-    with Store.open(tmp_path / "run", toys.IDENTITY) as store, pytest.raises(KeyboardInterrupt):
-        run(toys.grid(2), toys.work_slowly, store, shared={"x": np.ones(9)}, workers=2)
-    sent = pickle.dumps((asked["initializer"], asked["initargs"]), protocol=0)
-    names = [argument for code, argument, _ in pickletools.genops(sent) if code.name == "GLOBAL"]
-    assert [name for name in names if not name.startswith("_codecs ")] == ["adacsl.execution.executors begin"]
-    source = Path(execution_executors.__file__).read_text()
-    assert set(re.findall(r"^(?:import|from) (\w+)", source, re.M)) <= {"__future__", *sys.stdlib_module_names}
+def test_a_worker_imports_nothing_before_it_looks_after_its_parent():
+    """What is unpickled to start it names one module of ours, which imports the standard library only."""
+    code = (
+        "import sys; before = set(sys.modules); import adacsl.execution.worker\n"
+        "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["adacsl"]
+    assert inspect.getsource(worker.serve).split('"""')[2].split()[0] == "watch_parent(parent)"
+    assert processes.serve is worker.serve
 
 
 @pytest.fixture(scope="module")

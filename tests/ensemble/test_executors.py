@@ -2,7 +2,6 @@
 
 import pickle
 import sys
-from concurrent.futures import Future
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ import adacsl
 from adacsl import CostMatrix, Method, PortfolioClassifier
 from adacsl.ensemble import classifier
 from adacsl.ensemble.classifier import Portfolio
+from adacsl.execution.executors import Report
 from adacsl.learners.boosting import Booster
 from adacsl.learners.sklearn import Model
 from adacsl.neural.learner import Net
@@ -35,10 +35,6 @@ def numbers(n=151, classes=2):
     return X, y
 
 
-class GoneError(Exception):
-    """A machine went away."""
-
-
 class Picky(GaussianNB):
     """Refuses one row."""
 
@@ -57,33 +53,28 @@ class Elsewhere:
 
     begun = []
 
-    def __init__(self, workers, threads, shared):
-        self.workers, self.shared, self.known = workers or 2, shared, set()
+    def __init__(self, work, shared, *, n_workers, **_):
+        self.n_workers, self.work, self.shared, self.known = n_workers or 2, work, shared, set()
+        self.reports = []
 
-    def submit(self, work, task):
-        future, name = Future(), next(iter(task))
+    def submit(self, number, task):
+        name = next(iter(task))
         if name not in self.known:
             self.known.add(name)
-            future.set_exception(GoneError())
-            return future
+            self.reports.append(Report(number, "lost", ConnectionError("gone")))
+            return
         self.begun.append(name)
         try:
-            result = work(*map(carried, (self.shared, task)))
-            future.set_result(carried(result))
+            results = list(self.work(*map(carried, (self.shared, task))))
+            self.reports += [*(Report(number, "result", carried(result)) for result in results), Report(number, "done")]
         except ValueError as error:
-            future.set_exception(error)
-        return future
+            self.reports.append(Report(number, "raised", error))
 
-    def died(self, running):
-        return set()
+    def wait(self, timeout=None):
+        reports, self.reports = self.reports, []
+        yield from reports
 
-    def lost(self, future):
-        return isinstance(future.exception(), GoneError)
-
-    def outcome(self, future):
-        return future.exception() or future.result()
-
-    def end(self):
+    def close(self, *, kill):
         pass
 
 
@@ -92,7 +83,14 @@ def away(monkeypatch):
     """Let Ray's tasks be pretended; return the names of those that were begun."""
     begun = []
     monkeypatch.setattr(Elsewhere, "begun", begun)
-    monkeypatch.setattr(classifier, "crew_of", lambda where: Elsewhere if where.engine == "ray" else None)
+    real = classifier.open_executor
+
+    def opened(work, shared, placement, **given):
+        return (Elsewhere if placement.engine == "ray" else real)(
+            work, shared, **({} if placement.engine == "ray" else {"placement": placement}), **given
+        )
+
+    monkeypatch.setattr(classifier, "open_executor", opened)
     return begun
 
 

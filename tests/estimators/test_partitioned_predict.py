@@ -1,5 +1,6 @@
 """Prediction of a folder of tables, part by part: exactly once, in any order, by any executor."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method, Policy, load
+from adacsl.estimators.distributed_predict import predict_on
 from adacsl.estimators.partitioned_predict import Report, Request, predict_folder, predict_unit
+from adacsl.execution.executors import Placement
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +67,13 @@ def test_an_executor_may_change_the_order_and_repeat_parts(place, tmp_path):
     result = predicted(place, tmp_path / "out", execute=execute)
     assert (result.summary.rows, result.failed) == (200, [])
     assert sorted(pd.read_parquet(tmp_path / "out")["id"]) == list(range(200))
+
+
+def test_two_processes_predict_what_one_does(place, tmp_path):
+    result = predicted(place, tmp_path / "out", execute=partial(predict_on, placement=Placement(workers=2)))
+    assert (result.summary.rows, result.failed) == (200, [])
+    assert result.summary.counts == predicted(place, tmp_path / "one").summary.counts
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(tmp_path / "one"))
 
 
 def test_what_failed_is_done_by_the_next_call_and_nothing_else(place, tmp_path):

@@ -146,7 +146,11 @@ def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():
     found = {}
     begun = time.monotonic()
     tasks = [("add", 1), ("sleep", 600), ("sleep", 600), ("sleep", 600), ("sleep", 600)]
-    for update in run_tasks(opened(act, 0, 2), tasks, deadline=deadline):
+
+    def remaining(task):
+        return None if task == tasks[0] and found else task
+
+    for update in run_tasks(opened(act, 0, 2), tasks, deadline=deadline, remaining=remaining):
         if ended(update):
             found[update.number] = update.value
             end[0] = min(end[0], begun)  # once one has succeeded

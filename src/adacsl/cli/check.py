@@ -1,4 +1,4 @@
-"""Data that are read and checked in one step, before a command learns from them."""
+"""``adacsl check``: faults of data; and data that are read and checked in one step, before a command trains on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def load_checked(
     source: Source, data: str | None, prices: Prices, checking: Checking, *, refuse: bool = False, **known: Any
 ) -> tuple[Task, Checks]:
-    """Return data, and what looks wrong about them; strange prices are among it, and nothing else is said of them.
+    """Return data and the findings of their checks, strange costs among them.
 
     ``refuse``: data with an error are no data to train on.
     """
@@ -31,8 +31,8 @@ def load_checked(
     if refuse and checks.stop:
         errors = [each for each in checks if each.severity == "stop"]
         codes = ",".join(dict.fromkeys(each.code for each in errors))
-        told = "; ".join(f"{each.text} [{each.code}]" for each in errors)
-        raise DataError(f"{told}; nothing was trained: repair the data, or, if they are right, --ignore {codes}")
+        text = "; ".join(f"{each.text} [{each.code}]" for each in errors)
+        raise DataError(f"{text}; nothing was trained: repair the data, or, if they are right, --ignore {codes}")
     return task, checks
 
 
@@ -62,12 +62,12 @@ def check(
     adacsl check loans.csv --target default --positive yes --fn 8 --fp 1 --ignore duplicate-rows,looks-like-id
     adacsl check german-credit --json
     """
-    task, found = load_checked(source, data, prices, checking, time_column=times.time_column)
-    silenced = f"; silenced: {', '.join(found.ignored)}" if found.ignored else ""
-    count = "nothing was found" if not found else f"{len(found)} finding{'s' if len(found) > 1 else ''}"
+    task, checks = load_checked(source, data, prices, checking, time_column=times.time_column)
+    silenced = f"; silenced: {', '.join(checks.ignored)}" if checks.ignored else ""
+    count = "nothing was found" if not checks else f"{len(checks)} finding{'s' if len(checks) > 1 else ''}"
     shown = [f"{task.name}: {task_text(task)}; {count}{silenced}"]
-    if found:
-        shown += ["", *map(str, found), "", "what each [code] means: docs/checks.md; to silence one: --ignore CODE"]
-    document = {"data": task.name, "rows": len(task.y), "findings": found.to_list(), "ignored": list(found.ignored)}
+    if checks:
+        shown += ["", *map(str, checks), "", "what each [code] means: docs/checks.md; to silence one: --ignore CODE"]
+    document = {"data": task.name, "rows": len(task.y), "findings": checks.to_list(), "ignored": list(checks.ignored)}
     document |= task.reading.facts()
-    return Answer(document, tuple(shown), code=1 if found.stop else 0)
+    return Answer(document, tuple(shown), code=1 if checks.stop else 0)

@@ -28,11 +28,11 @@ def own_method(word: str) -> tuple[str, Method]:
         raise ValueError(f"--method {word}: adacsl has a method {name} of its own: call the function otherwise")
     factory = _factory(word, module, name)
     try:
-        made = factory()
+        estimator = factory()
     except Exception as error:
-        raise ValueError(f"--method {word}: {name}() failed with {_said(error)}") from error
+        raise ValueError(f"--method {word}: {name}() failed with {_message(error)}") from error
     try:
-        return name, as_method(made, name)
+        return name, as_method(estimator, name)
     except TypeError as error:
         raise TypeError(f"--method {word}: it must return a scikit-learn classifier or a Method: {error}") from None
 
@@ -42,23 +42,23 @@ def _factory(word: str, module: str, name: str) -> Callable[[], Any]:
     if here not in sys.path:  # stays there: worker processes import the module too
         sys.path.insert(0, here)
     try:
-        found = importlib.import_module(module)
+        loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):  # one that the module imports
-            raise ValueError(f"--method {word}: {module} cannot be imported: {_said(error)}") from error
+            raise ValueError(f"--method {word}: {module} cannot be imported: {_message(error)}") from error
         raise ValueError(
             f"--method {word}: there is no module {error.name} in {here}, nor is one installed: expected {FORM}"
         ) from None
     except Exception as error:
-        raise ValueError(f"--method {word}: {module} cannot be imported: {_said(error)}") from error
-    factory = getattr(found, name, None)
+        raise ValueError(f"--method {word}: {module} cannot be imported: {_message(error)}") from error
+    factory = getattr(loaded, name, None)
     if factory is None:
-        raise ValueError(f"--method {word}: {module} ({found.__file__}) has no {name}")
+        raise ValueError(f"--method {word}: {module} ({loaded.__file__}) has no {name}")
     if not callable(factory):
         raise TypeError(f"--method {word}: {name} is no function, but {one_line(repr(factory))}")
-    made: Callable[[], Any] = factory
-    return made
+    checked: Callable[[], Any] = factory
+    return checked
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return one_line(f"{type(error).__name__}: {error}")

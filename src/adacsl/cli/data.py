@@ -25,16 +25,16 @@ def data(name: str | None = None, *, folder: Path | None = None, screen: Screen 
     from adacsl.datasets.builtin import describe, list_datasets  # noqa: PLC0415  pandas
 
     if name is None:
-        found = list_datasets(folder)
-        return Answer({"datasets": found}, (_table(found), "", "describe one: adacsl data NAME"))
+        known = list_datasets(folder)
+        return Answer({"datasets": known}, (_table(known), "", "describe one: adacsl data NAME"))
     about = describe(name, folder=folder)
     shown = [f"{key.replace('_', ' ')}: {_text(value)}" for key, value in about.items() if value not in (None, "", [])]
     return Answer(about, tuple(shown))
 
 
-def _table(found: list[dict[str, object]]) -> object:
+def _table(known: list[dict[str, object]]) -> object:
     table = listing("name", "", right=("rows", "positives"), then=("kind", "what"))
-    for about in found:
+    for about in known:
         here = "here" if about["present"] else "absent"
         many = about["positives"] is None
         positives = f"{len(list(about['classes']))} classes" if many else f"{about['positives']:,}"  # type: ignore[call-overload]

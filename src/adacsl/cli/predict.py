@@ -7,11 +7,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from adacsl.base.extras import resolve
 from adacsl.base.labels import label_name
 from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.model_folder import decision_costs, load_model
 from adacsl.cli.options import AS_FOUND, FREE, MOST_WORKERS, Files, Prices, split_words, within
 from adacsl.cli.policy import NONE, Limits, timed_by
+from adacsl.execution.executors import Placement
 from adacsl.storage.tables import TABLE_SUFFIXES, check_table_file, writing_table
 
 if TYPE_CHECKING:
@@ -156,9 +158,10 @@ def _into_folder(
 
     execute, how, started = None, dict[str, Any](files.how), time.perf_counter()
     if cluster is not None:
-        from adacsl.cli.ray_predictions import predict_there  # noqa: PLC0415  Ray
+        from adacsl.estimators.distributed_predict import predict_on  # noqa: PLC0415
 
-        execute = partial(predict_there, **cluster)
+        resolve("adacsl.integrations.ray:RayExecutor")  # says so where Ray is missing
+        execute = partial(predict_on, placement=Placement("ray", **cluster))
     with (
         stoppable(f"what is finished is kept in {out}; the same command goes on from there"),
         screen.progress("predicting") as advance,

@@ -60,17 +60,18 @@ def report(
         from adacsl.comparison.compare import load_comparison  # noqa: PLC0415  torch
         from adacsl.datasets.readers.formats import read_table  # noqa: PLC0415  pandas
     worth = None if explain is None else read_table(explain)
-    found = load_comparison(run, tolerance=tolerance, prefer=prefer)
+    comparison = load_comparison(run, tolerance=tolerance, prefer=prefer)
     shown = {"explain": worth, "model": model, **vars(showing)}
-    page = found.report(path, **shown)
-    failed = failed_cells(found)
+    page = comparison.report(path, **shown)
+    failed = failed_cells(comparison)
     document = {
-        "report": page, "verdict": found.verdict, "best": found.best, "tolerance": tolerance, "prefer": prefer,
-        "failed": failed, "progress": found.progress, "missing": [each._asdict() for each in found.missing],
+        "report": page, "verdict": comparison.verdict, "best": comparison.best,
+        "tolerance": tolerance, "prefer": prefer,
+        "failed": failed, "progress": comparison.progress, "missing": [each._asdict() for each in comparison.missing],
     }  # fmt: skip
-    lines = [found.verdict, f"report: {page}"]
+    lines = [comparison.verdict, f"report: {page}"]
     if markdown is not None:
-        found.to_markdown(markdown, **shown)
+        comparison.to_markdown(markdown, **shown)
         document["markdown"] = markdown
         lines.append(f"markdown: {markdown}")
-    return Answer(document, tuple(lines), code=1 if failed or found.progress else 0)
+    return Answer(document, tuple(lines), code=1 if failed or comparison.progress else 0)

@@ -170,6 +170,7 @@ class _Fits:
         self.folders: dict[str, Path] = {}  # where members are kept until the fit is done
         self.history: list[dict[str, float]] = []
         self.parts: dict[str, dict[int, list[Fitted]]] = {}  # members of which some folds are done
+        self.answered: set[Any] = set()  # names of members and folds whose result, or error, is there
         self.where = read_trainer(self.learner.trainer)
         self.start = time.monotonic()
         self.budget = seconds_of(self.learner.budget) * (1.0 - RESERVE)
@@ -199,7 +200,7 @@ class _Fits:
             ahead=math.isinf(self.budget),
         )
         updates = run_tasks(
-            executor, tasks, skip=self._too_long,
+            executor, tasks, skip=self._too_long, remaining=self._remaining,
             deadline=lambda: self.start + self.budget if self.done else math.inf,
         )  # fmt: skip
         progress = _Progress(len(self.members), self.budget, self.start, shown=method.verbose)
@@ -263,8 +264,13 @@ class _Fits:
         asked = ((name, 1) if isinstance(name, str) else (name[0], name[2]) for name in task)
         return sum(seconds_for(name) / parts for name, parts in asked) * slowness > left
 
+    def _remaining(self, task: dict[Any, Method]) -> dict[Any, Method] | None:
+        """Return a task unless its result is there already."""
+        return None if self.answered >= task.keys() else task
+
     def _take_part(self, name: Any, outcome: Any) -> None:
         """Remember what became of a member, or of one of its folds: it is done when all are."""
+        self.answered.add(name)
         if isinstance(name, str) or isinstance(outcome, BaseException):
             self._take(name if isinstance(name, str) else name[0], outcome)
             return

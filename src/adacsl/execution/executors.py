@@ -193,7 +193,7 @@ def run_tasks(
     retries : int
         How often a task that raised is run again.
     remaining : callable
-        Returns what is left of a task that is to be run again, or None where nothing is.
+        Returns what is left of a task that was interrupted, or None where nothing is.
     skip : callable
         Asked before a task is begun: whether there is too little time left for it.
     deadline : callable
@@ -230,8 +230,8 @@ def run_tasks(
                     tasks[number] = rest
                     waiting.append(number)
             if time.monotonic() >= deadline():
-                for number in sorted({*waiting, *running}):
-                    yield Update("failed", number, OutOfTimeError())
+                late = [number for number in sorted({*waiting, *running}) if remaining(tasks[number]) is not None]
+                yield from (Update("failed", number, OutOfTimeError()) for number in late)
                 return
             if idle:
                 yield Update("idle")

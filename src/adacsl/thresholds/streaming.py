@@ -1,9 +1,9 @@
 """Streaming estimates of mean cost, calibration and the exact cost-optimal threshold.
 
 The bits of a float32 in [0, 1], read as an integer, rise with it: their upper part numbers 65,025 buckets, finer than
-one part in 500 of any score. What a cut between two buckets costs is known exactly from the counts. A cut inside a
-bucket can at best save what the bucket's false alarms cost: only buckets where that could be enough are looked at
-again.
+one part in 500 of any score. The cost of a threshold between two buckets follows exactly from the counts. A threshold
+inside a bucket can at best save what the bucket's false positives cost: only the samples of buckets where that could be
+enough are looked at again.
 
 Everything is computed from sums over batches, and does not depend on how the samples are divided into batches.
 Statistics that no sums give are computed of samples in memory while these are few (:data:`HELD`).
@@ -35,16 +35,16 @@ SHIFT = 14
 BUCKETS = (0x3F800000 >> SHIFT) + 1
 """0x3F800000 are the bits of 1.0."""
 CHUNK = 1 << 18
-"""Rows that are counted at a time: their numbers stay in the cache."""
+"""Samples that are counted at a time: their numbers stay in the cache."""
 KEPT = 1 << 22
-"""So many rows are kept by a second pass before those of equal scores are summed."""
+"""So many samples are kept by a second pass before those of equal scores are summed."""
 FREE = CostMatrix(fp=1, fn=1)
 ROUNDING = 1e-12
 """Sums of floats may be off by so much of the largest: buckets that near to the best are looked at too."""
 
 
 class Edges(NamedTuple):
-    """The sums of positives below and of negatives above each border of a bucket; what each counts, and the rest."""
+    """The sums of positives below and of negatives above each border of a bucket; the cost of each, and the rest."""
 
     missed: NDArray[Any]
     alarmed: NDArray[Any]
@@ -64,17 +64,18 @@ def bucket_numbers(scores: NDArray[Any]) -> NDArray[np.int32]:
 
 
 class CostHistogram:
-    """What scores and labels there were, in a megabyte: mergeable, and enough for the exact cheapest threshold.
+    """A histogram of scores and labels in a megabyte: mergeable, and enough for the exact cost-optimal threshold.
 
-    Class-wide costs are asked for afterwards, as often as one likes. Costs of each row, or sample weights, are given to
-    :meth:`update`, and what missing and alarming rows costs is summed instead of counting them.
+    Class-wide costs are given afterwards, as often as needed. Per-sample costs, or sample weights, are given to
+    :meth:`update`; then the costs of false negatives and false positives are summed instead of counting samples.
 
     Attributes
     ----------
     positives, negatives : arrays of shape (65025,)
-        Of each bucket: how many rows, int64; or what missing its positives and alarming its negatives costs, float64.
+        Of each bucket: the number of samples, int64; or the cost of its positives as false negatives, and of its
+        negatives as false positives, float64.
     rows : int
-        How many rows were counted.
+        The number of samples.
 
     Examples
     --------
@@ -203,7 +204,7 @@ class CostHistogram:
             raise ValueError("costs must be given to all updates, or to none")
 
     def curve(self, costs: CostMatrix | None = None) -> CostCurve:
-        """Return the cost of every cut between two buckets that hold rows, exactly.
+        """Return the cost of every threshold between two buckets that hold samples, exactly.
 
         ``costs`` are class-wide; left out where updates were given them.
         """
@@ -214,7 +215,7 @@ class CostHistogram:
         return CostCurve(thresholds, missed + alarmed + found.base, missed, alarmed)
 
     def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
-        """Return what looks at the rows again: at those whose bucket could hold a cheaper cut.
+        """Return the second pass, over the samples whose bucket could hold a better threshold.
 
         It has the same ``update`` and ``merge``, and then ``threshold(target)``.
         """
@@ -267,14 +268,14 @@ class CostHistogram:
 
 
 class SecondPass:
-    """A second look at the rows of those buckets that could hold a cheaper cut than every border between buckets.
+    """A second pass over the samples of those buckets that could hold a better threshold than all bucket borders.
 
     Attributes
     ----------
     share : float
-        How much of all rows will be kept.
+        The share of all samples that will be kept.
     buckets : array
-        The buckets whose rows are looked at; an engine may leave out all others.
+        The buckets whose samples are looked at; an engine may leave out all others.
     """
 
     def __init__(self, histogram: CostHistogram, costs: CostMatrix | None) -> None:

@@ -13,7 +13,9 @@ import pytest
 
 import adacsl as library
 from adacsl.decision.policy import Policy
+from adacsl.estimators.distributed_predict import predict_on
 from adacsl.estimators.partitioned_predict import Request, make_plan
+from adacsl.execution.executors import DEATHS, Placement
 
 pytest.importorskip("ray", reason="needs adacsl[ray]")
 
@@ -59,13 +61,11 @@ def planned(place, data, tmp_path):
 
 
 def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, planned, cluster, tmp_path):
-    from adacsl.cli.ray_predictions import predict_there
-
     doomed = cluster.add_node(num_cpus=1)
     doomed_id, killed = doomed.node_id, False
     plan, units = planned
     reports = []
-    for report in predict_there(plan, units, address=cluster.address, workers=2, gpus=0):
+    for report in predict_on(plan, units, placement=Placement("ray", cluster.address, 2)):
         reports.append(report)
         busy = not available_resources_per_node().get(doomed_id, {}).get("CPU")
         if busy and not killed:
@@ -92,8 +92,6 @@ def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, pla
 
 
 def test_a_part_that_kills_its_worker_is_given_up_and_the_others_go_on(planned, cluster, tmp_path):
-    from adacsl.cli.ray_predictions import TRIES, predict_there
-
     log, driver = tmp_path / "log", os.getpid()
 
     class Deadly(dict):
@@ -106,29 +104,29 @@ def test_a_part_that_kills_its_worker_is_given_up_and_the_others_go_on(planned, 
 
     plan, units = planned
     units = [units[0], units[1]._replace(part=units[1].part._replace(said=Deadly())), units[2]]
-    reports = {report.name: report for report in predict_there(plan, units, address=cluster.address, workers=1, gpus=0)}
-    assert log.read_text() == "x" * TRIES
+    reports = {
+        report.name: report for report in predict_on(plan, units, placement=Placement("ray", cluster.address, 1))
+    }
+    assert log.read_text() == "x" * (1 + DEATHS)
     bad = reports.pop(units[1].name)
-    assert bad.failed == f"{units[1].part.path}: its worker died {TRIES} times (out of memory?)"
+    assert bad.failed == f"{units[1].part.path}: its worker died again and again (out of memory?)"
     assert [report.summary["rows"] for report in reports.values()] == [ROWS, ROWS]
 
 
 def test_machines_that_do_not_see_the_folders_end_the_run(planned, cluster, tmp_path):
-    from adacsl.cli.ray_predictions import predict_there
-
     plan, units = planned
-    first = next(predict_there(plan._replace(out=tmp_path / "gone"), units, address=cluster.address, workers=1, gpus=0))
+    first = next(
+        predict_on(plan._replace(out=tmp_path / "gone"), units, placement=Placement("ray", cluster.address, 1))
+    )
     assert first.hopeless
     assert "all must see model, data and --out" in first.failed
 
 
 def test_a_cluster_of_the_callers_stays_theirs(planned, cluster):
-    from adacsl.cli.ray_predictions import predict_there
-
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         plan, units = planned
-        assert len(list(predict_there(plan, units[:2], address="auto", workers=1, gpus=0))) == 2
+        assert len(list(predict_on(plan, units[:2], placement=Placement("ray", "auto", 1)))) == 2
         assert ray.is_initialized()
     finally:
         ray.shutdown()

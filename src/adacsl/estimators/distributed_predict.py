@@ -1,4 +1,4 @@
-"""Predictions of part files on a Ray cluster."""
+"""Prediction of the parts of a folder by several workers: processes of this machine, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -9,34 +9,32 @@ from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from adacsl.cli.console import one_line
-from adacsl.estimators.partitioned_predict import Plan, Report, Unit, load_for, predict_unit
+from adacsl.estimators.partitioned_predict import Plan, Report, Unit, load_for, message_of, predict_unit
 from adacsl.execution.executors import Placement, WorkerDiedError, open_executor, run_tasks
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostClassifier
 
 
-def predict_there(
-    plan: Plan, units: Sequence[Unit], *, address: str, workers: int | None, gpus: float
-) -> Generator[Report]:
-    """Predict parts on a cluster; yield what became of each, as it comes.
+def predict_on(plan: Plan, units: Sequence[Unit], *, placement: Placement) -> Generator[Report]:
+    """Predict parts on several workers; yield what became of each, as it comes.
 
     A part whose worker or machine goes away is begun again elsewhere, and one that was finished before the worker could
-    say so is recognised by its file.
+    report it is recognised by its file.
     """
+    n_workers = placement.workers if placement.engine == "joblib" else None
     # Ray and its C++ parts print that workers and machines died, and stdout belongs to the results
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         with _without_stderr(nowhere.fileno()):
-            executor = open_executor(predict_part, plan, Placement("ray", address, workers, gpus))
+            executor = open_executor(predict_part, plan, placement, n_workers=n_workers)
         with contextlib.closing(run_tasks(executor, units)) as updates:
             for kind, number, value, again in updates:
                 if kind == "result":
                     yield value
                 elif kind == "failed" and not again:
                     died = "its worker died again and again (out of memory?)"
-                    reason = died if isinstance(value, WorkerDiedError) else one_line(value)
+                    reason = died if isinstance(value, WorkerDiedError) else message_of(value)
                     yield Report(units[number].name, failed=f"{units[number].part.path}: {reason}")
 
 
@@ -45,7 +43,7 @@ def predict_part(plan: Plan, unit: Unit) -> Iterator[Report]:
     try:
         classifier = _model(plan)
     except (OSError, ImportError) as error:
-        yield Report(unit.name, failed=one_line(error), hopeless=True)
+        yield Report(unit.name, failed=message_of(error), hopeless=True)
     else:
         yield predict_unit(classifier, plan, unit)
 
