@@ -56,8 +56,7 @@ def as_learner(learner: Any) -> Any:
         raise TypeError(f"learner {learner!r} has no predict_proba, which costs need, nor a decision_function")
     from sklearn.compose import ColumnTransformer  # noqa: PLC0415
 
-    from adacsl.learners.sklearn import Model, prefit_parts  # noqa: PLC0415
-
     selects = any(isinstance(part, ColumnTransformer) for part in getattr(learner, "get_params", dict)().values())
     # what selects columns, and what was fitted before, takes the table as it came
-    return Model(learner, encode=not selects and not prefit_parts(learner))
+    untouched = selects or resolve("adacsl.learners.sklearn:prefit_parts")(learner)
+    return resolve("adacsl.learners.sklearn:Model")(learner, encode=not untouched)
