@@ -7,7 +7,6 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from adacsl import CostMatrix, Method
-from adacsl.execution import executors
 from adacsl.execution import threads as execution_threads
 from adacsl.neural.learner import Net
 
@@ -55,7 +54,7 @@ def test_a_net_of_a_small_table_trains_in_one_thread(rows):
 
 @pytest.mark.parametrize(("many", "threads"), [(1000, 1), (50, 2)])
 def test_an_estimator_of_many_rows_keeps_its_threads(rows, monkeypatch, many, threads):
-    monkeypatch.setattr(executors, "MANY_ROWS", many)
+    monkeypatch.setattr(execution_threads, "MANY_ROWS", many)
     fitted = Method(COSTS, learner=Counting(), random_state=0).fit(*rows)
     assert fitted.model_.estimators[0].threads_ == threads
     assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"} == {2}

@@ -8,13 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.base.extras import requires
+from adacsl.base.extras import requires, resolve
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
 from adacsl.estimators.classifier import Method
 from adacsl.fitting.settings import keeps_settings
-from adacsl.learners.boosting import Booster
-from adacsl.learners.sklearn import Model
 
 with requires("sklearn"):
     from sklearn.base import MetaEstimatorMixin
@@ -87,7 +85,7 @@ class AdaCSLClassifier(Method):
     def make_learner(self) -> Any:
         """Return the neural learner."""
         with requires("train"):
-            from adacsl.neural.learner import Net  # noqa: PLC0415  torch
+            from adacsl.neural.learner import Net  # noqa: PLC0415
 
         return learner_from(Net, self.net, "net")
 
@@ -172,7 +170,7 @@ class AdaCSLBoostingClassifier(Method):
     def make_learner(self) -> Any:
         """Return the boosting learner."""
         names = ("rounds", "lr", "patience", "every", "params")
-        return Booster(self.engine, **{name: getattr(self, name) for name in names})
+        return resolve("adacsl.learners.boosting:Booster")(self.engine, **{name: getattr(self, name) for name in names})
 
     @property
     def boosters_(self) -> list[Any]:
@@ -268,7 +266,8 @@ class AdaptiveCostClassifier(MetaEstimatorMixin, Method):
     def make_learner(self) -> Any:
         """Return the estimator as a learner."""
         names = ("training", "rounds", "patience", "every", "weight_name")
-        model = Model(self.estimator, **{name: getattr(self, name) for name in names}, encode=False)
+        settings = {name: getattr(self, name) for name in names}
+        model = resolve("adacsl.learners.sklearn:Model")(self.estimator, **settings, encode=False)
         model.check()
         model.kind_of_training  # noqa: B018  says so where the estimator cannot be steered
         return model

@@ -365,7 +365,7 @@ def _read_tensors(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
 
 def _parsed(content: bytes) -> dict[str, Any]:
     """Return arrays by name; what numpy has no kind of number for is a tensor, and imports torch."""
-    parts = dict(deserialize(content))
+    parts = dict(deserialize(content))  # type: ignore[no-untyped-call]
     foreign = [name for name, part in parts.items() if part["dtype"] not in DTYPES]
     found: dict[str, Any] = {
         name: np.frombuffer(part["data"], dtype=DTYPES[part["dtype"]]).reshape(part["shape"])

@@ -282,9 +282,8 @@ class Method(ClassifierMixin, BaseEstimator):
             or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are passed to
             :meth:`predict` as well, those of its samples.
         """
-        from adacsl.estimators.fit import fit_classifier  # noqa: PLC0415  what predicts does not import what trains
-
-        fit_classifier(
+        # by dotted string: what predicts does not import what trains
+        resolve("adacsl.estimators.fit:fit_classifier")(
             self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, maturity=maturity, fp=fp, fn=fn,
             tp=tp, tn=tn,
         )  # fmt: skip

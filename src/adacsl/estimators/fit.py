@@ -152,7 +152,8 @@ def _seed(random_state: Any) -> int:
 def _trained(trained_by: dict[str, list[Candidate]], rows: Rows, parts: Any) -> Iterator[Candidate]:
     """Yield candidates as soon as they are trained, by the function their learner names; each with its seconds."""
     for path, candidates in trained_by.items():
-        train = resolve(path)
+        with requires("train"):
+            train = resolve(path)
         extra = {"parts": parts} if hasattr(candidates[0].learner, "keeps_parts") else {}
         start = clock.perf_counter()
         for candidate in train(candidates, rows, **extra):

@@ -98,6 +98,8 @@ class Net(BaseEstimator):
 
     def check(self) -> None:
         """Refuse settings that make no sense, before anything is read."""
+        with requires("train"):
+            import torch  # noqa: F401, PLC0415  what trains with these settings needs it
         check_sizes(*table_sizes(self.module))
         if not (self.module is None or isinstance(self.module, str | dict) or callable(self.module)):
             raise TypeError(
