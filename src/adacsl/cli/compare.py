@@ -42,8 +42,8 @@ from adacsl.cli.options import (
     split_words,
     within,
 )
-from adacsl.comparison.fits import Cell
-from adacsl.comparison.protocol import mean_ratio, scale_misses
+from adacsl.comparison.fits import Cell, scale_misses
+from adacsl.comparison.protocol import mean_ratio
 from adacsl.storage.atomic import check_folder
 
 if TYPE_CHECKING:
