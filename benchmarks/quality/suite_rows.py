@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from adacsl import CostMatrix
-from adacsl.comparison.protocol import scale_misses
+from adacsl.comparison.fits import scale_misses
 from adacsl.comparison.recommendation import verdict
 from adacsl.comparison.result import Comparison
 from adacsl.comparison.statistics import RowCosts, summarise

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from adacsl import CostMatrix
-from adacsl.comparison.fits import measure
-from adacsl.comparison.protocol import at_ratio, mean_ratio, scale_misses
+from adacsl.comparison.fits import measure, scale_misses
+from adacsl.comparison.protocol import at_ratio, mean_ratio
 
 COSTS = CostMatrix(fp=1, fn=8)
 

@@ -7,7 +7,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method, compare, load_comparison
-from adacsl.comparison.protocol import scale_misses
+from adacsl.comparison.fits import scale_misses
 
 METHODS = {
     "always-positive": Method(learner="constant", decide="positive"),

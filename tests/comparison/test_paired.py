@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix
-from adacsl.comparison.fits import Cell, CellResult
-from adacsl.comparison.protocol import scale_misses
+from adacsl.comparison.fits import Cell, CellResult, scale_misses
 from adacsl.comparison.statistics import (
     PAIRWISE_COLUMNS,
     SUMMARY_COLUMNS,

@@ -18,7 +18,7 @@ from adacsl.comparison.cost_sensitivity import (
     regret_of,
     worst_of,
 )
-from adacsl.comparison.protocol import scale_misses
+from adacsl.comparison.fits import scale_misses
 from adacsl.comparison.statistics import RowCosts
 from adacsl.report.data import Outcome
 

@@ -375,7 +375,7 @@ def test_data_that_are_not_those_that_were_sent_are_refused(tmp_path):
 def test_a_worker_imports_nothing_before_it_looks_after_its_parent():
     """What is unpickled to start it names one module of ours, which imports the standard library only."""
     code = (
-        "import sys; before = set(sys.modules); import adacsl.execution.worker\n"
+        "import sys, adacsl; before = set(sys.modules); import adacsl.execution.worker\n"
         "print(*sorted({name.partition('.')[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

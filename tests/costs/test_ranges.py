@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix
-from adacsl.comparison.protocol import scale_misses
+from adacsl.comparison.fits import scale_misses
 from adacsl.costs.ranges import (
     cost_at_factors,
     cost_of_kept,

@@ -42,6 +42,8 @@ from adacsl.cli.options import (
     split_words,
     within,
 )
+from adacsl.comparison.fits import Cell
+from adacsl.comparison.protocol import mean_ratio
 from adacsl.storage.atomic import check_folder
 
 if TYPE_CHECKING:
@@ -93,7 +95,7 @@ def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[
 
     ``said`` is what was said about the data and about nets, ``origins`` are the words of methods of one's own.
     """
-    from adacsl.comparison.protocol import mean_ratio, scale_misses  # noqa: PLC0415  torch
+    from adacsl.comparison.protocol import scale_misses  # noqa: PLC0415  torch
     from adacsl.estimators.registry import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)
@@ -300,8 +302,6 @@ def _save(training: Training | None, model: Path, screen: Screen, recommended: s
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
     """Return the cells without a result, with their errors."""
-    from adacsl.comparison.fits import Cell  # noqa: PLC0415  torch
-
     return [
         {name: row[name] for name in Cell._fields} | {"error": f"{row['type']}: {row['message']}"}
         for row in found.failures.to_dict("records")
@@ -421,7 +421,6 @@ def _table(block: Any) -> Any:
 
 
 def _failures(failed: list[dict[str, Any]]) -> list[str]:
-    from adacsl.comparison.fits import Cell  # noqa: PLC0415  torch
 
     lines = [f"{len(failed)} cells failed; the same command tries them again:"]
     lines += [f"  {Cell(*(row[name] for name in Cell._fields))}: {one_line(row['error'])}" for row in failed[:NAMED]]

@@ -11,8 +11,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.comparison.fits import Cell, CellResult, measure
-from adacsl.comparison.protocol import at_ratio, mean_ratio, scale_misses
+from adacsl.comparison.fits import Cell, CellResult, measure, scale_misses
+from adacsl.comparison.protocol import at_ratio, mean_ratio
 from adacsl.comparison.statistics import CONSTANTS, TODAY, Practice, RowCosts, row_costs
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task

@@ -26,7 +26,6 @@ from adacsl.comparison.store import (
     Store,
     StoredRun,
     StoredSplit,
-    StoreError,
     failures_frame,
     results_frame,
 )
@@ -227,6 +226,9 @@ def compare_tasks(
                 store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
                 own |= _write_splits(store, task, conditions, repeats, at[task.name])
             store.write_plan(planned)
+            for task in tasks:
+                if task.parsed is not None:
+                    task.parsed.parse()  # once, before workers are sent the task
             run_jobs(jobs, store, {task.name: task for task in tasks}, on_event=bar, **running)
             stored = store.load().only(own)
     found = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
@@ -378,8 +380,6 @@ def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
     if results.empty:
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
         raise NoResultError(f"no method came to an end{first}")
-    if unknown := sorted(set(results["data"]) - set(stored.identity.get("data", {}))):
-        raise StoreError(f"{folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them")
     found = Comparison(
         results, failures, stored.identity, stored.results, stored.splits, folder, segments=stored.segments,
         planned=stored.planned,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.arrays import count_outcomes
-from adacsl.comparison.protocol import scale_misses
+from adacsl.costs import matrix as core
 from adacsl.costs.matrix import CostMatrix, or_nan
 from adacsl.storage.documents import DamagedError
 
@@ -55,6 +55,12 @@ class CellResult:
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0  # training and deciding; a training that serves several cells is divided among them
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, device, commit, when
+
+
+def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+    """Return the costs with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    close = math.isclose(factor, 1.0, rel_tol=1e-5)  # ratios are written with six digits
+    return costs if close else core.scale_misses(costs, factor)
 
 
 def measure(decided: NDArray[Any], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
-from adacsl.costs import matrix as core
+from adacsl.comparison.fits import scale_misses
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.duplicates import Together, keep_together
 from adacsl.datasets.task import Task
@@ -42,12 +41,6 @@ def at_ratio(costs: CostMatrix, ratio: float | None, *, own: float | None = None
     CostMatrix(fp=2, fn=10)
     """
     return costs if ratio is None else scale_misses(costs, ratio / (own or mean_ratio(costs)))
-
-
-def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
-    """Return the costs with the price of a miss, above that of a hit, multiplied by ``factor``."""
-    close = math.isclose(factor, 1.0, rel_tol=1e-5)  # ratios are written with six digits
-    return costs if close else core.scale_misses(costs, factor)
 
 
 def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:

@@ -11,9 +11,9 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.comparison import baseline
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import Cell, CellResult, scale_misses
 from adacsl.comparison.model_card import facts_in_words, model_card
-from adacsl.comparison.protocol import joined_cells, named_costs, scale_misses
+from adacsl.comparison.protocol import joined_cells, named_costs
 from adacsl.comparison.segments import tables_of
 from adacsl.comparison.statistics import TODAY, estimate
 from adacsl.costs.matrix import CostMatrix, unchecked_costs

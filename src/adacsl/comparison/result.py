@@ -16,9 +16,9 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import plain_labels
 from adacsl.comparison import baseline, cost_sensitivity
 from adacsl.comparison import report_data as comparison_report_data
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import Cell, CellResult, scale_misses
 from adacsl.comparison.model_card import checks_of, intervals_in_words
-from adacsl.comparison.protocol import compared_nets, named_costs, scale_misses, set_portfolio
+from adacsl.comparison.protocol import compared_nets, named_costs, set_portfolio
 from adacsl.comparison.recommendation import (
     TOLERANCE,
     Missing,

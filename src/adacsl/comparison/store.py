@@ -793,18 +793,22 @@ class Store:
 
     def load(self) -> StoredRun:
         """Return everything that the folder holds; each file is read and checked once."""
-        results = self._whole_results()
+        results, identity = self._whole_results(self._checked), self.identity
+        if unknown := sorted({cell.data for cell in results} - set(identity.get("data", {}))):
+            raise StoreError(
+                f"{self.folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them"
+            )
         failures = {cell: failure for cell, failure in self._failed() if cell not in results}
         splits = {key: self.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in results})}
         segments = {name: self.read_segments(name) for name in sorted({cell.data for cell in results})}
         begun = {(cell.data, cell.ratio, cell.method) for cell in (*results, *failures) if cell.method != TODAY}
         seeds = {data: self.seeds(data) for data, _, _ in begun}
         planned = self.read_plan() | {Cell(*view, seed) for view in begun for seed in seeds[view[0]]}
-        return StoredRun(self.identity, results, failures, splits, segments, frozenset(planned))
+        return StoredRun(identity, results, failures, splits, segments, frozenset(planned))
 
-    def _whole_results(self) -> dict[Cell, CellResult]:
+    def _whole_results(self, checked: Container[Path] = ()) -> dict[Cell, CellResult]:
         """Return the results that are not damaged, in order; a warning names the first that is."""
-        found = list(self._results())
+        found = list(self._results(checked))
         damaged = [(path, result) for path, result in found if isinstance(result, DamagedError)]
         if damaged:
             path, why = damaged[0]
@@ -888,14 +892,17 @@ class Store:
         if (split := self._splits[key]) is not None:
             check_result(result, split, about["ratio"])
 
-    def _results(self) -> Iterator[tuple[Path, CellResult | DamagedError]]:
-        """Go through the files of all cells: results, and what is wrong with those that are damaged."""
+    def _results(self, checked: Container[Path] = ()) -> Iterator[tuple[Path, CellResult | DamagedError]]:
+        """Go through the files of all cells: results, and what is wrong with those that are damaged.
+
+        Files that were ``checked`` before are not read again.
+        """
         cells = self.folder / "cells"
         for path in (cells, *cells.glob("*"), *cells.glob("*/*")):
             inside(self.folder, path / "any")
         for path in sorted(cells.glob("*/*/*.json")):
             try:
-                found: CellResult | DamagedError = self._checked[path] if path in self._checked else self._read(path)
+                found: CellResult | DamagedError = self._checked[path] if path in checked else self._read(path)
             except DamagedError as error:
                 found = error
             yield path, found

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from adacsl.datasets.columns import (
     Column,
+    ParsedTable,
     as_kind,
     as_levels,
     finite,
@@ -114,6 +115,8 @@ def _encode(rule: dict[str, Any], column: Column) -> NDArray[np.float64]:
 
 
 def _declared_categories(X: Any) -> set[int]:  # noqa: N803
+    if isinstance(X, ParsedTable):
+        return X.categories
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         return set()

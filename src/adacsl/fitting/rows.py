@@ -14,6 +14,7 @@ import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral, Real
 from types import FrameType
 from typing import Any
@@ -148,9 +149,24 @@ class Rows:
             return _safe_indexing(self.extra, rows - self.validation[0])
         return self.x if len(rows) == len(self.y) and self.extra is None else take(self.x, rows)
 
+    @cached_property
+    def _parsed(self) -> Any:
+        """The features, with text parsed once; of a task, once for all of its splits."""
+        from adacsl.datasets.columns import ParsedTable  # noqa: PLC0415  scikit-learn alone needs none
+
+        if isinstance(self.source, Task) and self.source.X is self.x:
+            return self.source.parsed
+        return ParsedTable(self.x) if ParsedTable.knows(self.x) else None
+
+    def to_encode(self, rows: NDArray[np.int64] | None = None) -> Any:
+        """Return the features of some rows, or of all but those given apart, for an encoder of columns."""
+        if self._parsed is None:
+            return self.x if rows is None else self.take(rows)
+        return self._parsed if rows is None else self._parsed.rows(rows)
+
     def encoded(self, encoder: Any) -> NDArray[Any]:
         """Return all rows by an encoder that was fitted on those in use."""
-        x = encoder.transform(self.x)
+        x = encoder.transform(self.to_encode())
         return x if self.extra is None else np.concatenate((x, encoder.transform(self.extra)))
 
     def weights(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -176,7 +192,7 @@ def leaks(rows: Rows) -> Iterator[str]:
         return
     from adacsl.datasets.ordinal_encoder import ColumnEncoder  # noqa: PLC0415  images need none
 
-    table = rows.take(rows.use)
+    table = rows.to_encode(rows.use)
     encoder = ColumnEncoder().fit(table)
     positive = rows.y[rows.use] == 1
     for rule, column in zip(encoder.columns, encoder.transform(table).T, strict=True):
