@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -87,6 +88,26 @@ def test_numbers_and_text_are_taken_as_tables_hold_them(client, records, rows):
     one = records(rows)[0] | {"gap": 1, "shop": "web"}
     spelt = one | {"age": str(one["age"]), "gap": True}
     assert ask(client, [spelt]).equals(ask(client, [one]))
+
+
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_a_request_makes_no_data_frame(plain, rows, records, form):
+    service = PredictionService(plain, RequestLimits(), device="cpu")
+    listed = records(rows) if form == "rows" else {name: [one[name] for one in records(rows)] for name in FEATURES}
+    body, called = json.dumps({form: listed}).encode(), []
+
+    def profile(frame, event, function):
+        module = frame.f_globals.get("__name__", "") if event == "call" else getattr(function, "__module__", None)
+        if (module or "").partition(".")[0] == "pandas":
+            called.append(frame.f_code.co_name)
+
+    service.answer_alone(body, "application/json")
+    sys.setprofile(profile)
+    try:
+        service.answer_alone(body, "application/json")
+    finally:
+        sys.setprofile(None)
+    assert called == []
 
 
 VALUES = {

@@ -363,8 +363,8 @@ class Method(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table or images
-            As in training.
+        X : table, dict of arrays or images
+            As in training; columns of a dict are taken by name, and those that are no features ignored.
         policy : Policy, optional
             Instead of the classifier's own; ``Policy()`` decides among the classes, as many as it takes.
         refer, capacity, per, time, prior : optional
@@ -396,8 +396,8 @@ class Method(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table or images
-            As in training; a table may have the column of the ``time`` besides, and that of the classifier's own.
+        X : table, dict of arrays or images
+            As in :meth:`predict`; a table may also have the column of the ``time``, given or the policy's own.
         policy : Policy, optional
             Instead of the classifier's own.
         fp, fn, tp, tn : float or arrays of shape (n,), optional
