@@ -456,7 +456,7 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"rounds": 0}, ValueError, "rounds must be a whole number of at least 1, got 0"),
         ({"lr": 0}, ValueError, "lr must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
+        ({"patience": True}, ValueError, "patience must be None or a whole number of at least 1, got True"),
         ({"decide": "unweighted"}, ValueError, "a plain booster at the Bayes threshold is target='bayes'"),
         ({"damping": 0.5}, TypeError, "unexpected keyword argument 'damping'"),
         ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaptiveWeight"),
