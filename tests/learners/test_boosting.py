@@ -465,7 +465,7 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"target": "most"}, ValueError, "target must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
         ({"validation": 1.5}, ValueError, "validation must be a fraction"),
-        ({"positive": 7}, ValueError, "positive=7 is no label of y"),
+        ({"positive": 7}, ValueError, "positive 7 is no label of y"),
     ],
 )
 def test_wrong_settings_are_named(data, settings, kind, message):
