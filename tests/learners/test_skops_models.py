@@ -197,6 +197,11 @@ PLAIN = content_of(GaussianNB())
         (node("OperatorFunc", "methodcaller", "operator", attrs=text([])), "holds a OperatorFuncNode"),
         (node("ConstructorFromReduce", content=text([])), "holds a ConstructorFromReduceNode"),
         (node("Tree"), "holds a TreeNode"),
+        (
+            node("List", "mutual_info_classif", "sklearn.feature_selection._mutual_info", content=[]),
+            "holds a ListNode of",
+        ),
+        (node("Loss", "BSpline", "scipy.interpolate._bsplines", __reduce__={"args": text([])}), "holds a LossNode of"),
         (node("Cached", __id__=1), "holds a CachedNode"),
         ({"__loader__": ["JsonNode"], "__class__": "x", "__module__": "y"}, "holds a "),
         (node("Json", 5, content="1"), "holds a JsonNode"),
@@ -272,8 +277,8 @@ def test_sparse_matrices_may_not_point_outside_nor_swell():
         read(rewritten({"indices.npy": outside.getvalue()}))
     with pytest.raises(ValueError, match="is no sparse matrix"):
         read(rewritten({"more.npy": b""}))
-    with pytest.raises(ValueError, match="is no sparse matrix"):
-        read(rewritten({"data.npy": bytes((1 << 30) + 1)}, compression=zipfile.ZIP_DEFLATED))
+    with pytest.raises(ValueError, match="compressed or encrypted"):
+        read(rewritten({"data.npy": bytes(10**6)}, compression=zipfile.ZIP_DEFLATED))
 
 
 def test_bombs_are_refused_before_they_are_read():
@@ -291,10 +296,10 @@ def test_bombs_are_refused_before_they_are_read():
 
 def test_a_large_description_and_many_files_are_refused(monkeypatch):
     monkeypatch.setattr(skops_models, "LARGEST_DESCRIPTION", 1000)
-    with pytest.raises(ValueError, match="described in more than 1000 bytes"):
+    with pytest.raises(ValueError, match="described in more than 1000 bytes, or not at all"):
         read(PLAIN)
     monkeypatch.setattr(skops_models, "MOST_FILES", 2)
-    with pytest.raises(ValueError, match=r"one of them twice, or no schema\.json"):
+    with pytest.raises(ValueError, match="has .* parts, one of them twice"):
         read(PLAIN)
 
 
