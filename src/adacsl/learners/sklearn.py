@@ -100,7 +100,7 @@ class Model(BaseEstimator):
         """Whether tables are encoded."""
         if isinstance(self.encode, bool):
             return self.encode
-        params = getattr(self.estimator, "get_params", dict)()
+        params: dict[str, Any] = getattr(self.estimator, "get_params", dict)()
         selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
         return not selects and not prefit_parts(self.estimator)
 

@@ -114,7 +114,8 @@ def dump(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     with requires("train"):
         from skops import io as skops  # noqa: PLC0415  it takes two seconds
 
-    parts, placeholders = [], {}
+    parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
+    placeholders: dict[int, Any] = {}
     try:
         for found in _objects(estimator, inside=lambda one: not _has_arrays(one)):
             if not _has_arrays(found):
