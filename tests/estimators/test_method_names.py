@@ -153,7 +153,7 @@ def test_what_picks_columns_itself_gets_the_table_as_it_came():
     frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(X[:, 0] > 0, "up", "down"))
     picks = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     (made,) = choose_methods([("mine", make_pipeline(picks, LogisticRegression()))]).values()
-    assert not made.learner.encode
+    assert not made.learner.encodes
     assert set(made.set_params(costs=COSTS, positive="ill").fit(frame, y).predict(frame)) <= {"ill", "well"}
 
 

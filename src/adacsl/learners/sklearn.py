@@ -7,7 +7,6 @@ import dataclasses
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from adacsl.adaptive.controller import AdaptiveWeight
 from adacsl.adaptive.held_out import HeldOut
+from adacsl.base.arrays import check_whole
 from adacsl.base.extras import requires
 from adacsl.base.labels import label_name, same_label
 from adacsl.base.scores import to_probabilities
@@ -88,12 +88,9 @@ class Model(BaseEstimator):
         """Refuse settings that make no sense."""
         if self.training not in TRAINING:
             raise ValueError(f"training must be one of {', '.join(map(repr, TRAINING))}, got {self.training!r}")
-        if self.rounds != "auto" and (not isinstance(self.rounds, Integral) or self.rounds < 1):
-            raise ValueError(f"rounds must be 'auto' or a whole number of at least 1, got {self.rounds!r}")
-        if self.patience is not None and (not isinstance(self.patience, Integral) or self.patience < 1):
-            raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
-        if not isinstance(self.every, Integral) or self.every < 1:
-            raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
+        check_whole("rounds", self.rounds, other=["auto"])
+        check_whole("patience", self.patience, other=[None])
+        check_whole("every", self.every)
 
         if not (isinstance(self.encode, bool) or self.encode == "auto"):
             raise ValueError(f"encode must be 'auto', True or False, got {self.encode!r}")
@@ -103,7 +100,7 @@ class Model(BaseEstimator):
         """Whether tables are encoded."""
         if isinstance(self.encode, bool):
             return self.encode
-        params = getattr(self.estimator, "get_params", dict)()
+        params: dict[str, Any] = getattr(self.estimator, "get_params", dict)()
         selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
         return not selects and not prefit_parts(self.estimator)
 
