@@ -110,7 +110,7 @@ def monitor(
             tolerance=tolerance, same_prices=not prices.given or matrix_of(classifier, prices) == own_costs(classifier),
         )  # fmt: skip
         if html is not None:
-            from adacsl.report.sections.monitoring import write_monitoring  # noqa: PLC0415  plotly only for those who look
+            from adacsl.monitoring.page import write_monitoring  # noqa: PLC0415  plotly only for those who look
 
             write_monitoring(found, html, title=f"{model.resolve().name} on {data or files.sql}")
         if retuned is not None:
