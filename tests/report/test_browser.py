@@ -514,8 +514,8 @@ def test_text_stands_out_from_its_background(request, scheme):
         assert (high + 0.05) / (low + 0.05) >= 4.5, (name, ink, paper)
 
 
-def test_print_is_light_and_has_no_sliders(dark_page):
-    page = dark_page
+def test_print_is_light_and_has_no_sliders(opened, report):
+    page = opened(report, color_scheme="dark", folded=True)
     page.emulate_media(media="print")
     until(page, DRAWN.format("light"))
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
@@ -535,7 +535,7 @@ def test_first_printed_page_has_the_summary_and_many_methods_fit(opened, report)
     page.emulate_media(media="print")
     until(page, "document.querySelector('.view:not([hidden]) .plot .main-svg').clientHeight <= 460")
     until(page, DRAWN.format("light"))  # also of what was folded
-    assert page.locator("details:not([open])").count() == 0
+    assert page.locator("details.part:not([open])").count() == 0
     box = "document.querySelector('.view:not([hidden]) {}').getBoundingClientRect()"
     assert 400 < page.evaluate(box.format(".summary") + ".bottom") < 940  # of US letter too
     before, after = page.evaluate(

@@ -86,14 +86,14 @@ def test_errors_are_natural_frequencies_with_the_baseline_and_with_the_method(re
     )
     assert after.matrix.headers == [f"predicted malignant: {tp + fp}", f"predicted benign: {fn + tn}"]
     assert [name for name, _ in after.matrix.rows] == [f"malignant: {fn + tp}", f"benign: {tn + fp}"]
-    shown = {cell.outcome: (cell.amount, cell.count) for _, cells in after.matrix.rows for cell in cells}
+    shown = {cell.outcome: (cell.amount, cell.remark) for _, cells in after.matrix.rows for cell in cells}
     assert shown["fn"] == (str(fn), "8 EUR each")
     assert shown["tn"] == (str(tn), "no cost")
     amounts = np.where(np.arange(outcome.n) % 2, 4.0, 12.0)
     paid = replace(outcome, fn=amounts).costs.incurred(outcome.labels, outcome.decisions)
     mean = paid[(outcome.labels == 1) & (outcome.decisions == 0)].mean()
     matrix = people_matrix(replace(outcome, fn=amounts), 1000, report.terms)
-    each = {cell.outcome: cell.count for _, cells in matrix.rows for cell in cells}
+    each = {cell.outcome: cell.remark for _, cells in matrix.rows for cell in cells}
     assert each["fn"] == f"{mean:.3g} EUR each on average"
     assert each["fp"] == "1 EUR each"
 

@@ -27,7 +27,7 @@ class MatrixCell(NamedTuple):
 
     outcome: str
     amount: str
-    count: str
+    remark: str
     shade: float
 
 
@@ -46,7 +46,7 @@ class HeatCell(NamedTuple):
     predicted: int
     actual: int
     amount: str
-    count: str
+    samples: str
     share: str
     shade: float
     words: str

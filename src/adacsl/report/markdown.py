@@ -75,7 +75,7 @@ def _money(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
         if card.matrix is None:
             continue
         rows = [
-            [f"actual {actual}", *(f"{cell.amount} ({cell.count})" for cell in cells)]
+            [f"actual {actual}", *(f"{cell.amount} ({cell.remark})" for cell in cells)]
             for actual, cells in card.matrix.rows
         ]
         yield table_of(Table("", ["", *card.matrix.headers], rows))

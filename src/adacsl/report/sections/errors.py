@@ -215,14 +215,14 @@ def threshold_table(errors: Errors) -> Table:
     rows: list[list[object]] = []
     numbers: list[float] = []
     for name, outcome in errors.outcomes.items():
-        points = threshold_points(outcome).set_index("point")
-        best = points.loc["cheapest"]
+        points = {point.point: point for point in records(threshold_points(outcome))}
+        best = points["cheapest"]
         own = "varies" if outcome.threshold is None else f"{outcome.threshold:.3f}"
-        rows.append([name, own, None, f"{best['threshold']:.3f}", None, None])
+        rows.append([name, own, None, f"{best.threshold:.3f}", None, None])
         numbers += [
             outcome.costs.mean(outcome.labels, outcome.decisions),
-            float(best["cost"]),
-            float(points.loc["Bayes", "cost"]) if "Bayes" in points.index else float("nan"),
+            best.cost,
+            points["Bayes"].cost if "Bayes" in points else float("nan"),
         ]
     costs = iter(show_column(numbers))
     filled = [[next(costs) if cell is None else cell for cell in row] for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +115,7 @@ def costs_by_method(outcomes: Mapping[str, Outcome]) -> pd.DataFrame:
     return pd.DataFrame({name: class_costs(outcome)["cost"] for name, outcome in outcomes.items()})
 
 
-def _over(amount: NDArray[np.float64], n: NDArray[np.int64]) -> NDArray[np.float64]:
+def _over(amount: NDArray[Any], n: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(np.divide(amount, n, out=np.full(len(n), np.nan), where=n > 0))
 
 

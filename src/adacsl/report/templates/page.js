@@ -589,7 +589,7 @@ const adacslClasses = (() => {
   const drawIn = (root) => plotly.then(() => Promise.all($$(".plot", root).filter(isShown).map(draw)));
   const drawAll = () => drawIn($("main"));
 
-  // details: figures are drawn when they are opened; links and paper open them
+  // details: figures are drawn when they are opened; links and paper open the sections
 
   for (const part of $$("details", $("main"))) part.addEventListener("toggle", () => part.open && drawIn(part));
 
@@ -599,7 +599,7 @@ const adacslClasses = (() => {
 
   let opened = [];
   function unfold(all) {
-    if (all) opened = $$("details:not([open])", $("main"));
+    if (all) opened = $$("details.part:not([open])", $("main"));
     for (const part of opened) part.open = all;
     if (!all) opened = [];
   }
