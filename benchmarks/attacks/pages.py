@@ -21,10 +21,10 @@ from adacsl.comparison.recommendation import Verdict
 from adacsl.datasets.findings import Checks, finding
 from adacsl.datasets.overview import overview_frame
 from adacsl.metrics.intervals import Interval
-from adacsl.report import write_monitoring
+from adacsl.monitoring.page import write_monitoring
+from adacsl.report.comparison import write_report
 from adacsl.report.data import ReportData, Saved
 from adacsl.report.markdown import to_markdown
-from adacsl.report.page import write_report
 from adacsl.serving.schema import show
 from benchmarks.attacks.scoreboard import Attack, Attempt
 

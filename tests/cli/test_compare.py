@@ -170,7 +170,7 @@ def test_a_full_disk_withholds_no_verdict(adacsl, tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "report.html")
 
-    monkeypatch.setattr("adacsl.report.page.write_report", full)
+    monkeypatch.setattr("adacsl.report.comparison.write_report", full)
     monkeypatch.setattr("adacsl.cli.compare.Training.run", full)
     words = ("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet")
     said = adacsl(*words, "--save", tmp_path / "model")
@@ -210,7 +210,9 @@ def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tm
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     assert [line.split()[0] for line in lines[3:6]] == ["logistic", "today", "always-positive"]  # constants last
-    assert re.search(r"Recommended: logistic, .* per row, 86 % \(.*-100 %\) less than your current decisions", said.out)
+    assert re.search(
+        r"Recommended: logistic, .* per sample, 86 % \(.*-100 %\) less than your current decisions", said.out
+    )
     assert "; always predicting yes costs " in said.out
     command = shlex.split(lines[-1].partition(": ")[2])
     assert command[command.index("--drop") + 1] == "id,since,done"

@@ -171,7 +171,7 @@ def test_the_cheapest_alone():
         "adacsl",
         (),
         ("ce-bayes", "gbm-bayes", "logistic"),
-        "Recommended: adacsl, significantly the lowest cost of 4 methods. Mean cost 0.22 (95 % CI 0.21-0.23) per row. "
+        "Recommended: adacsl, significantly the lowest cost of 4 methods. Mean cost 0.22 (95 % CI 0.21-0.23) per sample. "
         "3 others cost significantly more.",
     )
     assert str(found) == found.text
@@ -182,7 +182,7 @@ def test_a_simpler_one():
     assert (found.recommended, found.cheapest, found.tied) == ("ce-bayes", "adacsl", ("ce-bayes", "gbm-bayes"))
     assert found.text == (
         "Recommended: ce-bayes, the simplest method with no significant difference from the lowest cost (adacsl) and "
-        "at most 10 % above it. Mean cost 0.25 (95 % CI 0.24-0.26) per row. It costs 1.2 % (95 % CI -2.8 to 5.2 %) "
+        "at most 10 % above it. Mean cost 0.25 (95 % CI 0.24-0.26) per sample. It costs 1.2 % (95 % CI -2.8 to 5.2 %) "
         "more than adacsl, no significant difference; no significant difference between adacsl and gbm-bayes; logistic "
         "costs significantly more."
     )
@@ -208,13 +208,13 @@ def test_of_equal_costs_the_simplest_is_the_cheapest():
 def test_large_costs_are_written_out_and_long_lists_cut():
     many = {f"m{i}": (1234567.0 + i, 10.0) for i in range(8)}
     text = said(many, tolerance=0.0).text
-    assert "Mean cost 1,234,567 (95 % CI 1,234,567-1,234,567) per row." in text
+    assert "Mean cost 1,234,567 (95 % CI 1,234,567-1,234,567) per sample." in text
     assert text.endswith("No significant difference between it and m1, m2, m3, m4, m5 and 2 others.")
 
 
 def test_one_method_is_no_comparison():
     assert said({"ce-bayes": (0.25, 0.0)}).text == (
-        "Only ce-bayes was evaluated: there is nothing to compare it with. Mean cost 0.25 (95 % CI 0.24-0.26) per row."
+        "Only ce-bayes was evaluated: there is nothing to compare it with. Mean cost 0.25 (95 % CI 0.24-0.26) per sample."
     )
 
 
@@ -241,7 +241,7 @@ def test_without_a_positive_cost_differences_are_in_units_of_cost(base):
     assert found.recommended == "adacsl"
     cost = "cost 0 (95 % CI -0.01 to 0.01)" if base == 0 else "benefit 0.5 (95 % CI 0.49-0.51)"
     assert found.text == (
-        f"Recommended: adacsl, the lowest cost of 3 methods. Mean {cost} per row. No significant difference between it "
+        f"Recommended: adacsl, the lowest cost of 3 methods. Mean {cost} per sample. No significant difference between it "
         "and ce-bayes; gbm-bayes costs significantly more."
     )
 
@@ -262,7 +262,7 @@ def test_today_is_never_recommended_but_kept_where_it_is_cheapest():
     assert (found.recommended, found.cheapest) == ("ce-bayes", "today")
     assert found.text == (
         "Keep your current decisions: no method costs significantly less. Of the methods, recommended: ce-bayes. Mean "
-        "cost 0.21 (95 % CI 0.2-0.22) per row. adacsl costs significantly more."
+        "cost 0.21 (95 % CI 0.2-0.22) per sample. adacsl costs significantly more."
     )
     better = said({"today": (0.2, 0.0), "ce-bayes": (0.3, 0.02)})
     assert better.recommended is None
@@ -351,7 +351,7 @@ def test_the_words_say_what_is_saved():
     found = judged(plain, practice=lambda taken: Practice("threshold 0.5", costs, "always predicting bad", 0.85))
     assert (found.saving.against, found.saving.other) == ("threshold 0.5", "always predicting bad")
     assert found.text.startswith("Recommended: ce-bayes, significantly the lowest cost of 2 methods. Mean cost 0.5 (")
-    assert f"per row, {found.saving.words}. portfolio costs significantly more." in found.text
+    assert f"per sample, {found.saving.words}. portfolio costs significantly more." in found.text
 
 
 def test_nothing_is_cheaper_than_free():

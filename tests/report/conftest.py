@@ -56,13 +56,13 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(browser, folder):
-    """Open a report as a file; return the page, with all that was said and asked for in ``page.log``."""
+    """Open a report as a file, its details unfolded unless ``folded``; ``page.log`` has messages and requests."""
     contexts = []
 
-    def open_report(report, name="report", **options):
+    def open_report(report, name="report", *, folded=False, **options):
         path = folder / f"{name}.html"
         if not path.exists():
-            from adacsl.report.page import write_report
+            from adacsl.report.comparison import write_report
 
             write_report(report, path)
         contexts.append(browser.new_context(**({"viewport": {"width": 1280, "height": 900}} | options)))
@@ -75,6 +75,8 @@ def opened(browser, folder):
         page.goto(path.as_uri())
         if options.get("java_script_enabled", True):
             page.wait_for_selector("html[data-ready]", state="attached", timeout=60_000)
+            if not folded:
+                page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
         page.address = path.as_uri()
         return page
 

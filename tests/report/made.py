@@ -67,7 +67,6 @@ def made_report(
         "facts": {text(k): text(v) for k, v in FACTS.items()},
         "results": results,
         "summary": summary,
-        "ranks": _ranks(summary) if len(data) > 2 else None,
         "outcomes": outcomes,
         "histories": histories,
         "classes": (text("benign"), text("malignant")),
@@ -200,9 +199,3 @@ def _verdict(rows):
     share = 1 - first["cost"] / second["cost"]
     tail = f"; {' and '.join(worse[-2:])} are clearly worse" if len(worse) > 1 else ""
     return f"{first['method']} is cheapest: {100 * share:.0f} % below the next, {second['method']}{tail}."
-
-
-def _ranks(summary):
-    frame = summary.groupby("method", sort=False)["rank"].mean().reset_index().sort_values("rank", ignore_index=True)
-    frame["critical_difference"] = 1.9
-    return frame

@@ -11,10 +11,10 @@ import pytest
 
 from adacsl.costs.matrix import CostMatrix
 from adacsl.metrics.intervals import Interval
-from adacsl.report import page as report_page
+from adacsl.report import explorer
 from adacsl.report.apportionment import whole
 from adacsl.report.data import Outcome, Saved
-from adacsl.report.frames import with_ratio
+from adacsl.report.sections.sensitivity import with_ratio
 from adacsl.thresholds.search import find_threshold
 
 VIEW = ("breast-cancer", 8.0)
@@ -68,6 +68,11 @@ def until(page, condition):
 
 
 DRAWN = "[...document.querySelectorAll('.view:not([hidden]) .plot')].every(p => p.dataset.drawn === '{}')"
+
+
+def shown_text(page, text):
+    """Tell whether the visible view has a text."""
+    return text in " ".join(page.locator(".view:visible").inner_text().split())
 
 
 def shown(page, rule):
@@ -170,9 +175,12 @@ def test_back_to_what_was_run_is_no_threshold_of_hindsight(page, report):
     page.click("#reset")
     check(page, outcome, 8.0, None)
     assert page.input_value("#threshold-text") == ""
-    assert page.get_attribute("#threshold", "aria-valuetext") == "as the method decided"
-    until(page, "document.querySelector('#explorer-summary').textContent.startsWith('Deciding as ce-tuned did costs')")
-    until(page, "document.querySelector('#explorer-plot').data[1].name === 'as decided'")
+    assert page.get_attribute("#threshold", "aria-valuetext") == "as the method predicted"
+    until(
+        page,
+        "document.querySelector('#explorer-summary').textContent.startsWith('As ce-tuned predicted, the mean cost is')",
+    )
+    until(page, "document.querySelector('#explorer-plot').data[1].name === 'as predicted'")
     mean = outcome.costs.mean(outcome.labels, outcome.decisions)
     assert page.evaluate("[...document.querySelector('#explorer-plot').data[1].y]") == [pytest.approx(mean)] * 2
     page.focus("#threshold")
@@ -212,7 +220,7 @@ def test_keyboard_moves_the_sliders_and_a_screen_reader_hears_it(page, report):
     page.keyboard.press("End")
     ratio = float(page.input_value("#ratio-text"))
     check(page, outcome, ratio, 0.0)
-    until(page, "document.querySelector('#explorer-summary').textContent.includes('above 0 costs')")
+    until(page, "document.querySelector('#explorer-summary').textContent.includes('At threshold 0, ')")
     assert page.get_attribute("#explorer-summary", "aria-live") == "polite"
 
 
@@ -222,7 +230,7 @@ def test_recommended_threshold_is_one_click_away(page, report):
     page.click("#use-cheapest")
     best = find_threshold(outcome.scores, outcome.labels, with_ratio(outcome, 20.0))
     check(page, outcome, 20.0, best.value)
-    until(page, "document.querySelector('#explorer-summary').textContent.includes('No single threshold is cheaper')")
+    until(page, "document.querySelector('#explorer-summary').textContent.includes('No single threshold costs less')")
 
 
 def test_nonsense_is_not_computed_with(page):
@@ -255,7 +263,7 @@ def test_rows_with_prices_of_their_own(opened, made):
     report = made(own_costs=True, rows=120, ratios=(8.0,), methods=FEW)
     page = opened(report, "own")
     outcome = report.outcomes[(*VIEW, report.recommended_of(VIEW))]
-    assert page.text_content("#ratio-label") == "Cost of a miss, times"
+    assert page.text_content("#ratio-label") == "Cost ratio, times"
     check(page, outcome, 1.0, None)  # as it was run, not with hindsight
     page.fill("#ratio-text", "2.5")
     page.fill("#threshold-text", "0.3")
@@ -360,13 +368,13 @@ def test_page_counts_whole_people_as_python_does(page):
 
 
 def test_subsample_is_weighted_back_and_said_to_be_one(opened, made, monkeypatch):
-    monkeypatch.setattr(report_page, "EMBEDDED_ROWS", 300)
+    monkeypatch.setattr(explorer, "EMBEDDED_SAMPLES", 300)
     report = made(ratios=(8.0,), methods=FEW)
     page = opened(report, "sample")
     outcome = report.outcomes[(*VIEW, report.recommended_of(VIEW))]
-    assert "300 of 1,200 test cases" in page.text_content("#sample-note")
+    assert "300 of 1,200 test samples" in page.text_content("#sample-note")
     assert page.is_visible("#sample-note")
-    rows, weights = report_page.drawn_rows(outcome.labels, 300)
+    rows, weights = explorer.drawn_rows(outcome.labels, 300)
     weight = np.asarray(weights)[outcome.labels[rows]]
     best = find_threshold(outcome.scores[rows], outcome.labels[rows], outcome.costs, sample_weight=weight)
     assert shown(page, "cheapest")["threshold"] == best.value
@@ -384,24 +392,19 @@ def test_subsample_is_weighted_back_and_said_to_be_one(opened, made, monkeypatch
 def test_another_ratio_is_another_view(page, report):
     page.select_option("#choose-ratio", label="32")
     assert page.locator(".view:visible").count() == 1
-    assert report.verdicts[("breast-cancer", 32.0)] in page.locator(".view:visible").inner_text()
+    assert shown_text(page, report.verdicts[("breast-cancer", 32.0)])
     outcome = report.outcomes[("breast-cancer", 32.0, report.recommended_of(("breast-cancer", 32.0)))]
     check(page, outcome, 32.0, outcome.threshold)
     until(page, DRAWN.format("light"))
 
 
 @pytest.mark.weekly
-def test_many_data_sets_have_a_chooser_and_ranks(opened, made):
+def test_many_data_sets_have_a_chooser(opened, made):
     report = made(data=("alpha", "beta", "gamma"), ratios=(2.0, 8.0), rows=60, methods=FEW)
     page = opened(report, "many")
     page.select_option("#choose-ratio", label="2")
     page.select_option("#choose-data", label="gamma")
-    visible = page.locator(".view:visible").inner_text()
-    assert report.verdicts[("gamma", 2.0)] in visible  # the ratio stays
-    page.click("#verdicts a >> nth=2")
-    assert report.verdicts[("beta", 2.0)] in page.locator(".view:visible").inner_text()
-    assert page.input_value("#choose-data") == "beta"
-    assert page.locator("#ranks .plot .main-svg").count() > 0
+    assert shown_text(page, report.verdicts[("gamma", 2.0)])  # the ratio stays
     assert page.log == [("request", page.address)]
 
 
@@ -510,46 +513,70 @@ def test_text_stands_out_from_its_background(request, scheme):
         assert (high + 0.05) / (low + 0.05) >= 4.5, (name, ink, paper)
 
 
-def test_print_is_light_and_has_no_sliders(dark_page):
-    page = dark_page
+def test_print_is_light_and_has_no_sliders(opened, report):
+    page = opened(report, color_scheme="dark", folded=True)
     page.emulate_media(media="print")
     until(page, DRAWN.format("light"))
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    for hidden in (".controls", ".chooser", ".jump", "#use-cheapest"):
+    for hidden in (".controls", ".chooser", "#use-cheapest"):
         assert not page.is_visible(hidden), hidden
     pdf = page.pdf(format="A4", print_background=True)
     assert pdf.startswith(b"%PDF")
     assert 3 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 10
 
 
-def test_first_printed_page_has_verdict_money_and_people_and_the_next_the_costs_of_many_methods(opened, report):
+def test_first_printed_page_has_the_summary_and_many_methods_fit(opened, report):
     rows = report.summary[report.summary["method"] == "wce"]
     more = pd.concat([report.summary, *(rows.assign(method=f"method-{i}") for i in range(14))], ignore_index=True)
-    page = opened(replace(report, summary=more), "print", viewport={"width": 688, "height": 1017})  # A4 less margins
+    size = {"width": 688, "height": 1017}  # A4 less margins
+    page = opened(replace(report, summary=more), "print", folded=True, viewport=size)
+    assert page.locator("details:not([open])").count() > 5
     page.emulate_media(media="print")
     until(page, "document.querySelector('.view:not([hidden]) .plot .main-svg').clientHeight <= 460")
+    until(page, DRAWN.format("light"))  # also of what was folded
+    assert page.locator("details.part:not([open])").count() == 0
     box = "document.querySelector('.view:not([hidden]) {}').getBoundingClientRect()"
-    ends = page.evaluate(box.format("[id$=-money]") + ".bottom")
-    assert 400 < ends < 940  # of US letter too
+    assert 400 < page.evaluate(box.format(".summary") + ".bottom") < 940  # of US letter too
     before, after = page.evaluate(
         "[...document.querySelectorAll('.view:not([hidden]) [id*=-people-]')].map(c => c.getBoundingClientRect().top)"
     )
     assert before == after  # side by side
     assert page.evaluate("document.documentElement.scrollWidth") <= 688  # what is wider makes everything small
-    assert page.evaluate(box.format("[id$=-costs] .whole") + ".height") < 700
     names = page.locator(".view:visible .plot >> nth=0 >> .ytick text").all_text_contents()
     assert len(names) == 22  # none is left out for want of room
     assert page.evaluate("getComputedStyle(document.querySelector('.whole')).breakInside") == "avoid"
+    page.emulate_media(media="screen")
+    until(page, "document.querySelectorAll('details:not([open])').length > 5")
+
+
+def test_the_summary_fills_a_screen_and_details_open_and_draw(opened, report):
+    page = opened(report, "folded", folded=True)
+    words = len(page.inner_text("main").split())
+    assert 100 < words <= 1200
+    assert page.evaluate("document.querySelector('.view:not([hidden]) .summary').getBoundingClientRect().bottom") < 950
+    assert page.locator(".plot[data-drawn]").count() == 1
+    errors = page.locator(".view:visible details[id$='-probabilities']")
+    assert not errors.locator(".plot").first.is_visible()
+    errors.locator("> summary").click()
+    until(page, "document.querySelectorAll('.view:not([hidden]) [id$=-probabilities] .plot[data-drawn]').length === 3")
+    page.click(".view:visible .notice a")
+    assert page.locator(".view:visible details[id$='-data'][open]").count() == 1
+    page.set_viewport_size({"width": 700, "height": 900})
+    until(page, "document.querySelector('.view:not([hidden]) .plot .main-svg').clientWidth < 700")
+    assert page.log == [("request", page.address)]
 
 
 def test_page_can_be_read_without_scripts(opened, report):
     page = opened(report, java_script_enabled=False)
     text = page.inner_text("main")
+    words = " ".join(text.split())
     for view in report.views:
-        assert report.verdicts[view] in text
+        assert report.verdicts[view] in words
     assert "Scripts are off" in text
     assert not page.is_visible("#explorer")
-    assert page.locator("table:visible").count() >= 9
+    assert page.locator("table:visible").count() == len(report.views)  # the costs of each view
+    page.locator("#view-0-errors > summary").click()  # the browser opens details without scripts
+    assert page.locator("#view-0-errors table:visible").count() == 3
 
 
 # for screen readers
@@ -577,7 +604,7 @@ def test_headings_are_in_order_and_landmarks_are_there(page):
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
-    for landmark in ("header", "main", "footer", "nav[aria-label]"):
+    for landmark in ("header", "main", "footer", "section[aria-label]"):
         assert page.locator(landmark).count() >= 1
     assert page.get_attribute("html", "lang") == "en"
 
@@ -603,7 +630,7 @@ def test_outcome_in_double_precision_is_embedded_as_such_and_counted_per_repeat(
     page.fill("#threshold-text", "0.25")
     page.fill("#ratio-text", "4")
     check(page, outcome, 4.0, 0.25)
-    cases = sum(float(text.removesuffix(" cases")) for text in page.locator("[data-cell] .count").all_text_contents())
+    cases = sum(float(text.removesuffix(" samples")) for text in page.locator("[data-cell] .count").all_text_contents())
     assert cases == 40
     until(page, "document.querySelector('#explorer-plot').data[1].x[0] === 0.25")
     costs = with_ratio(outcome, 4.0)

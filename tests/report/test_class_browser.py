@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from adacsl.costs.matrix import CostMatrix
-from adacsl.report import page as report_page
-from adacsl.report.frames import confusion_cells, rule_of
-from adacsl.report.page import class_rows
+from adacsl.report import explorer
+from adacsl.report.explorer import class_rows, rule_of
+from adacsl.report.sections.multiclass import confusion_cells
 
 VIEW = ("lesions", 1.0)
 HOSTILE = "</script><img src=x onerror=\"alert('x')\"><b>"
@@ -103,6 +103,7 @@ def test_explorer_starts_with_what_was_run_and_the_dearest_error(page, report):
     check(page, report, matrix)
     page.reload()
     page.wait_for_selector("html[data-ready]", state="attached")
+    page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
     name = report.recommended_of(VIEW)
     cells = confusion_cells(report.outcomes[(*VIEW, name)]).query("actual != decided")
     first = cells.loc[cells["total_cost"].idxmax()]
@@ -122,9 +123,9 @@ def test_every_price_moves_every_method(page, report):
         check(page, report, matrix)
     page.select_option("#class-method", "ce-bayes")
     check(page, report, matrix, "ce-bayes")
-    until(page, "document.querySelector('#class-summary').textContent.includes(' of 200 cases differently')")
+    until(page, "document.querySelector('#class-summary').textContent.includes(' of 200 predictions.')")
     page.select_option("#class-method", "ce")
-    until(page, "document.querySelector('#class-summary').textContent.includes('ce does not look at prices')")
+    until(page, "document.querySelector('#class-summary').textContent.includes('ce ignores the costs')")
     page.select_option("#class-method", report.recommended_of(VIEW))
     page.click("#class-reset")
     check(page, report, report.outcomes[(*VIEW, "ce")].costs.to_array())
@@ -156,7 +157,7 @@ def test_a_cell_is_chosen_by_a_click_and_says_what_it_is(page, report):
     assert page.input_value("#class-actual") == "6"
     card = page.locator(".has-heat")
     card.locator("td[data-decided='4'][data-actual='0']").hover()
-    assert card.locator(".heat-say").text_content().startswith("really akiec, decided mel: ")
+    assert card.locator(".heat-say").text_content().startswith("actual akiec, predicted mel: ")
 
 
 def test_being_wrong_never_gets_cheaper_than_being_right(opened, made_classes):
@@ -219,10 +220,10 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
 
 
 def test_subsample_is_weighted_back_and_said_to_be_one(opened, made_classes, monkeypatch):
-    monkeypatch.setattr(report_page, "EMBEDDED_ROWS", 150)
+    monkeypatch.setattr(explorer, "EMBEDDED_SAMPLES", 150)
     report = made_classes.made_class_report()
     page = opened(report, "sample")
-    assert "150 of 600 test cases" in page.text_content("#class-sample-note")
+    assert "150 of 600 test samples" in page.text_content("#class-sample-note")
     outcome = report.outcomes[(*VIEW, "wce")]
     rows, weights = class_rows(outcome.labels, 7, 150)
     weight = np.asarray(weights)[outcome.labels[rows]]
@@ -341,8 +342,9 @@ def test_print_shows_the_matrix_and_no_sliders(opened, report):
 def test_page_can_be_read_without_scripts(opened, report):
     page = opened(report, java_script_enabled=False)
     assert not page.is_visible("#class-explorer")
+    page.locator("#view-0-errors > summary").click()
     assert page.is_visible(".has-heat .heat")
-    assert "The dearest kinds of error" in page.inner_text("main")
+    assert "Errors by class" in page.inner_text("main")
 
 
 def test_every_field_has_a_label(page):

@@ -9,19 +9,18 @@ from adacsl import CostMatrix
 from adacsl.comparison.cost_sensitivity import find_regret
 from adacsl.comparison.statistics import RowCosts
 from adacsl.decision.policy import limit_action
+from adacsl.report.comparison import render_report, report_page
 from adacsl.report.data import Outcome
-from adacsl.report.frames import break_even, capacity_table, referral_table
-from adacsl.report.page import render_report
+from adacsl.report.page import cards_of
 from adacsl.report.sections.constraints import (
+    break_even,
     capacity_figure,
+    capacity_table,
+    constrained,
     referral_figure,
-    regret_card,
-    regret_figure,
-    rivals,
-    way_cards,
+    referral_table,
 )
-from adacsl.report.sections.costs import parts
-from adacsl.report.sections.multiclass import parts as class_parts
+from adacsl.report.sections.sensitivity import regret_figure, rivals
 
 VIEW = ("breast-cancer", 8.0)
 
@@ -132,39 +131,39 @@ def priced(made):
 def test_the_page_says_what_other_prices_mean(priced, own):
     report = priced[own]
     page = render_report(report)
-    for part in ("If the prices are not what you think", "A limited number of checks", "A person who decides"):
+    for part in ("Extra cost if the costs are different", "Capacity constraint", "Reject option"):
         assert part in page
-    card = regret_card(report, VIEW, "view-0")
-    assert card.say.replace("\u00a0", " ") == report.regrets[VIEW].words
-    assert [row[0] for row in card.folded[0].rows] == report.regrets[VIEW].table["method"].tolist()
-    assert card.folded[1].rows[-1][1] == report.regrets[VIEW].cheapest["method"].iloc[-1]
-    checks, referral = way_cards(report, VIEW, "view-0")
-    assert "a check is worth it for" in checks.say
-    assert "a person who decides rightly is worth asking up to about" in referral.say
-    assert len(checks.folded[0].rows) <= 13
+    cards = shown_cards(report)
+    regret = cards["regret"]
+    assert regret.result.replace("\u00a0", " ") == report.regrets[VIEW].words
+    assert [row[0] for row in regret.folded[0].rows] == report.regrets[VIEW].table["method"].tolist()
+    assert regret.folded[1].rows[-1][1] == report.regrets[VIEW].cheapest["method"].iloc[-1]
+    assert "of the samples as positive: mean cost" in cards["capacity"].result.replace("\u00a0", " ")
+    assert cards["referral"].result.startswith("Referrals pay up to about")
+    assert len(cards["capacity"].folded[0].rows) <= 13
 
 
-def test_without_ranges_and_without_rows_the_cards_are_left_out(made):
+def shown_cards(report):
+    return {card.id: card for _, card in cards_of(report_page(report))}
+
+
+def test_without_ranges_and_without_samples_the_cards_are_left_out(made):
+    assert "regret" not in shown_cards(made(ratios=(8.0,), seeds=2))
+    assert not {"capacity", "referral"} & set(shown_cards(made(ratios=(8.0,), seeds=2, outcomes={})))
+
+
+def test_of_more_than_two_classes_there_is_a_reject_option_only(made_classes):
+    view = report_page(made_classes.made_class_report()).views[0]
+    (section,) = [section for section in view.sections if section.id == "ways"]
+    assert section.title == "Reject option"
+    assert [card.id for row in section.rows for card in row] == ["referral"]
+
+
+def test_constant_scores_have_no_reject_option(made):
     report = made(ratios=(8.0,), seeds=2)
-    assert regret_card(report, VIEW, "view-0") is None
-    bare = made(ratios=(8.0,), seeds=2, outcomes={})
-    assert way_cards(bare, VIEW, "view-0") == []
-    assert "ways" not in {part["id"].removeprefix("view-0-") for part in parts(bare, VIEW, "view-0")}
-
-
-def test_of_more_than_two_classes_there_is_a_third_way_out_only(made_classes):
-    report = made_classes.made_class_report()
-    sections = {part["id"]: part for part in class_parts(report, report.views[0], "view-0")}
-    ((card,),) = sections["view-0-class-ways"]["rows"]
-    assert card.id == "view-0-referral"
-    assert sections["view-0-class-ways"]["title"] == "A third way out"
-
-
-def test_constant_scores_have_no_third_way_out(made):
-    report = made(ratios=(8.0,), seeds=2)
-    only = {key: outcome for key, outcome in report.outcomes.items() if key[2] == "always-negative"}
-    report = made(ratios=(8.0,), seeds=2, outcomes=only)
-    assert way_cards(report, VIEW, "view-0") == []
+    only = {name: one for name, one in report.outcomes_of(VIEW).items() if name == "always-negative"}
+    assert constrained(only, "always-negative") is None
+    assert constrained(report.outcomes_of(VIEW), "always-negative").method != "always-negative"
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
@@ -180,8 +179,8 @@ def test_figures_draw_what_the_frames_say(priced, theme):
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (found.low, found.high)
     table = capacity_table(outcome)
     assert [trace.name for trace in capacity_figure(table, theme=theme).data] == [
-        "by probability alone",
-        "by what a check saves",
+        "by probability",
+        "by expected saving",
     ]
     table = referral_table(outcome)
     figure = referral_figure(table, even=1.0, theme=theme)
@@ -191,7 +190,7 @@ def test_figures_draw_what_the_frames_say(priced, theme):
 def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
     found = priced[False].regrets[VIEW]
     free = found._replace(curve=found.curve.assign(percent=np.inf))
-    assert "per case [EUR]" in regret_figure(free, "ce", unit="EUR").layout.yaxis.title.text
+    assert "per sample [EUR]" in regret_figure(free, "ce", unit="EUR").layout.yaxis.title.text
 
 
 # in a browser
@@ -208,7 +207,7 @@ def test_cards_are_drawn_and_fit(priced, opened, own, look):
         card = page.locator(f"#view-0-{name}")
         card.scroll_into_view_if_needed()
         page.wait_for_selector(f"#view-0-{name} .plot[data-drawn='{theme}']")
-        assert card.locator(".found").inner_text()
+        assert card.locator(".result").inner_text()
         box, plot = card.bounding_box(), card.locator(".plot").bounding_box()
         assert box["x"] <= plot["x"]
         assert plot["x"] + plot["width"] <= box["x"] + box["width"]

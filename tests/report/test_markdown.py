@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from adacsl.metrics.intervals import Interval
+from adacsl.report.content import Table
 from adacsl.report.data import Saved
 from adacsl.report.markdown import table_of, to_markdown, words
-from adacsl.report.tables import Table
 
 HOSTILE = "</details><img src=x> | *a* [b](c) `d` @team $x$ <!-- # ~~e~~"
 READER = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
@@ -57,15 +57,16 @@ def test_a_pull_request_shows_verdict_money_people_costs_checks_and_model_card(r
     text = to_markdown(report, tmp_path / "new" / "report.md")
     assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8") == text
     (view,) = report.views
-    assert f"**{report.verdicts[view]}**" in text
+    assert "**Saves 10,000 EUR a year (95 % CI 5,000 to 15,000) against deciding at 0.5**" in text
+    assert report.verdicts[view] in text
     found = cells(text)
     assert "10,000 (5,000 to 15,000)" in found
     assert "recommended" in next(cell for cell in found if cell.startswith("adacsl-cv ("))
     heads = cells(text, "th")
     assert "a year, 50,000 patients, EUR" in heads
-    assert "against the cheapest" in heads
-    assert "normalised" not in heads  # there is no room for all
-    assert "> **Note:** 1 thing to look at before anybody relies on these numbers." in text
+    assert "difference" in heads
+    assert "normalized cost" not in heads  # there is no room for all
+    assert "> **Note:** 1 finding of the data checks to review before using these results." in text
     assert text.index("`looks-like-id`") < text.index("`few-rows`")
     assert "- **made for**: Deciding." in text
     html = [token.content for token in READER.parse(text) if token.type == "html_block"]
@@ -76,9 +77,9 @@ def test_a_pull_request_shows_verdict_money_people_costs_checks_and_model_card(r
 def test_without_savings_and_checks_there_are_verdict_and_costs(made):
     several = made(ratios=(2.0, 8.0), rows=30, seeds=2, methods=["ce", "adacsl-cv"])
     text = to_markdown(several)
-    assert "In money" not in text
+    assert "### Saving" not in text
     assert "checks" not in text
-    assert text.count("### What each method costs") == 2
+    assert text.count("### Cost of each method") == 2
     assert "## breast-cancer, ratio 8" in text
 
 

@@ -1,11 +1,11 @@
-"""The page about a model in use: complete, offline, and drawn in both themes."""
+"""The page of a deployed model: complete, offline, and drawn in both themes."""
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method, monitor
-from adacsl.report import write_monitoring
+from adacsl.monitoring.page import write_monitoring
 
 HOSTILE = "</script><b>%{x}"
 
@@ -27,7 +27,7 @@ def found():
 def test_the_page_says_what_was_found(found, tmp_path):
     text = write_monitoring(found, tmp_path / "page.html", title=f"Loans {HOSTILE}").read_text(encoding="utf-8")
     for id_ in ("costs", "time", "shares", "scores"):
-        assert f'data-figure="{id_}"' in text
+        assert f'data-figure="view-0-{id_}"' in text
     assert HOSTILE not in text
     assert "default-src" in text
     assert "<li>800 rows, 500 of them with a label" in text
@@ -45,6 +45,8 @@ def test_the_page_is_drawn(browser, found, tmp_path, theme):
     page.on("request", lambda request: log.append(request.url) if not request.url.startswith("file:") else None)
     page.goto(path.as_uri())
     page.wait_for_selector("html[data-ready]", state="attached", timeout=60_000)
+    page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))")
+    page.wait_for_function("() => document.querySelectorAll('.plot[data-drawn]').length === 4", timeout=60_000)
     drawn = page.evaluate("[...document.querySelectorAll('.plot')].map(place => place.dataset.drawn)")
     assert drawn == [theme] * 4
     assert page.evaluate("document.documentElement.scrollWidth") <= 400

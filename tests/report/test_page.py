@@ -15,10 +15,12 @@ import pandas as pd
 import pytest
 
 from adacsl.metrics.intervals import Interval
-from adacsl.report import frames, page
+from adacsl.report import comparison
+from adacsl.report.comparison import render_report, report_page, write_report
 from adacsl.report.data import Outcome, ReportData, Saved
-from adacsl.report.page import drawn_rows, render_report, write_report
-from adacsl.report.sections import costs
+from adacsl.report.explorer import drawn_rows
+from adacsl.report.page import cards_of
+from adacsl.report.sections import calibration, errors
 
 ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "</script><img src=x onerror=\"alert('x')\">&<b>\u2028\u2029<!--"
@@ -93,11 +95,11 @@ def test_ids_are_unique_and_links_lead_somewhere(parsed):
 def test_verdicts_and_all_numbers_are_there_without_scripts(report, parsed):
     words = " ".join(parsed.text.split())
     for view in report.views:
-        assert report.verdicts[view] in words
+        assert " ".join(report.verdicts[view].split()) in words
     for name, value in report.facts.items():
         assert name in words
         assert value in words
-    assert "1,200 test cases" in words
+    assert "1,200 test samples" in words
     assert "Scripts are off" in words
 
 
@@ -116,8 +118,8 @@ def test_worth_of_columns_is_a_card_of_its_view_with_a_table(small):
     text = render_report(replace(small, explained={small.views[0]: worth.assign(share=[0.125, np.nan])}))
     parsed = Parsed(text)
     words = " ".join(parsed.text.split())
-    assert "age0.100−0.010 to 0.20012.5 %" in words  # noqa: RUF001
-    assert words.index("onerror=") < words.index("age0.100")
+    assert "age0.100 (−0.010 to 0.200)12.5 %" in words  # noqa: RUF001
+    assert words.index("onerror=") < words.index("age0.100 (")
     assert not [tag for tag, _ in parsed.elements if tag == "img"]
     assert "view-0-worth" in parsed.ids
     with pytest.raises(ValueError, match=r"needs the columns \['low'\]"):
@@ -155,7 +157,7 @@ def test_least_there_can_be_is_a_verdict_and_a_summary(report):
     bare = ReportData("Bare", {("breast-cancer", 8.0): "Take ce."}, {}, report.results.iloc[:0], rows)
     words = Parsed(render_report(bare)).text
     assert "Take ce." in words
-    assert "Where the cost comes from" not in words
+    assert "Errors and thresholds" not in words
 
 
 def test_costs_without_intervals_stand_alone(report):
@@ -176,27 +178,51 @@ def test_intervals_name_their_method_once_in_each_view(report):
 # the methods
 
 
-def tiles(parsed):
-    return " ".join(parsed.text.split("What each method costs")[0].split())
-
-
-def test_saving_against_today_is_one_of_the_big_numbers(small):
-    (view,) = small.views
-    saved = replace(
-        small,
-        savings={
-            view: Saved("your current decisions", Interval(23.4, 11.06, 34.2), other="always sick", other_cost=0.5)
-        },
+def summary(data):
+    """Return the words of the summary."""
+    text = render_report(data)
+    return " ".join(
+        Parsed(text[text.index('<section class="summary"') : text.index('<section class="details"')]).text.split()
     )
-    words = tiles(Parsed(render_report(saved)))
-    assert "Saved23 %against your current decisions; 95 % CI 11 to 34 %; always sick costs 0.5" in words
-    assert "best constant" not in words
+
+
+def test_saving_is_the_headline_and_one_of_the_numbers(small):
+    (view,) = small.views
+    saved = Saved("your current decisions", Interval(23.4, 11.06, 34.2), other="always sick", other_cost=0.5)
+    words = summary(replace(small, savings={view: saved}))
+    assert "23 % lower cost (95 % CI 11-34 %) than your current decisions" in words
+    assert "Saved23 %against your current decisions; 95 % CI 11-34 %" in words
+    assert "constant baseline" not in words
     dearer = replace(small, savings={view: Saved("threshold 0.5", Interval(-2.0, -9.0, 5.0))})
-    assert "Costs more2 %than threshold 0.5; 95 % CI \u22125 to 9 %" in tiles(Parsed(render_report(dearer)))
+    words = summary(dearer)
+    assert "2 % higher cost (95 % CI −5 to 9 %) than threshold 0.5: no significant difference" in words  # noqa: RUF001
+    assert "Costs more2 %than threshold 0.5" in words
     free = Saved("your current decisions", Interval(np.nan, np.nan, np.nan), Interval(0.25, 0.125, 0.5))
-    words = tiles(Parsed(render_report(replace(small, savings={view: free}))))
-    assert "of what the best constant decision costs" in words  # today costs nothing
-    assert "Saved per 1,000 rows250 EUR95 % CI 125 to 500" in words
+    words = summary(replace(small, savings={view: free}))  # the baseline costs nothing
+    assert "Saves 0.250 EUR per sample (95 % CI 0.125 to 0.500) against your current decisions" in words
+    assert "against the best constant baseline" in words
+    same = Saved("threshold 0.5", Interval(0.0, 0.0, 0.0), Interval(0.0, 0.0, 0.0))
+    assert "The same cost as threshold 0.5" in summary(replace(small, savings={view: same}))
+
+
+def test_a_default_page_shows_few_words_and_the_rest_is_folded(made):
+    report = made(ratios=(8.0,))
+    text = render_report(report)
+    shown = re.sub(r"<(script|style)\b.*?</\1>", "", text[text.index("<body") :], flags=re.DOTALL)
+    head, inside = r"<summary>(?:(?!</summary>).)*</summary>", r"(?:(?!</?details).)*"
+    folded = re.compile(rf"<details(?![^>]* open)[^>]*>\s*({head}){inside}</details>", re.DOTALL)
+    while folded.search(shown):
+        shown = folded.sub(r"\1", shown)
+    assert "Cost of each method, lowest first" in shown
+    assert "Reliability diagram" in text
+    assert "Reliability diagram" not in shown
+    assert 100 < len(Parsed(shown).text.split()) <= 1200
+
+
+def test_fit_time_stands_beside_the_cost(small):
+    words = " ".join(Parsed(render_report(small)).text.split())
+    assert "fit time" in words
+    assert "0.45 s" in words  # the mean of 0.4 and 0.5
 
 
 def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(small):
@@ -205,14 +231,13 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     )
     summary["cost"] = [1.444, 1.0]
     report = replace(small, summary=summary, recommended={small.views[0]: "adacsl-cv"})
-    card = costs.cost_card(report, small.views[0], "v")
-    (table,) = card.tables
+    cards = {card.id: card for _, card in cards_of(report_page(report))}
+    (table,) = cards["methods"].tables
     found = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
     assert [row["method"] for row in found] == ["adacsl-cv", "today"]
-    assert [row["dearer than the cheapest"] for row in found] == ["0 %", "44 %"]
-    assert [row["95 % interval of that"] for row in found] == ["\u2013", "\u22123 to 92 %"]
+    assert [row["above the lowest"] for row in found] == ["0 %", "44 % (\u22123.2 to 92 %)"]
     assert (table.marked, table.badges) == ("adacsl-cv", {"adacsl-cv": "recommended", "today": "current decisions"})
-    assert "your current decisions" in {trace.name for trace in card.figure.data}
+    assert "your current decisions" in {trace.name for trace in cards["cost"].figure.data}
     text = render_report(report)
     assert text.count('class="badge">recommended') == 1
     assert text.count('class="badge">current decisions') == 1
@@ -229,7 +254,7 @@ def test_what_checks_saw_is_told_above_and_listed_below(small):
     ]
     parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))
     words = " ".join(parsed.text.split())
-    told = "1 thing to look at before anybody relies on these numbers; at least one may make them wrong."
+    told = "1 finding of the data checks to review before using these results; at least one may invalidate them."
     assert words.count(told) == 2
     assert words.index("column-tells-label") < words.index("few-rows")
     assert {"href": "#view-0-data"} in [attrs for tag, attrs in parsed.elements if tag == "a"]
@@ -238,8 +263,8 @@ def test_what_checks_saw_is_told_above_and_listed_below(small):
     assert outside == [{"href": "https://a.b/#c", "rel": "noreferrer"}]
     assert not [tag for tag, _ in parsed.elements if tag == "img"]
     clean = Parsed(render_report(replace(small, checks={view[0]: []}))).text
-    assert "Nothing was found that should keep anybody" in clean
-    assert "to look at before" not in clean
+    assert "No findings." in clean
+    assert "to review before" not in clean
 
 
 def test_model_card_is_listed_line_by_line(small):
@@ -258,31 +283,31 @@ def test_cases_are_counted_per_repeat(small):
     labels, decisions = np.array([0, 0, 1, 1] * 2), np.array([1, 0, 0, 1, 0, 0, 0, 1])
     scores, splits = np.linspace(0.1, 0.9, 8), np.arange(8) // 2
     twice = Outcome(scores, labels, decisions, splits, fp=1.0, fn=8.0, threshold=0.5, repeats=2)
-    table = frames.confusion_table(twice).set_index("outcome")
+    table = errors.confusion_table(twice).set_index("outcome")
     assert table["count"].to_dict() == {"tp": 1, "fn": 1, "fp": 0.5, "tn": 1.5}
     assert table["total_cost"].to_dict() == {"tp": 0, "fn": 8, "fp": 0.5, "tn": 0}
     assert table["price"].to_dict() == {"tp": 0, "fn": 8, "fp": 1, "tn": 0}
-    groups = frames.subgroup_table(twice)
+    groups = errors.subgroup_table(twice)
     assert groups[["n", "positives"]].sum().tolist() == [4, 2]
     assert groups["cost"].sum() == 8.5
-    points = frames.threshold_points(twice)
+    points = errors.threshold_points(twice)
     np.testing.assert_allclose(points["total_cost"], 4 * points["cost"])
-    assert frames.calibration_table({"a": twice})["n"].sum() == 4
+    assert calibration.calibration_table({"a": twice})["n"].sum() == 4
     report = replace(small, outcomes={(*small.views[0], "ce"): twice}, recommended={small.views[0]: "ce"})
     text = render_report(report)
     words = " ".join(Parsed(text).text.split())
-    assert "All 4 rows, each tested once in 2 repeats; means of these, whole cases." in words
-    assert "0.5 cases" not in words  # half a case is decided wrongly in one of two repeats: it counts as an error
-    assert "8 EUR1 cases" in words
-    assert "0.5 EUR1 cases" in words
-    assert "Numbers of cases and totals are means of the 2 repeats." in words
+    assert "All 4 samples, each tested once in 2 repeats; means of the repeats, rounded." in words
+    assert "0.5 samples" not in words  # half a case is decided wrongly in one of two repeats: it counts as an error
+    assert "8 EUR1 samples" in words
+    assert "0.5 EUR1 samples" in words
+    assert "Counts and totals are means of the 2 repeats." in words
     assert payload(text)["views"][0]["samples"][0]["weights"] == [0.5, 0.5]
 
 
 def test_random_splits_of_old_runs_are_counted_as_they_are(small):
     outcome = next(iter(small.outcomes.values()))
-    assert outcome.cases == "All 60 test cases of 2 splits."
-    assert replace(outcome, seeds=np.zeros(60)).cases == "All 60 test cases."
+    assert outcome.counted == "All 60 test samples of 2 splits."
+    assert replace(outcome, seeds=np.zeros(60)).counted == "All 60 test samples."
 
 
 def test_long_verdict_is_a_headline_and_the_rest(report):
@@ -320,7 +345,7 @@ def test_drawn_rows_stand_for_all_rows_of_their_class(positives, limit):
 def test_many_methods_share_the_room(made, monkeypatch):
     report = made(ratios=(8.0,), rows=400)
     whole = len(render_report(report).encode())
-    monkeypatch.setattr(page, "PAGE_BYTES", whole - 20_000)
+    monkeypatch.setattr(comparison, "PAGE_BYTES", whole - 20_000)
     smaller = render_report(report)
     assert len(smaller.encode()) <= whole - 20_000
     samples = payload(smaller)["views"][0]["samples"]
@@ -390,6 +415,4 @@ def test_templates_are_part_of_the_package():
     hatchling = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
     builder = hatchling.WheelBuilder(str(ROOT))
     found = {file.distribution_path for file in builder.recurse_included_files()}
-    assert {
-        f"adacsl/report/templates/{name}" for name in ("report.html.j2", "page.css", "page.js", "costs.js")
-    } <= found
+    assert {f"adacsl/report/templates/{name}" for name in ("page.html.j2", "page.css", "page.js")} <= found

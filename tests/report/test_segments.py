@@ -8,17 +8,13 @@ import pandas as pd
 import pytest
 
 from adacsl.datasets.overview import overview_frame
+from adacsl.report.comparison import render_report, report_page
+from adacsl.report.data import Terms
 from adacsl.report.markdown import to_markdown
-from adacsl.report.page import render_report
-from adacsl.report.sections.segments import (
-    driver_card,
-    driver_words,
-    overview_card,
-    rates_figure,
-    segment_cards,
-    segment_figure,
-    stakes_figure,
-)
+from adacsl.report.page import cards_of
+from adacsl.report.sections.about import Data, data_section, stakes_figure
+from adacsl.report.sections.importance import Importance, importance_section, importance_words
+from adacsl.report.sections.segments import Segments, rates_figure, segment_figure, segments_section
 from adacsl.report.style import PALETTES
 
 HOSTILE = "</script><img src=x onerror=\"alert('x')\">%{x}"
@@ -57,50 +53,59 @@ OVERVIEW = {
 def small(made):
     return made(
         ratios=(8.0,), rows=30, seeds=2, methods=["ce", "adacsl-cv"], people="patients",
-        segments={VIEW: pd.concat([segments(), segments("rows", ("a", "b"), told="")])},
-        overview={VIEW[0]: overview_frame(OVERVIEW, "A miss costs 8, a false alarm 1")},
+        segments={VIEW: pd.concat([segments(), segments("samples", ("a", "b"), told="")])},
+        overview={VIEW[0]: overview_frame(OVERVIEW, "A false negative costs 8, a false positive 1")},
         explained={VIEW: pd.DataFrame({"column": ["age", "job"], "cost": [0.2, 0.1], "low": [0.1, -0.1], "high": 0.3})},
     )  # fmt: skip
 
 
-def test_segments_have_pictures_and_a_table_for_each_column(small):
-    rows = segment_cards(small, VIEW, "v")
+def shown_cards(report):
+    return {card.id: card for _, card in cards_of(report_page(report))}
+
+
+def section_rows(table, **terms):
+    named = {"classes": ("benign", "malignant"), "unit": "EUR"} | terms
+    return segments_section(Segments(table, Terms(**named))).rows
+
+
+def test_segments_have_figures_and_a_table_for_each_column(small):
+    rows = section_rows(small.segments[VIEW])
     assert [len(row) for row in rows] == [2, 1, 2, 1]
     cost, rates = rows[0]
-    assert cost.say == "By “region”, a case of “west” costs 0.500 EUR (0.400 to 0.600) more than one of all others."
-    assert "no segment is told apart" in rows[2][0].say
-    assert rates.say.startswith("“malignant” missed: from 10\u00a0% in “north” to 30\u00a0% in “west”.")
+    assert (
+        cost.result == "By “region”, a sample of “west” costs 0.500 EUR (0.400 to 0.600) more than one of all others."
+    )
+    assert "no segment differs significantly" in rows[2][0].result
+    assert rates.result.startswith("False negative rate: from 10\u00a0% in “north” to 30\u00a0% in “west”.")
     costs, errors = rows[1][0].tables
-    assert costs.headers == ["region", "rows", "cost, EUR", "than all others", "saved against the baseline"]
-    assert rows[3][0].tables[0].headers[:2] == ["rows", "rows"]  # a column may be called so
+    assert costs.headers == ["region", "samples", "mean cost, EUR", "than all others", "saved against the baseline"]
+    assert rows[3][0].tables[0].headers[:2] == ["samples", "samples"]  # a column may be called so
     amounts = ["1.200 (0.400 to 1.400)", "0.500 (0.400 to 0.600)", "0.250 (0.125 to 0.375)"]
     assert costs.rows[1] == ["west", "480", *amounts]
     assert errors.rows[1:] == [
         ["west", "480", "30 %", "40 %", "30 %", "20 %"],
         ["(missing)", "20", "30 %", "40 %", "\u2013", "20 %"],
     ]
-    assert costs.badges == {"west": "told apart"}
-    assert segment_cards(replace(small, segments={}), VIEW, "v") == []
+    assert costs.badges == {"west": "significant"}
+    assert segments_section(Segments(None)) is None
 
 
-def test_a_cheaper_segment_is_told_so(small):
-    told = replace(small, segments={VIEW: segments(told="north")}, unit="")
-    assert (
-        "“north” costs 0.200 (0.100 to 0.300) less than one of all others" in segment_cards(told, VIEW, "v")[0][0].say
-    )
+def test_a_segment_that_costs_less_is_named():
+    words = section_rows(segments(told="north"), unit="")[0][0].result
+    assert "“north” costs 0.200 (0.100 to 0.300) less than one of all others" in words
 
 
-def test_segments_of_more_than_two_classes_have_one_kind_of_error(small):
+def test_segments_of_more_than_two_classes_have_one_kind_of_error():
     frame = segments().drop(columns=["positive", "decided", "misses", "alarms", "saved"])
     frame = frame.assign(wrong=[0.1, 0.2, 0.3], wrong_low=0.0, wrong_high=0.5)
-    (_, rates), (numbers,) = segment_cards(replace(small, segments={VIEW: frame}), VIEW, "v")
-    assert rates.say == "Decided wrongly: from 10\u00a0% in “north” to 30\u00a0% in “(missing)”."
-    assert [table.headers[2:] for table in numbers.tables] == [["cost, EUR", "than all others"], ["decided wrongly"]]
+    (_, rates), (numbers,) = section_rows(frame)
+    assert rates.result == "Error rate: from 10\u00a0% in “north” to 30\u00a0% in “(missing)”."
+    assert [table.headers[2:] for table in numbers.tables] == [["mean cost, EUR", "than all others"], ["error rate"]]
 
 
 def test_pictures_show_intervals_and_who_is_told_apart(small):
     figure = segment_figure(segments(), unit="EUR")
-    dearer = next(trace for trace in figure.data if trace.name == "dearer than all others")
+    dearer = next(trace for trace in figure.data if trace.name == "costs more than all others")
     assert list(dearer.y) == ["west"]
     assert dearer.marker.color == PALETTES["light"].second
     assert dearer.x[0] - dearer.error_x.arrayminus[0] == pytest.approx(0.4)
@@ -113,34 +118,30 @@ def test_pictures_show_intervals_and_who_is_told_apart(small):
 
 
 def test_the_data_are_described(small):
-    card = overview_card(small, VIEW[0], "v")
-    assert card.say == (
-        "1,000 patients, 300 of them (30\u00a0%) “malignant”, with 75\u00a0% of the money that is at stake. "
-        "A miss costs 8, a false alarm 1."
+    card = shown_cards(small)["overview"]
+    assert card.result == (
+        "1,000 patients, 300 of them (30\u00a0%) “malignant”, with 75\u00a0% of the cost at stake. "
+        "A false negative costs 8, a false positive 1."
     )
     (table,) = card.folded
     assert table.caption == "14 columns, the first 13 of them"
     assert table.rows[2] == ["c2", "text", "1 %", "3", "Ulm 60%"]
-    assert overview_card(replace(small, overview={}), VIEW[0], "v") is None
+    assert data_section(Data()) is None
 
 
-def test_drivers_are_told_in_money(small):
-    card = driver_card(small, VIEW, "v")
-    assert card.say == "What columns are worth per 1,000 patients: “age” 200 EUR (100 to 300)."
+def test_importance_is_told_in_costs(small):
+    assert shown_cards(small)["worth"].result == "Most important, per sample: “age” 0.200 EUR (0.100 to 0.300)."
     yearly = replace(small, volume=50_000)
-    assert (
-        driver_words(yearly, small.explained[VIEW])
-        == "What columns are worth a year: “age” 10,000 EUR (5,000 to 15,000)."
-    )
+    assert shown_cards(yearly)["worth"].result == "Most important, a year: “age” 10,000 EUR (5,000 to 15,000)."
     nothing = small.explained[VIEW].assign(low=-1.0)
-    assert driver_words(small, nothing).startswith("No single column is clearly worth something")
-    assert driver_card(replace(small, explained={}), VIEW, "v") is None
+    assert importance_words(nothing, small.terms).startswith("No single column has an importance clearly above 0")
+    assert importance_section(Importance(None)) is None
 
 
 def test_markdown_has_them(small):
     text = to_markdown(small)
     assert "### By region" in text
-    assert "west (told apart)" in text
+    assert "west (significant)" in text
 
 
 def test_the_page_has_them_and_shows_names_letter_by_letter(small):
@@ -154,15 +155,9 @@ def test_the_page_has_them_and_shows_names_letter_by_letter(small):
     )  # fmt: skip
     page = render_report(told)
     assert "<img src=x" not in page
-    for words in (
-        "By segment",
-        "Cost by &lt;/script&gt;&lt;img",
-        "What the data look like",
-        "What columns are worth per",
-    ):
+    for words in ("Segments", "Cost by &lt;/script&gt;&lt;img", "Classes and columns", "Most important, per sample"):
         assert words in page
-    for row in segment_cards(told, VIEW, "v"):
-        for card in row:
-            figure = "" if card.figure is None else json.dumps(card.figure.to_plotly_json(), default=list)
-            assert "<img" not in figure
+    for _, card in cards_of(report_page(told)):
+        figure = "" if card.figure is None else json.dumps(card.figure.to_plotly_json(), default=list)
+        assert "<img" not in figure
     assert "<img" not in stakes_figure(classes).to_json().replace("\\u003c", "<")

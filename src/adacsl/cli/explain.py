@@ -89,7 +89,7 @@ def explain(
         policy = _timed(limits.policy(classifier.policy, time_column), task)
         found = _explained(classifier, task, inputs, policy, repeats, seed)
         if html is not None:
-            from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
+            from adacsl.report.comparison import write_report  # noqa: PLC0415  plotly only for those who look
 
             write_report(_page(classifier, task, inputs, found, model.resolve().name, policy), html)
         if out is not None:

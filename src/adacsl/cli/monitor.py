@@ -107,7 +107,7 @@ def monitor(
             tolerance=tolerance, as_estimated=as_estimated,
         )  # fmt: skip
         if html is not None:
-            from adacsl.report.sections.monitoring import write_monitoring  # noqa: PLC0415  plotly only for those who look
+            from adacsl.monitoring.page import write_monitoring  # noqa: PLC0415  plotly only for those who look
 
             write_monitoring(found, html, title=f"{model.resolve().name} on {data or files.sql}")
         if retuned is not None:

@@ -293,8 +293,8 @@ class Showing:
     volume: Annotated[float | None, within(0, 1e15)] = None
     """How many decisions are made in a year, such as 50000: money is shown per year too."""
 
-    people: str = "rows"
-    """What rows are called, such as customers."""
+    people: str = "samples"
+    """What samples are called, such as customers."""
 
     def __post_init__(self) -> None:
         if self.volume is not None and not 0 < self.volume < float("inf"):

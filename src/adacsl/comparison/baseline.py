@@ -152,7 +152,7 @@ def facts_of_today(found: Comparison) -> dict[str, str]:
     """Return where today's decisions come from, in words, by data set."""
     told = {name: about["today"] for name, about in found.facts["data"].items() if "today" in about}
     return {
-        f"today: {name}": f"{'scores decided at 0.5' if said['kind'] == 'scores' else 'decisions'}, "
+        f"current decisions: {name}": f"{'scores at threshold 0.5' if said['kind'] == 'scores' else 'decisions'}, "
         + (f"from the column {said['column']!r}" if said["column"] else "as they were given")
         for name, said in told.items()
     }

@@ -364,7 +364,12 @@ def _costs_in_words(task: Task) -> str:
         prices = prices[~np.eye(len(prices), dtype=bool)]
         return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
     said = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
-    named = (("a miss costs", "fn"), ("a false alarm", "fp"), ("a hit", "tp"), ("a pass", "tn"))
+    named = (
+        ("a false negative costs", "fn"),
+        ("a false positive", "fp"),
+        ("a true positive", "tp"),
+        ("a true negative", "tn"),
+    )
     prices = [
         f"{word} {getattr(mean, name):.6g}{said.get(name, '')}"
         for word, name in named

@@ -45,7 +45,7 @@ INSIDE, OUTSIDE = 41, 10
 TRIFLE = 1.0
 """Percent: who is dearer by less is not worth a change of method."""
 
-NOBODY = "At no price in or near this range is another method told apart as cheaper."
+NOBODY = "No other method costs significantly less at any ratio in or near this range."
 
 
 def decides_anew(outcome: Outcome) -> bool:
@@ -196,37 +196,37 @@ def in_words(found: Regret, recommended: str, *, own_costs: bool = False, splits
     worst, least = row.iloc[0], found.table.iloc[0]
     sentences = [_opening(found, worst, own_costs=own_costs)]
     if least["method"] == recommended and worst["regret"] > 0:
-        sentences.append("With no other method can less go wrong.")
+        sentences.append("No other method has a smaller worst case.")
     elif least["method"] != recommended and not worst["percent"] - least["percent"] <= TRIFLE:
-        worst_case = _at_most(least) if least["regret"] else "it costs least at every price"
-        sentences.append(f"The least can go wrong with {least['method']}: {worst_case}.")
+        worst_case = _at_most(least) if least["regret"] else "the lowest cost at every ratio"
+        sentences.append(f"The smallest worst case has {least['method']}: {worst_case}.")
     others = _when_others(found, recommended, splits)
     if others or worst["regret"] > 0:
         sentences.append(others or NOBODY if splits > 1 else others)
     if worst["undecided"]:
         share = worst["undecided"]
         few = "Less than 1 %" if share < 0.01 else f"{share:.0%}".replace("%", " %")
-        sentences.append(f"{few} of its decisions depend on where in this range the price lies.")
+        sentences.append(f"{few} of its predictions depend on the ratio within this range.")
     else:
-        sentences.append("Its decisions stay the same all over this range.")
+        sentences.append("Its predictions are the same in the whole range.")
     return " ".join(filter(None, sentences))
 
 
 def _opening(found: Regret, worst: Any, *, own_costs: bool) -> str:
-    span = f"{show(found.low, 2)} to {show(found.high, 2)} false alarms"
+    span = f"{show(found.low, 2)} to {show(found.high, 2)} false positives"
     asides = ["on average" if own_costs else "", "" if found.said else "half to double, as no range was given"]
     asides = [aside for aside in asides if aside]
     span = f"{span} ({'; '.join(asides)})" if asides else span
-    start = f"If a miss costs {span}, {worst['method']} costs"
+    start = f"If a false negative costs {span}, {worst['method']} costs"
     if worst["regret"] == 0:
-        return f"{start} least at every price."
-    return f"{start} {_at_most(worst)} more than the best method there (most at {ratio_text(worst['at'])})."
+        return f"{start} least at every ratio."
+    return f"{start} {_at_most(worst)} more than the lowest-cost method (most at {ratio_text(worst['at'])})."
 
 
 def _at_most(row: Any) -> str:
     percent = row["percent"]
     if not np.isfinite(percent):
-        return f"at most {show(row['regret'], 2)} per case"
+        return f"at most {show(row['regret'], 2)} per sample"
     return f"at most {percent:,.0f} %" if percent >= 9.5 else f"at most {max(percent, 0.1):.1f} %"
 
 
@@ -239,14 +239,15 @@ def _when_others(found: Regret, recommended: str, splits: int) -> str:
     for low, high, name in sorted(nearest):
         places.setdefault(name, []).append(_stretch(found.curve["ratio"], low, high))
     (name, where), *more = places.items()
-    said = "; ".join([f"{' and '.join(where)} you would rather take {name}", *(f"{at[0]} {one}" for one, at in more)])
-    doubt = " (on one split: it may be chance)" if splits == 1 else ""
+    first = f"{' and '.join(where)} {name} costs significantly less"
+    said = "; ".join([first, *(f"{at[0]} {one}" for one, at in more)])
+    doubt = " (one split: no test)" if splits == 1 else ""
     return f"{said[0].upper()}{said[1:]}{doubt}."
 
 
 def _stretch(ratios: pd.Series[float], low: float, high: float) -> str:
     if low <= ratios.min():
-        return "at all of these prices" if high >= ratios.max() else f"below {ratio_text(high)}"
+        return "at all of these ratios" if high >= ratios.max() else f"below {ratio_text(high)}"
     if high >= ratios.max():
         return f"above {ratio_text(low)}"
     return f"between {ratio_text(low)} and {ratio_text(high)}"

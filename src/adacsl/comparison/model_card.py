@@ -1,4 +1,4 @@
-"""Provenance of a comparison in words, and the model card."""
+"""Provenance of a comparison as text, and the model card."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
     if about.get("versions"):
         facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    facts["made"] = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
+    facts["date"] = datetime.datetime.now(tz=datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
     return facts
 
 
@@ -48,8 +48,8 @@ def intervals_in_words(found: Comparison) -> str:
     folds = protocol.get("folds")
     where = f"{splits / folds:.3g} x {folds} folds" if folds else f"{splits} random splits"
     where = f"{splits} test windows" if "time" in protocol else where
-    units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "rows"
-    return f"95 % intervals: Student's t on paired row costs of {where}, {units} and fits counted"
+    units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "samples"
+    return f"95 % intervals: Student's t on paired costs of {where}, with the variance of {units} and fits"
 
 
 def source_in_words(about: Mapping[str, Any]) -> str:
@@ -58,8 +58,8 @@ def source_in_words(about: Mapping[str, Any]) -> str:
 
 
 def counted_in_words(about: Mapping[str, Any]) -> str:
-    """Return how many rows there are, of what, and what is known of their ties."""
-    kind = "images" if about["images"] else "rows"
+    """Return the number of samples and their classes, groups and duplicates."""
+    kind = "images" if about["images"] else "samples"
     grouped = ", split by group" if about["groups"] else ""
     counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
     return ". ".join(filter(None, (counted, copies_in_words(about), *left_out_in_words(about))))
@@ -73,13 +73,13 @@ def _classes_in_words(about: Mapping[str, Any]) -> str:
 
 
 def copies_in_words(about: Mapping[str, Any]) -> str:
-    """Return how many rows are copies of others, and what is done about it; nothing where there are none."""
+    """Return the number of duplicates and how splits treat them; nothing where there are none."""
     copies, apart = about.get("copies", 0), about.get("copies_apart", 0)
     if not copies:
         return ""
-    kind = "images" if about["images"] else "rows"
-    said = f"{copies:,} {kind} are copies of others; copies stay together"
-    return f"{said}, but for {apart:,} {kind} of sets larger than a fold" if apart else said
+    kind = "images" if about["images"] else "samples"
+    words = f"{copies:,} {kind} are duplicates of others; duplicates stay in one fold"
+    return f"{words}, except {apart:,} {kind} of sets larger than a fold" if apart else words
 
 
 def with_checks(facts: Mapping[str, Any], checks: Mapping[str, Checks]) -> dict[str, Any]:
@@ -94,11 +94,11 @@ def checks_of(facts: Mapping[str, Any]) -> dict[str, Checks]:
 
 
 FEW_ERRORS = 100
-"""Below so many rows of a class, what is said about its errors is rough."""
+"""With fewer samples of a class, its error rates are imprecise."""
 
 
 def model_card(
-    found: Comparison, view: tuple[str, float], name: str, *, people: str = "rows", model: str | Path | None = None
+    found: Comparison, view: tuple[str, float], name: str, *, people: str = "samples", model: str | Path | None = None
 ) -> dict[str, str]:
     """Return the model card of a method, line by line.
 
@@ -111,33 +111,29 @@ def model_card(
     name : str
         The method.
     people : str
-        What rows are called.
+        What samples are called.
     model : path, optional
-        Where the method was saved, fitted on all rows.
+        Where the method was saved, fitted on all samples.
     """
     about = found.facts["data"][view[0]]
     classes = about["classes"]
     wanted = f"which {people} are {classes[1]!r}" if len(classes) == 2 else f"of which class {people} are"
     card = {
         "method": _titled(name, len(classes)),
-        "made for": (
-            f"Deciding {wanted}, among {people} like those it was trained on, from the same columns, as far as they "
-            "are known when the decision is made, and at the prices below."
+        "intended use": (
+            f"Predicting {wanted}, among {people} like those of the training, from the same columns as known at "
+            "prediction time, with the costs below."
         ),
-        "not made for": (
-            f"Other kinds of {people} than those of the data, or prices far from these. It finds what goes together, "
-            "no causes: it does not say what would change an outcome."
+        "out of scope": (
+            f"Other kinds of {people}, or costs far from these. It predicts outcomes and does not explain causes."
         ),
-        "trained on": f"{counted_in_words(about)}. {source_in_words(about)}".strip().rstrip(".") + ".",
-        "tested by": f"{in_words(found.facts['protocol'], sorted(found.results['seed'].unique().tolist()))}.",
-        "prices": f"{about['costs']}.{_other_prices(view[1], about)}",
-        "decides": _decides(found, view, name),
-        "costs": _costs(found, view, name),
-        "limits": " ".join(_limits(about, found.facts["protocol"], people)),
-        "in use": (
-            f"Watch it with adacsl monitor: it says when new {people} differ from those it knows, and when to decide "
-            "anew where the threshold lies."
-        ),
+        "training data": f"{counted_in_words(about)}. {source_in_words(about)}".strip().rstrip(".") + ".",
+        "evaluation": f"{in_words(found.facts['protocol'], sorted(found.results['seed'].unique().tolist()))}.",
+        "costs": f"{about['costs']}.{_other_ratio(view[1], about)}",
+        "predicts": _predicts(found, view, name),
+        "mean cost": _mean_cost(found, view, name),
+        "limitations": " ".join(_limits(about, found.facts["protocol"], people)),
+        "deployment": "Monitor it with adacsl monitor: it tests for drift and tells whether to re-tune the threshold.",
     }
     return card | _made_with(found, view, name) | ({} if model is None else _kept(Path(model)))
 
@@ -147,13 +143,13 @@ def _titled(name: str, n_classes: int) -> str:
     return name if title == name else f"{name}: {title}"
 
 
-def _other_prices(ratio: float, about: Mapping[str, Any]) -> str:
+def _other_ratio(ratio: float, about: Mapping[str, Any]) -> str:
     if len(about["classes"]) > 2 or np.isclose(ratio, about["ratio"], rtol=1e-5):
         return ""
-    return f" Here a miss is taken to cost {ratio:g} false alarms."
+    return f" In this comparison a false negative costs {ratio:g} times a false positive."
 
 
-def _decides(found: Comparison, view: tuple[str, float], name: str) -> str:
+def _predicts(found: Comparison, view: tuple[str, float], name: str) -> str:
     classes = found.facts["data"][view[0]]["classes"]
     if name in CONSTANTS:
         return f"Always {classes[name == 'always-positive']!r}."
@@ -162,31 +158,31 @@ def _decides(found: Comparison, view: tuple[str, float], name: str) -> str:
     cells = [result for cell, result in found.cells.items() if cell[:3] == (*view, name)]
     known = [result.threshold for result in cells if result.threshold is not None]
     if len(known) < len(cells):
-        return f"{classes[1]!r} above a probability that depends on each row's own prices."
+        return f"{classes[1]!r} above a threshold that depends on the costs of each sample."
     low, high = min(known), max(known)
-    where = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g} (each split had its own)"
+    where = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g} (each split has its own)"
     return f"{classes[1]!r} where its probability is above {where}."
 
 
-def _costs(found: Comparison, view: tuple[str, float], name: str) -> str:
+def _mean_cost(found: Comparison, view: tuple[str, float], name: str) -> str:
     table = found.table
     row = table[(table["data"] == view[0]) & (table["ratio"] == view[1]) & (table["method"] == name)].iloc[0]
-    return f"{span(row['mean'], row['low'], row['high'], '')} per row. {intervals_in_words(found)}."
+    return f"{span(row['mean'], row['low'], row['high'], '')} per sample. {intervals_in_words(found)}."
 
 
 def _limits(about: Mapping[str, Any], protocol: Mapping[str, Any], people: str) -> Iterator[str]:
     counts = about.get("counts") or [about["rows"] - about["positives"], about["positives"]]
     rare = int(np.argmin(counts))
     if counts[rare] < FEW_ERRORS:
-        yield f"Only {counts[rare]:,} {people} are {about['classes'][rare]!r}: what is said about them is rough."
+        yield f"Only {counts[rare]:,} {people} are {about['classes'][rare]!r}: their error rates are imprecise."
     if "time" not in protocol:
-        yield "Rows were split by chance: what changes with time is not seen in these figures."
+        yield "Splits are random: changes over time are not in these numbers."
     if not about["groups"]:
-        yield "Rows were taken as independent of each other: rows that belong together need a group column."
-    yield "The prices were taken as given. Costs of training, checking and running the model are not counted."
+        yield "Samples are assumed to be independent; otherwise name a group column."
+    yield "Costs of training, checking and running the model are not included."
     warned = [finding["code"] for finding in about.get("checks", ()) if finding["severity"] != "note"]
     if warned:
-        yield f"The checks warn of: {', '.join(dict.fromkeys(warned))}."
+        yield f"The data checks warn of: {', '.join(dict.fromkeys(warned))}."
 
 
 def _made_with(found: Comparison, view: tuple[str, float], name: str) -> dict[str, str]:
@@ -203,9 +199,9 @@ def _listed(versions: Mapping[str, str]) -> str:
 
 
 def _kept(folder: Path) -> dict[str, str]:
-    """Return where the fitted model lies, what it decides at, and the digest of its document."""
+    """Return where the fitted model lies, its threshold, and the digest of its document."""
     fitted = load(folder, device="cpu")
     threshold = fitted.decision_.threshold_for(fitted.costs_)
     digest = hashlib.sha256((folder / DOCUMENT).read_bytes()).hexdigest()
-    kept = f"{folder}, fitted on all rows" + ("" if threshold is None else f"; it decides at {threshold:.3g}")
-    return {"kept in": kept, f"digest of {DOCUMENT}": f"sha256 {digest}"}
+    kept = f"{folder}, fitted on all samples" + ("" if threshold is None else f"; threshold {threshold:.3g}")
+    return {"saved in": kept, f"digest of {DOCUMENT}": f"sha256 {digest}"}

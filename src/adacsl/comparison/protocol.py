@@ -265,7 +265,7 @@ def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
         times = "once" if repeats == 1 else "once in each repeat"
         return (
             f"{words}; {repeats} {'repeat' if repeats == 1 else 'repeats'} of {folds} folds, stratified: "
-            f"every row is tested {times}"
+            f"every sample is tested {times}"
         )
     if not time:
         return f"{words}; {len(seeds)} random splits (seeds {listed}), stratified"

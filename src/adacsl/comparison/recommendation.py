@@ -130,7 +130,7 @@ def _cost(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     mean, low, high = (rows[str(found.recommended)][name] for name in ("mean", "low", "high"))
     amount = f"cost {span(mean, low, high, '')}" if mean >= 0 else f"benefit {span(-mean, -high, -low, '')}"
     saved = f", {found.saving.words}" if found.saving else ""
-    return f"Mean {amount} per row{saved}."
+    return f"Mean {amount} per sample{saved}."
 
 
 def _sure(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:

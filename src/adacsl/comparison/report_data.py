@@ -29,8 +29,12 @@ with requires("compare"):
     import pandas as pd
 
 
+UNNAMED = "data"
+"""The name of data that were compared without one."""
+
+
 def outcome_of(found: Comparison, mine: Mapping[Cell, CellResult], place: tuple[str, float, str]) -> Outcome:
-    """Return scores, decisions and prices of all splits together; ``mine`` are the results of that place."""
+    """Return scores, decisions and costs of all splits together; ``mine`` are the results of that place."""
     data, ratio, name = place
     if not mine:
         raise ValueError(f"there is no result of {name!r} on {data!r} at ratio {ratio:g}")
@@ -43,15 +47,15 @@ def outcome_of(found: Comparison, mine: Mapping[Cell, CellResult], place: tuple[
         labels=np.concatenate([split.labels for _, split in parts]),
         decisions=np.concatenate([result.decisions for result, _ in parts]),
         seeds=np.repeat([cell.seed for cell in mine], [len(split.labels) for _, split in parts]),
-        **_prices(costs, about["classes"] if costs[0].n_classes > 2 else ()),
+        **_costs(costs, about["classes"] if costs[0].n_classes > 2 else ()),
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         rule=parts[0][0].provenance.get("decide", ""),
         repeats=repeats_of([split.test_rows for _, split in parts]),
     )
 
 
-def _prices(costs: Sequence[CostMatrix], classes: Sequence[str]) -> dict[str, Any]:
-    """Return the prices of all splits together."""
+def _costs(costs: Sequence[CostMatrix], classes: Sequence[str]) -> dict[str, Any]:
+    """Return the costs of all splits together."""
     if classes:
         return {"matrix": named_costs(costs, classes)}
     known = [each.deciding for each in costs]
@@ -66,12 +70,12 @@ def report_data(
     command: str = "",
     explained: Mapping[tuple[str, float], pd.DataFrame] | None = None,
     models: Mapping[tuple[str, float], str | Path] | None = None,
-    people: str = "rows",
+    people: str = "samples",
     **shown: Any,
 ) -> ReportData:
     """Return everything the page shows; ``shown`` are other fields of :class:`ReportData`: unit, volume.
 
-    By data set and ratio: ``explained`` is what each column is worth, ``models`` where the recommended method is saved.
+    By data set and ratio: ``explained`` is permutation importance, ``models`` where the recommended method is saved.
     """
     views = list(found.verdicts)
     keys = found.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
@@ -80,7 +84,7 @@ def report_data(
     pairs = {own for own in classes.values() if len(own) == 2}
     fewest = min(map(len, classes.values()))
     return ReportData(
-        title=f"Which method is cheapest on {', '.join(dict.fromkeys(names))}?",
+        title=title_for(found, list(dict.fromkeys(names))),
         verdicts={view: str(verdict) for view, verdict in found.verdicts.items()},
         facts=facts_in_words(found) | baseline.facts_of_today(found) | ({"command": command} if command else {}),
         results=found.results,
@@ -112,24 +116,33 @@ def report_data(
     )
 
 
+def title_for(found: Comparison, names: Sequence[str]) -> str:
+    """Return the title of a report: the names of the data sets, of unnamed data the class that is predicted."""
+    if list(names) != [UNNAMED]:
+        return f"Cost comparison: {', '.join(names)}"
+    classes = classes_of(found, UNNAMED)
+    subject = f"predicting “{classes[1]}”" if len(classes) == 2 else f"{len(classes)} classes"
+    return f"Cost comparison: {subject}"
+
+
 def classes_of(found: Comparison, data: str) -> tuple[str, ...]:
     """Return the names of the classes of a data set."""
     return tuple(found.facts["data"].get(data, {}).get("classes", ("0", "1")))
 
 
 def recommended(found: Comparison, view: tuple[str, float]) -> str:
-    """Return the recommended method, or the one with the lowest cost where none is: what figures show."""
+    """Return the recommended method, or the one with the lowest cost where none is."""
     rows = found.table[(found.table["data"] == view[0]) & (found.table["ratio"] == view[1])]
     return str(found.verdicts[view].recommended or next(name for name in rows["method"] if name != TODAY))
 
 
 def summary_of(found: Comparison) -> pd.DataFrame:
-    """Return the table as pictures want it."""
+    """Return the table with the names of columns that the report has."""
     return found.table.rename(columns={"mean": "cost"})
 
 
 def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
-    """Return what the recommended method of a view saves, in percent and in money, and the rows under the baseline."""
+    """Return the saving of the recommended method of a view, and the samples under the baseline."""
     saving, taken = found.verdicts[view].saving, recommended(found, view)
     if saving is None:
         raise ValueError(f"no baseline is known on {view[0]!r}")
@@ -140,7 +153,7 @@ def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
 
 
 def _under_baseline(found: Comparison, view: tuple[str, float], taken: str) -> tuple[Interval, Outcome | None]:
-    """Return what the baseline costs per row, and the rows so decided."""
+    """Return the cost of the baseline per sample, and the samples with its predictions."""
     known = baseline.practice(found, view, taken)
     if known is None:
         return UNKNOWN, None

@@ -37,7 +37,6 @@ from adacsl.datasets.findings import Checks
 from adacsl.datasets.segments import Segments
 from adacsl.estimators.classifier import Method
 from adacsl.estimators.registry import METHODS, is_portfolio, method
-from adacsl.report import frames
 from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
@@ -267,17 +266,21 @@ class Comparison:
         view = self._view(data, ratio)
         table = comparison_report_data.summary_of(self)
         rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
-        return _figures().cost_figure(rows, recommended=self.verdicts[view].recommended)
+        from adacsl.report.sections.costs import cost_figure  # noqa: PLC0415  plotly only for those who look
+
+        return cost_figure(rows, recommended=self.verdicts[view].recommended)
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
         self._two_classes(self._view(data, None)[0], "cost ratios")
         own = self.results[self.results["data"] == self._view(data, None)[0]]
-        return _figures().ratio_figure(frames.ratio_table(own))
+        from adacsl.report.sections.sensitivity import ratio_figure, ratio_table  # noqa: PLC0415  plotly
+
+        return ratio_figure(ratio_table(own))
 
     def plot_regret(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw how much dearer than the cheapest each method is, should the prices be others."""
-        from adacsl.report.sections.constraints import regret_figure  # noqa: PLC0415  plotly only for those who look
+        from adacsl.report.sections.sensitivity import regret_figure  # noqa: PLC0415  plotly only for those who look
 
         view = self._view(data, ratio)
         self._two_classes(view[0], "ranges of fp and fn")
@@ -287,36 +290,42 @@ class Comparison:
         """Draw the cost of every threshold, the chosen and the cheapest one."""
         self._two_classes(self._view(data, ratio)[0], "thresholds")
         (outcome,) = self._outcomes([method] if method else [], data, ratio).values()
-        return _figures().threshold_figure(frames.threshold_curve(outcome), frames.threshold_points(outcome))
+        from adacsl.report.sections import errors  # noqa: PLC0415  plotly only for those who look
+
+        return errors.threshold_figure(errors.threshold_curve(outcome), errors.threshold_points(outcome))
 
     def plot_confusion(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw what each kind of error costs in total: the confusion matrix in money."""
-        from adacsl.report.sections.multiclass import confusion_figure  # noqa: PLC0415  plotly only for those who look
+        from adacsl.report.sections.multiclass import confusion_cells, confusion_figure  # noqa: PLC0415  plotly
 
         ((name, outcome),) = self._outcomes([method] if method else [], data, ratio).items()
         names = self.facts["data"][self._view(data, ratio)[0]]["classes"]
-        return confusion_figure(frames.confusion_cells(outcome), names, name)
+        return confusion_figure(confusion_cells(outcome), names, name)
 
     def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a).
 
         With more than two classes: the lambda of each class, of the cheapest method that adapts.
         """
+        from adacsl.report.sections import training  # noqa: PLC0415  plotly only for those who look
+
         view = self._view(data, ratio)
         if self._n_classes(view[0]) > 2:
-            from adacsl.report.sections.multiclass import class_lambda_figure  # noqa: PLC0415
-
             names = self.facts["data"][view[0]]["classes"]
-            return class_lambda_figure(frames.class_lambdas(self._histories(*view), names))
-        return _figures().lambda_figure(self._epochs(data, ratio))
+            return training.class_lambda_figure(training.class_lambdas(self._histories(*view), names))
+        return training.lambda_figure(training.epoch_table(self._histories(*view)))
 
     def plot_history(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw training and validation cost by epoch (the paper's Figure 1b)."""
-        return _figures().history_figure(self._epochs(data, ratio))
+        from adacsl.report.sections import training  # noqa: PLC0415  plotly only for those who look
+
+        return training.history_figure(training.epoch_table(self._histories(*self._view(data, ratio))))
 
     def plot_calibration(self, *methods: str, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw how often what was predicted came true."""
-        return _figures().calibration_figure(frames.calibration_table(self._outcomes(methods, data, ratio)))
+        from adacsl.report.sections import calibration  # noqa: PLC0415  plotly only for those who look
+
+        return calibration.calibration_figure(calibration.calibration_table(self._outcomes(methods, data, ratio)))
 
     def _recommended(self, view: tuple[str, float]) -> str:
         return comparison_report_data.recommended(self, view)
@@ -325,9 +334,6 @@ class Comparison:
         view = self._view(data, ratio)
         names = methods or [self._recommended(view)]
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
-
-    def _epochs(self, data: str | None, ratio: float | None) -> pd.DataFrame:
-        return frames.epoch_table(self._histories(*self._view(data, ratio)))
 
     def _histories(self, *view: Any) -> dict[tuple[str, int], list[dict[str, Any]]]:
         return {(c.method, c.seed): found.history for c, found in self._cells(*view).items() if found.history}
@@ -342,7 +348,7 @@ class Comparison:
         explain: pd.DataFrame | None = None,
         unit: str = "",
         volume: float | None = None,
-        people: str = "rows",
+        people: str = "samples",
         model: str | Path | None = None,
     ) -> Path:
         """Write one HTML page that opens anywhere, offline; return its path.
@@ -360,11 +366,11 @@ class Comparison:
         volume : float, optional
             How many rows are decided about in a year: money is shown per year too.
         people : str
-            What rows are called, such as customers.
+            What samples are called, such as customers.
         model : path, optional
             Where the method that :meth:`fit` fitted was saved: named in the model card, with its digest.
         """
-        from adacsl.report.page import write_report  # noqa: PLC0415  plotly only for those who look
+        from adacsl.report.comparison import write_report  # noqa: PLC0415  plotly only for those who look
 
         shown = {"unit": unit, "volume": volume, "people": people, "model": model}
         return write_report(self.report_data(command=command, explain=explain, **shown), path)
@@ -393,12 +399,6 @@ class Comparison:
 
     def __str__(self) -> str:
         return self.verdict
-
-
-def _figures() -> Any:
-    from adacsl.report import figures  # noqa: PLC0415  plotly only for those who look
-
-    return figures
 
 
 def method_taken(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> Method:

@@ -1,4 +1,4 @@
-"""Costs in whole people that add up, per 1,000 and per year."""
+"""Counts as whole numbers that add up, and amounts of money at one precision."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.base.extras import requires
 from adacsl.metrics.intervals import Interval
-from adacsl.report.data import Outcome, ReportData
+from adacsl.report.data import Outcome
 from adacsl.report.formatting import MINUS
-
-with requires("compare"):
-    import pandas as pd
-
 
 THOUSAND = 1_000
 FEWEST = 10
-"""So many of the rarest class, at least, are among the people that are spoken of."""
+"""At least so many samples of the rarest class are among those that frequencies are given for."""
 MOST = 10**9
 DIGITS = 3
 
@@ -46,9 +41,9 @@ def whole(amounts: Any, total: int, *, last: int | None = None) -> NDArray[np.in
 
 
 def whole_confusion(outcome: Outcome, people: int | None = None) -> NDArray[np.int64]:
-    """Return how many persons of each class (rows) are decided how (columns): whole ones that add up.
+    """Return whole numbers of samples by actual (rows) and predicted class (columns) that add up.
 
-    Of so many people; by default of the tested rows, where every class has its own number, and what was decided
+    Of so many ``people``; by default of the test samples, where every class has its own number, and a sample predicted
     differently from repeat to repeat counts as an error first.
     """
     k = outcome.n_classes
@@ -69,40 +64,13 @@ def people_spoken_of(outcome: Outcome) -> int:
     return people
 
 
-def money_table(data: ReportData, view: tuple[str, float]) -> pd.DataFrame:
-    """Return what is paid today, what with the recommended method, and what is saved: per row, per 1,000, per year.
-
-    Columns: what ("today", "recommended", "saved"), people (of how many), estimate, low, high; low and high are the
-    ends of 95 % intervals, NaN where they are not known.
-    """
-    counts = [1, THOUSAND, *([] if data.volume is None else [data.volume])]
-    found = [
-        (what, people, *(end * people for end in amount))
-        for what, amount in money_each(data, view).items()
-        for people in counts
-    ]
-    return pd.DataFrame(found, columns=["what", "people", "estimate", "low", "high"])
-
-
-def money_each(data: ReportData, view: tuple[str, float]) -> dict[str, Interval]:
-    """Return what is paid per row today and with the recommended method, and what is saved; of what is known."""
-    rows = data.summary_of(view)
-    row = rows[rows["method"] == data.recommended_of(view)].iloc[0]
-    known = data.savings.get(view)
-    paid = Interval(float(row["cost"]), float(row["low"]), float(row["high"]))
-    each = {"recommended": paid} if known is None else {"today": known.today, "recommended": paid, "saved": known.each}
-    return {what: amount for what, amount in each.items() if math.isfinite(amount.estimate)}
-
-
 def money_texts(each: dict[str, Interval], people: float) -> dict[str, tuple[str, str]]:
-    """Return amounts of money for so many people as people read them, with the ends of their intervals.
+    """Return costs per sample times a number of samples as text, with the ends of their intervals.
 
-    All are rounded at the same place, so that the largest has three digits: more would look surer than it is. What is
-    paid today is shown as the sum of what is paid and saved with the recommended method.
+    All are rounded at the same place, so that the largest has three digits. The cost of the baseline ("today") is shown
+    as the sum of cost and saving of the recommended method.
     """
-    # 1,000 times as much has the same digits
-    factor = people if people == THOUSAND else 1
-    amounts = {what: Interval(*(end * people / factor for end in amount)) for what, amount in each.items()}
+    amounts = {what: Interval(*(end * people for end in amount)) for what, amount in each.items()}
     largest = max(abs(end) for amount in amounts.values() for end in amount if math.isfinite(end))
     place = DIGITS - 1 - math.floor(math.log10(largest)) if largest > 0 else 0
     middle = {what: round(amount.estimate, place) for what, amount in amounts.items()}
@@ -112,9 +80,8 @@ def money_texts(each: dict[str, Interval], people: float) -> dict[str, tuple[str
             middle["today"] = middle["recommended"] + middle["saved"]
 
     def text(value: float) -> str:
-        rounded = round(value, place) * factor
-        decimals = max(place - round(math.log10(factor)), 0)
-        return f"{MINUS if rounded < 0 else ''}{abs(rounded):,.{decimals}f}"
+        rounded = round(value, place)
+        return f"{MINUS if rounded < 0 else ''}{abs(rounded):,.{max(place, 0)}f}"
 
     ends = {what: (amount.low, amount.high) for what, amount in amounts.items()}
     spans = {what: f"{text(low)} to {text(high)}" if math.isfinite(low) else "" for what, (low, high) in ends.items()}

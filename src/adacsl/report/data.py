@@ -1,4 +1,4 @@
-"""What a report is made from: plain values, so that anything that has scores, labels and costs can make one."""
+"""The data of a comparison report: plain values, from a comparison or from scores made elsewhere."""
 
 from __future__ import annotations
 
@@ -20,35 +20,35 @@ with requires("compare"):
 
 
 TODAY = "today"
-"""The method that stands for what the user does today."""
+"""The name of the user's current decisions among the methods."""
 
 SUMMARY_COLUMNS = ("data", "ratio", "method", "n", "cost", "low", "high")
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """The test rows of one method on one data set at one ratio, of all splits together.
+    """The test samples of one method on one data set at one cost ratio, of all splits together.
 
     Parameters
     ----------
     scores : array of shape (n,) or (n, K)
         Probability of the positive class, or of each class.
     labels, decisions : arrays of shape (n,)
-        0 or 1, or numbers of classes: what was true, and what the method decided.
+        0 or 1, or numbers of classes: actual and predicted.
     seeds : array of shape (n,)
-        Which split each row was tested in.
+        Which split each sample was tested in.
     fp, fn, tp, tn : float or array of shape (n,)
-        What the errors (and being right) cost, of two classes.
+        Costs of the outcomes, of two classes.
     threshold : float, optional
-        Decided positive where ``scores > threshold``; None where rows or splits had thresholds of their own.
+        Predicted positive where ``scores > threshold``; None where samples or splits have their own thresholds.
     matrix : CostMatrix, optional
-        What errors cost, of more than two classes.
+        Costs of more than two classes.
     rule : str
-        How a method of more than two classes decides: "half" is the likeliest class, whatever the costs.
+        How a method of more than two classes predicts: "half" is the likeliest class, whatever the costs.
     deciding : CostMatrix, optional
-        The prices that were known when deciding, of two classes, where others are paid.
+        The costs known at prediction time, of two classes, where others are incurred.
     repeats : int
-        How often every row was tested: numbers of cases and sums of money are shown per repeat.
+        How often every sample was tested: counts and totals are shown per repeat.
     """
 
     scores: NDArray[Any]
@@ -81,25 +81,27 @@ class Outcome:
 
     @property
     def n(self) -> int:
-        """How many rows."""
+        """Number of test samples."""
         return len(self.scores)
 
     def per_repeat(self, amounts: Any) -> Any:
-        """Return numbers of cases, or sums of money, as they are in one repeat: the mean of all."""
+        """Return counts or total costs as means over the repeats."""
         return amounts if self.repeats == 1 else amounts / self.repeats
 
     @property
-    def cases(self) -> str:
-        """Which cases are counted, in words."""
+    def counted(self) -> str:
+        """Which samples are counted, in words."""
         if self.repeats > 1:
             each = self.per_repeat(self.n)
-            return f"All {each:,.0f} rows, each tested once in {self.repeats} repeats; means of these, whole cases."
+            return (
+                f"All {each:,.0f} samples, each tested once in {self.repeats} repeats; means of the repeats, rounded."
+            )
         splits = len(np.unique(self.seeds))
-        return f"All {self.n:,} test cases{f' of {splits} splits' if splits > 1 else ''}."
+        return f"All {self.n:,} test samples{f' of {splits} splits' if splits > 1 else ''}."
 
     @cached_property
     def costs(self) -> CostMatrix:
-        """The prices as a cost matrix."""
+        """The cost matrix."""
         if self.matrix is not None:
             return self.matrix
         paid = CostMatrix(fp=self.fp, fn=self.fn, tp=self.tp, tn=self.tn)
@@ -107,12 +109,12 @@ class Outcome:
 
     @property
     def own_costs(self) -> bool:
-        """Whether rows have prices of their own."""
+        """Whether costs are per sample."""
         return self.costs.n_instances is not None
 
     @property
     def n_classes(self) -> int:
-        """How many classes."""
+        """Number of classes."""
         return self.costs.n_classes
 
     @property
@@ -122,7 +124,7 @@ class Outcome:
 
 
 def repeats_of(tested: Sequence[NDArray[np.int64]]) -> int:
-    """Return how often every row was tested, from the rows of each split; 1 where that differs, as by chance.
+    """Return how often every sample was tested, from the samples of each split; 1 where that differs.
 
     Examples
     --------
@@ -134,101 +136,132 @@ def repeats_of(tested: Sequence[NDArray[np.int64]]) -> int:
 
 
 class Regret(NamedTuple):
-    """How much dearer than the cheapest each method is, should the prices be others within a range."""
+    """Extra cost of each method over the lowest cost, for cost ratios within a range."""
 
     curve: pd.DataFrame
-    """method, ratio, cost, regret, percent, standing, within: at prices within the range, and a little beyond."""
+    """method, ratio, cost, regret, percent, standing, within: at ratios within the range, and a little beyond."""
     table: pd.DataFrame
-    """method, percent, regret, at, cheapest, undecided: the worst of each method, the least bad first."""
+    """method, percent, regret, at, cheapest, undecided: the worst case of each method, the smallest first."""
     cheapest: pd.DataFrame
-    """low, high, method: which costs least from which ratio to which."""
+    """low, high, method: the lowest-cost method from one ratio to another."""
     low: float
-    """From how many false alarms that a miss is worth,"""
+    """Lower end of the range: false positives that one false negative is worth,"""
     high: float
-    """to how many."""
+    """and its upper end."""
     ratio: float
-    """What was run."""
+    """The ratio of the comparison."""
     said: bool
-    """Whether somebody gave the range."""
+    """Whether the range was given by the user."""
     words: str
-    """All that in a few sentences, about the recommended method."""
+    """A few sentences about the recommended method."""
 
 
 UNKNOWN = Interval(np.nan, np.nan, np.nan)
 
 
 class Saved(NamedTuple):
-    """What the recommended method saves against a baseline."""
+    """Saving of the recommended method against a baseline; negative where it costs more."""
 
     against: str
     """The baseline, in words."""
     percent: Interval
-    """How many percent of its cost."""
+    """In percent of the baseline's cost."""
     each: Interval = UNKNOWN
-    """How much per row."""
+    """Per sample."""
     today: Interval = UNKNOWN
-    """What the baseline costs per row."""
+    """Cost of the baseline per sample."""
     outcome: Outcome | None = None
-    """The test rows as the baseline decides them."""
+    """The test samples with the predictions of the baseline."""
     other: str = ""
     """Another baseline, in words, which costs more."""
     other_cost: float = np.nan
-    """Its cost per row."""
+    """Its cost per sample."""
+
+    @property
+    def nothing(self) -> bool:
+        """Whether every sample costs the same with the baseline."""
+        return self.each.estimate == self.each.low == self.each.high == 0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Words and units of a report.
+
+    Parameters
+    ----------
+    unit : str
+        Unit of costs, such as EUR.
+    people : str
+        What samples are called, such as customers.
+    volume : float, optional
+        Decisions per year: amounts of money are shown per year too.
+    classes : (str, str)
+        Names of the negative and the positive class.
+    """
+
+    unit: str = ""
+    people: str = "samples"
+    volume: float | None = None
+    classes: tuple[str, str] = ("negative", "positive")
+
+    def head(self, text: str) -> str:
+        """Return the header of a column of costs, with the unit."""
+        return f"{text}, {self.unit}" if self.unit else text
+
+    def amount(self, text: str) -> str:
+        """Return an amount with its unit."""
+        return f"{text} {self.unit}".strip()
 
 
 @dataclass(frozen=True, eq=False)
 class ReportData:
-    """Everything a report shows.
+    """Everything a comparison report shows.
 
     Parameters
     ----------
     title : str
-        What was compared.
+        Title of the page.
     verdicts : mapping from (data, ratio) to str
-        The answer in plain words, and with it the views of the page in their order.
+        The recommendation in a few sentences, and with it the views of the page in their order.
     facts : mapping from str to str
-        Where all this comes from: rows, splits, costs, versions, device, date, command; "intervals" is how they
-        were computed, said beside the first of them too.
+        Provenance: samples, splits, costs, versions, device, date, command; "intervals" says how intervals were
+        computed and is shown beside the first of them too.
     results : DataFrame
-        One row per finished cell.
+        One row per fit; "seconds", where it is there, is the time of the fit.
     summary : DataFrame
         One row per data set, ratio and method: n, cost, low, high, normalized_cost, savings, difference, p, standing.
-    ranks : DataFrame, optional
-        Average ranks over many data sets: method, rank; the critical difference in a column of that name.
     outcomes : mapping from (data, ratio, method) to Outcome
-        Test rows; where they are missing, the page leaves out what needs them.
+        Test samples; without them, the sections that need them are left out.
     histories : mapping from (data, ratio, method, split) to list of dict
         By epoch: epoch, fold, lambda, threshold, val_cost, train_cost.
     classes : (str, str)
-        What the negative and the positive class are called; more than two have their names in the outcomes' costs.
+        Names of the negative and the positive class; more than two have their names in the outcomes' costs.
     recommended : mapping from (data, ratio) to str or None
         The recommended method; None: none is recommended. Without a view: the one with the lowest cost.
     banner : str
         How much of an unfinished comparison is done, such as "9 of 90 runs done"; shown above everything.
     unit : str
-        What costs are counted in, such as EUR.
+        Unit of costs, such as EUR.
     titles : mapping from str to str
         One line about each method.
     explained : mapping from (data, ratio) to DataFrame
-        What each column is worth to a fitted model, as ``permutation_cost`` returns it.
-    overall : str
-        The verdict over all data sets, shown above the ranks.
+        Permutation importance in cost, as ``permutation_cost`` returns it.
     regrets : mapping from (data, ratio) to Regret
-        What other prices would mean, of two classes.
+        Sensitivity of the recommendation to the costs, of two classes.
     savings : mapping from (data, ratio) to Saved
-        What the recommended method saves against a baseline.
+        Saving of the recommended method against a baseline.
     volume : float, optional
-        How many rows are decided about in a year: money is shown per year too.
+        Decisions per year: money is shown per year too.
     people : str
-        What rows are called, such as customers.
+        What samples are called, such as customers.
     segments : mapping from (data, ratio) to DataFrame
-        What the recommended method costs in parts of the rows.
+        Cost of the recommended method in each segment.
     overview : mapping from str to DataFrame
         The columns of each data set.
     checks : mapping from str to list of dict
-        What was seen in each data set: code, severity ("stop", "warn" or "note"), text, page.
+        Findings of the data checks: code, severity ("stop", "warn" or "note"), text, page.
     model : mapping from (data, ratio) to mapping from str to str
-        The model card: what the recommended method was trained on, is for, and is not.
+        The model card of the recommended method.
     """
 
     title: str
@@ -236,19 +269,17 @@ class ReportData:
     facts: Mapping[str, str]
     results: pd.DataFrame
     summary: pd.DataFrame
-    ranks: pd.DataFrame | None = None
     outcomes: Mapping[tuple[str, float, str], Outcome] = field(default_factory=dict)
     histories: Mapping[tuple[str, float, str, int], Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     classes: tuple[str, str] = ("negative", "positive")
     recommended: Mapping[tuple[str, float], str | None] = field(default_factory=dict)
     unit: str = ""
     titles: Mapping[str, str] = field(default_factory=dict)
-    overall: str = ""
     explained: Mapping[tuple[str, float], pd.DataFrame] = field(default_factory=dict)
     regrets: Mapping[tuple[str, float], Regret] = field(default_factory=dict)
     savings: Mapping[tuple[str, float], Saved] = field(default_factory=dict)
     volume: float | None = None
-    people: str = "rows"
+    people: str = "samples"
     segments: Mapping[tuple[str, float], pd.DataFrame] = field(default_factory=dict)
     overview: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     checks: Mapping[str, Sequence[Mapping[str, str]]] = field(default_factory=dict)
@@ -263,31 +294,38 @@ class ReportData:
             known = {"column", *worth.select_dtypes("number").columns} & set(worth.columns)
             missing = [name for name in ("column", "cost", "low", "high") if name not in known]
             if missing:
-                raise ValueError(f"what each column is worth needs the columns {missing}, as permutation_cost has them")
+                raise ValueError(
+                    f"permutation importance needs the columns {missing}, as permutation_cost returns them"
+                )
         if self.volume is not None and not 0 < self.volume < np.inf:
             raise ValueError(f"volume is a number of decisions per year above 0, such as 50000; got {self.volume!r}")
         if not self.verdicts:
-            raise ValueError("a report needs at least one verdict: {(data, ratio): text}")
+            raise ValueError("a report needs at least one recommendation: {(data, ratio): text}")
         unknown = [view for view in self.verdicts if self.summary_of(view).empty]
         if unknown:
-            raise ValueError(f"the summary has no rows for {unknown[0]}, which a verdict speaks of")
+            raise ValueError(f"the summary has no rows for {unknown[0]}, which has a recommendation")
+
+    @property
+    def terms(self) -> Terms:
+        """Words and units of the report."""
+        return Terms(self.unit, self.people, self.volume, self.classes)
 
     @property
     def views(self) -> list[tuple[str, float]]:
-        """Data sets and ratios in the order of the verdicts."""
+        """Data sets and ratios in their order."""
         return list(self.verdicts)
 
     def summary_of(self, view: tuple[str, float]) -> pd.DataFrame:
-        """Return the summary rows of a view, cheapest first."""
+        """Return the summary rows of a view, lowest cost first."""
         rows = self.summary[(self.summary["data"] == view[0]) & (self.summary["ratio"] == view[1])]
         return rows.sort_values("cost", kind="stable", ignore_index=True)
 
     def results_of(self, data: str) -> pd.DataFrame:
-        """Return the cells of a data set, of all ratios."""
+        """Return the fits of a data set, of all ratios."""
         return self.results[self.results["data"] == data] if "data" in self.results.columns else self.results
 
     def outcomes_of(self, view: tuple[str, float]) -> dict[str, Outcome]:
-        """Return the outcomes of a view by method, cheapest first."""
+        """Return the outcomes of a view by method, lowest cost first."""
         names = self.summary_of(view)["method"]
         return {name: self.outcomes[(*view, name)] for name in names if (*view, name) in self.outcomes}
 
@@ -296,7 +334,7 @@ class ReportData:
         return {(key[2], key[3]): steps for key, steps in self.histories.items() if key[:2] == view and steps}
 
     def recommended_of(self, view: tuple[str, float]) -> str:
-        """Return the recommended method, by default the one with the lowest cost: what figures show."""
+        """Return the recommended method, by default the one with the lowest cost: the one that figures show."""
         names = self.summary_of(view)["method"]
         return self.recommended.get(view) or str(next((name for name in names if name != TODAY), names.iloc[0]))
 

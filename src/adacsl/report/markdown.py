@@ -1,4 +1,4 @@
-"""A comparison as Markdown: what the page says first, for pull requests, wikis and summaries of CI jobs."""
+"""A comparison as Markdown: the summary and a few sections, for pull requests, wikis and CI jobs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import adacsl
-from adacsl.report import tables
-from adacsl.report.apportionment import money_each
+from adacsl.report.comparison import costs_input, money_input, summary_input
+from adacsl.report.content import Table
 from adacsl.report.data import ReportData
-from adacsl.report.embedding import write_page
-from adacsl.report.sections.about import alarm, checks_card
-from adacsl.report.sections.money import money_rows, money_words, people_told, people_words
-from adacsl.report.sections.segments import segment_parts, segment_tables, segment_words
-from adacsl.report.tables import Table
+from adacsl.report.page import write_text
+from adacsl.report.sections.about import checks_card
+from adacsl.report.sections.costs import cost_table
+from adacsl.report.sections.money import money_rows, money_words, people_cards
+from adacsl.report.sections.segments import Segments, segment_tables, segment_words
+from adacsl.report.sections.summary import headline_and_lead, notice
 
 SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~@$&])")
-"""Signs that would be no words in Markdown: emphasis, links, tables, HTML, mentions and formulas of GitHub."""
+"""Characters with a meaning in Markdown: emphasis, links, tables, HTML, mentions and formulas of GitHub."""
 
 
 def to_markdown(data: ReportData, path: str | os.PathLike[str] | None = None) -> str:
     """Return the report as Markdown, and write it where a path is given."""
     text = "\n\n".join(_blocks(data)) + "\n"
     if path is not None:
-        write_page(text, path)
+        write_text(text, path)
     return text
 
 
@@ -33,75 +34,80 @@ def _blocks(data: ReportData) -> Iterator[str]:
     """Yield paragraphs and tables, one after another."""
     yield f"# {words(data.title)}"
     if data.banner:
-        yield f"> **{words(data.banner)}.** This comparison is not finished: the same command goes on from there."
+        yield f"> **{words(data.banner)}.** This comparison is not finished: the same command continues it."
     for view in data.views:
         yield from _of_view(data, view)
-    if data.overall:
-        yield "## Over all data sets"
-        yield words(data.overall)
-    facts = {"Where the numbers come from": data.facts} if data.facts else {}
-    yield from (_folded(title, list_of(lines)) for title, lines in facts.items())
+    if data.facts:
+        yield _folded("Provenance", list_of(data.facts))
     yield f"<sub>Made by adacsl {adacsl.__version__}.</sub>"
 
 
 def _of_view(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
     if len(data.views) > 1:
         yield f"## {words(view[0])}, ratio {view[1]:g}"
-    headline, _, rest = data.verdicts[view].partition(". ")
-    yield f"**{words(headline)}{'.' if rest else ''}** {words(rest)}".strip()
-    if said := alarm(data, view[0]):
-        yield f"> **Note:** {words(said)}"
-    yield from _money(data, view)
-    yield "### What each method costs"
-    marked = data.recommended_of(view) if data.recommends(view) else ""
-    yield table_of(_shortened(tables.cost_table(data, data.summary_of(view), marked)))
+    headline, lead = headline_and_lead(summary_input(data, view))
+    yield f"**{words(headline)}**"
+    if lead:
+        yield words(lead)
+    if text := notice(data.checks.get(view[0], ())):
+        yield f"> **Note:** {words(text)}"
+    yield "### Cost of each method"
+    yield table_of(_shortened(cost_table(costs_input(data, view))))
     if data.facts.get("intervals"):
         yield f"<sub>{words(data.facts['intervals'])}.</sub>"
-    for rows in segment_parts(data, view) if data.recommends(view) else ():
-        yield f"### By {words(str(rows['column'].iloc[0]))}"
-        yield words(segment_words(data, rows))
-        yield from map(table_of, segment_tables(data, rows))
+    if data.recommends(view):
+        yield from _money(data, view)
+        yield from _segments(data, view)
     yield from _about(data, view)
 
 
 def _money(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
-    if "saved" in money_each(data, view):
-        yield "### In money"
-        yield words(money_words(data, view))
-        yield table_of(money_rows(data, view))
-    for _, title, outcome, people, matrix in people_told(data, view) if data.recommends(view) else ():
-        yield f"**{words(title)}.** {words(people_words(data, outcome, people))}"
-        if matrix is None:
+    money = money_input(data, view)
+    if "saved" in money.each:
+        yield "### Saving"
+        yield words(money_words(money))
+        yield table_of(money_rows(money))
+    for card in people_cards(money):
+        yield f"**{words(card.title)}.** {words(card.result)}"
+        if card.matrix is None:
             continue
         rows = [
-            [f"really {actual}", *(f"{count} ({each})" for _, count, each, _ in cells)] for actual, cells in matrix.rows
+            [f"actual {actual}", *(f"{cell.amount} ({cell.remark})" for cell in cells)]
+            for actual, cells in card.matrix.rows
         ]
-        yield table_of(Table("", ["", *matrix.headers], rows))
+        yield table_of(Table("", ["", *card.matrix.headers], rows))
+
+
+def _segments(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
+    for rows in Segments(data.segments.get(view)).by_column:
+        yield f"### By {words(str(rows['column'].iloc[0]))}"
+        yield words(segment_words(rows, data.terms))
+        yield from map(table_of, segment_tables(rows, data.terms))
 
 
 def _about(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
-    seen = checks_card(data, view[0], "")
-    if seen is not None:
-        yield "### What the checks saw"
-        lines = [f"- **{found.word}** {words(found.text)} `{found.code}`" for found in seen.findings]
-        yield "\n".join(lines) or words(seen.say)
-    if card := data.model.get(view):
-        yield _folded("Model card", list_of(card))
+    if view[0] in data.checks:
+        card = checks_card(data.checks[view[0]])
+        yield "### Data checks"
+        lines = [f"- **{found.word}** {words(found.text)} `{found.code}`" for found in card.findings]
+        yield "\n".join(lines) or words(card.result)
+    if facts := data.model.get(view):
+        yield _folded("Model card", list_of(facts))
 
 
 def _shortened(table: Table) -> Table:
-    """Return the columns that a page of text has room for: up to how a method stands against the cheapest."""
+    """Return the columns that a page of text has room for: up to the significance."""
     wide = max([*table.text, 2]) + 1
     return table._replace(headers=table.headers[:wide], rows=[row[:wide] for row in table.rows])
 
 
 def _folded(title: str, text: str) -> str:
-    """Return a text that GitHub and GitLab show on a click; everywhere else it is simply there."""
+    """Return a text that GitHub and GitLab show on a click; elsewhere it is simply there."""
     return f"<details>\n<summary>{words(title)}</summary>\n\n{text}\n\n</details>"
 
 
 def list_of(lines: Mapping[str, str]) -> str:
-    """Return names and what is said about them as a list."""
+    """Return names with their texts as a list."""
     return "\n".join(f"- **{words(name)}**: {words(text)}" for name, text in lines.items())
 
 

@@ -1,272 +1,153 @@
-"""A comparison as one HTML file that needs nothing else: verdict, pictures, tables, and sliders that recompute."""
+"""The page engine: one HTML file from views, sections and cards, with one template, one style and one script."""
 
 from __future__ import annotations
 
 import base64
+import gzip
+import hashlib
 import json
 import os
-import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 import adacsl
 from adacsl.base.extras import requires
-from adacsl.costs.matrix import CostMatrix
-from adacsl.report.data import Outcome, ReportData
-from adacsl.report.embedding import (
-    embedded,
-    environment,
-    packed_figures,
-    packed_plotly,
-    script_policy,
-    sha256,
-    template_text,
-    write_page,
-)
-from adacsl.report.figures import threshold_figure
-from adacsl.report.formatting import show
-from adacsl.report.frames import rule_of, thinned, threshold_curve, threshold_points
-from adacsl.report.sections import costs as sections_costs
-from adacsl.report.sections import multiclass
-from adacsl.report.sections.about import alarm
+from adacsl.report.content import Card, Page
 from adacsl.report.style import PALETTES, house_template
-from adacsl.report.tables import empty_matrix
+from adacsl.storage.atomic import replace_file
+from adacsl.storage.documents import plain
 
 with requires("compare"):
+    import jinja2
+    import plotly.offline
     from markupsafe import Markup
 
 
-EMBEDDED_ROWS = 20_000
-"""At most so many test rows of one method are put into the page."""
-
-PAGE_BYTES = 5_900_000
-"""The whole page stays below this: with many data sets, fewer rows of each are embedded."""
-
-FEWEST_ROWS = 200
-
-ABOUT_ALL = ("costs", "ratios", "training", "data")
-"""Sections that speak of all methods, not of the recommended one."""
-
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
+TEMPLATES = Path(__file__).parent / "templates"
 
 
-def write_report(data: ReportData, path: str | os.PathLike[str]) -> Path:
-    """Write the page and return its path; an old page is replaced whole or not at all."""
-    return write_page(render_report(data), path)
+def write_page(page: Page, path: str | os.PathLike[str]) -> Path:
+    """Write a page and return its path; an existing page is replaced whole or not at all."""
+    return write_text(render_page(page), path)
 
 
-def render_report(data: ReportData) -> str:
-    """Return the page as text."""
-    views = [_view(data, view, number) for number, view in enumerate(data.views)]
-    ranks = sections_costs.rank_card(data)
-    shown = [card for view in views for part in view["parts"] for row in part["rows"] for card in row]
-    figures = {card.id: card.figure for card in [*shown, ranks] if card is not None and card.figure is not None}
-    figures |= {view["curve"]: view["explored"] for view in views if view["explored"] is not None}
-    payload: dict[str, Any] = {
-        "unit": data.unit,
-        "classes": list(data.classes),
-        "start": _start(data),
+def write_text(text: str, path: str | os.PathLike[str]) -> Path:
+    """Write a report as text and return its path; an existing file is replaced whole or not at all."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"cannot write the report: {target} is a folder; name a file such as report.html")
+    try:
+        replace_file(target, text.encode())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise type(error)(f"cannot write the report {target}: {reason}; free space or choose another place") from None
+    return target
+
+
+def render_page(page: Page, figures: Mapping[str, Any] | None = None) -> str:
+    """Return a page as text; ``figures`` are more than those of its cards, which the explorers redraw."""
+    script = (TEMPLATES / "page.js").read_text(encoding="utf-8")
+    plotly_js, plotly_hash = packed_plotly()
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            version=adacsl.__version__,
+            policy=_script_policy(_sha256(script), plotly_hash),
+            style=Markup((TEMPLATES / "page.css").read_text(encoding="utf-8")),  # noqa: S704  our own file
+            script=Markup(script),  # noqa: S704  our own file
+            payload=embedded(_payload(page)),
+            figures=packed_figures(_figures_of(page) | dict(figures or {})),
+            plotly=plotly_js,
+        )
+    )
+
+
+def _payload(page: Page) -> dict[str, Any]:
+    """Return what the script reads: colours, themes, and for each view its names and samples."""
+    explorers = page.explorers
+    extra = explorers.views if explorers is not None else [{"samples": []}] * len(page.views)
+    return {
+        "unit": page.unit,
+        "classes": list(page.classes),
+        "start": page.start,
         "colors": list(zip(PALETTES["light"], PALETTES["dark"], strict=True)),
-        "themes": {"light": house_template("light").to_plotly_json(), "dark": house_template("dark").to_plotly_json()},
+        "themes": {theme: house_template(theme).to_plotly_json() for theme in ("light", "dark")},
         "views": [
-            {key: view[key] for key in ("data", "ratio", "recommended")} | {"threshold": view["curve"]} | view["many"]
-            for view in views
+            {"data": view.data, "ratio": view.ratio, **more} for view, more in zip(page.views, extra, strict=True)
         ],
-    }
-    script = "\n".join(template_text(name) for name in ("costs.js", "classes.js", "page.js"))
-    plotly_js, source_hash = packed_plotly()
-    page = {
-        "data": data,
-        "views": views,
-        "ranks": ranks,
-        "repeats": max((outcome.repeats for outcome in data.outcomes.values()), default=1),
-        "live_matrix": empty_matrix(data.classes),
-        "version": adacsl.__version__,
-        "policy": script_policy(sha256(script), source_hash),
-        "style": Markup(template_text("page.css")),  # noqa: S704 - our own file
-        "script": Markup(script),  # noqa: S704 - our own files
-        "figures": packed_figures(figures),
-        "plotly": plotly_js,
-    }
-    template = environment().get_template("report.html.j2")
-    samples, arrays = _samples(data, PAGE_BYTES - len(template.render(payload=embedded(payload), **page).encode()))
-    for view, found in zip(payload["views"], samples, strict=True):
-        view["samples"] = found
-    return template.render(payload=embedded({**payload, "arrays": arrays}), **page)
-
-
-def _view(data: ReportData, view: tuple[str, float], number: int) -> dict[str, Any]:
-    """Return what the template says about one data set at one ratio."""
-    key = f"view-{number}"
-    recommended = data.recommended_of(view)
-    headline, _, rest = _SENTENCE_END.sub("\0", data.verdicts[view], count=1).partition("\0")
-    outcomes = data.outcomes_of(view)
-    explored, many = None, _many(outcomes)
-    if outcomes and not many:
-        shown = outcomes.get(recommended) or next(iter(outcomes.values()))
-        explored = threshold_figure(thinned(threshold_curve(shown), 2), threshold_points(shown), unit=data.unit)
-    return {
-        "id": key,
-        "data": view[0],
-        "ratio": "as given" if many else f"{view[1]:g}",
-        "label": _label(data, view),
-        "many": many,
-        "verdict": data.verdicts[view],
-        "headline": headline,
-        "rest": rest,
-        "recommended": recommended,
-        "curve": f"{key}-threshold",
-        "explored": explored,
-        "tiles": sections_costs.tiles(data, view),
-        "alarm": alarm(data, view[0]),
-        "parts": _parts((multiclass.parts if many else sections_costs.parts)(data, view, key), data.recommends(view)),
+        "arrays": list(explorers.arrays) if explorers is not None else [],
     }
 
 
-def _parts(parts: list[dict[str, Any]], recommends: bool) -> list[dict[str, Any]]:
-    """Return the sections of a view; without a recommendation, those that are about no single method."""
-    return [part for part in parts if recommends or part["id"].split("-", 2)[2] in ABOUT_ALL]
+def _figures_of(page: Page) -> dict[str, Any]:
+    """Return the figures of all cards by their place on the page."""
+    return {f"{key}{card.id}": card.figure for key, card in cards_of(page) if card.figure is not None}
 
 
-def _many(outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Return names and prices of more than two classes; nothing for two."""
-    first = next(iter(outcomes.values()), None)
-    if first is None or first.n_classes == 2:
-        return {}
-    return {"classes": first.class_names, "matrix": first.costs.averaged().to_array().tolist()}
+def cards_of(page: Page) -> Iterator[tuple[str, Card]]:
+    """Yield the cards of a page, each with the prefix of its place: its view, or nothing."""
+    for number, view in enumerate(page.views):
+        cards = [*view.cards, *(card for section in view.sections for row in section.rows for card in row)]
+        yield from ((f"view-{number}-", card) for card in cards)
+    yield from (("", card) for section in page.sections for row in section.rows for card in row)
 
 
-def _label(data: ReportData, view: tuple[str, float]) -> str:
-    if names := _many(data.outcomes_of(view)).get("classes"):
-        return f"{view[0]}: {len(names)} classes, a price for each kind of error"
-    mean = " on average" if any(outcome.own_costs for outcome in data.outcomes_of(view).values()) else ""
-    return f"{view[0]}: a missed “{data.classes[1]}” costs {show(view[1])} times a false alarm{mean}"
+# what is embedded
 
 
-def _start(data: ReportData) -> int:
-    """Return the view to begin with: the middle ratio of the first data set."""
-    first = [number for number, view in enumerate(data.views) if view[0] == data.views[0][0]]
-    return first[len(first) // 2]
+def embedded(payload: Mapping[str, Any]) -> Markup:
+    """Return JSON that no HTML parser can leave: only letters and digits a script element may hold."""
+    text = json.dumps(plain(payload), allow_nan=False, separators=(",", ":"))  # ASCII: U+2028 and U+2029 are escaped
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return Markup(text)  # noqa: S704 - escaped above
 
 
-# scores for the sliders
+def packed_figures(figures: Mapping[str, Any]) -> str:
+    """Return figures by name, compressed."""
+    return _packed(json.dumps({name: _figure_spec(figure) for name, figure in figures.items()}))
 
 
-def _samples(data: ReportData, room: int) -> tuple[list[list[dict[str, Any]]], list[dict[str, Any]]]:
-    """Pack the test rows of all methods into about ``room`` characters, thinning out where they do not fit."""
-    limit = EMBEDDED_ROWS
-    while True:
-        places: dict[tuple[str, int, bytes], int] = {}
-        found = [
-            [
-                (_sample if outcome.n_classes == 2 else _class_sample)(data, name, outcome, limit, places)
-                for name, outcome in data.outcomes_of(view).items()
-                if outcome.n_classes == 2 or not outcome.own_costs  # a matrix for each row would fill the page
-            ]
-            for view in data.views
-        ]
-        arrays = [_array_entry(*key) for key in places]
-        size = sum(len(entry["data"]) + 40 for entry in arrays)
-        size += sum(len(json.dumps(sample)) for view in found for sample in view)
-        if size <= room or limit <= FEWEST_ROWS:
-            return found, arrays
-        limit = max(FEWEST_ROWS, int(limit * min(0.8, room / size if room > 0 else 0.0)))
+def _figure_spec(figure: Any) -> Any:
+    """Return a figure without title and template, its numbers rounded to what a screen can show."""
+    spec = figure.to_plotly_json()
+    layout = {key: value for key, value in spec["layout"].items() if key not in ("template", "title")}
+    return plain({"data": spec["data"], "layout": layout}, digits=6)
 
 
-def _place(places: dict[tuple[str, int, bytes], int], kind: str, values: NDArray[Any]) -> int:
-    """Return the number of an array; what several methods and ratios share has one number, and is written once."""
-    raw = (np.packbits(values) if kind == "bits" else values.astype(f"<{kind}")).tobytes()
-    return places.setdefault((kind, len(values), raw), len(places))
+@cache
+def packed_plotly() -> tuple[str, str]:
+    """Return plotly.js, compressed to two fifths of its size, and the hash by which the policy allows it."""
+    source = plotly.offline.get_plotlyjs()
+    return _packed(source), _sha256(source)
 
 
-def _array_entry(kind: str, n: int, raw: bytes) -> dict[str, Any]:
-    return {"kind": kind, "data": base64.b64encode(raw).decode()} | ({"n": n} if kind == "bits" else {})
+def _script_policy(*hashes: str) -> str:
+    """Return the content security policy: nothing is loaded or sent, and only the scripts with these hashes run."""
+    scripts = " ".join(f"'sha256-{value}'" for value in hashes)
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'unsafe-inline'; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
 
 
-def _sample(
-    data: ReportData, name: str, outcome: Outcome, limit: int, places: dict[tuple[str, int, bytes], int]
-) -> dict[str, Any]:
-    rows, weights = drawn_rows(outcome.labels, limit)
-    costs = _packed_prices(outcome.costs, rows, places)
-    known = outcome.costs.deciding
-    before = {} if known is outcome.costs else {"known": _packed_prices(known, rows, places)}
-    return _named(data, name, outcome, rows, places) | {
-        "labels": _place(places, "bits", outcome.labels[rows]),
-        "decisions": _place(places, "bits", outcome.decisions[rows]),
-        "costs": costs,
-        **before,
-        "ownCosts": outcome.own_costs,
-        "ratio": 1.0 if outcome.own_costs else float(outcome.costs.ratio),
-        "threshold": None if outcome.threshold is None else float(outcome.threshold),
-        "weights": [outcome.per_repeat(weight) for weight in weights],
-    }
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _packed_prices(
-    costs: CostMatrix, rows: NDArray[np.int64], places: dict[tuple[str, int, bytes], int]
-) -> dict[str, Any]:
-    return {
-        key: price if isinstance(price, float) else {"array": _place(places, "f8", np.asarray(price)[rows])}
-        for key, price in ((key, getattr(costs, key)) for key in ("fp", "fn", "tp", "tn"))
-    }
+def _packed(text: str) -> str:
+    """Return a text as base64 of its compressed bytes."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def _class_sample(
-    data: ReportData, name: str, outcome: Outcome, limit: int, places: dict[tuple[str, int, bytes], int]
-) -> dict[str, Any]:
-    rows, weights = class_rows(outcome.labels, outcome.n_classes, limit)
-    return _named(data, name, outcome, rows, places) | {
-        "labels": _place(places, "u2", outcome.labels[rows]),
-        "decisions": _place(places, "u2", outcome.decisions[rows]),
-        "rule": rule_of(outcome),
-        "weights": [outcome.per_repeat(weight) for weight in weights],
-    }
-
-
-def _named(
-    data: ReportData, name: str, outcome: Outcome, rows: NDArray[np.int64], places: dict[tuple[str, int, bytes], int]
-) -> dict[str, Any]:
-    title, kind = data.titles.get(name, ""), "f4" if outcome.scores.dtype == np.float32 else "f8"
-    label = f"{name}: {title}" if title else name
-    scores = _place(places, kind, outcome.scores[rows])
-    return {"name": name, "label": label, "kind": kind, "scores": scores, "all": outcome.n, "repeats": outcome.repeats}
-
-
-def drawn_rows(labels: NDArray[Any], limit: int) -> tuple[NDArray[np.int64], tuple[float, float]]:
-    """Draw at most ``limit`` rows by class, and say how many rows each drawn negative and positive stands for.
-
-    The rarer class keeps up to half of the places, so that few positives among many negatives are not lost. The same
-    labels always give the same rows.
-    """
-    n = len(labels)
-    if n <= limit:
-        return np.arange(n), (1.0, 1.0)
-    classes = [np.flatnonzero(labels == 0), np.flatnonzero(labels == 1)]
-    fewest = min(map(len, classes))
-    rare = min(fewest, limit // 2)
-    sizes = [rare if len(rows) == fewest else limit - rare for rows in classes]
-    rng = np.random.default_rng(n)
-    picked = [rng.choice(rows, size, replace=False) for rows, size in zip(classes, sizes, strict=True)]
-    weights = [len(rows) / size if size else 1.0 for rows, size in zip(classes, sizes, strict=True)]
-    return np.sort(np.concatenate(picked)), (weights[0], weights[1])
-
-
-def class_rows(labels: NDArray[Any], n_classes: int, limit: int) -> tuple[NDArray[np.int64], list[float]]:
-    """Draw at most ``limit`` rows by class, the rarest first, each with an equal part of the places that are left.
-
-    With them come the numbers of rows that each drawn row of a class stands for.
-    """
-    if len(labels) <= limit:
-        return np.arange(len(labels)), [1.0] * n_classes
-    counts = np.bincount(labels, minlength=n_classes)
-    sizes, left = np.zeros(n_classes, dtype=np.int64), limit
-    for turn, label in enumerate(np.argsort(counts, kind="stable")):
-        sizes[label] = min(counts[label], left // (n_classes - turn))
-        left -= sizes[label]
-    rng = np.random.default_rng(len(labels))
-    picked = [rng.choice(np.flatnonzero(labels == j), size, replace=False) for j, size in enumerate(sizes)]
-    return np.sort(np.concatenate(picked)), (counts / np.maximum(sizes, 1)).tolist()
+@cache
+def _environment() -> jinja2.Environment:
+    """Return where templates are found; everything put into them is escaped."""
+    loader = jinja2.PackageLoader("adacsl.report", "templates")
+    return jinja2.Environment(
+        loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )

@@ -1,4 +1,4 @@
-"""How pictures look: colours of both themes, the house template, and the parts that figures share."""
+"""Figure style: colours of both themes, the plotly template, and the parts that figures share."""
 
 from __future__ import annotations
 
@@ -9,20 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from adacsl.base.extras import requires
-from adacsl.report.embedding import notebook_html
+from adacsl.report.notebook import Figure
 
 with requires("compare"):
     import pandas as pd
     import plotly.graph_objects as go
-    import plotly.io
     from plotly.subplots import make_subplots
 
 
 LINE_END = "line-end"
 """The name of labels at the ends of lines: a narrow page takes them off and shows a legend instead."""
-
-JUPYTER = "plotly_mimetype"
-"""The renderer that plotly chooses in a Jupyter kernel."""
 
 COLORED = 4
 """So many methods get a colour of their own; the others stay grey."""
@@ -45,7 +41,7 @@ class Palette(NamedTuple):
 
     @property
     def lines(self) -> tuple[str, str, str, str]:
-        """Colours of lines in order; told apart with any kind of colour vision (after Okabe and Ito)."""
+        """Colours of lines in order; distinct with any kind of colour vision (after Okabe and Ito)."""
         return self.first, self.second, self.third, self.fourth
 
 
@@ -77,26 +73,8 @@ def house_template(theme: str = "light") -> go.layout.Template:
     )  # fmt: skip
 
 
-class Figure(go.Figure):  # type: ignore[misc]  # plotly has no types
-    """Plotly figure that is also drawn where a notebook is exported to HTML.
-
-    In a Jupyter kernel plotly writes a figure as JSON only, which nbconvert leaves out: here HTML stands beside it.
-    """
-
-    def _ipython_display_(self) -> None:
-        if plotly.io.renderers.default == JUPYTER:
-            raise NotImplementedError("the notebook shows the MIME bundle")
-        super()._ipython_display_()
-
-    def _repr_mimebundle_(self, *given: Any, **options: Any) -> dict[str, Any]:
-        bundle: dict[str, Any] = super()._repr_mimebundle_(*given, **options)
-        if plotly.io.renderers.default == JUPYTER:
-            bundle["text/html"] = notebook_html(self)
-        return bundle
-
-
 def new_figure(theme: str, title: str, *, height: int, rows: int = 1) -> go.Figure:
-    """Return an empty picture in the house style; ``rows`` of them share their horizontal axis."""
+    """Return an empty figure in the style of the page; ``rows`` of them share their horizontal axis."""
     figure = Figure()
     if rows > 1:
         make_subplots(rows=rows, cols=1, shared_xaxes=True, vertical_spacing=0.08, figure=figure)
@@ -132,6 +110,36 @@ def add_band(figure: go.Figure, part: pd.DataFrame, column: str, color: str, *, 
     )  # fmt: skip
 
 
+def interval_bars(part: pd.DataFrame, color: str) -> dict[str, Any]:
+    """Return how a cost shows its interval: as a line, and under the pointer."""
+    return {
+        "error_x": {"type": "data", "symmetric": False, "array": part["high"] - part["cost"],
+                    "arrayminus": part["cost"] - part["low"], "color": color, "thickness": 1.6, "width": 0},
+        "customdata": np.stack((part["low"], part["high"]), axis=1),
+        "hovertemplate": "%{y}<br>%{x:.4g} (%{customdata[0]:.4g} to %{customdata[1]:.4g})<extra></extra>",
+    }  # fmt: skip
+
+
+def add_curves(
+    figure: go.Figure, table: pd.DataFrame, x: str, y: str, highlight: Sequence[str] | None, theme: str
+) -> go.Figure:
+    """Draw a curve for each method of a table; larger points of bins hold more samples."""
+    names = highlighted_first(table["method"], highlight or ())
+    highlight = names[:COLORED] if highlight is None else highlight
+    colors = colors_of(names, highlight, theme)
+    for name in reversed(names):
+        part, big = table[table["method"] == name], name in highlight
+        look: dict[str, Any] = {"mode": "lines", "line": {"color": colors[name], "width": 2.2 if big else 1}}
+        counts = ""
+        if "n" in part.columns:
+            look |= {"mode": "lines+markers" if big else "lines", "customdata": part["n"]}
+            look |= {"marker": {"size": 5 + 11 * np.sqrt(part["n"] / part["n"].max()), "opacity": 0.85}}
+            counts = "<br>%{customdata} samples"
+        words = hover(x.replace("_", " "), y.replace("_", " "), counts)
+        figure.add_scatter(x=part[x], y=part[y], name=plain(name), showlegend=big, hovertemplate=words, **look)
+    return figure.update_layout(showlegend=True, legend_traceorder="reversed")
+
+
 def add_line_ends(figure: go.Figure, ends: list[tuple[str, float, float, str]], span: tuple[float, float]) -> go.Figure:
     """Write each line's name at its end, on an axis of logarithms, moved apart where lines meet."""
     ends = sorted(ends, key=lambda end: end[2])
@@ -145,7 +153,7 @@ def add_line_ends(figure: go.Figure, ends: list[tuple[str, float, float, str]], 
 
 
 def _spread(heights: Sequence[float], span: tuple[float, float]) -> list[float]:
-    """Move rising heights as little as needed to be a label's height apart, all inside the picture."""
+    """Move rising heights as little as needed to be a label's height apart, all inside the figure."""
     step = 0.06 * (span[1] - span[0])
     places: list[float] = []
     for height in heights:
@@ -177,7 +185,7 @@ def top_of(values: Any, least: float, most: float) -> float:
 
 
 def hover(x: str, y: str, tail: str = "") -> str:
-    """Return what a point says: its name and both numbers."""
+    """Return the hover text of a point: its name and both numbers."""
     # names come in through a field: a %{ in a name would be read as one
     return f"%{{fullData.name}}<br>{x} %{{x:.4g}}<br>{y} %{{y:.4g}}{tail}<extra></extra>"
 
@@ -188,5 +196,5 @@ def axis_title(text: str, unit: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a name as plotly shows it letter by letter: it reads some HTML in texts."""
+    """Return a name escaped for plotly, which interprets some HTML in texts."""
     return html.escape(str(text), quote=False)

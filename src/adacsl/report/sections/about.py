@@ -1,52 +1,128 @@
-"""Report sections on checks and the model card."""
+"""The data, the findings of the data checks, the model card, and provenance."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from adacsl.report.card import Card, Finding, card
-from adacsl.report.data import ReportData
-from adacsl.report.sections.segments import overview_card
+from adacsl.base.extras import requires
+from adacsl.report import style
+from adacsl.report.content import Card, Finding, Section, Table, listed, section
+from adacsl.report.data import Terms
+from adacsl.report.formatting import show_percent, unbroken
+from adacsl.report.sections.summary import notice
+from adacsl.report.style import PALETTES, plain
+from adacsl.report.tables import records
 
-SERIOUS = ("stop", "warn")
-WORDS = {"stop": "stop", "warn": "look at this", "note": "note"}
+with requires("compare"):
+    import pandas as pd
+    import plotly.graph_objects as go
 
 
-def about_sections(data: ReportData, view: Any, key: str) -> dict[str, list[list[Card | None]]]:
-    """Return what stands below all other sections of a view."""
-    about = [[overview_card(data, view[0], key)], [checks_card(data, view[0], key)]]
-    return {"data": about, "model": [[model_card(data, view, key)]]}
+SEVERITIES = {"stop": "error", "warn": "warning", "note": "info"}
+"""Severities of findings in their order, and what they are called."""
+
+OPEN = 12
+"""A table of more columns than these is folded."""
 
 
-def checks_card(data: ReportData, name: str, key: str) -> Card | None:
-    """Return what the checks saw in a data set; None where it was not checked."""
-    found = data.checks.get(name)
-    if found is None:
-        return None
-    if not found:
-        return card(key, "checks", say="Nothing was found that should keep anybody from relying on the data.")
-    order = [*SERIOUS, "note"]
+@dataclass(frozen=True)
+class Data:
+    """A data set.
+
+    Parameters
+    ----------
+    overview : DataFrame, optional
+        Its columns: column, kind, missing, distinct, values; attrs has rows, n_columns, classes and costs.
+    checks : sequence of dict, optional
+        The findings of its checks: code, severity, text, page. None: not checked.
+    terms : Terms
+        Words and units.
+    """
+
+    overview: pd.DataFrame | None = None
+    checks: Sequence[Mapping[str, str]] | None = None
+    terms: Terms = field(default_factory=Terms)
+
+
+def data_section(data: Data) -> Section | None:
+    """Return what the data look like, and the findings of their checks."""
+    checks = None if data.checks is None else checks_card(data.checks)
+    return section("data", "Data and checks", listed(_overview_card(data)), listed(checks))
+
+
+def checks_card(checks: Sequence[Mapping[str, str]]) -> Card:
+    """Return the findings of data checks, the most severe first."""
+    if not checks:
+        return Card("checks", title="Data checks", result="No findings.")
+    order = list(SEVERITIES)
     rows = [
-        Finding(one["severity"], WORDS[one["severity"]], one["text"], one["code"], one.get("page", ""))
-        for one in sorted(found, key=lambda one: order.index(one["severity"]))
+        Finding(one["severity"], SEVERITIES[one["severity"]], one["text"], one["code"], one.get("page", ""))
+        for one in sorted(checks, key=lambda one: order.index(one["severity"]))
     ]
-    return card(key, "checks", say=alarm(data, name), findings=rows)
+    return Card("checks", title="Data checks", result=notice(checks), findings=rows)
 
 
-def alarm(data: ReportData, name: str) -> str:
-    """Say how many findings should be looked at before anybody relies on the result; nothing where none is serious."""
-    counts = [sum(one["severity"] == kind for one in data.checks.get(name, ())) for kind in SERIOUS]
-    if not sum(counts):
-        return ""
-    things = f"{sum(counts)} {'thing' if sum(counts) == 1 else 'things'} to look at"
-    return (
-        f"{things} before anybody relies on these numbers{'; at least one may make them wrong' if counts[0] else ''}."
+def model_section(card: Mapping[str, str] | None) -> Section | None:
+    """Return the model card of the recommended method."""
+    return section("model", "Model card", [Card("card", facts=dict(card))]) if card else None
+
+
+def provenance_section(facts: Mapping[str, str]) -> Section | None:
+    """Return the provenance of the numbers."""
+    return section("provenance", "Provenance", [Card("facts", facts=dict(facts))]) if facts else None
+
+
+def _overview_card(data: Data) -> Card | None:
+    frame = data.overview
+    if frame is None:
+        return None
+    about = frame.attrs
+    more = about["n_columns"] - len(frame)
+    rows = [
+        [r.column, r.kind, show_percent(r.missing / about["rows"]), f"{r.distinct:,}", r.values] for r in records(frame)
+    ]
+    caption = f"{about['n_columns']:,} columns{f', the first {len(frame)} of them' if more else ''}"
+    table = [Table(caption, ["column", "kind", "missing", "different values", "values"], rows, text=(1, 4))]
+    return Card(
+        "overview",
+        title="Classes and columns",
+        guide="At stake: the cost of predicting all samples of a class wrongly, above predicting them correctly.",
+        result=unbroken(overview_words(about, data.terms)),
+        alt="Share of each class of the samples, and of the cost at stake in them.",
+        figure=stakes_figure(about["classes"]),
+        tables=table if 0 < len(rows) <= OPEN else (),
+        folded=table if len(rows) > OPEN else (),
     )
 
 
-def model_card(data: ReportData, view: Any, key: str) -> Card | None:
-    """Return the model card of the recommended method."""
-    lines = data.model.get(view)
-    if not lines:
-        return None
-    return card(key, "card", facts=dict(lines))
+def overview_words(about: Mapping[Any, Any], terms: Terms) -> str:
+    """Return the number of samples, the rarest class, and the costs, in a sentence."""
+    classes, rows = about["classes"], about["rows"]
+    total = sum(one["at_stake"] for one in classes)
+    rarest = min(classes, key=lambda one: one["rows"])
+    share = show_percent(rarest["rows"] / rows)
+    words = f"{rows:,} {terms.people}, {rarest['rows']:,} of them ({share}) “{rarest['name']}”"
+    if total > 0:
+        words += f", with {show_percent(rarest['at_stake'] / total)} of the cost at stake"
+    return f"{words}. {about['costs']}.".replace("..", ".").replace(". .", ".")
+
+
+def stakes_figure(classes: Sequence[Mapping[str, Any]], *, theme: str = "light") -> go.Figure:
+    """Draw the share of each class of the samples, and of the cost at stake in them."""
+    colors = PALETTES[theme]
+    figure = style.new_figure(theme, "Classes", height=210)
+    parts = {"samples": "rows", "cost at stake": "at_stake"}
+    totals = {key: sum(one[key] for one in classes) or 1.0 for key in parts.values()}
+    palette = (colors.quiet, colors.second) if len(classes) == 2 else (*colors.lines, colors.quiet)
+    for number, one in enumerate(classes):
+        shares = [100 * one[key] / totals[key] for key in parts.values()]
+        figure.add_bar(
+            x=shares, y=list(parts), orientation="h", name=plain(one["name"]), width=0.6,
+            marker={"color": palette[min(number, len(palette) - 1)], "line": {"color": colors.paper, "width": 1}},
+            hovertemplate="%{fullData.name}<br>%{x:.1f} % of the %{y}<extra></extra>",
+        )  # fmt: skip
+    figure.update_xaxes(ticksuffix=" %", range=[0, 101])
+    figure.update_layout(barmode="stack", showlegend=True, legend_traceorder="normal")
+    return style.list_names(figure, list(parts), colors)

@@ -1,226 +1,180 @@
-"""Report sections for two classes: costs, thresholds, errors, calibration, training."""
+"""Cost of each method with its interval: the figure of the summary, and the table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from adacsl.base.extras import requires
-from adacsl.report import figures as draw
-from adacsl.report import frames, tables
-from adacsl.report.card import GUIDES, Card, arranged, card
-from adacsl.report.data import Outcome, ReportData, Saved
-from adacsl.report.formatting import show, show_percent, with_unit
-from adacsl.report.sections import constraints
-from adacsl.report.sections.about import about_sections
-from adacsl.report.sections.money import money_sections, money_tile
-from adacsl.report.sections.segments import driver_card, segment_cards
-from adacsl.report.style import COLORED
-from adacsl.report.tables import Table
+from adacsl.report import style
+from adacsl.report.content import Card, Section, Table
+from adacsl.report.data import TODAY, Terms
+from adacsl.report.formatting import DASH, show, show_column, show_short
+from adacsl.report.style import PALETTES, Palette, plain
+from adacsl.report.tables import intervals_of, table_of
 
 with requires("compare"):
     import pandas as pd
+    import plotly.graph_objects as go
 
 
-def tiles(data: ReportData, view: tuple[str, float]) -> list[tuple[str, str, str]]:
-    """Return the headline's numbers: name, value, and a word about it."""
-    rows = data.summary_of(view)
-    name = data.recommended_of(view)
-    row = rows[rows["method"] == name].iloc[0]
-    interval = f"95 % interval {show(row['low'], 3)} to {show(row['high'], 3)}" if np.isfinite(row["low"]) else ""
-    if not data.recommends(view):
-        return [("Lowest mean cost", with_unit(row["cost"], data.unit, 3), f"{name}; {interval}".strip("; "))]
-    found = [
-        ("Recommended" if len(rows) > 1 else "Method", name, data.titles.get(name, "")),
-        ("Cost per case", with_unit(row["cost"], data.unit, 3), interval),
-    ]
-    known = data.savings.get(view)
-    if known is not None and np.isfinite(known.percent.estimate):
-        found.append(_saving_tile(known))
-    elif "savings" in rows.columns:
-        found.append(("Saved", show_percent(row["savings"]), "of what the best constant decision costs"))
-    found += filter(None, [money_tile(data, view)])
-    if "standing" in rows.columns:
-        counts = rows["standing"].value_counts()
-        words = {"probably worse": "probably", "not told apart": "not told apart from the cheapest"}
-        others = ["other methods", *(f"{counts[kind]} {text}" for kind, text in words.items() if kind in counts)]
-        found.append(("Clearly dearer", f"{counts.get('clearly worse', 0)} of {len(rows) - 1}", "; ".join(others)))
-    return found
+SIGNIFICANCE = {
+    "cheapest": "lowest cost",
+    "not told apart": "no significant difference",
+    "probably worse": "not significant (corrected)",
+    "clearly worse": "significantly more",
+}
+"""The difference of a method to the lowest cost, in words, by its standing in the summary."""
 
 
-def _saving_tile(known: Saved) -> tuple[str, str, str]:
-    against, saved = known.against, known.percent
-    estimate, *ends = saved if saved.estimate >= 0 else (-saved.estimate, -saved.high, -saved.low)
-    words = f"; 95 % CI {show(ends[0], 2)} to {show(ends[1], 2)} %" if np.isfinite(saved.low) else ""
-    name, than = ("Saved", "against") if saved.estimate >= 0 else ("Costs more", "than")
-    both = f"; {known.other} costs {show(known.other_cost, 3)}" if known.other else ""
-    return name, f"{show(estimate, 2)} %", f"{than} {against}{words}{both}"
+@dataclass(frozen=True)
+class Costs:
+    """The costs of all methods of a view.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        method, cost, low, high; where known also standing, percent and its ends, p, normalized_cost, savings, n.
+    recommended : str
+        The recommended method, or an empty string.
+    seconds : mapping from str to float
+        Mean time of a fit by method.
+    terms : Terms
+        Words and units.
+    """
+
+    rows: pd.DataFrame
+    recommended: str = ""
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    terms: Terms = field(default_factory=Terms)
 
 
-def parts(data: ReportData, view: Any, key: str) -> list[dict[str, Any]]:
-    """Return all sections of a view: id, title, guide, and rows of one or several cards."""
-    sections: dict[str, list[list[Card | None]]] = {
-        **money_sections(data, view, key),
-        "costs": [[cost_card(data, view, key)]],
-        "columns": [[driver_card(data, view, key)]],
-        "segments": segment_cards(data, view, key),
-        "ratios": [[constraints.regret_card(data, view, key)], [_ratio_card(data, view, key)]],
-        "ways": [constraints.way_cards(data, view, key)],
-        "errors": _error_rows(data, view, key),
-        "training": _training_rows(data, view, key),
-        "probabilities": [_probability_cards(data, view, key)],
-        **about_sections(data, view, key),
-    }
-    return arranged(sections, key)
+def fit_seconds(results: pd.DataFrame) -> dict[str, float]:
+    """Return the mean time of a fit of each method, of results with their seconds."""
+    if "seconds" not in results.columns:
+        return {}
+    means = results[results["method"] != TODAY].groupby("method", sort=False)["seconds"].mean()
+    return {str(name): float(value) for name, value in means.items() if np.isfinite(value)}
 
 
-def highlighted(data: ReportData, view: tuple[str, float], *, scores: bool = False) -> list[str]:
-    """Return the methods to colour: the recommended and the next cheapest; with ``scores``, of different scores."""
-    outcomes = data.outcomes_of(view)
-    first = data.recommended_of(view)
-    names = [first, *(name for name in data.summary_of(view)["method"] if name != first)]
-    if not scores:
-        return names[:COLORED]
-    seen: dict[bytes, str] = {}
-    for name in names:
-        if name in outcomes and np.ptp(outcomes[name].scores) > 0:
-            seen.setdefault(outcomes[name].scores.tobytes(), name)
-    return list(seen.values())[:COLORED]
-
-
-def cost_card(data: ReportData, view: Any, key: str) -> Card:
-    """Return the costs of all methods."""
-    rows, name = data.summary_of(view), data.recommended_of(view)
+def costs_card(costs: Costs) -> Card:
+    """Return the figure of all methods, which stands in the summary."""
+    rows, name = costs.rows, costs.recommended
     first, last = rows.iloc[0], rows.iloc[-1]
-    taken = name if data.recommends(view) else ""
-    figure = draw.cost_figure(rows, recommended=taken, unit=data.unit)
-    said = f" Recommended: {name}." if taken else ""
+    chosen = f" Recommended: {name}." if name else ""
     alt = (
         f"Mean cost of {len(rows)} methods, from {show(first['cost'])} ({first['method']}) to {show(last['cost'])} "
-        f"({last['method']}).{said} The table below has all numbers."
+        f"({last['method']}).{chosen} The table below has all numbers."
     )
-    return card(key, "cost", alt=alt, figure=figure, tables=[tables.cost_table(data, rows, taken)])
+    figure = cost_figure(rows, recommended=name, unit=costs.terms.unit)
+    return Card("cost", title="Mean cost per sample, with 95 % intervals", alt=alt, figure=figure)
 
 
-def _ratio_card(data: ReportData, view: Any, key: str) -> Card | None:
-    ran = frames.ratio_table(data.results_of(view[0]))
-    outcomes = data.outcomes_of(view)
-    names = highlighted(data, view)
-    anew = _redecided(view, {name: outcomes[name] for name in names if name in outcomes}, ran)
-    if len(ran["ratio"].unique()) < 2 and anew.empty:
-        return None
-    figure = draw.ratio_figure(ran, anew, highlight=names)
-    wide = ran.pivot_table(index="method", columns="ratio", values="normalized_cost", sort=False)
-    wide = wide.reindex([name for name in data.summary_of(view)["method"] if name in wide.index])
-    alt = (
-        f"Normalised cost of {', '.join(names)} against the cost ratio; 1 is the best constant decision. "
-        "The table below has the ratios that ran."
+def costs_section(costs: Costs) -> Section:
+    """Return the table of all methods."""
+    guide = (
+        "“Above the lowest” compares each method with the lowest-cost one on the same samples. Normalized cost: 0 is "
+        "free of errors, 1 the best constant baseline."
     )
-    table = tables.wide_table("Normalised cost at each ratio that ran", "method", wide, marked=names[0])
-    return card(key, "ratio", alt=alt, figure=figure, folded=[table])
+    card = Card("methods", guide=guide, tables=[cost_table(costs)])
+    return Section("costs", "Cost of each method", [[card]], open=True)
 
 
-def _redecided(view: tuple[str, float], outcomes: Mapping[str, Outcome], ran: pd.DataFrame) -> pd.DataFrame:
-    known = [view[1], *ran["ratio"].tolist()]
-    around = np.geomspace(min(known) / 4, max(known) * 4, 41)
-    own = any(outcome.own_costs for outcome in outcomes.values())
-    # with prices of each row the ratio is a mean: what can be moved is a factor on every miss
-    frame = frames.redecided_table(outcomes, around / view[1] if own else around)
-    return frame.assign(ratio=frame["ratio"] * view[1]) if own else frame
+def cost_table(costs: Costs) -> Table:
+    """Return the cost of each method, lowest first."""
+    rows = costs.rows
+    columns = {
+        "method": rows["method"].astype(str).tolist(),
+        f"{costs.terms.head('mean cost per sample')} (95 % interval)": intervals_of(rows, "cost", "low", "high"),
+    }
+    if "percent" in rows.columns:
+        columns["above the lowest"] = _above(rows)
+    if "standing" in rows.columns:
+        columns["difference"] = [SIGNIFICANCE.get(standing, standing) for standing in rows["standing"]]
+    for head, column, write in (
+        ("p", "p", _show_p),
+        ("normalized cost", "normalized_cost", None),
+    ):
+        if column in rows.columns:
+            columns[head] = show_column(rows[column]) if write is None else [write(value) for value in rows[column]]
+    if "n" in rows.columns and rows["n"].nunique() > 1:  # some lack results of some splits
+        columns["splits"] = [show(value) for value in rows["n"]]
+    if costs.seconds:
+        columns["fit time"] = [_show_seconds(costs.seconds.get(name)) for name in columns["method"]]
+    words = [list(columns).index("difference")] if "difference" in columns else []
+    badges = {TODAY: "current decisions"}
+    if len(rows) > 1 and costs.recommended:
+        badges[costs.recommended] = "recommended"
+    return table_of("Cost of each method, lowest first", columns, marked=costs.recommended, text=words, badges=badges)
 
 
-def _error_rows(data: ReportData, view: tuple[str, float], key: str) -> list[list[Card | None]]:
-    outcomes = data.outcomes_of(view)
-    if not outcomes:
-        return []
-    name = data.recommended_of(view)
-    name = name if name in outcomes else next(iter(outcomes))
-    outcome = outcomes[name]
-    matrix = Card(
-        f"{key}-matrix",
-        title=f"Errors of {name}, in money",
-        guide=f"{outcome.cases} The darker an error, the more it costs in total.",
-        matrix=tables.cost_matrix(data, outcome),
-    )
-    groups = card(key, "groups", tables=[tables.group_table(data, name, frames.subgroup_table(outcome))])
-    thresholds = card(key, "thresholds", tables=[tables.threshold_table(data, outcomes, name)])
-    return [[matrix, groups], [thresholds]]
-
-
-def _training_rows(data: ReportData, view: Any, key: str) -> list[list[Card | None]]:
-    epochs = frames.epoch_table(data.histories_of(view))
-    row = [_lambda_card(data, view, key, epochs), history_card(data, view, key, epochs)]
-    return [row, [optimism_card(data, view, key)]]
-
-
-def _lambda_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -> Card | None:
-    known = frames.rows_with(epochs, "lambda")
-    if known.empty:
-        return None
-    figure = draw.lambda_figure(known, highlight=highlighted(data, view))
-    alt = f"Cheapest validation threshold and lambda by epoch for {', '.join(dict.fromkeys(known['method']))}."
-    table = tables.epoch_table("Threshold and lambda by epoch", known, ["threshold", "lambda"])
-    return card(key, "lambda", alt=alt, figure=figure, folded=[table])
-
-
-def history_card(data: ReportData, view: Any, key: str, epochs: pd.DataFrame) -> Card | None:
-    """Return the costs by epoch of the methods to highlight."""
-    known = frames.rows_with(epochs, "val_cost")
-    if known.empty:
-        return None
-    names = [name for name in highlighted(data, view) if name in set(known["method"])][:2] or list(known["method"][:1])
-    known = known[known["method"].isin(names)]
-    figure = draw.history_figure(known, highlight=names, unit=data.unit)
-    alt = f"Training and validation cost by epoch for {', '.join(names)}."
-    table = tables.epoch_table("Cost by epoch", known, ["val_cost", "train_cost"])
-    return card(key, "history", alt=alt, figure=figure, folded=[table])
-
-
-def optimism_card(data: ReportData, view: Any, key: str) -> Card | None:
-    """Return what validation promised and what the test cost."""
-    results = data.results_of(view[0])
-    table = frames.optimism_table(results[results["ratio"] == view[1]] if "ratio" in results.columns else results)
-    if table.empty:
-        return None
-    figure = draw.optimism_figure(table, unit=data.unit)
-    folded = tables.optimism_table(table, data.recommended_of(view))
-    alt = "Validation and test cost of each method; the table has the numbers."
-    return card(key, "optimism", alt=alt, figure=figure, folded=[folded])
-
-
-def _probability_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
-    outcomes = data.outcomes_of(view)
-    names = highlighted(data, view, scores=True)
-    if not names:
-        return []
-    shown = {name: outcomes[name] for name in names}
-    calibration, brier = frames.calibration_table(shown), frames.brier_table(shown)
-    decision = frames.decision_table(shown)
-    brier_rows = tables.curve_table("Brier curve", "cost proportion", brier, "proportion", "loss")
-    decision_rows = tables.curve_table("Decision curve", "threshold", decision, "threshold", "net_benefit")
-    told = (
-        ("calibration", "Share of positives against mean score", calibration, tables.calibration_table(calibration)),
-        ("brier", "Loss over all cost proportions", brier, brier_rows),
-        ("decision", "Net benefit at thresholds from 0.01 to 0.99", decision, decision_rows),
-    )
-    pictures = {"calibration": draw.calibration_figure, "brier": draw.brier_figure, "decision": draw.decision_figure}
-    listed = ", ".join(names)
+def _above(rows: pd.DataFrame) -> list[str]:
+    """Return by how many percent each method costs more than the lowest-cost one, with the interval."""
+    texts = [f"{show_short(value)} %" if np.isfinite(value) else DASH for value in rows["percent"]]
+    if not {"percent_low", "percent_high"} <= set(rows.columns):
+        return texts
+    ends = zip(texts, rows["percent_low"], rows["percent_high"], strict=True)
     return [
-        card(key, name, alt=f"{alt} for {listed}.", figure=pictures[name](frame, highlight=names), folded=[table])
-        for name, alt, frame, table in told
+        text if not np.isfinite(low) or low == high == 0 else f"{text} ({show_short(low)} to {show_short(high)} %)"
+        for text, low, high in ends
     ]
 
 
-def rank_card(data: ReportData) -> Card | None:
-    """Return the card of average ranks over many data sets."""
-    if data.ranks is None or data.ranks.empty:
-        return None
-    rows = data.ranks.sort_values("rank", kind="stable")
-    first = rows.iloc[0]
-    gap = show(draw.critical_difference(data.ranks))
-    alt = f"Average ranks, from {show(first['rank'])} ({first['method']}); critical difference {gap}."
-    body = [[str(row.method), show(row.rank)] for row in tables.records(rows)]
-    table = Table("Average ranks", ["method", "rank"], body)
-    return Card("ranks-card", alt=alt, figure=draw.rank_figure(data.ranks), tables=[table], **GUIDES["ranks"])
+def _show_p(value: float) -> str:
+    return DASH if not np.isfinite(value) else "<\u00a00.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _show_seconds(value: float | None) -> str:
+    """Return a time of a fit."""
+    if value is None:
+        return DASH
+    return f"{value / 60:,.1f} min" if value >= 120 else f"{value:.0f} s" if value >= 10 else f"{value:.2g} s"
+
+
+def cost_figure(
+    summary: pd.DataFrame, *, recommended: str | None = None, unit: str = "", theme: str = "light"
+) -> go.Figure:
+    """Draw the mean cost of each method with its interval, lowest on top."""
+    colors = PALETTES[theme]
+    rows = summary.sort_values("cost", kind="stable")
+    kinds = np.where(rows["method"] == TODAY, TODAY, rows.get("standing", ""))
+    kinds = np.where(rows["method"] == recommended, "recommended", kinds)
+    looks = {
+        "recommended": ("recommended", colors.first, "diamond", 13),
+        "cheapest": ("lowest cost", colors.third, "circle", 11),
+        "not told apart": ("no significant difference from the lowest", colors.ink, "circle", 9),
+        "probably worse": ("not significant after correction", colors.ink, "circle-open", 9),
+        TODAY: ("your current decisions", colors.second, "square", 10),
+        "clearly worse": ("significantly more", colors.muted, "circle-open", 9),
+        "": ("mean", colors.ink, "circle", 9),
+    }
+    title = f"Mean cost per sample, {plain(unit)}" if unit else "Mean cost per sample"
+    figure = style.new_figure(theme, title, height=96 + 26 * len(rows))
+    for kind, (label, color, symbol, size) in looks.items():
+        part = rows[kinds == kind]
+        if part.empty:
+            continue
+        figure.add_scatter(
+            x=part["cost"], y=[plain(name) for name in part["method"]], mode="markers", name=label,
+            marker={"color": color, "symbol": symbol, "size": size, "line": {"color": color, "width": 1.6}},
+            **style.interval_bars(part, color),
+        )  # fmt: skip
+    figure.update_xaxes(title_text=style.axis_title("mean cost per sample", unit), rangemode="tozero")
+    _cut_far_ones(figure, rows, colors)
+    return style.list_names(figure, [plain(name) for name in rows["method"]], colors)
+
+
+def _cut_far_ones(figure: go.Figure, rows: pd.DataFrame, colors: Palette) -> None:
+    """Let the axis end before methods that cost many times as much as most, and write their cost at its end."""
+    ends = rows["high"].where(rows["high"].notna(), rows["cost"])
+    far = rows["cost"] > 3 * ends.median()
+    if not far.any() or rows["cost"].min() < 0:
+        return
+    end = 1.25 * float(ends[~far].max())
+    figure.update_xaxes(range=[0, end], rangemode="normal")
+    look: dict[str, Any] = {"xanchor": "right", "showarrow": False, "font": {"color": colors.muted}}
+    for name, cost in zip(rows.loc[far, "method"], rows.loc[far, "cost"], strict=True):
+        figure.add_annotation(text=f"{cost:.4g} \u2192", x=end, y=plain(name), **look)

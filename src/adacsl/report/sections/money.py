@@ -1,131 +1,156 @@
-"""Report sections for decision makers: money and people."""
+"""Money paid and saved, and what happens to 1,000 samples."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.base.arrays import as_host
 from adacsl.metrics.intervals import Interval
-from adacsl.report.apportionment import THOUSAND, money_each, money_texts, people_spoken_of, whole_confusion
-from adacsl.report.card import Card, card
-from adacsl.report.data import Outcome, ReportData
-from adacsl.report.tables import Table, people_matrix
+from adacsl.report.apportionment import money_texts, people_spoken_of, whole_confusion
+from adacsl.report.content import Card, Matrix, MatrixCell, Section, Table, listed, section
+from adacsl.report.data import Outcome, Saved, Terms
+from adacsl.report.formatting import with_unit
+from adacsl.report.sections.errors import confusion_table, in_order
+from adacsl.report.sections.summary import amounts_of, saved_texts
 
 
-def money_sections(data: ReportData, view: Any, key: str) -> dict[str, list[list[Card | None]]]:
-    """Return what stands above all other sections."""
-    return {"money": [[_money_card(data, view, key)], people_cards(data, view, key)]}
+@dataclass(frozen=True)
+class Money:
+    """What is paid and saved with a method.
+
+    Parameters
+    ----------
+    method : str
+        The recommended method.
+    paid : Interval
+        Its mean cost per sample.
+    saved : Saved, optional
+        Its saving against a baseline.
+    outcome : Outcome, optional
+        Its test samples.
+    terms : Terms
+        Words and units.
+    """
+
+    method: str
+    paid: Interval
+    saved: Saved | None = None
+    outcome: Outcome | None = None
+    terms: Terms = field(default_factory=Terms)
+
+    @property
+    def each(self) -> dict[str, Interval]:
+        """Costs per sample of the baseline ("today") and the recommended method, and the saving; what is known."""
+        return amounts_of(self.paid, self.saved)
 
 
-def _money_card(data: ReportData, view: Any, key: str) -> Card | None:
-    if "saved" not in money_each(data, view):
-        return None
-    return card(key, "paid", say=money_words(data, view), tables=[money_rows(data, view)])
+def money_section(money: Money) -> Section | None:
+    """Return money against the baseline, and both in whole samples of 1,000."""
+    paid = None
+    if "saved" in money.each:
+        guide = (
+            "The interval is about the mean: a single year also varies by chance, and all of it holds as long as "
+            "samples and costs stay like these."
+        )
+        paid = Card("paid", guide=guide, result=money_words(money), tables=[money_rows(money)])
+    return section("money", f"Saving and errors among {money.terms.people}", listed(paid), people_cards(money))
 
 
-def money_rows(data: ReportData, view: Any) -> Table:
-    """Return money paid and saved per row, per 1,000 and per year, as a table whose columns add up."""
-    each, known = money_each(data, view), data.savings.get(view)
+def money_rows(money: Money) -> Table:
+    """Return costs and saving per sample, and per year where that is asked for, as a table whose columns add up."""
+    each, known, terms = money.each, money.saved, money.terms
     against = known.against if known else ""
     heads = {"today": against if against.startswith("your ") else f"baseline: {against}", "saved": "saved"}
-    heads["recommended"] = data.recommended_of(view)
-    unit = f", {data.unit}" if data.unit else ""
-    columns = {f"on average, each{unit}": money_texts(each, 1)}
-    columns[f"per 1,000 {data.people}{unit}"] = money_texts(each, THOUSAND)
-    if data.volume is not None:
-        columns[f"a year, {data.volume:,.0f} {data.people}{unit}"] = money_texts(each, data.volume)
+    heads["recommended"] = money.method
+    columns = {terms.head("per sample"): money_texts(each, 1)}
+    if terms.volume is not None:
+        columns[terms.head(f"a year, {terms.volume:,.0f} {terms.people}")] = money_texts(each, terms.volume)
     rows = [[heads[what], *(_spanned(*texts[what]) for texts in columns.values())] for what in each]
-    return Table("What is paid, and what is saved (95 % interval)", ["", *columns], rows, "saved")
+    return Table("Cost and saving (95 % interval)", ["", *columns], rows, "saved")
 
 
 def _spanned(text: str, between: str) -> str:
     return f"{text} ({between})" if between else text
 
 
-def money_words(data: ReportData, view: Any) -> str:
-    """Say what is saved, and how sure that is."""
-    known = data.savings[view]
-    people = THOUSAND if data.volume is None else data.volume
-    dearer, text, between = _saved(known.each, people)
-    unit = f" {data.unit}" if data.unit else ""
-    when = f"per 1,000 {data.people}" if data.volume is None else f"in a year of {people:,.0f} {data.people}"
-    verb, more = ("costs", " more") if dearer else ("saves", "")
-    said = f"{data.recommended_of(view)} {verb} about {text}{unit}{more} {when}, against {known.against}."
+def money_words(money: Money) -> str:
+    """Return the saving in a sentence, with its interval."""
+    known, terms = money.saved, money.terms
+    assert known is not None  # noqa: S101
+    if known.nothing:
+        return f"{money.method} costs the same as {known.against} for every sample."
+    loss, count = known.each.estimate < 0, terms.volume or 1
+    text, between = saved_texts(money.each, count)
+    when = "per sample" if terms.volume is None else f"in a year of {terms.volume:,.0f} {terms.people}"
+    verb, more = ("costs", " more") if loss else ("saves", "")
+    words = f"{money.method} {verb} {terms.amount(text)}{more} {when} against {known.against}"
+    words += f" (95 % CI {terms.amount(between)})." if between else "."
     if known.other:
-        paid = money_texts({"saved": Interval(known.other_cost, math.nan, math.nan)}, people)["saved"][0]
-        said += f" {known.other[0].upper()}{known.other[1:]} would cost {paid}{unit}."
-    if not between:
-        return said
-    chance = " The difference is not significant." if known.each.low <= 0 <= known.each.high else ""
-    return f"{said} 95 % CI of the {'loss' if dearer else 'saving'}: {between}{unit}.{chance}"
+        paid = money_texts({"saved": Interval(known.other_cost, math.nan, math.nan)}, count)["saved"][0]
+        words += f" {known.other[0].upper()}{known.other[1:]} would cost {terms.amount(paid)}."
+    return words + (" The difference is not significant." if known.each.low <= 0 <= known.each.high else "")
 
 
-def _saved(each: Interval, people: float) -> tuple[bool, str, str]:
-    """Return whether it is a loss, how much for so many people, and the ends of its interval."""
-    dearer = each.estimate < 0
-    shown = Interval(-each.estimate, -each.high, -each.low) if dearer else each
-    return dearer, *money_texts({"saved": shown}, people)["saved"]
-
-
-def money_tile(data: ReportData, view: Any) -> tuple[str, str, str] | None:
-    """Return what is saved per year, or per 1,000, as a number of the headline."""
-    known = data.savings.get(view)
-    if known is None or not math.isfinite(known.each.estimate):
-        return None
-    people, per = (THOUSAND, f"per 1,000 {data.people}") if data.volume is None else (data.volume, "per year")
-    dearer, text, between = _saved(known.each, people)
-    name = f"{'Costs more' if dearer else 'Saved'} {per}"
-    return name, f"{text} {data.unit}".strip(), f"95 % CI {between}" if between else ""
-
-
-def people_cards(data: ReportData, view: Any, key: str) -> list[Card | None]:
-    """Return what happens to 1,000 people (more, where a class is rare), by the baseline and the recommended method."""
-    return [
-        Card(f"{key}-people-{when}", title=title, say=people_words(data, outcome, people), matrix=matrix)
-        for when, title, outcome, people, matrix in people_told(data, view)
-    ]
-
-
-def people_told(data: ReportData, view: Any) -> list[tuple[str, str, Outcome, int, Table | None]]:
-    """Return what the cards about people say: when, title, test rows, of how many people; of two classes the matrix."""
-    outcomes, known = data.outcomes_of(view), data.savings.get(view)
-    name = data.recommended_of(view)
-    if name not in outcomes:
+def people_cards(money: Money) -> list[Card]:
+    """Return the outcomes of 1,000 samples (more, where a class is rare), with the baseline and the method."""
+    outcome, known, terms = money.outcome, money.saved, money.terms
+    if outcome is None:
         return []
-    people = people_spoken_of(outcomes[name])
-    of = f"Of {people:,} {data.people},"
-    shown = [("after", f"{of} with {name}", outcomes[name])]
+    people = people_spoken_of(outcome)
+    shown = [("after", money.method, outcome)]
     if known is not None and known.outcome is not None:
-        shown = [("before", f"{of} with {known.against}", known.outcome), *shown]
-    two = outcomes[name].n_classes == 2
+        shown = [("before", known.against, known.outcome), *shown]
     return [
-        (when, title, outcome, people, people_matrix(data, outcome, people) if two else None)
-        for when, title, outcome in shown
+        Card(
+            f"people-{when}",
+            title=f"Of {people:,} {terms.people}, with {name}",
+            result=people_words(one, people, terms),
+            matrix=people_matrix(one, people, terms) if one.n_classes == 2 else None,
+        )
+        for when, name, one in shown
     ]
 
 
-def people_words(data: ReportData, outcome: Outcome, people: int) -> str:
-    """Say in natural frequencies what happens to so many people."""
+def people_words(outcome: Outcome, people: int, terms: Terms) -> str:
+    """Return the outcomes of so many samples in natural frequencies."""
     cells = whole_confusion(outcome, people)
     if outcome.n_classes > 2:
         return _wrong_words(outcome.class_names, cells)
-    (passed, alarmed), (missed, caught) = cells.tolist()
-    negative, positive = data.classes
+    (true_negatives, false_positives), (false_negatives, true_positives) = cells.tolist()
+    negative, positive = terms.classes
     return (
-        f"{missed + caught:,} of {people:,} are “{positive}”: {caught:,} of them are called so, {missed:,} are missed. "
-        f"Of the {passed + alarmed:,} that are “{negative}”, {alarmed:,} are called “{positive}” wrongly."
+        f"{false_negatives + true_positives:,} of {people:,} are “{positive}”, {false_negatives:,} of them false "
+        f"negatives. Of the {true_negatives + false_positives:,} that are “{negative}”, {false_positives:,} are false "
+        "positives."
     )
 
 
 def _wrong_words(names: list[str], cells: NDArray[np.int64]) -> str:
-    """Say how many are decided rightly, and which error is made most often."""
+    """Return how many predictions are right, and the most frequent error."""
     errors = cells - np.diag(np.diag(cells))
     wrong = int(errors.sum())
-    said = f"{cells.sum() - wrong:,} are decided rightly, {wrong:,} wrongly"
+    words = f"{cells.sum() - wrong:,} predictions are right, {wrong:,} wrong"
     if not wrong:
-        return f"{said}."
-    actual, decided = np.unravel_index(errors.argmax(), errors.shape)
-    return f"{said}; most often “{names[actual]}” is called “{names[decided]}”: {errors.max():,} times."
+        return f"{words}."
+    actual, predicted = np.unravel_index(errors.argmax(), errors.shape)
+    return f"{words}; most often “{names[actual]}” is predicted as “{names[predicted]}”: {errors.max():,} times."
+
+
+def people_matrix(outcome: Outcome, people: int, terms: Terms) -> Matrix:
+    """Return a confusion matrix of so many samples, with the cost of each in a cell; totals stand beside."""
+    cells = whole_confusion(outcome, people)
+    prices = confusion_table(outcome).set_index("outcome")["price"]
+    largest = float((prices * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
+    found = {}
+    for name, actual, predicted in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
+        price, count = float(prices[name]), int(cells[actual, predicted])
+        mean = " on average" if np.ptp(as_host(getattr(outcome, name))) else ""
+        each = f"{with_unit(price, terms.unit, 3)} each{mean}" if price else "no cost"
+        found[name] = MatrixCell(name, f"{count:,}", each, abs(price) * count / largest)
+    names = (f"{terms.classes[0]}: {cells[0].sum():,}", f"{terms.classes[1]}: {cells[1].sum():,}")
+    heads = [f"predicted {terms.classes[k]}: {cells[:, k].sum():,}" for k in (1, 0)]
+    return in_order(f"Whole {terms.people}, and the cost of each", names, found)._replace(headers=heads)

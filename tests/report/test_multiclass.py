@@ -1,4 +1,4 @@
-"""The numbers and the page of more than two classes."""
+"""Errors of more than two classes, and their page."""
 
 import numpy as np
 import pandas as pd
@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl.costs.matrix import CostMatrix
-from adacsl.report import frames as report_frames
+from adacsl.report import explorer
+from adacsl.report.comparison import PAGE_BYTES, render_report
 from adacsl.report.data import Outcome
-from adacsl.report.page import PAGE_BYTES, class_rows, render_report
+from adacsl.report.explorer import class_rows
 from adacsl.report.sections import multiclass
 from adacsl.report.sections.multiclass import heat_map
 
@@ -24,9 +25,6 @@ def report(made_classes):
 @pytest.fixture(scope="module")
 def outcome(report):
     return report.outcomes[(*VIEW, "ce-bayes")]
-
-
-# numbers
 
 
 @st.composite
@@ -48,7 +46,7 @@ def outcomes(draw):
 def test_the_heat_map_counts_whole_cases_that_add_up(made_classes):
     twice = made_classes.made_class_report(repeats=2, rows=60, seeds=2)
     outcome = twice.outcomes[(*VIEW, "ce-bayes")]
-    heat = heat_map(twice, outcome, report_frames.confusion_cells(outcome))
+    heat = heat_map(outcome, multiclass.confusion_cells(outcome), twice.terms)
     counts = [[int(cell[4].replace("<1", "0")) for cell in cells] for _, _, cells in heat.rows]
     sizes = np.bincount(outcome.labels, minlength=outcome.n_classes) / 2
     assert [sum(row) for row in counts] == sizes.round().tolist()
@@ -59,7 +57,7 @@ def test_cells_and_classes_are_sums_over_the_rows(outcome):
     k, table = outcome.n_classes, outcome.costs.to_array()
     prices = table if table.ndim == 3 else np.broadcast_to(table, (outcome.n, k, k))
     paid = [prices[r, d, a] for r, (d, a) in enumerate(zip(outcome.decisions, outcome.labels, strict=True))]
-    cells = report_frames.confusion_cells(outcome)
+    cells = multiclass.confusion_cells(outcome)
     assert len(cells) == k * k
     for cell in cells.itertuples():
         here = [(outcome.labels[r], outcome.decisions[r]) == (cell.actual, cell.decided) for r in range(outcome.n)]
@@ -69,7 +67,7 @@ def test_cells_and_classes_are_sums_over_the_rows(outcome):
         mean = prices[:, cell.decided, cell.actual].mean()
         assert cell.price == pytest.approx(cell.total_cost / cell.count if cell.count else mean)
     assert cells["total_cost"].sum() == pytest.approx(sum(paid) / outcome.repeats)
-    for row in report_frames.class_costs(outcome).itertuples():
+    for row in multiclass.class_costs(outcome).itertuples():
         own = cells[cells["actual"] == row.Index]
         assert row.n == pytest.approx(own["count"].sum())
         assert row.called == pytest.approx(cells.loc[cells["decided"] == row.Index, "count"].sum())
@@ -95,51 +93,17 @@ def test_rows_are_drawn_by_class_and_stand_for_all(labels, limit):
 
 
 def test_the_rule_of_a_method_is_told_from_what_it_did(report, outcome):
-    rules = {name: report_frames.rule_of(report.outcomes[(*VIEW, name)]) for name in ("ce", "ce-bayes", "metacost")}
+    rules = {name: explorer.rule_of(report.outcomes[(*VIEW, name)]) for name in ("ce", "ce-bayes", "metacost")}
     assert rules == {"ce": "likeliest", "ce-bayes": "cheapest", "metacost": "kept"}
 
 
-def test_lambdas_are_geometric_means_of_one_method():
-    steps = [{"epoch": 1, "lambdas": [4.0, 0.25, 1.0]}, {"round": 1, "lambdas": [9.0, 9.0, 9.0]}]
-    other = [{"epoch": 1, "lambdas": [1.0, 1.0, 1.0]}]
-    histories = {("plain", 0): [{"epoch": 1, "val_cost": 1.0}], ("a", 0): steps, ("a", 1): other, ("b", 0): other}
-    frame = report_frames.class_lambdas(histories, ["x", "y", "z"])
-    assert frame.to_dict("list") == {
-        "method": ["a"] * 3, "class": ["x", "y", "z"], "epoch": [1] * 3, "lambda": pytest.approx([2.0, 0.5, 1.0])
-    }  # fmt: skip
-    assert report_frames.class_lambdas(histories, ["x", "y", "z"], "b")["lambda"].tolist() == [1.0] * 3
-    empty = report_frames.class_lambdas({}, ["x"])
-    assert empty.empty
-    with pytest.raises(ValueError, match="no method adapted itself"):
-        multiclass.class_lambda_figure(empty)
-
-
-def test_scores_of_another_shape_are_refused(outcome):
-    columns = {name: getattr(outcome, name) for name in ("labels", "decisions", "seeds", "matrix")}
-    with pytest.raises(ValueError, match=r"scores must have shape \(n,\), or \(n, K\) beside a matrix of K classes"):
-        Outcome(outcome.scores[:, :3], **columns)
-    assert outcome.class_names == ["akiec", "bcc", "bkl", "df", "mel", "nv", "vasc"]
-    unnamed = columns | {"matrix": CostMatrix.from_array(outcome.costs.to_array(), rows="predicted")}
-    assert Outcome(outcome.scores, **unnamed).class_names == ["0", "1", "2", "3", "4", "5", "6"]
-
-
-# pictures
-
-
 def test_the_confusion_figure_has_the_money_of_each_cell(outcome):
-    cells = report_frames.confusion_cells(outcome)
+    cells = multiclass.confusion_cells(outcome)
     figure = multiclass.confusion_figure(cells, ["<b>x</b>", *"bcdefg"], "ce-bayes")
     (heat,) = figure.data
     assert pytest.approx(outcome.costs.confusion(outcome.labels, outcome.decisions)) == np.asarray(heat.z).T
     assert heat.x[0] == heat.y[0] == "&lt;b&gt;x&lt;/b&gt;"
-    assert figure.layout.title.text == "Errors of ce-bayes, in money"
-
-
-def test_colours_are_for_the_classes_that_moved_most():
-    values = {"a": 8.0, "b": 0.1, "c": 1.0, "d": 2.0, "e": 1.5, "f": 1.1}
-    rows = [("m", name, epoch, value**epoch) for name, value in values.items() for epoch in (0, 1)]
-    figure = multiclass.class_lambda_figure(pd.DataFrame(rows, columns=["method", "class", "epoch", "lambda"]))
-    assert {line.name for line in figure.data if line.showlegend} == {"a", "b", "d", "e"}
+    assert figure.layout.title.text == "Errors of ce-bayes, by cost"
 
 
 @pytest.mark.parametrize(("k", "size"), [(3, "few"), (5, "few"), (7, "some"), (12, "many"), (38, "most")])
@@ -147,8 +111,8 @@ def test_the_heat_map_says_everything_in_words(made_classes, k, size):
     names = [f"species {j}" for j in range(k)]
     report = made_classes.made_class_report(names=names, methods={"wce": (1.5, 1.2, "bayes")}, rows=100)
     outcome = report.outcomes[(*VIEW, "wce")]
-    cells = report_frames.confusion_cells(outcome)
-    heat = heat_map(report, outcome, cells)
+    cells = multiclass.confusion_cells(outcome)
+    heat = heat_map(outcome, cells, report.terms)
     assert heat.size == size
     assert [name for _, name in heat.columns] == names
     assert [head for head, _ in heat.columns] == (names if size == "few" else [str(j + 1) for j in range(k)])
@@ -159,28 +123,25 @@ def test_the_heat_map_says_everything_in_words(made_classes, k, size):
     first = wrong.iloc[-1]
     assert dark[first["actual"], first["decided"]] == 1.0
     words = heat.rows[int(first["actual"])][2][int(first["decided"])][7]
-    assert words.startswith(f"really species {first['actual']:.0f}, decided species {first['decided']:.0f}: ")
-    assert f"{first['count']:.0f} cases" in words
+    assert words.startswith(f"actual species {first['actual']:.0f}, predicted species {first['decided']:.0f}: ")
+    assert f"{first['count']:.0f} samples" in words
 
 
 def test_short_names_stand_above_their_columns(report, outcome):
-    heat = heat_map(report, outcome, report_frames.confusion_cells(outcome))
+    heat = heat_map(outcome, multiclass.confusion_cells(outcome), report.terms)
     assert [head for head, _ in heat.columns] == list(outcome.class_names)
     assert {row[0] for row in heat.rows} == {""}
-
-
-# the page
 
 
 def test_the_page_has_the_matrix_the_classes_and_no_thresholds(report):
     text = render_report(report)
     for words in (
-        "lesions: 7 classes, a price for each kind of error", "Try other prices", "The dearest kinds of error",
-        "What each class costs, adacsl-cv", "Cost per case of each class, by method", "How the loss adapted itself",
+        "7 classes, a cost for each kind of error", "Try other costs", "Most costly kinds of error",
+        "Cost of each class, adacsl-cv", "Mean cost of each class, by method", "AdaCSL: lambda of each class by epoch",
     ):  # fmt: skip
         assert words in text
-    body = text[text.index("<main") : text.index('<section id="explorer"')]
-    for words in ("threshold", "Brier", "Decision curve", "false alarm", "Groups of similar score"):
+    body = text[text.index("<main") : text.index('<details id="class-explorer"')]
+    for words in ("threshold", "Brier", "Decision curve", "false positive", "Groups of similar score"):
         assert words not in body
 
 
@@ -198,7 +159,7 @@ def test_two_and_more_classes_share_a_page(made, made_classes):
     }
     frames = {name: pd.concat([getattr(two, name), getattr(many, name)]) for name in ("results", "summary")}
     text = render_report(made(ratios=(8.0,), methods=["ce", "wce"], seeds=3, **joined, **frames))
-    assert "a missed “malignant” costs 8 times a false alarm" in text
+    assert "a false negative (“malignant”) costs 8 times a false positive" in text
     assert "<td>as given</td>" in text
 
 
@@ -215,7 +176,7 @@ def test_rows_with_prices_of_their_own_have_no_explorer(made_classes):
         )
     )
     assert '"samples":[]' in text
-    assert "The dearest kinds of error" in text
+    assert "Most costly kinds of error" in text
 
 
 def test_many_rows_of_many_classes_are_thinned_out(made_classes):

@@ -7,8 +7,8 @@ import pandas as pd
 import plotly.io
 import pytest
 
-from adacsl.report import embedding
-from adacsl.report.figures import cost_figure
+from adacsl.report import notebook as notebook_figures
+from adacsl.report.sections.costs import cost_figure
 from adacsl.report.style import new_figure
 
 JUPYTER = "plotly_mimetype"
@@ -32,7 +32,7 @@ def exported(jupyter, monkeypatch):
     """What nbconvert makes of a notebook that shows two figures."""
     nbformat = pytest.importorskip("nbformat")
     exporters = pytest.importorskip("nbconvert.exporters")
-    monkeypatch.setattr(embedding, "EMBEDDED_IN", [])
+    monkeypatch.setattr(notebook_figures, "EMBEDDED_IN", [])
     notebook = nbformat.v4.new_notebook()
     for figure in figures():
         shown = nbformat.v4.new_output("display_data", data=figure._repr_mimebundle_())
@@ -73,9 +73,9 @@ def answer(route):
 
 
 def test_the_library_is_embedded_once_unless_its_cell_runs_again(jupyter, monkeypatch):
-    monkeypatch.setattr(embedding, "EMBEDDED_IN", [])
+    monkeypatch.setattr(notebook_figures, "EMBEDDED_IN", [])
     cells = iter("abab")
-    monkeypatch.setattr(embedding, "notebook_cell", lambda: next(cells))
+    monkeypatch.setattr(notebook_figures, "notebook_cell", lambda: next(cells))
     figure = figures()[0]
     sizes = [len(figure._repr_mimebundle_()["text/html"]) > 1_000_000 for _ in range(4)]
     assert sizes == [True, False, True, False]
