@@ -244,7 +244,8 @@ def _recognised(column: pd.Series[Any]) -> tuple[str, pd.Series[Any]]:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return "number", column
     places, distinct = pd.factorize(column)
-    _, kind, values = recognised(read_columns(pd.DataFrame({"column": distinct}))[2](0))
+    known = recognised(read_columns(pd.DataFrame({"column": distinct}))[2](0))
+    kind, values = known.kind, known.values
     if kind == "text":
         values = values.astype(object)
         values[values == ""] = None

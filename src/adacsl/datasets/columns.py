@@ -10,7 +10,9 @@ import math
 import struct
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
 
 import narwhals as nw
 import numpy as np
@@ -33,15 +35,41 @@ NARROW = 64
 """Text of at most so many characters is held at one width, which is fastest; one long cell would widen all rows."""
 
 
-class Column(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Column:
     """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing.
 
-    Infinite numbers stay: :func:`finite` refuses them where numbers are needed.
+    Infinite numbers stay: :func:`finite` refuses them where numbers are needed. What text is otherwise, and how
+    categories are spelled, is found out once.
     """
 
     name: str
     kind: Literal["number", "date", "text"]
     values: NDArray[Any]
+    whole: Column | None = None
+    """The column that this one holds some samples of, and which they are."""
+    index: NDArray[np.int64] | None = None
+
+    def rows(self, index: NDArray[np.int64]) -> Column:
+        """Return the column of some samples."""
+        return Column(self.name, self.kind, self.values[index], self, index)
+
+    @cached_property
+    def recognised(self) -> Column:
+        """The column as what it is: text that is all numbers, or all ISO dates, counts as such."""
+        if self.kind != "text":
+            return self
+        if self.whole is not None and self.whole.recognised.kind != "text" and (self.values != "").any():
+            return self.whole.recognised.rows(np.asarray(self.index))
+        if (numbers := parse_numbers(self)) is not None:
+            return Column(self.name, "number", numbers)
+        dates = parse_dates(self)
+        return self if dates is None else Column(self.name, "date", dates)
+
+    @cached_property
+    def levels(self) -> NDArray[Any]:
+        """The column as text, each value in its one spelling; see :func:`as_levels`."""
+        return spelled(self) if self.whole is None else self.whole.levels[self.index]
 
 
 def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
@@ -49,7 +77,7 @@ def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[i
 
     Arrays and frames with odd names have no names. A table without rows or columns is refused, in scikit-learn's words.
     """
-    names, shape, column = _read(X)
+    names, shape, column = (X.names, X.shape, X.column) if isinstance(X, TableColumns) else _read(X)
     if 0 in shape:
         what = "sample" if shape[0] == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
@@ -106,6 +134,61 @@ def _read_frame(frame: nw.DataFrame[Any]) -> tuple[list[str] | None, tuple[int, 
         raise ValueError(f"the table has two columns of the same name: {listed(map(repr, doubled))}")
     names = columns if all(isinstance(c, str) for c in columns) else None
     return names, frame.shape, lambda i: _from_series(str(columns[i]), frame.get_column(columns[i]))
+
+
+class TableColumns:
+    """The columns of a table, each of them read once.
+
+    Encoders take it in the place of the table: what they have in common is parsed once.
+
+    Parameters
+    ----------
+    table : numpy, pandas, polars or pyarrow table, or any array
+        Frames with odd names, and arrays, have no names.
+
+    Examples
+    --------
+    >>> columns = TableColumns(np.array([[1.0], [2.0]]))
+    >>> columns.shape, columns.column(0).values.tolist()
+    ((2, 1), [1.0, 2.0])
+    """
+
+    def __init__(self, table: Any) -> None:
+        self.table = table
+        self.names, self.shape, self._read = _read(table)
+        self._known: dict[int, Column] = {}
+
+    def column(self, place: int) -> Column:
+        """Return one column."""
+        if place not in self._known:
+            self._known[place] = self._read(place)
+        return self._known[place]
+
+    def rows(self, index: NDArray[np.int64]) -> TableColumns:
+        """Return the columns of some samples; what is known of them for all is not found out again."""
+        if len(index) == self.shape[0] and np.array_equal(index, np.arange(len(index))):
+            return self
+        return _SomeRows(self, index)
+
+    @cached_property
+    def categories(self) -> set[int]:
+        """Positions of the columns that were declared categories."""
+        frame = nw.from_native(self.table, eager_only=True, pass_through=True)
+        if not isinstance(frame, nw.DataFrame):
+            return set()
+        return {i for i, kind in enumerate(frame.schema.dtypes()) if kind in (nw.Categorical, nw.Enum)}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TableColumns, (self.table,)
+
+
+class _SomeRows(TableColumns):
+    """Some samples of a table's columns."""
+
+    def __init__(self, whole: TableColumns, index: NDArray[np.int64]) -> None:
+        self.table, self.names, self.shape = whole.table, whole.names, (len(index), whole.shape[1])
+        self._read = lambda place: whole.column(place).rows(index)
+        self._known = {}
 
 
 def _from_array(name: str, values: NDArray[Any]) -> Column:
@@ -225,12 +308,7 @@ def _as_seconds(text: NDArray[Any]) -> NDArray[np.float64]:
 
 def recognised(column: Column) -> Column:
     """Return a column as what it is: text that is all numbers, or all ISO dates, counts as such."""
-    if column.kind != "text":
-        return column
-    if (numbers := parse_numbers(column)) is not None:
-        return Column(column.name, "number", numbers)
-    dates = parse_dates(column)
-    return column if dates is None else Column(column.name, "date", dates)
+    return column.recognised
 
 
 def _first_bad(column: Column, parse: Callable[[Column], NDArray[np.float64] | None]) -> str:
@@ -238,7 +316,7 @@ def _first_bad(column: Column, parse: Callable[[Column], NDArray[np.float64] | N
     values = column.values
     while len(values) > 1:
         half = len(values) // 2
-        values = values[:half] if parse(column._replace(values=values[:half])) is None else values[half:]
+        values = values[:half] if parse(Column(column.name, column.kind, values[:half])) is None else values[half:]
     return str(values[0])
 
 
@@ -247,11 +325,12 @@ def as_kind(column: Column, kind: str) -> NDArray[np.float64]:
     if column.kind == kind or (column.kind != "text" and np.isnan(column.values).all()):
         return finite(column).values
     parse = parse_numbers if kind == "number" else parse_dates
-    values = parse(column) if column.kind == "text" else None
+    known = column.recognised
+    values = known.values if known.kind == kind else parse(column) if column.kind == "text" else None
     if values is None:
         now = repr(_first_bad(column, parse)) if column.kind == "text" else f"{column.kind}s"
         raise ValueError(f"column {column.name!r} held {kind}s when the encoder was fitted, now it holds {now}")
-    return finite(column._replace(values=values, kind="number")).values
+    return finite(Column(column.name, "number", values)).values
 
 
 def finite(column: Column) -> Column:
@@ -277,6 +356,11 @@ def as_levels(column: Column) -> NDArray[Any]:
     >>> as_levels(Column("code", "text", np.array(["1.0", "2.50", "A", ""]))).tolist()
     ['1', '2.5', 'A', '']
     """
+    return column.levels
+
+
+def spelled(column: Column) -> NDArray[Any]:
+    """Return the values of a column in their one spelling."""
     if column.kind == "text":
         values = column.values.tolist()
         spelt = spellings(values)
