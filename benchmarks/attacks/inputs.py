@@ -368,7 +368,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("settings: validation empty", "empty|0 sample", net(validation=(X.head(0), []))),
     Wrong("settings: validation masked", "masked", net(validation=(X, masked(Y)))),
     Wrong("settings: validation of three", "pair", net(validation=(X, Y, Y))),
-    Wrong("settings: positive unknown", "is no label of y", net(positive="ill")),
+    Wrong("settings: positive unknown", "y has no class", net(positive="ill")),
     Wrong("settings: policy a dict", "policy must be", net(policy={"refer": 1})),
     Wrong("settings: unknown", "has no setting 'epoch'", lambda _: AdaCSLClassifier(COSTS, epoch=3)),
     Wrong("settings: resume without seed", "random_state", lambda folder: AdaCSLClassifier(

@@ -1,9 +1,20 @@
-"""Which class is positive: one rule."""
+"""Which label has which class index: one rule."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from adacsl.base.labels import choose_positive, customary_positive, encode_labels, plain_labels, same_label
+from adacsl.base.labels import (
+    customary_positive,
+    encode_labels,
+    find_class,
+    find_classes,
+    find_named,
+    order_classes,
+    plain_labels,
+    same_label,
+)
 
 
 def test_text_matches_numbers_only_by_value():
@@ -11,6 +22,19 @@ def test_text_matches_numbers_only_by_value():
     assert not same_label("10", "1")
     assert not same_label("nan", float("inf"))
     assert not same_label("yes", 1)
+
+
+@given(st.lists(st.one_of(st.text("01 ae.", max_size=3), st.integers(-2, 2), st.booleans()), max_size=6), st.data())
+def test_a_label_is_found_by_its_spelling_and_then_by_its_number(classes, data):
+    label = data.draw(st.sampled_from(classes)) if classes else 1
+    found = find_class(classes, label)
+    names = [str(known).strip() for known in classes]
+    if str(label).strip() in names:
+        assert found == names.index(str(label).strip())
+    else:
+        alike = [i for i, name in enumerate(names) if same_label(name, label)]
+        assert found == (alike[0] if len(alike) == 1 else None)
+    assert find_classes(classes, [label, "other"]) == [found, None]
 
 
 @pytest.mark.parametrize(
@@ -34,23 +58,23 @@ def test_plain_labels(classes, labels):
 )
 def test_custom(labels, positive):
     assert customary_positive(labels) == positive
-    assert choose_positive(labels) == positive
+    assert order_classes(labels).labels[1] == positive
 
 
-@pytest.mark.parametrize("labels", [[1, 2], ["no", "yes"], [0, 2], [0, 1, 2], [-1, 0]])
+@pytest.mark.parametrize("labels", [[1, 2], ["no", "yes"], [0, 2], [-1, 0]])
 def test_custom_says_nothing(labels):
     assert customary_positive(labels) is None
-    with pytest.raises(ValueError, match=r"which of the classes .* is positive\? Name the one .* as positive"):
-        choose_positive(labels)
+    with pytest.raises(ValueError, match=r"which class of y is positive \(.*\)\? Name the one .* as positive: .* or "):
+        order_classes(labels)
 
 
 def test_labels_become_0_and_1():
-    y, classes, positive = encode_labels(np.array([5, 3, 5]), 3)
-    assert (y.tolist(), classes.tolist(), positive) == ([0, 1, 0], [3, 5], 3)
-    y, classes, positive = encode_labels(np.array([1, -1, 1]))
-    assert (y.tolist(), classes.tolist(), positive) == ([1, 0, 1], [-1, 1], 1)
+    found = encode_labels(np.array([5, 3, 5]), 3)
+    assert (found.numbers.tolist(), found.classes.tolist(), found.positive) == ([0, 1, 0], [3, 5], 3)
+    found = encode_labels(np.array([1, -1, 1]))
+    assert (found.numbers.tolist(), found.classes.tolist(), found.positive) == ([1, 0, 1], [-1, 1], 1)
     with pytest.warns(UserWarning, match="was not named: taking .*7.*name it as positive") as told:
-        assert encode_labels(np.array([3, 7]))[2] == 7
+        assert encode_labels(np.array([3, 7])).positive == 7
     assert told[0].filename == __file__
 
 
@@ -58,18 +82,61 @@ def test_labels_become_0_and_1():
     "labels", [np.array(["no", "yes"]), np.array(["no", "yes"], dtype=object), np.array([b"n", b"y"])]
 )
 def test_the_positive_class_of_text_is_not_guessed(labels):
-    with pytest.raises(ValueError, match=r"which of the classes .* is positive\? .* as positive: .* or "):
+    with pytest.raises(ValueError, match=r"which class of y is positive .*as positive: .* or "):
         encode_labels(labels)
 
 
 @pytest.mark.parametrize(
     ("y", "positive", "message"),
     [
-        ([0, 1, 2], 1, "positive 1 is for two classes, y has 3: leave it out"),
+        ([0, 1, 2], 1, "positive 1 is for two classes, but y has 3: leave it out"),
         ([0, 0], None, "Tree needs two classes, but y holds one class only"),
-        ([0, 1], "yes", r"positive 'yes' is no label of y; the labels are \[0, 1\]"),
+        ([0, 1], "yes", r"y has no class 'yes' \(it has 0, 1\); if these are positions of sorted labels, say pos"),
+        ([0, 2], "yes", r"y has no class 'yes' \(it has 0, 2\)$"),
     ],
 )
 def test_wrong_labels(y, positive, message):
     with pytest.raises(ValueError, match=message):
         encode_labels(np.array(y), positive, who="Tree")
+
+
+NAMES = st.lists(st.text("abcd", min_size=1, max_size=3), min_size=2, max_size=5, unique=True)
+
+
+@given(NAMES, st.randoms())
+def test_costs_may_name_the_classes_in_any_order(names, random):
+    """Names of labels are matched, whatever their order; two of them also tell which class is positive."""
+    listed, labels = random.sample(names, len(names)), sorted(names)
+    order = order_classes(labels, names=listed)
+    assert order.labels == order.names
+    assert set(order.labels) == set(names)
+    assert order.labels == (tuple(listed) if len(names) == 2 else tuple(labels))
+
+
+@given(NAMES, st.randoms())
+def test_numbers_are_positions_in_the_sorted_names_or_an_error(names, random):
+    listed, numbers = random.sample(names, len(names)), list(range(len(names)))
+    if listed == sorted(names):
+        order = order_classes(numbers, names=listed)
+        assert [sorted(names)[label] for label in order.labels] == list(order.names)
+        assert find_named(listed, numbers[1:]) == numbers[1:]
+        return
+    for asked in (lambda: order_classes(numbers, names=listed), lambda: find_named(listed, numbers[:1])):
+        with pytest.raises(ValueError, match="which is which"):
+            asked()
+
+
+@pytest.mark.parametrize("positive", [0, 1, "0", True])
+def test_positive_says_which_number_is_the_second_of_two_unsorted_names(positive):
+    order = order_classes([0, 1], positive, ["good", "bad"])
+    assert order.labels[1] == int(positive)
+    assert order.names == ("good", "bad")
+    with pytest.raises(ValueError, match="or name 0 or 1 as positive"):
+        order_classes([0, 1], "bad", ["good", "bad"])
+
+
+def test_the_positive_class_may_be_named_by_the_costs():
+    assert order_classes([0, 1], "bad", ["bad", "good"]) == ((1, 0), ("good", "bad"))
+    assert order_classes([0, 1], 0, ["bad", "good"]) == ((1, 0), ("good", "bad"))
+    assert order_classes([0, 1], None, ["bad", "good"]) == ((0, 1), ("bad", "good"))
+    assert order_classes([0, 1], None, ["1", "0"]) == ((1, 0), (1, 0))  # the labels themselves

@@ -158,3 +158,20 @@ def test_times_that_are_missing_in_a_file(tmp_path):
         load_task(tmp_path / "cards.csv", target="fraud", time_column="when")
     with pytest.raises(DataError, match="no column 'wen'; did you mean 'when'"):
         load_task(tmp_path / "cards.csv", target="fraud", time_column="wen")
+
+
+def test_times_that_are_features_of_a_model_stay():
+    table = pd.DataFrame({"when": DAYS, "amount": range(len(DAYS))})
+    features, time, name = take_times(table, "when", keep=("when", "amount"))
+    assert features is table
+    assert name == "when"
+    np.testing.assert_array_equal(time, read_times(DAYS))
+
+
+def test_a_mapping_of_arrays_stays_as_it_is():
+    table = {"when": np.array([3.0, 1.0]), "amount": np.array([1, 2])}
+    features, time, _ = take_times(table, "when")
+    assert features is table
+    assert time.tolist() == [3.0, 1.0]
+    with pytest.raises(DataError, match="X has no column 'When'; did you mean 'when'"):
+        take_times(table, "When")

@@ -317,7 +317,7 @@ def test_predict_and_predict_proba_never_disagree(data, target, decide, costs):
 
 
 def test_old_names_of_decisions(data):
-    with pytest.raises(ValueError, match=r"decide must be one of 'bayes', .*, got 'target'"):
+    with pytest.raises(ValueError, match="decide='target' is called decide='bayes' now"):
         quick(decide="target").fit(*data)
 
 
@@ -513,13 +513,11 @@ def test_labels_in_any_container(data, wrap):
 def test_the_positive_class_of_text_labels_is_not_guessed(data):
     X, y = data
     text = np.array(["no", "yes"])[y]
-    with pytest.raises(
-        ValueError, match=r"which of the classes \['no', 'yes'\] is positive.*as positive: 'no' or 'yes'"
-    ):
+    with pytest.raises(ValueError, match=r"which class of y is positive \(no, yes\).*as positive: 'no' or "):
         quick().fit(X, text)
     # scikit-learn numbers them on the way
     for made in (VotingClassifier([("a", quick())], voting="soft"), BaggingClassifier(quick(), n_estimators=1)):
-        with pytest.raises(ValueError, match=r"which of the classes \['no', 'yes'\] is positive"):
+        with pytest.raises(ValueError, match=r"which class of y is positive \(no, yes\)"):
             made.fit(X, text)
 
 
@@ -539,7 +537,7 @@ def test_plain_labels_need_no_naming(data, names):
 
 def test_wrong_labels(data, fitted):
     X, y = data
-    with pytest.raises(ValueError, match=r"positive 'yes' is no label of y; the labels are \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"y has no class 'yes' \(it has 0, 1\)"):
         quick(positive="yes").fit(X, y)
     with pytest.raises(ValueError, match=r"one class only: .*0"):
         quick().fit(X, np.zeros(len(y), dtype=int))
@@ -713,7 +711,7 @@ def test_an_absent_gpu_falls_back_with_one_line(data):
         clf = quick(net={"module": lambda d: nn.Linear(d, 1)}, device="cuda", cv=3).fit(X, y)
         clf.predict_proba(X)
         clf.predict(X)
-    assert [str(w.message) for w in caught] == ["device 'cuda' was asked for, but no GPU is available: using the CPU"]
+    assert [str(w.message) for w in caught] == ["device='cuda' asked for, but no GPU is available: using the CPU"]
     assert caught[0].filename == __file__
     assert np.array_equal(
         clf.predict_proba(X),

@@ -103,7 +103,7 @@ def test_cross_validation_and_searches(make):
 
 def test_numbers_of_names_that_are_not_sorted_are_refused():
     turned = COSTS.aligned(["oak", "ash", "elm"])
-    with pytest.raises(ValueError, match="no column for '0', '1', '2'"):
+    with pytest.raises(ValueError, match=r"labels 0 to 2, and the costs name .*'oak', 'ash', 'elm': which is which"):
         Method(turned, learner=GaussianNB(), random_state=0).fit(X, np.searchsorted(NAMES, Y))
 
 

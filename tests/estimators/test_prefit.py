@@ -178,12 +178,15 @@ def test_a_prefit_model_is_saved_with_its_classes(tmp_path, estimator, labels, p
     assert np.mean(again.predict(X) == y) > 0.6
 
 
-def test_labels_that_scikit_learn_has_numbered():
+def test_labels_that_scikit_learn_has_numbered_are_positions_in_the_names_of_the_costs():
     X, y = data(("bad", "good"))
     own = LogisticRegression().fit(X, y)
-    model = Method(COSTS, learner=frozen(own, X, y), positive="bad")
+    named = CostMatrix.from_array([[0, 1], [3, 0]], rows="predicted", classes=["bad", "good"])
+    model = Method(named, learner=frozen(own, X, y), positive="bad")
     proba = cross_val_predict(model, X, y, cv=3, method="predict_proba")
     np.testing.assert_allclose(proba, own.predict_proba(X), atol=1e-9)
+    with pytest.raises(ValueError, match=r"knows the classes .*'good'\], but the labels given to fit are \[0, 1"):
+        Method(COSTS, learner=frozen(own, X, y), positive=0).fit(X, (y == "good").astype(int))
 
 
 def test_a_model_that_is_fitted_still_gets_numbers():

@@ -1,45 +1,38 @@
-"""Text labels inside scikit-learn's own estimators, which number them before they fit."""
+"""Labels that scikit-learn numbers before it fits: positions in the sorted class names of the costs."""
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.ensemble import BaggingClassifier, StackingClassifier, VotingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import LabelEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from adacsl import AdaptiveCostClassifier, CostMatrix
-from adacsl.fitting.rows import spoken_labels
 
 X, CODES = make_classification(200, 4, random_state=1)
 TEXT = np.where(CODES == 1, "bad", "good")
-COSTS = CostMatrix(fp=1, fn=9)
-NAMED = CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted", classes=["good", "bad"])
+NAMED = CostMatrix.from_array([[0, 1], [9, 0]], rows="predicted", classes=["bad", "good"])
+TURNED = CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted", classes=["good", "bad"])
+"""The same costs: a bad one that is called good costs 9."""
 
 
-def steered(costs=COSTS, positive="bad"):
+def adapted(costs=NAMED, positive="bad"):
     """Return a classifier whose very training depends on which class is positive."""
     return AdaptiveCostClassifier(LogisticRegression(), costs, positive=positive, rounds=2, random_state=0)
 
 
-KINDS = pytest.mark.parametrize("made", [steered(), steered(NAMED, None)], ids=["positive", "names"])
-
-
-@KINDS
-def test_cross_val_predict_gives_the_probabilities_of_fits_with_text(made):
+def test_cross_val_predict_gives_the_probabilities_of_fits_with_text():
     folds = list(StratifiedKFold(2).split(X, TEXT))
     expected = np.empty((len(X), 2))
     for train, test in folds:
-        expected[test] = clone(made).fit(X[train], TEXT[train]).predict_proba(X[test])
-    found = cross_val_predict(made, X, TEXT, cv=folds, method="predict_proba")
+        expected[test] = clone(adapted()).fit(X[train], TEXT[train]).predict_proba(X[test])
+    found = cross_val_predict(adapted(), X, TEXT, cv=folds, method="predict_proba")
     np.testing.assert_array_equal(found, expected)
 
 
-@KINDS
 @pytest.mark.parametrize(
     "wrap",
     [
@@ -51,60 +44,53 @@ def test_cross_val_predict_gives_the_probabilities_of_fits_with_text(made):
     ],
     ids=["voting", "stacking", "bagging", "voting of voting", "pipeline"],
 )
-def test_ensembles_fit_their_members_as_with_text(made, wrap):
-    alone = clone(made).fit(X, TEXT)
-    together = wrap(clone(made)).fit(X, TEXT)
-    inner = together.estimators_[0]
+def test_ensembles_fit_their_estimators_as_with_text(wrap):
+    alone = adapted().fit(X, TEXT)
+    ensemble = wrap(adapted()).fit(X, TEXT)
+    inner = ensemble.estimators_[0]
     inner = inner.estimators_[0] if isinstance(inner, VotingClassifier) else inner
     inner = inner[-1] if hasattr(inner, "steps") else inner
-    assert inner.classes_[inner.classes_ == inner.positive_].tolist() == [0]  # the place of "bad"
-    if not hasattr(together.estimators_[0], "steps") and not isinstance(together, BaggingClassifier):
+    assert inner.classes_[inner.classes_ == inner.positive_].tolist() == [0]  # the position of "bad"
+    if not hasattr(ensemble.estimators_[0], "steps") and not isinstance(ensemble, BaggingClassifier):
         np.testing.assert_array_equal(inner.predict_proba(X), alone.predict_proba(X))
-    assert np.mean(together.predict(X) == TEXT) > 0.8
+    assert np.mean(ensemble.predict(X) == TEXT) > 0.8
 
 
-def test_a_number_that_is_a_label_and_a_place_means_the_label():
-    numbers = np.where(CODES == 1, 1, 2)  # numbered, 1 would be the other class
-    voting = VotingClassifier([("one", steered(positive=1))], voting="soft")
-    found = cross_val_predict(voting, X, numbers, cv=2, method="predict_proba")
-    meant, swapped = (
-        cross_val_predict(steered(positive=positive), X, TEXT == "good", cv=2, method="predict_proba")
-        for positive in (False, True)
-    )
-    np.testing.assert_array_equal(found, meant)
-    assert not np.array_equal(found, swapped)
+def test_the_result_is_that_of_the_text_labels_whatever_the_caller_is():
+    """Nothing is read from the callers: a fit with the numbers is the fit of scikit-learn."""
+    text, numbers = adapted().fit(X, TEXT), adapted().fit(X, (TEXT == "good").astype(int))
+    assert numbers.positive_ == 0
+    np.testing.assert_array_equal(text.predict_proba(X), numbers.predict_proba(X))
+    assert numbers.costs_ == text.costs_
 
 
-def test_numbers_of_ones_own_are_not_guessed():
-    earlier = steered().fit(X, TEXT)  # knows the words, but has not numbered these
-    with pytest.raises(ValueError, match=r"positive 'bad' is no label of y; the labels are \[0, 1\]; if these are"):
-        steered().fit(X, CODES)
-    with pytest.raises(ValueError, match="is no label of y"):
-        earlier.fit(X, CODES)
+def test_without_names_the_positive_class_of_numbers_is_asked_for():
+    plain = CostMatrix(fp=1, fn=9)
+    for fit in (
+        lambda: adapted(plain).fit(X, CODES),
+        lambda: VotingClassifier([("one", adapted(plain))], voting="soft").fit(X, TEXT),
+    ):
+        with pytest.raises(ValueError, match=r"y has no class 'bad' .*name 0 or 1 as positive"):
+            fit()
+    voting = VotingClassifier([("one", adapted(plain, 0))], voting="soft").fit(X, TEXT)
+    np.testing.assert_array_equal(voting.estimators_[0].predict_proba(X), adapted().fit(X, TEXT).predict_proba(X))
+
+
+def test_names_in_another_order_leave_open_which_number_is_which():
+    numbers = (TEXT == "bad").astype(int)  # positions among the names as the costs list them, not as they are sorted
+    for positive in (None, "bad"):
+        with pytest.raises(ValueError, match=r"labels 0 to 1.*'good', 'bad': which is which.*name 0 or 1 as positive"):
+            adapted(TURNED, positive).fit(X, numbers)
+    text = adapted(TURNED, None).fit(X, TEXT)
+    meant, sorted_names = adapted(TURNED, 1).fit(X, numbers), adapted(TURNED, 0).fit(X, 1 - numbers)
+    np.testing.assert_array_equal(meant.predict_proba(X)[:, 1], text.predict_proba(X)[:, 0])
+    np.testing.assert_array_equal(sorted_names.predict_proba(X), text.predict_proba(X))
+    assert meant.costs_ == sorted_names.costs_ == text.costs_
 
 
 @pytest.mark.parametrize(("names", "positive"), [(["0", "1"], 1), (["1", "0"], 0), ([0, 1], 1)])
 def test_costs_may_name_two_classes_that_are_numbers(names, positive):
     costs = CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted", classes=names)
-    made = steered(costs, None).fit(X, CODES)
+    made = adapted(costs, None).fit(X, CODES)
     assert made.positive_ == positive
     assert (made.costs_.fn, made.costs_.fp) == (9, 1)
-
-
-@settings(max_examples=25)
-@given(st.lists(st.text("abc", min_size=1), min_size=2, max_size=5, unique=True), st.randoms())
-def test_places_get_their_names_back(names, random):
-    """Whatever the order of the names: scikit-learn's encoder knows who is who."""
-    asked, numbered = random.sample(names, len(names)), LabelEncoder().fit(names)
-    places = numbered.transform(asked).tolist()
-    assert spoken_labels(places, names) == (asked if names == sorted(names) else places)
-    found = []
-
-    class Asking(ClassifierMixin, BaseEstimator):
-        def fit(self, X, y):
-            self.classes_ = np.unique(y)
-            found.append(spoken_labels(places, names))
-            return self
-
-    VotingClassifier([("one", Asking())]).fit(np.zeros((len(names), 1)), names)
-    assert found[-1] == asked

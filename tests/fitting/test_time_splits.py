@@ -15,11 +15,11 @@ from adacsl.fitting.time_splits import (
     ONLY_TRAINS,
     Timeline,
     check_order,
+    describe_folds,
     expanding_folds,
     latest_split,
     possible_folds,
     rolling_window,
-    told,
 )
 
 DAY = np.timedelta64(1, "D")
@@ -214,12 +214,12 @@ def test_what_is_told_counts_what_was_left_out():
     ((train, adapts),) = rows.folds(None, protocol.inner_validation, 1)
     out = 80 - len(train) - len(adapts)
     assert out == 6
-    assert rows.told([(train, adapts)], tested) == protocol.told(task)[1] == (
+    assert rows.describe_times([(train, adapts)], tested) == protocol.told(task)[1] == (
         f"trained on rows until {train.max()}, adapted on {adapts.min()} to 76, tested on 80 to 89; "
         "6 rows left out for gap and maturity"
     )  # fmt: skip
     line = Timeline.of(time)
-    assert told(line, expanding_folds(line, y, None, 2)) == (
+    assert describe_folds(line, expanding_folds(line, y, None, 2)) == (
         "trained on rows until 74, adapted on 50 to 99 in 2 windows, each by a model of what lies before it"
     )
 

@@ -508,7 +508,7 @@ def test_sample_weights_of_the_score():
             "costs of each row come as metadata",
         ),
         (lambda: mean_cost([0, 1], [0, 1]), ValueError, "the cost needs prices"),
-        (lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS), ValueError, r"which of the classes .* is positive"),
+        (lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS), ValueError, r"which class of the labels is positive"),
         (
             lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, positive="a"),
             ValueError,

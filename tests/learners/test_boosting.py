@@ -28,7 +28,7 @@ from adacsl import (
     load,
 )
 from adacsl.base.scores import sigmoid
-from adacsl.estimators.artefact import ArtefactError
+from adacsl.estimators.persistence import ArtefactError
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting import Booster, levelled
 
@@ -335,7 +335,7 @@ def test_groups_stay_together(data):
 def test_labels_of_any_kind(data):
     X, y = data
     names = np.where(y == 1, "bad", "good")
-    with pytest.raises(ValueError, match=r"which of the classes \['bad', 'good'\] is positive"):
+    with pytest.raises(ValueError, match=r"which class of y is positive \(bad, good\)"):
         quick().fit(X, names)
     clf = quick(positive="bad").fit(X, names)
     assert set(clf.predict(X)) == {"bad", "good"}
@@ -456,16 +456,18 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"rounds": 0}, ValueError, "rounds must be a whole number of at least 1, got 0"),
         ({"lr": 0}, ValueError, "lr must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"patience": True}, ValueError, "patience must be None or a whole number of at least 1, got True"),
+        ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
         ({"decide": "unweighted"}, ValueError, "a plain booster at the Bayes threshold is target='bayes'"),
-        ({"damping": 0.5}, TypeError, "unexpected keyword argument 'damping'"),
+        ({"decide": "target"}, ValueError, "decide='target' is called decide='bayes' now"),
+        ({"adapt": "no"}, TypeError, "has no setting 'adapt' any more: say controller=None"),
+        ({"damping": 0.5}, TypeError, r"has no setting 'damping' any more: say controller=\{'damping': \.\.\.\}"),
         ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaptiveWeight"),
         ({"controller": {"speed": 1}}, ValueError, "a controller has no setting 'speed'"),
         ({"decide": "best"}, ValueError, "decide must be one of"),
         ({"target": "most"}, ValueError, "target must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
         ({"validation": 1.5}, ValueError, "validation must be a fraction"),
-        ({"positive": 7}, ValueError, "positive 7 is no label of y"),
+        ({"positive": 7}, ValueError, "y has no class 7"),
     ],
 )
 def test_wrong_settings_are_named(data, settings, kind, message):

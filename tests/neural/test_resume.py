@@ -306,7 +306,7 @@ def test_a_process_killed_before_the_checkpoint_has_its_name_goes_on(script, tmp
             if len(begun) % 2 == 0:
                 raise RuntimeError("killed")
 
-    monkeypatch.setattr("adacsl.neural.checkpoints.draft_of", killed)
+    monkeypatch.setattr("adacsl.storage.digests.draft_of", killed)
     settings = {"net": {"epochs": 3}}
     watch = pl.callbacks.LambdaCallback(on_train_epoch_start=lambda trainer, _: epochs.append(trainer.current_epoch))
     for _ in range(3):

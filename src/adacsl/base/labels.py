@@ -1,7 +1,18 @@
-"""Class labels as class indices, and which of two classes is positive.
+"""Class labels as class indices, and which of two classes is positive: one rule for all that reads labels.
 
-0 and 1, -1 and 1, False and True need no naming, also where they are written as text. Of other labels, somebody has to
-say which one is positive: the class whose misses cost ``fn``.
+1. Labels are compared by name: ``1``, ``1.0``, ``True`` and ``"1"`` are one class; the exact spelling goes first.
+2. Of two classes, the positive one has index 1: the one named ``positive``, else the second of two names of the costs,
+   else 1 of 0 and 1 or of -1 and 1, and True of False and True. Of others, somebody has to say which one is positive:
+   the class whose false negatives cost ``fn``.
+3. More classes have the indices of their sorted labels, and none is positive.
+4. Costs that name their classes are matched by name, in whatever order they list them.
+5. Labels 0 to K - 1, where the costs give K classes other names, are positions in the sorted names: scikit-learn's
+   ``cross_val_predict``, voting, stacking and bagging hand such numbers to what they fit. Costs that list the names in
+   another order leave open which of both orders is meant: then ``positive`` says it for two classes, and more are an
+   error.
+
+:func:`order_classes` applies it to the labels of a fit or a data set, :func:`find_class` to one label among classes
+that are known.
 """
 
 from __future__ import annotations
@@ -9,12 +20,15 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 CUSTOM = ({"0", "1"}, {"-1", "1"}, {"false", "true"})
+
+
+# names
 
 
 def label_name(label: Any) -> str:
@@ -30,33 +44,53 @@ def label_name(label: Any) -> str:
     return str(label).strip()
 
 
-def same_label(name: str, said: object) -> bool:
-    """Tell whether what somebody said means the class of this name.
+def same_label(name: str, other: object) -> bool:
+    """Return whether a label means the class of this name.
 
     >>> same_label("1", "1.0"), same_label("True", 1), same_label("True", "true"), same_label("yes", "Yes")
     (True, True, True, False)
     """
-    other = label_name(said)
-    return name == other or _number(name) == _number(other)
+    text = label_name(other)
+    return name == text or _number(name) == _number(text)
+
+
+def find_class(classes: Iterable[object], label: object) -> int | None:
+    """Return the index of the class that a label means, or None where none or several fit.
+
+    >>> find_class(["0", "1"], True), find_class(["01", "1"], "1"), find_class(["01", "1"], 1.0)
+    (1, 1, 1)
+    >>> find_class(["1.0", "01"], "1") is None
+    True
+    """
+    return find_classes(classes, [label])[0]
+
+
+def find_classes(classes: Iterable[object], labels: Iterable[object]) -> list[int | None]:
+    """Return the index of the class that each label means, as :func:`find_class` does.
+
+    >>> find_classes(["no", "1"], [1, "no", "yes"])
+    [1, 0, None]
+    """
+    names = [label_name(known) for known in classes]
+    exact = {name: i for i, name in reversed(list(enumerate(names)))}
+    by_number: dict[float, list[int]] = {}
+    for i, name in enumerate(names):
+        by_number.setdefault(_number(name), []).append(i)
+
+    def find(name: str) -> int | None:
+        fitting = by_number.get(_number(name), ()) if is_number(name) else ()
+        return exact.get(name, fitting[0] if len(fitting) == 1 else None)
+
+    return [find(label_name(label)) for label in labels]
 
 
 def is_number(name: str) -> bool:
-    """Tell whether a name is a number, as text.
+    """Return whether a name is a number, as text.
 
     >>> is_number("01"), is_number("one")
     (True, False)
     """
     return not math.isnan(_number(name))
-
-
-def are_places(labels: Sequence[object], names: Sequence[str]) -> bool:
-    """Tell whether labels are the places of sorted names: ``cross_val_predict`` numbers texts before it fits.
-
-    >>> are_places([0, 1, 2], ["ash", "elm", "oak"]), are_places([0, 1, 2], ["oak", "elm", "ash"])
-    (True, False)
-    """
-    known = any(same_label(name, label) for name in names for label in labels)
-    return list(labels) == list(range(len(names))) and list(names) == sorted(names) and not known
 
 
 def _number(name: str) -> float:
@@ -80,6 +114,9 @@ def plain_labels(names: Sequence[str]) -> list[Any]:
     return numbers if [str(number) for number in numbers] == list(names) else list(names)
 
 
+# the positive class
+
+
 def customary_positive(labels: Iterable[Any]) -> Any:
     """Return the label that is positive by custom, or None where custom says nothing.
 
@@ -97,39 +134,145 @@ def customary_positive(labels: Iterable[Any]) -> Any:
     return next((label for name, label in known.items() if name in ("1", "true")), 1)
 
 
-def choose_positive(labels: Iterable[Any], positive: Any = None) -> Any:
-    """Return the positive one of at most two labels: the one named, or by custom.
+def unnamed_positive(labels: Sequence[Any], what: str, counts: str = "") -> ValueError:
+    """Return the error that asks which of two classes is positive."""
+    choice = f": {' or '.join(map(repr, labels))}" if len(labels) == 2 else ""
+    return ValueError(
+        f"which class of {what} is positive ({counts or _shown(labels)})? Name the one whose false negatives cost fn "
+        f"as positive{choice}"
+    )
+
+
+def _shown(labels: Iterable[Any]) -> str:
+    return ", ".join(map(str, labels))
+
+
+# the order of the classes
+
+
+class ClassOrder(NamedTuple):
+    """Which label has which class index."""
+
+    labels: tuple[Any, ...]
+    """The label of each class index; of two classes the second one is positive."""
+    names: tuple[Any, ...]
+    """What each is called: by the costs where the labels are positions among their names, else the label itself."""
+
+
+def order_classes(
+    labels: Sequence[Any],
+    positive: Any = None,
+    names: Sequence[str] | None = None,
+    *,
+    what: str = "y",
+    counts: str = "",
+    hint: str = "",
+) -> ClassOrder:
+    """Return the classes of labels in the order of their indices, by the rule of this module.
+
+    Parameters
+    ----------
+    labels : sequence
+        The different labels, sorted; two or more.
+    positive : label, optional
+        The class whose false negatives cost ``fn``, as the user names it.
+    names : sequence of str, optional
+        What a cost matrix calls its classes, in its order.
+    what, counts, hint : str
+        What messages call the labels, how many there are of each, and what ``positive`` may have meant.
 
     Raises
     ------
     ValueError
-        If custom does not tell, or ``positive`` leaves more than one other class.
+        The positive class is not known, or no class of the labels.
+
+    Examples
+    --------
+    >>> order_classes(["ill", "well"], "ill").labels
+    ('well', 'ill')
+    >>> order_classes([0, 1], names=["ill", "well"])
+    ClassOrder(labels=(0, 1), names=('ill', 'well'))
+    >>> order_classes([0, 1, 2], names=["oak", "elm", "ash"])
+    Traceback (most recent call last):
+        ...
+    ValueError: y has the labels 0 to 2, and the costs name the classes 'oak', 'elm', 'ash': which is which? Give \
+labels that are these names, or name the classes of the costs in sorted order
     """
-    found = sorted(set(labels), key=str)
-    if positive is not None:
-        if len([label for label in found if label != positive]) > 1:
-            raise ValueError(f"positive {positive!r} leaves more than one other class: {found}")
-        return positive
-    custom = customary_positive(found)
-    if custom is None:
-        raise unnamed_positive(found)
-    return custom
+    numbered = names is not None and _are_positions(labels, names)
+    open_order = numbered and names is not None and list(names) != sorted(names)
+    called = list(names if numbered and names is not None and not open_order else labels)
+    if len(labels) != 2:
+        if positive is not None:
+            raise ValueError(f"positive {positive!r} is for two classes, but {what} has {len(labels)}: leave it out")
+        if open_order:
+            raise _unordered(labels, names or (), what)
+        return ClassOrder(tuple(labels), tuple(called))
+    if positive is None:
+        positive = names[1] if names is not None and len(names) == 2 else customary_positive(labels)
+        if positive is None:
+            raise unnamed_positive(labels, what, counts)
+    where = find_class(called, positive)
+    where = find_class(labels, positive) if where is None else where
+    if where is None and open_order:
+        raise _unordered(labels, names or (), what)
+    if where is None:
+        numbers = "; if these are positions of sorted labels, name 0 or 1 as positive" * (list(labels) == [0, 1])
+        raise ValueError(f"{what} has no class {positive!r}{hint} (it has {counts or _shown(labels)}){numbers}")
+    pair = tuple(names or ()) if open_order else (called[1 - where], called[where])
+    return ClassOrder((labels[1 - where], labels[where]), pair)
 
 
-def unnamed_positive(labels: Sequence[Any]) -> ValueError:
-    """Return the error that asks which of two labels is positive."""
-    choice = f": {' or '.join(map(repr, labels))}" if len(labels) == 2 else ""
+def _are_positions(labels: Sequence[Any], names: Sequence[str]) -> bool:
+    """Return whether labels are 0 to K - 1, and K names are others."""
+    if any(isinstance(label, str | bytes | bool | np.bool_) for label in labels) or len(labels) != len(names):
+        return False
+    return list(labels) == list(range(len(names))) and find_classes(names, labels) == [None] * len(names)
+
+
+def _unordered(labels: Sequence[Any], names: Sequence[str], what: str) -> ValueError:
+    choice = ", or name 0 or 1 as positive" if len(labels) == 2 else ""
     return ValueError(
-        f"which of the classes {labels} is positive? Name the one whose false negatives cost fn as positive{choice}"
+        f"{what} has the labels 0 to {len(labels) - 1}, and the costs name the classes "
+        f"{', '.join(map(repr, names))}: which is which? Give labels that are these names, or name the classes of the "
+        f"costs in sorted order{choice}"
     )
 
 
-def encode_labels(
-    y: NDArray[Any], positive: Any = None, *, who: str = "the classifier", stacklevel: int = 1
-) -> tuple[NDArray[np.int64], NDArray[Any], Any]:
-    """Return labels as 0 and 1 (positive), the two classes sorted, and the positive one.
+def find_named(names: Sequence[str], labels: Sequence[Any], *, what: str = "y") -> list[int | None]:
+    """Return the index of each label among the names of a cost matrix: by name, or by position (5. of the rule).
 
-    More than two classes are numbered in sorted order, and none is positive (None).
+    >>> find_named(["ash", "elm", "oak"], ["oak", "fir"]), find_named(["ash", "elm", "oak"], [0, 2])
+    ([2, None], [0, 2])
+    """
+    found = find_classes(names, labels)
+    number = all(isinstance(label, int | float | np.number) and not isinstance(label, bool) for label in labels)
+    if not number or found != [None] * len(found) or not {*labels} <= {*range(len(names))}:
+        return found
+    if list(names) != sorted(names):
+        raise _unordered(range(len(names)), names, what)
+    return [int(label) for label in labels]
+
+
+class Encoded(NamedTuple):
+    """Labels as class indices."""
+
+    numbers: NDArray[np.int64]
+    classes: NDArray[Any]
+    """The labels, sorted."""
+    order: ClassOrder
+    positive: Any
+    """The positive label; None with more than two classes."""
+
+
+def encode_labels(
+    y: NDArray[Any],
+    positive: Any = None,
+    names: Sequence[str] | None = None,
+    *,
+    who: str = "the classifier",
+    stacklevel: int = 1,
+) -> Encoded:
+    """Return labels as class indices, by the rule of this module.
 
     Parameters
     ----------
@@ -138,6 +281,8 @@ def encode_labels(
     positive : label, optional
         Needed for text. Of numbers other than 0 and 1, or -1 and 1, the greater one is taken, with a warning:
         scikit-learn's own checks have such labels.
+    names : sequence of str, optional
+        What a cost matrix calls its classes.
     who : str
         Who needs two classes or more, for messages.
     stacklevel : int
@@ -145,27 +290,24 @@ def encode_labels(
 
     Examples
     --------
-    >>> encode_labels(np.array(["ill", "well", "ill"]), "ill")
-    (array([1, 0, 1]), array(['ill', 'well'], dtype='<U4'), 'ill')
+    >>> found = encode_labels(np.array(["ill", "well", "ill"]), "ill")
+    >>> found.numbers, found.classes.tolist(), found.order.labels
+    (array([1, 0, 1]), ['ill', 'well'], ('well', 'ill'))
     """
     classes, numbers = np.unique(y, return_inverse=True)
-    if len(classes) < 2:
-        raise ValueError(f"{who} needs two classes, but y holds one class only: {classes.tolist()[0]!r}")
-    if len(classes) > 2:
-        if positive is not None:
-            raise ValueError(f"positive {positive!r} is for two classes, y has {len(classes)}: leave it out")
-        return np.asarray(numbers, dtype=np.int64), classes, None
-    if positive is None:
-        if customary_positive(classes.tolist()) is None:
-            if classes.dtype.kind not in "biuf":
-                raise unnamed_positive(classes.tolist())
-            warnings.warn(
-                f"the positive class was not named: taking {classes[1]!r} (the other is {classes[0]!r}); "
-                "name it as positive to choose",
-                stacklevel=stacklevel + 1,
-            )
-        positive = classes[1]  # by custom too, the greater one is positive
-    elif positive not in classes.tolist():
-        numbered = "; if these are the places of the sorted labels, say which place" * (classes.tolist() == [0, 1])
-        raise ValueError(f"positive {positive!r} is no label of y; the labels are {classes.tolist()}{numbered}")
-    return np.asarray(numbers if positive == classes[1] else 1 - numbers, dtype=np.int64), classes, positive
+    labels = classes.tolist()
+    if len(labels) < 2:
+        raise ValueError(f"{who} needs two classes, but y holds one class only: {labels[0]!r}")
+    unnamed = positive is None and (names is None or len(names) != 2) and customary_positive(labels) is None
+    if len(labels) == 2 and unnamed and classes.dtype.kind in "biuf":
+        warnings.warn(
+            f"the positive class was not named: taking {classes[1]!r} (the other is {classes[0]!r}); "
+            "name it as positive to choose",
+            stacklevel=stacklevel + 1,
+        )
+        positive = labels[1]
+    order = order_classes(labels, positive, names)
+    if len(labels) > 2:
+        return Encoded(np.asarray(numbers, dtype=np.int64), classes, order, None)
+    second = order.labels[1] == labels[1]
+    return Encoded(np.asarray(numbers if second else 1 - numbers, dtype=np.int64), classes, order, order.labels[1])

@@ -95,7 +95,7 @@ def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[
 
     ``said`` is what was said about the data and about nets, ``origins`` are the words of methods of one's own.
     """
-    from adacsl.comparison.protocol import scale_misses  # noqa: PLC0415  torch
+    from adacsl.comparison.fits import scale_misses  # noqa: PLC0415  torch
     from adacsl.estimators.registry import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)

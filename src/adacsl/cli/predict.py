@@ -156,7 +156,8 @@ def _into_folder(
 ) -> Answer:  # fmt: skip
     from adacsl.estimators.partitioned_predict import predict_folder  # noqa: PLC0415  pandas
 
-    execute, how, started = None, dict[str, Any](files.how), time.perf_counter()
+    execute, started = None, time.perf_counter()
+    how: Any = files.how
     if cluster is not None:
         from adacsl.estimators.distributed_predict import predict_on  # noqa: PLC0415
 
@@ -180,7 +181,7 @@ def _into_folder(
             how=how,
             device=device,
             execute=execute,
-            progress=progress,  # type: ignore[arg-type]
+            progress=progress,
         )
     counts: dict[str, Any] = {"files": result.files, "resumed": result.resumed, "failed": result.failed}
     return _answer(classifier, result.summary, out, result.seconds, result.rows_now, **counts)

@@ -197,7 +197,7 @@ class Protocol:
             try:
                 rest, test = self.split(task, seed)
                 rows = self.rows(task, rest)
-                found.append(rows.told(rows.folds(None, self.inner_validation, seed), test))
+                found.append(rows.describe_times(rows.folds(None, self.inner_validation, seed), test))
             except ValueError as error:
                 raise ValueError(f"test window {seed} of {task.name}: {error}") from None
         return found

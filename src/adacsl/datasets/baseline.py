@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
-from adacsl.base.labels import same_label
+from adacsl.base.labels import find_classes
 from adacsl.datasets.errors import DataError, check_column, listed
 from adacsl.datasets.labels import check_present
 
@@ -65,7 +65,7 @@ def _values(said: Any, classes: Sequence[str], what: str) -> NDArray[Any]:
     series = pd.Series(said).reset_index(drop=True)
     check_present(series, what, "give every row a decision, or leave these rows out")
     codes, found = pd.factorize(series)
-    places = [next((i for i, name in enumerate(classes) if same_label(name, label)), -1) for label in found]
+    places = [-1 if index is None else index for index in find_classes(classes, found)]
     if min(places) >= 0:
         return np.asarray(places, dtype=np.int64 if len(classes) > 2 else np.float64)[codes]
     if len(classes) > 2:

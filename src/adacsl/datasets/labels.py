@@ -1,4 +1,4 @@
-"""Labels as they stand in files, as class numbers; the rules are those of :mod:`adacsl.base.labels`."""
+"""Labels of tables and image folders as class indices, by the rule of :mod:`adacsl.base.labels`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
-from adacsl.base.labels import customary_positive, label_name, plain_labels, same_label
+from adacsl.base.labels import find_classes, label_name, order_classes, plain_labels
 from adacsl.costs.matrix import CostMatrix, no_costs
 from adacsl.datasets.errors import DataError, did_you_mean, listed, one_line, repeated
 
@@ -32,40 +32,53 @@ def class_labels(
     known: Sequence[str] | None = None,
     what: str = "the labels",
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Return labels as class numbers, and the names of the classes in their order.
-
-    Two classes are told apart by :func:`binary_labels`; of a cost matrix that names them, the second one is positive.
-    More classes need costs of as many, or "balanced", and are numbered in sorted order.
+    """Return labels as class indices, and the names of the classes in their order.
 
     Parameters
     ----------
-    values, positive, what
-        As in :func:`binary_labels`.
+    values : array or Series
+        Numbers, truth values or text; none missing.
+    positive : optional
+        The label whose false negatives cost ``fn``. May be left out where the labels are 0 and 1, -1 and 1, or false
+        and true, and where the costs name two classes, of which the second one is positive.
     costs : optional
-        What errors cost, as a user may give it.
+        What errors cost, as a user may give it. More than two classes need costs of as many, or "balanced".
     classes : sequence of str, optional
         What labels 0, 1, 2, ... are called.
     known : sequence of str, optional
-        All classes there may be, in their order, more than two; not all of them need be there.
+        All classes there may be, in their order; not all of them need be there.
+    what : str
+        How messages call the labels.
     """
     series = pd.Series(values).reset_index(drop=True)
     check_present(series, what)
     codes, found = pd.factorize(series)
     if known is not None and classes is None:
-        return _places(found, known, what)[codes], tuple(known)
+        return _indices(found, known, what)[codes], tuple(known)
     matrix = costs if isinstance(costs, CostMatrix) else None
-    if len(found) < 2 or (len(found) == 2 and (matrix is None or matrix.n_classes == 2)):
-        named = [name for name in (matrix and matrix.classes) or () if positive is None]
-        y, pair = binary_labels(series, named[1] if len(named) == 2 else positive, what=what)
-        called = pair if classes is None else tuple(classes)
-        check_classes(called, costs, what=what)
-        return y, called
     names, order = _sorted(found)
-    called = tuple(classes or (names[i] for i in order))
-    check_classes(called, costs, what=what, counts=_counts(codes, names))
-    if positive is not None:
-        raise DataError(f"positive {positive!r} is for two classes, but {what} has {len(called)}: leave it out")
-    return np.argsort(order)[codes].astype(np.int64), called
+    counts = _counts(codes, names)
+    if len(names) == 1:
+        raise DataError(f"{what} has one class only ({counts}): both are needed to learn from")
+    if len(names) > MOST_CLASSES or (matrix is not None and matrix.n_classes != len(names)):
+        check_classes(names, costs, what=what, counts=counts)
+    labels = [label.item() if isinstance(label, np.generic) else label for label in (found[i] for i in order)]
+    try:
+        ordered = order_classes(
+            labels,
+            positive,
+            None if matrix is None or classes is not None else matrix.classes,
+            what=what,
+            counts=counts,
+            hint=did_you_mean(positive, names),
+        )
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    called = tuple(classes or map(label_name, ordered.names))
+    check_classes(called, costs, what=what, counts=counts)
+    index = np.empty(len(names), dtype=np.int64)
+    index[order] = np.arange(len(names)) if ordered.labels[0] is labels[0] else (1, 0)
+    return index[codes], called
 
 
 def label_names(values: Any, *, what: str = "the labels") -> tuple[str, ...]:
@@ -86,13 +99,13 @@ def _sorted(found: Any) -> tuple[list[str], list[int]]:
     return names, sorted(range(len(names)), key=plain_labels(names).__getitem__)
 
 
-def _places(found: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
-    """Return where each label is among the known classes."""
-    fitting = [[i for i, name in enumerate(known) if same_label(name, label)] for label in found]
-    strange = [label_name(label) for label, where in zip(found, fitting, strict=True) if not where]
-    if strange:
-        raise DataError(f"{what} has the classes {listed(map(repr, strange))}, known are {listed(map(repr, known))}")
-    return np.asarray([where[0] for where in fitting], np.int64)
+def _indices(found: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
+    """Return the index of each label among the known classes."""
+    fitting = find_classes(known, found)
+    unknown = [label_name(label) for label, index in zip(found, fitting, strict=True) if index is None]
+    if unknown:
+        raise DataError(f"{what} has the classes {listed(map(repr, unknown))}, known are {listed(map(repr, known))}")
+    return np.asarray(fitting, np.int64)
 
 
 def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = "", kind: str = "classes") -> None:
@@ -108,8 +121,8 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
         two = ", but fp and fn are prices of two" if costs is not None else ""
         raise DataError(
-            f"{said}{two}: say what errors cost, by a matrix with these {len(names)} classes (as 'adacsl costs "
-            "template' writes one) or by 'balanced', or merge or drop classes first"
+            f"{said}{two}: say what errors cost, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
+            "template' writes one, or 'balanced'), or merge or drop classes first"
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")
@@ -121,34 +134,6 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
         raise DataError(
             f"{what} has different labels that all read {listed(map(repr, doubled))}: spell each class one way"
         )
-
-
-def binary_labels(
-    values: Any, positive: object = None, *, what: str = "the labels"
-) -> tuple[NDArray[np.int64], tuple[str, str]]:
-    """Return labels of two classes as 0 and 1 (positive), and the names of the negative and the positive class.
-
-    Parameters
-    ----------
-    values : array or Series
-        Numbers, truth values or text; none missing.
-    positive : optional
-        The label whose misses cost ``fn``. Text matches numbers and truth values ("1" means 1, 1.0 and True). May be
-        left out where the labels are 0 and 1, -1 and 1, or false and true.
-    what : str
-        How messages call the labels.
-    """
-    series = pd.Series(values).reset_index(drop=True)
-    check_present(series, what)
-    codes, found = pd.factorize(series)
-    names = [label_name(label) for label in found]
-    counts = _counts(codes, names)
-    if len(names) > 2:
-        raise DataError(f"{what} has {len(names)} classes ({counts}), expected two: merge or drop classes first")
-    if len(names) == 1:
-        raise DataError(f"{what} has one class only ({counts}): both are needed to learn from")
-    where = _position(names, positive, what, counts)
-    return (codes == where).astype(np.int64), (names[1 - where], names[where])
 
 
 def _counts(codes: NDArray[Any], names: list[str]) -> str:
@@ -176,20 +161,3 @@ def missing_labels(series: pd.Series[Any]) -> pd.Series[bool]:
     if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
         missing |= series.map(lambda label: isinstance(label, str) and not label.strip()).astype(bool)
     return missing
-
-
-def _position(names: list[str], positive: object, what: str, counts: str) -> int:
-    """Return which of two labels is the positive one: as named, or where custom leaves no doubt."""
-    if positive is None:
-        customary = customary_positive(names)
-        if customary is not None:
-            return names.index(customary)
-        raise DataError(
-            f"which class of {what} is positive ({counts})? Name the one whose misses are costly as "
-            f"positive: {names[0]!r} or {names[1]!r}"
-        )
-    fitting = [i for i, name in enumerate(names) if same_label(name, positive)]
-    exact = [i for i in fitting if names[i] == label_name(positive)]
-    if len(exact or fitting) != 1:
-        raise DataError(f"{what} has no class {positive!r}{did_you_mean(positive, names)} (it has {counts})")
-    return (exact or fitting)[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.base.arrays import refuse_reordered
 from adacsl.datasets.columns import Column, read_columns, recognised
 from adacsl.datasets.errors import DataError, check_column
 
@@ -34,12 +35,12 @@ class Duration:
     unit: str = ""
 
     @classmethod
-    def read(cls, said: Any, name: str = "gap") -> Duration:
-        """Return a duration as it was said.
+    def read(cls, value: Any, name: str = "gap") -> Duration:
+        """Return a duration from a number, a text or a timedelta.
 
         Parameters
         ----------
-        said : number, str, timedelta or None
+        value : number, str, timedelta or None
             A number in the unit of the times, or "90s", "30min", "12h", "7d", "2w", "3mo", "1y".
         name : str
             What it is called in messages.
@@ -49,20 +50,20 @@ class Duration:
         >>> Duration.read("7d"), Duration.read(30), Duration.read(None)
         (Duration(amount=7.0, unit='d'), Duration(amount=30.0, unit=''), Duration(amount=0.0, unit=''))
         """
-        if said is None or isinstance(said, Duration):
-            return said or cls()
-        if isinstance(said, np.timedelta64 | datetime.timedelta):
-            said = f"{float(np.timedelta64(said) / np.timedelta64(1, 's'))!r}s"
+        if value is None or isinstance(value, Duration):
+            return value or cls()
+        if isinstance(value, np.timedelta64 | datetime.timedelta):
+            value = f"{float(np.timedelta64(value) / np.timedelta64(1, 's'))!r}s"
         units = "|".join((*SECONDS, *MONTHS))
-        found = re.fullmatch(rf"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*({units}|)\s*", str(said))
-        if isinstance(said, bool) or not isinstance(said, str | Real) or found is None:
+        found = re.fullmatch(rf"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*({units}|)\s*", str(value))
+        if isinstance(value, bool) or not isinstance(value, str | Real) or found is None:
             raise ValueError(
-                f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {said!r}"
+                f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {value!r}"
             )
         made = cls(float(found[1]), found[2])
         unit = SECONDS.get(made.unit, 0) or MONTHS.get(made.unit, 0) * MONTH
         if not math.isfinite(made.amount) or made.amount * unit > LONGEST or (made.unit in MONTHS and made.amount % 1):
-            raise ValueError(f"{name} must be 1000 years at most, months and years whole numbers, got {said!r}")
+            raise ValueError(f"{name} must be 1000 years at most, months and years whole numbers, got {value!r}")
         return made
 
     def __str__(self) -> str:
@@ -142,25 +143,53 @@ def _as_column(values: Any, what: str) -> Column:
 def _odd(column: Column) -> str:
     """Return the first text that is no date."""
     for row, value in enumerate(column.values[:SHOWN_ALIKE]):
-        if value != "" and recognised(column._replace(values=column.values[row : row + 1])).kind != "date":
+        if value != "" and recognised(Column(column.name, column.kind, column.values[row : row + 1])).kind != "date":
             return f"{str(value)!r} in row {row + 1}"
     return "other text"
 
 
-def take_times(X: Any, time: Any) -> tuple[Any, NDArray[Any] | None, str | None]:  # noqa: N803
+def take_times(
+    X: Any,  # noqa: N803  scikit-learn's name
+    time: Any,
+    *,
+    keep: Collection[str] = (),
+) -> tuple[Any, NDArray[Any] | None, str | None]:
     """Return the features, the times and the name of their column, which is no feature.
 
-    ``time`` is the name of a column of X, one time for each row, or None.
+    Parameters
+    ----------
+    X : table
+        numpy, pandas, polars or pyarrow, or a mapping of arrays by name.
+    time : str, array of shape (n,) or None
+        The name of a column of X, or one time for each row.
+    keep : collection of str
+        Names that stay in X although they are times: the features of a fitted model, the time of its policy.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"when": [1, 2], "amount": [5, 6]})
+    >>> features, times, name = take_times(table, "when")
+    >>> list(features), times.tolist(), name
+    (['amount'], [1.0, 2.0], 'when')
+    >>> list(take_times(table, "when", keep=["when", "amount"])[0])
+    ['when', 'amount']
     """
+    refuse_reordered(X, time=time)
     if time is None:
         return X, None, None
     if not isinstance(time, str):
         return X, read_times(time), None
+    what = f"column {time!r}"
+    if isinstance(X, Mapping):  # whose readers choose columns by name
+        check_column(time, X, "X")
+        return X, read_times(X[time], what), time
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise DataError(f"time={time!r} names a column, and X is no table: give one time for each row")
     check_column(time, frame.columns, "X")
-    return frame.drop(time).to_native(), read_times(frame[time].to_native(), f"column {time!r}"), time
+    features = X if time in keep else frame.drop(time).to_native()
+    return features, read_times(frame[time].to_native(), what), time
 
 
 def date_columns(X: Any) -> list[str]:  # noqa: N803

@@ -22,7 +22,9 @@ from adacsl.estimators.persistence import read_model
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.learners.stack import number_or_array
-from adacsl.neural.checkpoints import describe, digest_of, mark_folder
+from adacsl.neural.checkpoints import describe
+from adacsl.storage.atomic import remove_stale
+from adacsl.storage.digests import bind_folder, digest_of
 
 with requires("sklearn"):
     from sklearn.base import clone
@@ -46,9 +48,8 @@ def member_folders(
         arrays.append(rows.encoded(encoder))
         levels = encoder.to_dict()
     fit = digest_of(arrays, [levels, group[0].seed, [c.costs.to_json() for c in group]])
-    mark_folder(folder, fit)
-    for left in folder.glob(".adacsl-*.tmp"):  # by a fit that was killed while it wrote
-        shutil.rmtree(left, ignore_errors=True)
+    bind_folder(folder, fit)
+    remove_stale(folder, lambda _: False)
     return {name: folder / folder_name(name, made, fit) for name, made in members.items()}
 
 

@@ -31,7 +31,15 @@ from adacsl.decision.policy import training_prior
 from adacsl.decision.rule import Decision
 from adacsl.execution.threads import MANY_ROWS, limited_for
 from adacsl.fitting.candidates import CROSS_FITTED, PLAIN, Candidate, add_seconds, averaged_costs, usual_costs
-from adacsl.fitting.rows import Rows, features_of, given_per_sample, own_costs, read_rows, settle_rows, with_times
+from adacsl.fitting.rows import (
+    Rows,
+    aligned_costs,
+    read_rows,
+    resolve_costs,
+    sample_cost_names,
+    select_features,
+    with_times,
+)
 from adacsl.fitting.settings import find_targets, natural_threshold
 from adacsl.integrations.sklearn import row_costs
 from adacsl.metrics.calibration import expected_calibration_error
@@ -63,13 +71,13 @@ def fit_classifier(
     learner = classifier.check_settings()
     refuse_reordered(X, time=time, **given)
     costs = row_costs(given, classifier.costs)
-    classifier.sample_costs_ = given_per_sample(given)
+    classifier.sample_costs_ = sample_cost_names(given)
     X, times, column = take_times(X, time)  # noqa: N806
     classifier.left_out_ = () if column is None else (column,)
-    rows = read_rows(classifier, learner, features_of(X, costs), y, sample_weight, groups, costs)
-    rows = settle_rows(classifier, with_times(rows, times, gap, maturity), X)
+    rows = read_rows(classifier, learner, select_features(X, costs), y, sample_weight, groups, costs)
+    rows = resolve_costs(classifier, with_times(rows, times, gap, maturity), X)
     ((_, chosen),) = fit_methods([(classifier, rows.costs)], rows)
-    classifier.times_ = rows.told(chosen.held_folds)
+    classifier.times_ = rows.describe_times(chosen.held_folds)
 
 
 def fit_methods(
@@ -127,7 +135,7 @@ def propose(
     ``costs`` are class-wide or of each sample; None: the classifier's own.
     """
     seed = _seed(method.random_state)
-    costs = own_costs(method, rows) if costs is None else costs
+    costs = aligned_costs(method, rows) if costs is None else costs
     method.costs_ = usual_costs(costs, rows)
     cv = learner.folds_for(method.cv, rows) if hasattr(learner, "folds_for") else method.cv
     folds = [] if method.decide in ("negative", "positive") else rows.folds(cv, method.validation, seed)

@@ -9,7 +9,7 @@ from typing import Any
 from adacsl.costs.matrix import CostMatrix, no_costs
 from adacsl.decision.policy import Policy
 from adacsl.decision.rule import check_decide
-from adacsl.fitting.rows import stand_in
+from adacsl.fitting.rows import example_costs
 from adacsl.fitting.settings import find_targets, make_controller
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
@@ -31,7 +31,7 @@ def check_method(method: Any, learner: Any) -> None:
         raise ValueError("validation must be a fraction between 0 and 1 or a pair (X, y), got None; or give cv=5")
     _check_loss(method)
     _check_parts(method, learner)
-    like = stand_in(method.costs)
+    like = example_costs(method.costs)
     targets = find_targets(method.target, like)
     if method.controller is not None:
         make_controller(method.controller, like, targets[0], {})

@@ -173,7 +173,7 @@ class Candidate:
         """Whether a controller adapts the weight."""
         return self.steered and self.method.controller is not None and bool(self.learner.adapts(self))
 
-    @property
+    @cached_property
     def is_plain(self) -> bool:
         """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
         costs = self.class_costs

@@ -14,13 +14,34 @@ with requires("train"):
     from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold, StratifiedShuffleSplit, check_cv
 
 
+Fold = tuple[NDArray[Any], NDArray[Any]]
+"""Numbers of the training samples and of the held-out samples."""
+
 MOSTLY = 0.9
-"""Where this share of rows or more stand for a group each, folds are made of them, and their groups follow."""
+"""Where this share of samples or more stand for a group each, folds are made of them, and their groups follow."""
 
 
-def one_split(
-    y: NDArray[Any], groups: NDArray[Any] | None, fraction: float, seed: int
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def random_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, validation: Any, seed: int) -> list[Fold]:
+    """Return the (training, held-out) pairs of a fit whose samples have no times.
+
+    Parameters
+    ----------
+    y : array of shape (n,)
+        Class indices.
+    groups : array of shape (n,), optional
+        Samples of one group stay together.
+    cv : None, int, splitter or pairs
+        None: one pair; a number of stratified folds; or any scikit-learn splitter.
+    validation : float
+        Share that is held out without ``cv``.
+    seed : int
+        Of the random choice.
+    """
+    # of one pair as a comparison has it, where the seed itself has cut off the test samples
+    return one_split(y, groups, float(validation), seed + 1) if cv is None else cross_splits(y, groups, cv, seed)
+
+
+def one_split(y: NDArray[Any], groups: NDArray[Any] | None, fraction: float, seed: int) -> list[Fold]:
     """Return one (training rows, validation rows) pair, stratified; groups stay together."""
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
@@ -38,7 +59,7 @@ def one_split(
     return [_with_both_classes(y, *pair) for pair in split.split(y, y)]
 
 
-def _one_class_split(y: NDArray[Any], count: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _one_class_split(y: NDArray[Any], count: int, seed: int) -> Fold:
     """Return a stratified split of more than two classes; a class of one row is trained on."""
     sizes = np.bincount(y)
     several = np.flatnonzero(sizes[y] > 1)
@@ -49,9 +70,7 @@ def _one_class_split(y: NDArray[Any], count: int, seed: int) -> tuple[NDArray[An
     return np.sort(np.append(several[train], np.flatnonzero(sizes[y] == 1))), np.sort(several[test])
 
 
-def cross_splits(
-    y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, seed: int
-) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def cross_splits(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, seed: int) -> list[Fold]:
     """Return the folds of ``cv``: a number of stratified folds, or any scikit-learn splitter."""
     if isinstance(cv, int) and not isinstance(cv, bool):
         if cv < 2:
@@ -142,13 +161,13 @@ def _mostly_alone(one: NDArray[np.int64], place: NDArray[np.int64]) -> bool:
     return len(one) >= MOSTLY * len(place)
 
 
-def _follow(place: NDArray[np.int64], *parts: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _follow(place: NDArray[np.int64], *parts: NDArray[Any]) -> Fold:
     """Return the rows of all groups of a split's parts."""
     train, test = (np.flatnonzero(np.isin(place, part)) for part in parts)
     return train, test
 
 
-def _class_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any) -> list[tuple[NDArray[Any], NDArray[Any]]]:
+def _class_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any) -> list[Fold]:
     """Return folds of more than two classes: a rare one may be absent from some, which is said."""
     sizes = np.bincount(y)
     if rare := [int(label) for label in np.flatnonzero((sizes > 0) & (sizes < cv.n_splits))]:
@@ -161,7 +180,7 @@ def _class_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any) -> list[
         return [(train, test) for train, test in cv.split(y, y, groups)]
 
 
-def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: int) -> Fold:
     """Return the first of several near-stratified splits by groups that has both classes on both sides."""
     n_classes = len(np.unique(y))
     for count in sorted({parts, min(parts, 3), 2}, reverse=True):
@@ -192,7 +211,7 @@ def _check_class_sizes(y: NDArray[Any], needed: int, why: str) -> None:
         )
 
 
-def _with_both_classes(y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+def _with_both_classes(y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> Fold:
     """Move one sample across where a rare class ended up on one side only."""
     for label in (0, 1):
         if not np.any(y[test] == label):

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.datasets.time import Duration, time_text
-
-Pair = tuple[NDArray[np.int64], NDArray[np.int64]]
+from adacsl.fitting.splits import Fold, cross_splits
 
 ONLY_TRAINS = 0.5
-"""Share of the rows, the oldest, that a cross-fit never holds out: the first of its models needs something to learn."""
+"""Share of the samples, the oldest, that a cross-fit never holds out: its first model needs something to learn."""
 
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """When each row was, and from when on it may teach: a model that judges later rows only.
+    """When each sample was observed, and from when on it may be learned from: gap and label delay are here alone.
 
     Parameters
     ----------
     time : array of shape (n,)
         datetime64 or numbers.
     ready : array of shape (n,)
-        The time after which a row may train and adapt: its own, and later by the gap or until its label is known.
+        The time after which a sample may train and adapt: its own, later by the gap, or when its label is known.
 
     Examples
     --------
@@ -40,31 +40,44 @@ class Timeline:
 
     @classmethod
     def of(cls, time: NDArray[Any], gap: Any = None, maturity: Any = None) -> Timeline:
-        """Return the timeline of rows.
+        """Return the timeline of samples.
 
         Parameters
         ----------
         time : array of shape (n,)
             datetime64 or numbers.
         gap : duration, optional
-            Rows so close before a cut are left out.
+            Samples so close before held-out ones are left out.
         maturity : duration, optional
-            A label is known only so long after its row.
+            A label is known only so long after its sample.
         """
-        said = {name: Duration.read(value, name) for name, value in (("gap", gap), ("maturity", maturity))}
-        later = [duration.after(time, name) for name, duration in said.items()]
-        return cls(time, np.maximum(*later))
+        delays = (("gap", gap), ("maturity", maturity))
+        return cls(time, np.maximum(*(Duration.read(value, name).after(time, name) for name, value in delays)))
 
     def rows(self, index: NDArray[Any]) -> Timeline:
-        """Return the timeline of some rows."""
+        """Return the timeline of some samples."""
         return Timeline(self.time[index], self.ready[index])
 
     def before(self, cut: Any) -> NDArray[np.int64]:
-        """Return the rows that may teach a model which judges rows from ``cut`` on."""
+        """Return the samples that may train a model for samples from ``cut`` on."""
         return np.flatnonzero(self.ready < cut)
 
+    def folds(self, y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, validation: Any, seed: int) -> list[Fold]:
+        """Return (training, held-out) pairs as :func:`adacsl.fitting.splits.random_folds` does, in the order of time.
 
-def latest_split(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, fraction: float) -> list[Pair]:
+        Without ``cv`` the latest samples are held out; a number of folds are windows of the later half; the folds of a
+        splitter have to be in order.
+        """
+        if cv is None:
+            return latest_split(self, y, groups, float(validation))
+        if isinstance(cv, Integral):
+            return expanding_folds(self, y, groups, int(cv))
+        folds = cross_splits(y, groups, cv, seed)
+        check_order(self, folds, cv)
+        return folds
+
+
+def latest_split(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, fraction: float) -> list[Fold]:
     """Return one pair: the latest rows are held out, those that were ready before them train."""
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
@@ -73,7 +86,7 @@ def latest_split(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, f
 
 def expanding_folds(
     line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, count: int, *, first: float = ONLY_TRAINS
-) -> list[Pair]:
+) -> list[Fold]:
     """Return pairs of a cross-fit: windows after the ``first`` share of rows, each judged by what lies before it."""
     if count < 2:
         raise ValueError(f"cv must be at least 2 folds, got {count}")
@@ -82,7 +95,7 @@ def expanding_folds(
 
 def rolling_window(
     line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, share: float, number: int, count: int
-) -> Pair:
+) -> Fold:
     """Return the rows to learn from and those to test on, of one of ``count`` windows; number 0 is the latest."""
     if not 0 <= number < count:
         raise ValueError(f"there are windows 0 to {count - 1} to test on, got {number}")
@@ -91,15 +104,15 @@ def rolling_window(
     return _checked(line, y, groups, *starts[count - 1 - number : count - number + 1])
 
 
-def check_order(line: Timeline, pairs: Iterable[Pair], cv: Any) -> None:
+def check_order(line: Timeline, pairs: Iterable[Fold], cv: Any) -> None:
     """Refuse folds that train on rows which were not ready before all of those that they hold out."""
     for number, (train, held) in enumerate(pairs):
         if len(train) and len(held) and line.ready[train].max() >= (cut := line.time[held].min()):
             last = line.time[train].max()
             why = "which is later" if last >= cut else "which gap and maturity forbid"
-            said = "these pairs" if isinstance(cv, list | tuple) else repr(cv)
+            shown = "these pairs" if isinstance(cv, list | tuple) else repr(cv)
             raise ValueError(
-                f"rows with a time are not shuffled, but fold {number} of cv={said} trains on rows until "
+                f"rows with a time are not shuffled, but fold {number} of cv={shown} trains on rows until "
                 f"{time_text(last)} and holds out rows from {time_text(cut)} on, {why}; take a number of folds "
                 "(expanding windows, cv=5), cv=None (the latest rows), or leave out the time"
             )
@@ -107,7 +120,7 @@ def check_order(line: Timeline, pairs: Iterable[Pair], cv: Any) -> None:
 
 def possible_folds(
     line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, most: int, *, first: float = ONLY_TRAINS
-) -> list[Pair]:
+) -> list[Fold]:
     """Return as many expanding folds as have two classes everywhere: ``most``, or fewer; none where not even two do."""
     for count in range(most, 1, -1):
         try:
@@ -120,7 +133,7 @@ def possible_folds(
 # cuts
 
 
-def _pairs(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, edges: Sequence[float] | Any) -> list[Pair]:
+def _pairs(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, edges: Sequence[float] | Any) -> list[Fold]:
     starts = _starts(line.time, edges)
     return [_checked(line, y, groups, *starts[i : i + 2]) for i in range(len(starts) - 1)]
 
@@ -143,7 +156,7 @@ def _starts(time: NDArray[Any], edges: Sequence[float] | Any) -> list[Any]:
     return [*times[places], None]
 
 
-def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start: Any, stop: Any) -> Pair:
+def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start: Any, stop: Any) -> Fold:
     """Return what trains and what is held out from ``start`` until before ``stop``; both need two classes."""
     inside = line.time >= start if stop is None else (line.time >= start) & (line.time < stop)
     held, train = np.flatnonzero(inside), line.before(start)
@@ -165,11 +178,11 @@ def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start
     return train, held
 
 
-# in words
+# described
 
 
-def told(
-    line: Timeline, pairs: Sequence[Pair], last: NDArray[Any] | None = None, *, use: NDArray[Any] | None = None,
+def describe_folds(
+    line: Timeline, pairs: Sequence[Fold], last: NDArray[Any] | None = None, *, use: NDArray[Any] | None = None,
     groups: bool = False,
 ) -> str:  # fmt: skip
     """Return what trained, what adapted and what was tested on, with their times, and how many rows were left out.
@@ -190,7 +203,7 @@ def told(
     Examples
     --------
     >>> line = Timeline.of(np.arange(10.0), gap=1)
-    >>> told(line, [(np.arange(5), np.arange(6, 8))], np.arange(9, 10))
+    >>> describe_folds(line, [(np.arange(5), np.arange(6, 8))], np.arange(9, 10))
     'trained on rows until 4, adapted on 6 to 7, tested on 9 to 9; 2 rows left out for gap and maturity'
     """
     train, held = (np.unique(np.concatenate([pair[part] for pair in pairs])) for part in (0, 1))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.arrays import Array, refuse_reordered
 from adacsl.base.extras import requires
-from adacsl.base.labels import choose_positive, same_label
+from adacsl.base.labels import customary_positive, find_class, find_named, unnamed_positive
 from adacsl.costs.cells import is_recipe
 from adacsl.costs.matrix import CostMatrix, merge_prices, no_costs
 
@@ -122,11 +122,11 @@ def mean_cost(
         if of_two:
             raise ValueError(f"positive, fp, fn, tp and tn speak of two classes, but these costs do not: {costs!r}")
         return costs.mean(*_numbered(costs, true, pred), sample_weight=sample_weight)
-    positive = choose_positive([*np.unique(true).tolist(), *np.unique(pred).tolist()], positive)
+    true, pred = _as_binary(true, pred, positive)
     prices = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
     if prices is None:
         raise ValueError("the cost needs prices: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each row")
-    return prices.clipped().mean(true == positive, pred == positive, sample_weight=sample_weight)
+    return prices.clipped().mean(true, pred, sample_weight=sample_weight)
 
 
 def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
@@ -142,19 +142,34 @@ def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
                 "which is which with CostMatrix.from_array(..., classes=[...])"
             )
         return np.searchsorted(found, true), np.searchsorted(found, pred)
-    return _places(costs.classes, true), _places(costs.classes if same else costs.actions, pred)
+    return _indices(costs.classes, true), _indices(costs.classes if same else costs.actions, pred)
 
 
-def _places(names: Any, labels: Any) -> NDArray[np.int64]:
-    """Return where labels are among names; actions without names are numbers already."""
+def _as_binary(true: Any, pred: Any, positive: Any) -> tuple[Any, Any]:
+    """Return which labels and which decisions are the positive class; there may be none of it."""
+    labels = list(dict.fromkeys([*np.unique(true).tolist(), *np.unique(pred).tolist()]))
+    if positive is None:
+        positive = customary_positive(labels)
+        if positive is None:
+            raise unnamed_positive(labels, "the labels")
+    index = find_class(labels, positive)
+    if len(labels) - (index is not None) > 1:
+        raise ValueError(f"positive={positive!r} leaves more than one other class: {labels}")
+    if index is None:
+        return np.zeros(true.shape, bool), np.zeros(pred.shape, bool)
+    return true == labels[index], pred == labels[index]
+
+
+def _indices(names: Any, labels: Any) -> NDArray[np.int64]:
+    """Return the index of each label among names; actions without names are numbers already."""
     if names is None:
         return np.asarray(labels, dtype=np.int64)
     labels = labels.astype(str) if labels.dtype.kind == "O" else labels  # numbers beside names of other actions
     kinds, which = np.unique(labels, return_inverse=True)
-    found = [[i for i, name in enumerate(names) if same_label(name, kind)][:1] for kind in kinds.tolist()]
-    if unknown := [kind for kind, place in zip(kinds.tolist(), found, strict=True) if not place]:
+    found = find_named(names, kinds.tolist())
+    if unknown := [kind for kind, index in zip(kinds.tolist(), found, strict=True) if index is None]:
         raise ValueError(f"the cost matrix has no name {unknown[0]!r}; it has {', '.join(map(repr, names))}")
-    return np.asarray(np.ravel(found)[which], dtype=np.int64)
+    return np.asarray(found, dtype=np.int64)[which]
 
 
 def row_costs(given: Mapping[str, Any], default: CostMatrix | None) -> CostMatrix | None:

@@ -16,11 +16,11 @@ from adacsl.adaptive.controller import AdaptiveWeight
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.base.arrays import check_whole
 from adacsl.base.extras import requires
-from adacsl.base.labels import label_name, same_label
+from adacsl.base.labels import find_classes
 from adacsl.base.scores import to_probabilities
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.fitting.candidates import Candidate
-from adacsl.fitting.rows import Rows, numbered_labels
+from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full, keeps_settings, make_controller, measured, trained_with
 from adacsl.learners.arrays import Prefit
 from adacsl.learners.estimator_model import EstimatorModel, encoded, raw_logits
@@ -361,25 +361,14 @@ def prefit_labels(estimator: Any, rows: Rows) -> NDArray[Any] | None:
 
 
 def _labels_of(part: Any, given: list[Any]) -> list[Any]:
-    """Return the labels of the task as a prefit model writes them."""
+    """Return each label of the task as a prefit model writes it; as given, where it has never seen it."""
     own = np.asarray(part.classes_).tolist()
-    names = [label_name(label) for label in own]
-    found = _matched(own, names, given)
-    numbered = numbered_labels(given, names) if found is None else None  # by scikit-learn, on its way here
-    found = found if numbered is None else _matched(own, names, numbered)
-    if found is None:
+    places = find_classes(own, given)
+    if set(range(len(own))) - set(places):
         raise ValueError(
             f"the prefit {type(getattr(part, 'estimator', part)).__name__} knows the classes {own}, but the labels "
             f"given to fit are {sorted(given, key=str)}: fit it on the same labels"
         )
-    return found
-
-
-def _matched(own: list[Any], names: list[str], given: list[Any]) -> list[Any] | None:
-    """Return each given label as the model writes it (as given, where it has never seen it); None if it has others."""
-    places = [next((i for i, name in enumerate(names) if same_label(name, label)), None) for label in given]
-    if set(range(len(own))) - set(places):
-        return None
     return [label if place is None else own[place] for label, place in zip(given, places, strict=True)]
 
 

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import functools
-import hashlib
-import json
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import nn
 
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.integrations.lightning import pl
 from adacsl.neural.members import Data, Member
-from adacsl.storage.atomic import draft_of, replace_file
+from adacsl.storage.digests import DigestedFile, bind_folder, digest_of, text_digest
 
 CHECKPOINT = "last.ckpt"
-DIGESTS = "last.sha256"
-"""Digest and size of the checkpoint that is there, and before it is replaced those of the next one as well: whenever a
-process is killed, the one that is there is known."""
-DIGESTS_LENGTH = 200
 
 
 class Checkpoints(NamedTuple):
@@ -40,13 +33,13 @@ class Checkpoints(NamedTuple):
     def of(self, net: nn.Module) -> Checkpoints:
         """Return the same for this very net: the code that makes it may have changed since."""
         shapes = repr([(name, tuple(tensor.shape)) for name, tensor in net.state_dict().items()])
-        return self._replace(fit=f"{self.fit} {hashlib.sha256(shapes.encode()).hexdigest()}")
+        return self._replace(fit=f"{self.fit} {text_digest(shapes)}")
 
     def last(self) -> str | None:
         """Return the checkpoint to go on from, if there is one, after looking at every byte of it."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / CHECKPOINT
-        if not path.exists():
+        if not os.path.lexists(path):
             return None
         try:
             belongs = self._owner(path) == self.fit
@@ -61,72 +54,39 @@ class Checkpoints(NamedTuple):
             )
         return str(path)
 
-    def _owner(self, path: Path) -> Any:
-        """Return which fit a checkpoint says it belongs to; nothing in it is believed before its digest is."""
-        known = _checked(self.folder / DIGESTS, DIGESTS_LENGTH).read_text("ascii").splitlines()
-        longest = max(int(line.split()[1]) for line in known)
-        if _line(_checked(path, longest)) not in known:
-            raise ValueError(f"its digest is not the one in {DIGESTS}")
-        return torch.load(path, map_location="cpu", weights_only=True)["fit"]
+    @staticmethod
+    def _owner(path: Path) -> Any:
+        """Return which fit a checkpoint names as its own; nothing in it is believed before its digest is."""
+        with DigestedFile.open(path) as file:
+            return torch.load(file, map_location="cpu", weights_only=True)["fit"]
 
 
 class KeepLast(pl.callbacks.Checkpoint):
     """Keeps the state after each epoch, and only the last one: a process killed while writing leaves the one before."""
 
     def __init__(self, checkpoints: Checkpoints) -> None:
-        self.path, self.fit = checkpoints.folder / CHECKPOINT, checkpoints.fit
-        self._there = [_line(self.path)] if self.path.exists() else []
+        self.file, self.fit = DigestedFile(checkpoints.folder / CHECKPOINT), checkpoints.fit
 
     def on_save_checkpoint(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
     ) -> None:
-        """Say inside whose it is."""
+        """Name the fit that it belongs to."""
         checkpoint["fit"] = self.fit
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write beside the checkpoint, say what comes, then put it in its place."""
+        """Write beside the checkpoint, list the digest of what comes, then put it in its place."""
         first = trainer.is_global_zero
-        beside: AbstractContextManager[Path] = draft_of(self.path) if first else nullcontext(self.path)
+        beside: AbstractContextManager[Path] = self.file.draft() if first else nullcontext(self.file.path)
         with beside as draft:
             trainer.save_checkpoint(draft)
-            if first:
-                coming = _line(draft)
-                replace_file(self.path.with_name(DIGESTS), "\n".join([*self._there, coming, ""]).encode())
-                self._there = [coming]
         trainer.strategy.barrier()
-
-
-def _line(path: Path) -> str:
-    with path.open("rb") as file:
-        return f"{hashlib.file_digest(file, 'sha256').hexdigest()} {path.stat().st_size}"
-
-
-def _checked(path: Path, most: int) -> Path:
-    """Return an ordinary file of at most so many bytes."""
-    if not path.is_file():
-        raise ValueError(f"{path.name} is no ordinary file, or not there")
-    if path.stat().st_size > most:
-        raise ValueError(f"{path.name} is longer than it was")
-    return path
 
 
 def claim_folder(folder: Path, identity: Mapping[str, str]) -> Checkpoints:
     """Return where a fit keeps its checkpoints, after making sure that the folder belongs to this very fit."""
     fit = digest_of([], identity)
-    mark_folder(folder, fit)
+    bind_folder(folder, fit)
     return Checkpoints(folder, fit)
-
-
-def mark_folder(folder: Path, known: str) -> None:
-    """Write the digest of a fit into its folder; one that is there must be the same."""
-    folder.mkdir(parents=True, exist_ok=True)
-    mark = folder / "fit.sha256"
-    if not mark.exists():
-        replace_file(mark, known.encode())
-    elif not mark.is_file() or mark.stat().st_size != len(known) or mark.read_bytes() != known.encode():
-        raise ValueError(
-            f"the checkpoints in {folder} belong to other data or settings; give an empty folder, or the same fit"
-        )
 
 
 def describe(value: Any) -> str:
@@ -161,13 +121,3 @@ def identity_of(data: Data, members: Sequence[Member], training: Any, encoder: T
     net = training.net
     others = [describe(value) for value in (settings["optimizer"], net.module, net.augment, net.views, net.weights)]
     return {"rows": digest_of(arrays, about), "settings": digest_of([], [plain, own, keepers, others])}
-
-
-def digest_of(arrays: Iterable[NDArray[Any]], others: Any) -> str:
-    """Return one digest of arrays and plain values."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(repr((array.shape, array.dtype.str)).encode())
-        digest.update(np.ascontiguousarray(array).data)
-    digest.update(json.dumps(others, sort_keys=True, default=repr).encode())
-    return digest.hexdigest()

@@ -150,7 +150,7 @@ def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
         return _numbers(field, values, kinds)
     if field.kind == "date":
         dates = _dates(values) if kinds <= {str, ABSENT} else None
-        return _dates(_each(field, values, _date)) if dates is None else dates
+        return np.asarray(_dates(_each(field, values, _date)) if dates is None else dates)
     short = kinds <= {str, ABSENT} and max(map(len, filter(None, values)), default=0) <= LONGEST
     return _objects(values) if short else _objects(_each(field, values, _text))
 

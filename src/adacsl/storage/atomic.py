@@ -1,4 +1,4 @@
-"""Files that are written completely or not at all, and bounded reading of untrusted files."""
+"""Files and folders that are written completely or not at all, locks, and bounded reading of untrusted files."""
 
 from __future__ import annotations
 
@@ -7,22 +7,27 @@ import errno
 import functools
 import operator
 import os
+import re
+import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
 
 from adacsl.storage.documents import DamagedError
 
 CAREFULLY = ("O_NOFOLLOW", "O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC", "O_BINARY")
-"""How a stranger's file is opened, as far as the system knows it: no link is followed, no pipe waited for."""
+"""How an untrusted file is opened, as far as the system knows it: no link is followed, no pipe waited for."""
+
+STAGE = re.compile(r"\.adacsl-[0-9a-f]{12}\.tmp")
+"""Names of the folders in which files of a folder are completed."""
 
 
 # files
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open an ordinary file to be read; what else may lie there under its name is neither followed nor waited for.
 
     Folders on the way may be links, the file itself not.
@@ -146,6 +151,121 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+# folders
+
+
+def switch_files(folder: Path, files: Mapping[str, bytes], *, last: str, stale: Callable[[str], bool]) -> None:
+    """Bring files into a folder so that a process killed at any moment leaves the old ones or the new ones.
+
+    They are completed and flushed in a temporary folder. A new folder is that one, renamed. In an existing one the
+    switch is the one renaming of ``last``, which names the others by content.
+
+    Parameters
+    ----------
+    folder : Path
+        New, or one that may be written to; other files in it are left alone. Hold :func:`alone_in` its parent.
+    files : mapping of str to bytes
+        Contents by name.
+    last : str
+        The file that names the others.
+    stale : callable
+        Tells by its name what is removed afterwards: files that ``last`` named before.
+    """
+    # inside a folder that exists: it may be a mount point, and renames do not cross file systems
+    stage = (folder if folder.exists() else folder.parent) / f".adacsl-{uuid.uuid4().hex[:12]}.tmp"
+    try:
+        stage.mkdir()
+        for name, content in files.items():
+            write_file(stage / name, content)
+        sync_folder(stage)
+        if not folder.exists():
+            stage.rename(folder)
+            sync_folder(folder.parent)
+            return
+        _switch(stage, folder, [name for name in files if name != last], last)
+        remove_stale(folder, lambda name: name not in files and stale(name))
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+
+
+def _switch(stage: Path, folder: Path, others: Sequence[str], last: str) -> None:
+    new = [name for name in others if not (folder / name).exists()]
+    try:
+        for name in others:
+            (stage / name).replace(folder / name)
+        (stage / last).replace(folder / last)
+    except OSError:
+        for name in new:
+            (folder / name).unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+
+
+def remove_stale(folder: Path, stale: Callable[[str], bool]) -> None:
+    """Remove what killed processes left in a folder, and files of which ``stale`` says so by their name."""
+    for path in list(folder.iterdir()):
+        if STAGE.fullmatch(path.name) is None and not stale(path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with contextlib.suppress(OSError):
+                path.unlink()
+
+
+# locks
+
+
+class NoLocksError(OSError):
+    """The file system cannot lock files."""
+
+
+@contextlib.contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Wait until nobody else writes in a folder, and keep others out; without locks: one at a time, please.
+
+    The lock is the kernel's and ends with the process, however that ends.
+    """
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl  # noqa: PLC0415  not every system has it
+
+            handle = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, handle)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+    """Hold a lock file that the kernel releases when the process ends, however it ends.
+
+    Raises
+    ------
+    BlockingIOError
+        Another process holds it.
+    DamagedError
+        It is a link, or no ordinary file.
+    NoLocksError
+        The file system cannot lock files.
+    """
+    import fcntl  # noqa: PLC0415  systems without it can still read
+
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise DamagedError("it is a link or no ordinary file")
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)) as file:
+        try:
+            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
+                raise NoLocksError(error.errno, "the file system cannot lock files", str(path)) from error
+            raise
+        yield
+
+
+# checks before any work is done
 
 
 def at_home(path: str | os.PathLike[str]) -> Path:
