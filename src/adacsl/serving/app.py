@@ -20,12 +20,12 @@ from starlette.requests import ClientDisconnect
 from threadpoolctl import threadpool_limits
 
 from adacsl import __version__
+from adacsl.base.extras import resolve
 from adacsl.base.labels import label_name
 from adacsl.decision.policy import REFER, Decisions, Policy, decide_rows, ordered_labels
 from adacsl.estimators.classifier import CostClassifier
 from adacsl.execution.threads import cores
 from adacsl.fitting.rows import prices_of
-from adacsl.neural.device import choose_device
 from adacsl.serving.batching import Together
 from adacsl.serving.errors import Refused
 from adacsl.serving.metrics import Metrics
@@ -95,6 +95,11 @@ class Bounds:
     answer: int = 64 * 2**20
 
 
+def _uses_gpu(device: str) -> bool:
+    """Tell whether networks predict on a GPU; what reads a network imports torch, and nothing else does."""
+    return "torch" in sys.modules and bool(resolve("adacsl.neural.device:choose_device")(device, warn=False) != "cpu")
+
+
 class Desk:
     """A model with a few threads that decide, so that the server goes on listening.
 
@@ -107,7 +112,7 @@ class Desk:
         fitting = max(1, bounds.answer // bytes_per_row(classifier))
         self.classifier, self.bounds = classifier, replace(bounds, rows=min(bounds.rows, fitting))
         self.contract, self.metrics, self.held, self.held_bytes = Contract.of(classifier), Metrics(), 0, 0
-        threads = threads if choose_device(device, warn=False) == "cpu" else 1
+        threads = 1 if _uses_gpu(device) else threads
         self.pool = ThreadPoolExecutor(threads, "decide", initializer=_one_thread)
         self.together = Together(self.columns, self.pool, min(threads, ROUNDS), self.bounds.rows)
 

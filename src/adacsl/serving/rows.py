@@ -21,7 +21,6 @@ from pydantic_core import from_json
 
 from adacsl.datasets.columns import Column, parse_dates, read_number
 from adacsl.datasets.errors import did_you_mean, one_line, shortened
-from adacsl.datasets.images import decode_files
 from adacsl.datasets.readers.arrow import ColumnError, check_types, checked
 from adacsl.serving.errors import MOST, Fault, Refused, named, shown
 from adacsl.serving.schema import PICTURE, SAID, Contract, Field
@@ -43,6 +42,8 @@ def read_pictures(values: Sequence[Any], shape: tuple[int, int, int]) -> NDArray
             fault = f"the images up to this one have {total:,} pixels, at most {PIXELS:,} are taken in one request"
             raise Refused([Fault(f"{fault}: send fewer or smaller ones", row, PICTURE)])
         streams.append(stream)
+    from adacsl.datasets.images import decode_files  # noqa: PLC0415  torch
+
     names = [f"row {row}" for row in range(len(streams))]
     try:
         pixels = decode_files(streams, names, image_size=(height, width))
