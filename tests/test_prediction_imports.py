@@ -144,6 +144,19 @@ def test_predict_by_a_network(folder):
     assert loaded & (NEVER | PLOTS) == set()
 
 
+SERVE = """
+import adacsl
+from adacsl.serving.app import make_app
+make_app(adacsl.load(sys.argv[1]))
+"""
+
+
+def test_serving_a_model_without_networks(folder):
+    pytest.importorskip("fastapi")
+    loaded = modules_after(SERVE, saved(folder, "logistic"))
+    assert loaded & (NEVER - {"fastapi"} | NETWORKS | TRAINS | PLOTS) == set()
+
+
 @pytest.mark.parametrize("words", [["--version"], ["--help"], ["predict", "--help"], ["compare", "--help"]])
 def test_what_only_informs_imports_no_library(words):
     heavy = {"torch", "lightning", "pandas", "sklearn", "scipy", "pyarrow", "narwhals", "plotly", "matplotlib"}

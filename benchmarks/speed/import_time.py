@@ -3,7 +3,8 @@
 python -m benchmarks.speed.import_time
 
 Each is measured beside a reference in the same round: numpy alone; pandas and scikit-learn, which tables and
-estimators need; torch with these two. The figures are CPU seconds (user and system), which a busy machine changes little.
+estimators need; torch with these two. The figures are CPU seconds (user and system), which depend
+little on what else runs.
 """
 
 from __future__ import annotations
