@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adacsl.comparison.runner import Job
 from adacsl.comparison.fits import Cell, CellResult
 from adacsl.comparison.jobs import count_nets, plan_jobs, run_jobs
-from adacsl.comparison.runner import Event, RunInterrupted
+from adacsl.comparison.runner import Event, Job, RunInterrupted
 from adacsl.comparison.store import Store, commit, now, versions
 from adacsl.datasets import Task
 from adacsl.neural.loop import choose_device

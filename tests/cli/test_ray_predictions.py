@@ -94,7 +94,8 @@ def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, pla
 
 
 def test_a_part_that_kills_its_worker_is_given_up_and_the_others_go_on(planned, cluster, tmp_path):
-    from adacsl.cli.ray_predictions import TRIES, predict_there
+    from adacsl.cli.ray_predictions import predict_there
+    from adacsl.execution.executors import DEATHS
 
     log, driver = tmp_path / "log", os.getpid()
 
@@ -109,9 +110,9 @@ def test_a_part_that_kills_its_worker_is_given_up_and_the_others_go_on(planned, 
     plan, units = planned
     units = [units[0], units[1]._replace(part=units[1].part._replace(said=Deadly())), units[2]]
     reports = {report.name: report for report in predict_there(plan, units, address=cluster.address, workers=1, gpus=0)}
-    assert log.read_text() == "x" * TRIES
+    assert log.read_text() == "x" * (DEATHS + 1)
     bad = reports.pop(units[1].name)
-    assert bad.failed == f"{units[1].part.path}: its worker died {TRIES} times (out of memory?)"
+    assert bad.failed == f"{units[1].part.path}: its worker died again and again (out of memory?)"
     assert [report.found["rows"] for report in reports.values()] == [ROWS, ROWS]
 
 
