@@ -92,6 +92,7 @@ def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, pla
 
 
 def test_a_part_that_kills_its_worker_is_given_up_and_the_others_go_on(planned, cluster, tmp_path):
+
     log, driver = tmp_path / "log", os.getpid()
 
     class Deadly(dict):
@@ -107,7 +108,7 @@ def test_a_part_that_kills_its_worker_is_given_up_and_the_others_go_on(planned, 
     reports = {
         report.name: report for report in predict_on(plan, units, placement=Placement("ray", cluster.address, 1))
     }
-    assert log.read_text() == "x" * (1 + DEATHS)
+    assert log.read_text() == "x" * (DEATHS + 1)
     bad = reports.pop(units[1].name)
     assert bad.failed == f"{units[1].part.path}: its worker died again and again (out of memory?)"
     assert [report.summary["rows"] for report in reports.values()] == [ROWS, ROWS]

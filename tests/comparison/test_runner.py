@@ -111,7 +111,7 @@ def test_all_cells_run_once_and_a_second_run_does_nothing(toys, store, workers):
     assert store.scan().done == cells_of(jobs)
     begun = {cell for event in events if event.kind == "running" for cell in event.cells}
     assert begun == set(cells_of(jobs))
-    events = [event for event in events if event.kind != "running"]
+    events = [event for event in events if event.kind not in ("running", "alive")]
     assert [event.kind for event in events] == ["start", *["done"] * 6, "end"]
     assert [event.done for event in events] == [0, 1, 2, 3, 4, 5, 6, 6]
     assert {event.cells[0]: event.cost for event in events[1:-1]} == {
@@ -325,20 +325,17 @@ def test_a_damaged_result_is_told_kept_and_run_again(toys, store):
 
 @both
 def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(toys, store, workers):
-    result_of = toys.result_of
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def work(shared, payload, cells):
-        yield result_of(cells[0])
-        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-        soft, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (300, hard))  # writes stop in the middle of a file
-        try:
-            yield result_of(cells[1])
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    def fill(event):
+        if event.kind == "done":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))  # writes stop in the middle of a file
 
-    with pytest.raises(StoreError, match=r"could not write .*: File too large; free some space, check permissions"):
-        run([*toys.grid(2), Job(())], work, store, workers=workers)
+    try:
+        with pytest.raises(StoreError, match=r"could not write .*: File too large; free some space, check permissions"):
+            run([*toys.grid(2), Job(())], plain(toys), store, workers=workers, on_event=fill)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert store.scan().done == {toys.grid(2)[0].cells[0]}
     assert not drafts(store.folder)
 

@@ -70,7 +70,8 @@ def serve(connection: Connection, parent: int) -> None:
             task = pickle.loads(connection.recv_bytes())  # noqa: S301  from the parent
             try:
                 content = unpack(parcel) if content is None else content
-                for kind, value in messages(content[0], content[1], task):
+                work, shared = content
+                for kind, value in messages(work, shared, task):
                     _send(connection, kind, value)
             except (Exception, SystemExit) as error:  # the parcel cannot be read here, or a result cannot be sent
                 _send(connection, "raised", error)
