@@ -66,7 +66,7 @@ class ScoredRows:
     @property
     def has_label(self) -> NDArray[np.bool_]:
         """Whether the label of each sample is known."""
-        return self.labels != UNKNOWN
+        return np.asarray(self.labels != UNKNOWN)
 
     def expected_costs(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the expected cost of each decision under these probabilities."""
