@@ -150,7 +150,11 @@ def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
         return _numbers(field, values, kinds)
     if field.kind == "date":
         dates = _dates(values) if kinds <= {str, ABSENT} else None
-        return np.asarray(_dates(_each(field, values, _date)) if dates is None else dates)
+        if dates is None:  # some value is none: the error names it
+            dates = np.asarray(
+                [None if each is None else each[0] for each in _each(field, values, _date)], "datetime64[us]"
+            )
+        return dates
     short = kinds <= {str, ABSENT} and max(map(len, filter(None, values)), default=0) <= LONGEST
     return _objects(values) if short else _objects(_each(field, values, _text))
 
@@ -196,10 +200,11 @@ def _number(value: Any) -> float:
     return number
 
 
-def _date(value: Any) -> str:
-    if not isinstance(value, str) or _dates([value]) is None:
+def _date(value: Any) -> NDArray[Any]:
+    dates = _dates([value]) if isinstance(value, str) else None
+    if dates is None:
         raise ValueError
-    return value
+    return dates
 
 
 def _dates(values: Sequence[str | None]) -> NDArray[Any] | None:

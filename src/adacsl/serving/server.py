@@ -73,6 +73,7 @@ def serve(
     classifier, _ = load_noted(model, device=device, digest=task.digest)
     InputSchema.of(classifier)  # refuses a model that cannot be served, before anything listens
     with _bound(host, port) as own:
+        own.listen()  # who connects from now on waits until the processes are ready
         listening(own.getsockname()[1])
         if workers == 1:
             app = make_app(classifier, limits=limits, device=device)
