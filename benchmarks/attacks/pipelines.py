@@ -359,7 +359,7 @@ ATTACKS = (
         "claim other sizes or hold pickles, packed bombs. Failed: code, files or processes that Python's audit hook "
         "sees, anything but an ArtefactError of one line when loaded, over 300 MiB or 20 s.",
         run,
-        long=300,
+        long=160,
         short=24,
     ),
 )

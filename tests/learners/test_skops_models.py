@@ -299,7 +299,7 @@ def test_a_large_description_and_many_files_are_refused(monkeypatch):
     with pytest.raises(ValueError, match="described in more than 1000 bytes, or not at all"):
         read(PLAIN)
     monkeypatch.setattr(skops_models, "MOST_FILES", 2)
-    with pytest.raises(ValueError, match=r"has .* parts, one of them twice"):
+    with pytest.raises(ValueError, match="has more than 2 parts"):
         read(PLAIN)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
@@ -151,10 +152,11 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             extra = None if rows.extra is None else encoded(encoder, rows.extra)
             as_encoded = dataclasses.replace(rows, x=encoded(encoder, rows.to_encode()), extra=extra)
         features = as_encoded if encode else rows
-        if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge the others
-            models, undone = _fit_in_rounds(candidate, features)
-        else:
-            models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
+        with contextlib.nullcontext() if encode else _text_explained():
+            if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge others
+                models, undone = _fit_in_rounds(candidate, features)
+            else:
+                models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
         labels = prefit_labels(candidate.learner.estimator, rows)
         models = [numbered(model, labels) for model in candidate.deciding(models)]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
@@ -162,6 +164,20 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             tested = rows.to_encode(candidate.watch) if encode else rows.take(candidate.watch)
             candidate.watched = candidate.model.logits(tested)
         yield candidate
+
+
+@contextlib.contextmanager
+def _text_explained() -> Iterator[None]:
+    """Say what to do where an estimator that gets the table as it is cannot take its text."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"{' '.join(str(error).split())}: pipelines get the table as it is; encode its text with a "
+            "ColumnTransformer in the pipeline, or take adacsl.learners.sklearn.Model(pipeline, encode=True)"
+        ) from error
 
 
 # as it is

@@ -82,7 +82,9 @@ PROTOCOL = 2
 DESCRIPTION = "schema.json"
 LARGEST_DESCRIPTION = 1 << 26
 """Bytes of the nodes: about 200,000 words of a vectorizer."""
-MOST_FILES = 100_000
+ENTRY = b"PK\x01\x02"
+"""Begins each entry of a zip file's directory."""
+MOST_FILES = 20_000
 DEEPEST = 150
 """Levels of the description: pipelines in pipelines need ten each."""
 READ_AGAIN = 16
@@ -231,6 +233,8 @@ def _checked(content: bytes) -> bytes:
 
     A reference could lead back to a node that holds it, or be followed again and again.
     """
+    if content.count(ENTRY) > MOST_FILES:  # before they are read one by one
+        raise ValueError(f"its estimator has more than {MOST_FILES} parts")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         sizes = _sizes_of(archive.infolist(), len(content))
         if sizes.get(DESCRIPTION, LARGEST_DESCRIPTION + 1) > LARGEST_DESCRIPTION:
@@ -256,7 +260,7 @@ def _checked(content: bytes) -> bytes:
 def _sizes_of(entries: Sequence[zipfile.ZipInfo], size: int) -> dict[str, int]:
     """Return the size of each part of a file of so many bytes: stored as they are, they are no larger than all."""
     sizes = {entry.filename: entry.file_size for entry in entries}
-    if len(sizes) != len(entries) or len(sizes) > MOST_FILES:
+    if len(sizes) != len(entries):
         raise ValueError(f"its estimator has {len(entries)} parts, one of them twice")
     for entry in entries:
         stored = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
