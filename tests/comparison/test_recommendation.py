@@ -174,8 +174,8 @@ def test_the_cheapest_alone():
         "adacsl",
         (),
         ("ce-bayes", "gbm-bayes", "logistic"),
-        "Recommended: adacsl, significantly the lowest cost of 4 methods. Mean cost 0.22 (95 % CI 0.21-0.23) per sample. "
-        "3 others cost significantly more.",
+        "Recommended: adacsl, significantly the lowest cost of 4 methods. Mean cost 0.22 (95 % CI 0.21-0.23) per "
+        "sample. 3 others cost significantly more.",
     )
     assert str(found) == found.text
 
@@ -217,7 +217,8 @@ def test_large_costs_are_written_out_and_long_lists_cut():
 
 def test_one_method_is_no_comparison():
     assert said({"ce-bayes": (0.25, 0.0)}).text == (
-        "Only ce-bayes was evaluated: there is nothing to compare it with. Mean cost 0.25 (95 % CI 0.24-0.26) per sample."
+        "Only ce-bayes was evaluated: there is nothing to compare it with. Mean cost 0.25 (95 % CI 0.24-0.26) per "
+        "sample."
     )
 
 
@@ -244,8 +245,8 @@ def test_without_a_positive_cost_differences_are_in_units_of_cost(base):
     assert found.recommended == "adacsl"
     cost = "cost 0 (95 % CI -0.01 to 0.01)" if base == 0 else "benefit 0.5 (95 % CI 0.49-0.51)"
     assert found.text == (
-        f"Recommended: adacsl, the lowest cost of 3 methods. Mean {cost} per sample. No significant difference between it "
-        "and ce-bayes; gbm-bayes costs significantly more."
+        f"Recommended: adacsl, the lowest cost of 3 methods. Mean {cost} per sample. No significant difference between "
+        "it and ce-bayes; gbm-bayes costs significantly more."
     )
 
 
