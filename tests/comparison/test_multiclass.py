@@ -14,7 +14,7 @@ from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.fits import Cell, CellResult
 from adacsl.comparison.protocol import Protocol, at_ratio, choose_ratios
 from adacsl.estimators.registry import METHODS, choose_methods, title_of
-from adacsl.report.frames import rule_of
+from adacsl.report.explorer import rule_of
 
 QUICK = {"workers": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
 NAMES = np.asarray(["barolo", "barbera", "grignolino"])
