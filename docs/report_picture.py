@@ -20,7 +20,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 
 FOLDER = Path(__file__).resolve().parent / "_static"
-WIDTH, LONGEST = 1200, 1180
+WIDTH, LONGEST = 1200, 1000
 
 
 def main() -> None:
@@ -34,6 +34,7 @@ def main() -> None:
             page.goto(address)
             page.wait_for_selector("html[data-ready]", state="attached")
             if card is not None:
+                page.evaluate("document.querySelectorAll('details.part').forEach((part) => (part.open = true))")
                 page.locator(card).scroll_into_view_if_needed()
                 if page.locator(f"{card} .plot").count():
                     page.wait_for_selector(f"{card} .plot[data-drawn='{look}']")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from adacsl.comparison.store import Store, StoreError
 from adacsl.estimators.registry import choose_methods, needs_net
 from adacsl.fitting.rows import Rows
 from adacsl.neural.learner import Net
+from adacsl.report.comparison import report_page
 from adacsl.torch.augmentation import Augment
 
 QUICK = {"workers": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
@@ -378,27 +380,45 @@ def test_a_report_speaks_of_money_and_people_and_has_a_model_card(found, tmp_pat
     made = found.report_data(unit="EUR", volume=900, people="patients", model=folder)
     assert (made.unit, made.volume, made.people) == ("EUR", 900, "patients")
     card = made.model["data", 5.0]
-    assert card["made for"].startswith("Deciding which patients are 'sick', among patients like those")
-    assert card["trained on"].startswith(f"240 rows, {(y == 'sick').sum()} of them 'sick'")
-    assert card["prices"] == "A miss costs 5, a false alarm 1."
-    assert f"Only {(y == 'sick').sum()} patients are 'sick'" in card["limits"]
-    assert "split by chance" in card["limits"]
+    assert card["intended use"].startswith("Predicting which patients are 'sick', among patients like those")
+    assert card["training data"].startswith(f"240 samples, {(y == 'sick').sum()} of them 'sick'")
+    assert card["costs"] == "A false negative costs 5, a false positive 1."
+    assert f"Only {(y == 'sick').sum()} patients are 'sick'" in card["limitations"]
+    assert "Splits are random" in card["limitations"]
     assert card["digest of the data"] == found.facts["data"]["data"]["digest"]
     digest = hashlib.sha256((folder / "model.json").read_bytes()).hexdigest()
     assert card["digest of model.json"] == f"sha256 {digest}"
-    assert card["kept in"] == f"{folder}, fitted on all rows; it decides at {1 / 6:.3g}"
+    assert card["saved in"] == f"{folder}, fitted on all samples; threshold {1 / 6:.3g}"
     dearer = made.model["data", 20.0]
-    assert dearer["prices"] == "A miss costs 5, a false alarm 1. Here a miss is taken to cost 20 false alarms."
-    assert "kept in" not in dearer
+    assert dearer["costs"] == (
+        "A false negative costs 5, a false positive 1. In this comparison a false negative costs 20 times a false "
+        "positive."
+    )
+    assert "saved in" not in dearer
 
 
 def test_a_model_card_says_where_a_method_decides(found):
-    said = {name: model_card(found, ("data", 5.0), name)["decides"] for name in ("always-positive", "ce", "ce-bayes")}
+    said = {name: model_card(found, ("data", 5.0), name)["predicts"] for name in ("always-positive", "ce", "ce-bayes")}
     assert said == {
         "always-positive": "Always 'sick'.",
         "ce": "'sick' where its probability is above 0.5.",
         "ce-bayes": "'sick' where its probability is above 0.167.",
     }
+
+
+def test_the_words_of_a_report_have_the_numbers_of_its_table(found):
+    made = found.report_data()
+    view = made.views[0]
+    row = made.summary_of(view).set_index("method").loc[made.recommended_of(view)]
+    texts = {tile.name: tile for tile in report_page(made).views[0].tiles}
+    (cost,) = re.findall(r"Mean cost ([\d.,]+) \(95 % CI ([\d.,]+)-([\d.,]+)\) per sample", made.verdicts[view])
+    assert texts["Mean cost per sample"].value == cost[0]
+    assert texts["Mean cost per sample"].remark == f"95 % CI {cost[1]}-{cost[2]}"
+    assert [float(end) for end in cost] == pytest.approx(row[["cost", "low", "high"]].tolist(), rel=0.05)
+    saved = made.savings[view].percent
+    headline = report_page(made).views[0].headline.replace("\u00a0", " ")
+    assert headline.startswith(f"{float(f'{abs(saved.estimate):.2g}'):g} %")
+    assert found.report_data().title == "Cost comparison: predicting “sick”"
 
 
 def test_markdown_says_what_the_page_says(found, tmp_path):

@@ -39,7 +39,7 @@ def test_ranges_that_were_said_are_looked_at(said):
     assert (found.low, found.high) == (pytest.approx(2.5, rel=1e-4), pytest.approx(20, rel=1e-4))
     assert found.said
     assert said.price_range == found.words
-    assert said.price_range.startswith("If a miss costs 2.5 to 20 false alarms,")
+    assert said.price_range.startswith("If a false negative costs 2.5 to 20 false positives,")
     table = said.regret()
     assert set(table["method"]) == set(METHODS)
     assert table["percent"].is_monotonic_increasing
@@ -84,7 +84,7 @@ def test_without_ranges_half_to_double():
     one, four = found.regrets.values()
     assert (one.low, one.high, one.said) == (4.0, 16.0, False)
     assert (four.low, four.high) == (16.0, 64.0)
-    assert "data, ratio 8: If a miss costs 4 to 16 false alarms (half to double" in found.price_range
+    assert "data, ratio 8: If a false negative costs 4 to 16 false positives (half to double" in found.price_range
 
 
 def test_prices_of_rows_are_multiplied():
@@ -110,8 +110,8 @@ def test_more_than_two_classes_have_no_ranges(tmp_path):
     with pytest.raises(ValueError, match="for two classes"):
         found.regret()
     page = found.report(tmp_path / "page.html").read_text()
-    assert "A person who decides" in page
-    assert "If the prices are not what you think" not in page
+    assert "Reject option" in page
+    assert "Extra cost if the costs are different" not in page
 
 
 def test_the_picture_has_all_methods(said):

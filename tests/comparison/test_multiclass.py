@@ -14,7 +14,7 @@ from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.fits import Cell, CellResult
 from adacsl.comparison.protocol import Protocol, at_ratio, choose_ratios
 from adacsl.estimators.registry import METHODS, choose_methods, title_of
-from adacsl.report.frames import rule_of
+from adacsl.report.explorer import rule_of
 
 QUICK = {"workers": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
 NAMES = np.asarray(["barolo", "barbera", "grignolino"])
@@ -133,7 +133,7 @@ def test_two_and_more_classes_are_compared_together(tmp_path):
     assert both.outcome("ce", data="barolo").scores.ndim == 1
     assert both.results.query("data == 'wine'")["tp"].isna().all()
     text = both.report(tmp_path / "report.html").read_text()
-    assert "costs 5 times a false alarm" in text
+    assert "costs 5 times a false positive" in text
     with pytest.raises(ValueError, match="ratios are prices of a miss in false alarms, for two classes; a matrix of 3"):
         compare_tasks(tasks, methods=["ce"], ratios=[2], **QUICK)
 

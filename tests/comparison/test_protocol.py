@@ -101,9 +101,9 @@ def test_the_random_split_of_the_paper_knows_no_copies():
 def test_copies_are_counted_kept_together_and_said(tmp_path):
     found = compare(*table(300, copied=31), COSTS, repeats=2, folds=3, folder=tmp_path / "run", **QUICK)
     facts = found.report_data().facts
-    assert "31 rows are copies of others; copies stay together." in facts["data: data"]
+    assert "31 samples are duplicates of others; duplicates stay in one fold." in facts["data: data"]
     assert facts["protocol"].startswith("52% training, 15% validation, 33% test; 2 repeats of 3 folds, stratified: ")
-    expected = "95 % intervals: Student's t on paired row costs of 2 x 3 folds, rows and fits counted"
+    expected = "95 % intervals: Student's t on paired costs of 2 x 3 folds, with the variance of samples and fits"
     assert facts["intervals"] == expected
     (rows,) = found.paired.values()
     assert len(np.unique(rows.units)) == 300 - 31
@@ -114,7 +114,7 @@ def test_copies_are_counted_kept_together_and_said(tmp_path):
     assert np.array_equal(again.costs, rows.costs)
     assert np.array_equal(again.units, rows.units)
     none = compare(*table(60), COSTS, repeats=1, folds=2, **QUICK)
-    assert "copies" not in none.report_data().facts["data: data"]
+    assert "duplicates" not in none.report_data().facts["data: data"]
 
 
 def test_sets_larger_than_a_fold_are_said():
@@ -122,7 +122,7 @@ def test_sets_larger_than_a_fold_are_said():
     x.loc[:79], y[:80] = 1.0, 0
     found = compare(x, y, COSTS, repeats=1, folds=4, **QUICK)
     assert (
-        "79 rows are copies of others; copies stay together, but for 80 rows of sets larger than a fold"
+        "79 samples are duplicates of others; duplicates stay in one fold, except 80 samples of sets larger than a fold"
         in found.report_data().facts["data: data"]
     )
     assert len(np.unique(found.paired["data", 5.0].units)) == 200
@@ -181,8 +181,8 @@ def test_costs_at_other_ratios_are_those_of_the_cells():
 def test_protocols_in_words():
     about = Protocol(folds=5).identity()
     assert in_words(about, list(range(10))) == (
-        "65% training, 15% validation, 20% test; 2 repeats of 5 folds, stratified: every row is tested once in each "
+        "65% training, 15% validation, 20% test; 2 repeats of 5 folds, stratified: every sample is tested once in each "
         "repeat"
     )
-    assert in_words(about, [0, 1]).endswith("1 repeat of 5 folds, stratified: every row is tested once")
+    assert in_words(about, [0, 1]).endswith("1 repeat of 5 folds, stratified: every sample is tested once")
     assert "2 random splits (seeds 0, 3)" in in_words(Protocol().identity(), [0, 3])

@@ -229,7 +229,7 @@ def test_constants():
     assert (unsure.recommended, unsure.cheapest) == ("ce-bayes", "always-positive")
     assert unsure.text == (
         "Recommended: ce-bayes, the lowest cost of the methods that predict. Mean cost 0.11 (95 % CI 0.1-0.12) per "
-        "row. It costs 10 % (95 % CI -10 to 30 %) more than always predicting positive, no significant difference: "
+        "sample. It costs 10 % (95 % CI -10 to 30 %) more than always predicting positive, no significant difference: "
         "predicting is not shown to cost less; adacsl costs significantly more."
     )
     alone = said({"always-positive": (0.1, 0.0), "always-negative": (0.2, 0.01)})

@@ -95,7 +95,7 @@ def test_dates_that_are_split_by_chance_are_named():
     with pytest.warns(UserWarning, match=r"rows of data have dates \(column 'when'\).*--time-column when"):
         chance = compare(x, y, COSTS, positive="bad", methods=["always-positive"], repeats=1, folds=2, **QUICK)
     assert chance.windows == {}
-    assert "1 repeat of 2 folds, stratified: every row is tested once" in chance.report_data().facts["protocol"]
+    assert "1 repeat of 2 folds, stratified: every sample is tested once" in chance.report_data().facts["protocol"]
 
 
 def test_data_with_and_without_a_time_side_by_side():

@@ -11,7 +11,7 @@ from sklearn.naive_bayes import GaussianNB
 from adacsl import CostMatrix, Method, compare, load_comparison
 from adacsl.cli.app import run
 from adacsl.comparison.runner import RunInterrupted
-from adacsl.report.page import render_report
+from adacsl.report.comparison import render_report
 
 QUICK = {"repeats": 1, "folds": 3, "workers": 1, "progress": False}
 METHODS = ["always-negative", "always-positive", "logistic"]

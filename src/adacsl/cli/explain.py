@@ -179,15 +179,19 @@ def _page(
     outcome = Outcome(scores, task.y, decided, 0 * task.y, **prices, threshold=decision.threshold_for(task.costs))
     _, low, high = cost_interval(task.costs, task.y, decided, groups=task.groups)
     row = {"data": view[0], "ratio": view[1], "method": name, "n": 1, "low": low, "high": high}
-    dearer = f"{first['cost']:.3g} dearer (95 % interval {first['low']:.3g} to {first['high']:.3g})"
+    increase = f"{first['cost']:.3g} (95 % CI {first['low']:.3g} to {first['high']:.3g})"
     return ReportData(
-        title=f"What is each column of {task.name} worth?",
-        verdicts={view: f"“{first['column']}” is worth most: shuffled, it makes a case {dearer}."},
+        title=f"Permutation importance: {task.name}",
+        verdicts={view: f"Most important column: {first['column']}. Shuffled, it raises the mean cost by {increase}."},
         facts={
-            "data": f"{task.source}, {len(task.y):,} rows",
+            "data": f"{task.source}, {len(task.y):,} samples",
             "model": name,
             **_members(classifier),
-            **({} if policy.empty else {"policy": f"{_told(policy)}; the decisions shown are among the classes alone"}),
+            **(
+                {}
+                if policy.empty
+                else {"policy": f"{_told(policy)}; the predictions shown are among the classes alone"}
+            ),
             "shuffles": str(found.attrs["repeats"]),
         },
         results=pd.DataFrame(),

@@ -96,14 +96,14 @@ def _tiles(found: Monitoring) -> Iterator[Tile]:
     else:
         yield Tile("Expected cost per sample", show(found.expected.estimate, 3), "by the model's probabilities")
     if found.loss is not None and found.enough:
-        sure = _ci(found.loss, found) if found.by_labels else "expected with the estimated class prior"
-        yield Tile("Saved by re-tuning, per sample", show(found.loss.estimate, 3), sure)
+        sure = _ci(found.loss, found, 1000) if found.by_labels else "expected with the estimated class prior"
+        yield Tile("Saved by re-tuning, per 1,000 samples", show(1000 * found.loss.estimate, 3), sure)
     if found.scores is not None:
         yield Tile("Score drift (PSI)", f"{found.scores.psi:.3f}", f"drift from {show(found.scores.limit, 3)} on")
 
 
-def _ci(interval: Interval, found: Monitoring) -> str:
-    return f"{found.level * 100:g} % CI {show(interval.low, 3)} to {show(interval.high, 3)}"
+def _ci(interval: Interval, found: Monitoring, scale: float = 1.0) -> str:
+    return f"{found.level * 100:g} % CI {show(scale * interval.low, 3)} to {show(scale * interval.high, 3)}"
 
 
 def _priors(found: Monitoring) -> list[ClassPrior]:
