@@ -155,7 +155,7 @@ class Task:
         >>> task.y.tolist(), task.classes, list(task.X.columns)
         ([1, 0, 0], ('well', 'ill'), ['x0'])
         """
-        refuse_reordered(X, y=y, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline)
+        refuse_reordered(X, y=y, groups=groups, sample_weight=sample_weight, baseline=baseline)
         for values in (costs, segments):
             if isinstance(values, Mapping):
                 refuse_reordered(X, **{str(name): own for name, own in values.items()})

@@ -69,7 +69,7 @@ def fit_classifier(
 ) -> None:
     """Fit a classifier; the arguments are those of its ``fit``, ``given`` the costs of each sample by name."""
     learner = classifier.check_settings()
-    refuse_reordered(X, time=time, **given)
+    refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups, **given)
     costs = row_costs(given, classifier.costs)
     classifier.sample_costs_ = sample_cost_names(given)
     X, times, column = take_times(X, time)  # noqa: N806

@@ -202,7 +202,6 @@ def read_rows(
     Sets what the classifier remembers of its training data: ``classes_``, ``positive_``, ``n_features_in_``,
     ``images_``.
     """
-    refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups)
     X, y = _read_training_features(classifier, learner, X, y)  # noqa: N806
     if y is None:
         raise ValueError(
