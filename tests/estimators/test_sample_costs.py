@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, Method, PortfolioClassifier, load, monitor
 from adacsl.estimators.adacsl import AdaptiveCostClassifier
-from adacsl.serving.schema import Contract
+from adacsl.serving.schema import InputSchema
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -103,7 +103,7 @@ def test_a_model_that_was_read_again_remembers(tmp_path):
 
 def test_such_a_model_is_not_served():
     with pytest.raises(ValueError, match=r"fn of each sample, which a request cannot bring.*fit\(X, y, fn='amount'\)"):
-        Contract.of(fitted())
+        InputSchema.of(fitted())
 
 
 def test_another_fit_forgets_them():

@@ -67,10 +67,10 @@ def client_of():
     """Return a client of a model's application."""
     from starlette.testclient import TestClient
 
-    from adacsl.serving.app import Bounds, make_app
+    from adacsl.serving.app import RequestLimits, make_app
 
-    def of(model, **bounds):
-        return TestClient(make_app(model, bounds=Bounds(**bounds), device="cpu", threads=2))
+    def of(model, **limits):
+        return TestClient(make_app(model, limits=RequestLimits(**limits), device="cpu", threads=2))
 
     return of
 

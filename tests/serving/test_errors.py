@@ -6,7 +6,7 @@ import json
 import pytest
 
 from adacsl import CostMatrix
-from adacsl.serving.app import Bounds, Desk
+from adacsl.serving.app import PredictionService, RequestLimits
 
 OK = {"age": 41.5, "gap": None, "shop": "web", "since": "2020-03-01"}
 
@@ -79,7 +79,11 @@ def test_a_price_that_cannot_be_made_is_no_fault_of_the_server(client_of, priced
         ("[" * 100_000, "the body is no JSON"),
         ("[1]", "expected an object with either rows or columns, got [1] (a list)"),
         ({}, "got an object with nothing"),
-        ({"rows": [OK], "columns": {}}, "expected an object with either rows or columns, got an object with rows, col"),
+        (
+            {"rows": [OK], "columns": {k: [v] for k, v in OK.items()}},
+            "either rows or columns, got an object with rows, col",
+        ),
+        ({"rows": [OK], "columns": {}}, "column 'age': this column is missing"),
         ({"rows": {}}, "rows must be a list of objects, got {} (an object)"),
         ({"rows": []}, "there are no rows: send one at least"),
         ({"rows": [OK, 7]}, "row 1 (the first is 0): expected an object, column by column, got 7 (a number)"),
@@ -122,15 +126,13 @@ def test_too_many_requests_are_asked_to_come_again(client_of, plain, monkeypatch
 
 
 def test_a_fault_of_ours_is_no_fault_of_the_rows(plain, monkeypatch):
-    from adacsl.serving import app
-
     def broken(*_):
         raise RuntimeError("torn")
 
-    monkeypatch.setattr(app, "decide", broken)
-    desk = Desk(plain, Bounds(), device="cpu")
+    monkeypatch.setattr(type(plain), "decisions", broken)
+    service = PredictionService(plain, RequestLimits(), device="cpu")
     with pytest.raises(RuntimeError, match="torn"):
-        desk.decided(json.dumps({"rows": [OK]}).encode(), "application/json")
+        service.answer_alone(json.dumps({"rows": [OK]}).encode(), "application/json")
 
 
 @pytest.mark.parametrize("form", ["rows", "columns", "document"])

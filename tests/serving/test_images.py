@@ -90,14 +90,14 @@ def test_what_is_no_picture_is_named(client, pixels, monkeypatch):
     assert said(as_text(b"hello")).startswith(f"{place}these 5 bytes are no picture that can be read (PNG, JPEG")
     torn = as_text(encoded(pixels[0])[:-40])
     assert "cannot read row 1" in said(torn)
-    monkeypatch.setattr("adacsl.serving.rows.PIXELS", 1000)
+    monkeypatch.setattr("adacsl.serving.images.PIXELS", 1000)
     assert said(as_text(encoded(np.zeros((40, 40, 3), np.uint8)))).startswith(f"{place}the images up to this one have")
     many = client.post("/predict", json={"rows": [{"picture": good}] * 9})
     assert "there are more than 8 rows" in many.json()["detail"]
 
 
 def test_pixels_are_counted_over_the_whole_request(client, pixels, monkeypatch):
-    monkeypatch.setattr("adacsl.serving.rows.PIXELS", 4000)
+    monkeypatch.setattr("adacsl.serving.images.PIXELS", 4000)
     large, small = (as_text(encoded(np.zeros((side, side, 3), np.uint8))) for side in (40, 4))
     assert client.post("/predict", json={"columns": {"picture": [large] * 2}}).status_code == 200
     for pictures, total in (([large] * 3, "4,800"), ([large, large] + [small] * 6, "4,064")):

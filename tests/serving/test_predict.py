@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix, Policy
-from adacsl.serving.app import Bounds, Desk, decide
+from adacsl.serving.app import PredictionService, RequestLimits, make_app
 
 FEATURES = ["age", "gap", "shop", "since"]
 COSTS = [[0, 2, 9], [1, 0, 3], [4, 2, 0]]
@@ -89,6 +90,26 @@ def test_numbers_and_text_are_taken_as_tables_hold_them(client, records, rows):
     assert ask(client, [spelt]).equals(ask(client, [one]))
 
 
+@pytest.mark.parametrize("form", ["rows", "columns"])
+def test_a_request_makes_no_data_frame(plain, rows, records, form):
+    service = PredictionService(plain, RequestLimits(), device="cpu")
+    listed = records(rows) if form == "rows" else {name: [one[name] for one in records(rows)] for name in FEATURES}
+    body, called = json.dumps({form: listed}).encode(), []
+
+    def profile(frame, event, function):
+        module = frame.f_globals.get("__name__", "") if event == "call" else getattr(function, "__module__", None)
+        if (module or "").partition(".")[0] == "pandas":
+            called.append(frame.f_code.co_name)
+
+    service.answer_alone(body, "application/json")
+    sys.setprofile(profile)
+    try:
+        service.answer_alone(body, "application/json")
+    finally:
+        sys.setprofile(None)
+    assert called == []
+
+
 VALUES = {
     "age": st.one_of(st.none(), st.floats(-1e9, 1e9), st.integers(-(2**40), 2**40), st.booleans()),
     "gap": st.one_of(st.none(), st.floats(allow_nan=False, allow_infinity=False, width=32)),
@@ -133,11 +154,11 @@ def test_threads_get_the_answers_that_one_gets(plain, rows, records, kind):
         trees = Method(costs, learner=HistGradientBoostingClassifier(max_iter=5), positive="yes")
         net = AdaCSLClassifier(costs, positive="yes", cv=None, net={"epochs": 1}, device="cpu", random_state=0)
         model = (net if kind == "net" else trees).fit(rows[FEATURES], y)
-    desk = Desk(model, Bounds(), device="cpu")
+    service = PredictionService(model, RequestLimits(), device="cpu")
     bodies = [json.dumps({"rows": records(rows[i : i + 7])}).encode() for i in range(8)]
-    alone = [desk.decided(body, "application/json") for body in bodies]
+    alone = [service.answer_alone(body, "application/json") for body in bodies]
     with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(lambda body: desk.decided(body, "application/json"), bodies * 3)) == alone * 3
+        assert list(pool.map(lambda body: service.answer_alone(body, "application/json"), bodies * 3)) == alone * 3
 
 
 def gathered(app, bodies):
@@ -154,42 +175,41 @@ def gathered(app, bodies):
 
 
 def test_requests_that_wait_are_decided_together_and_answered_one_by_one(plain, rows, records, monkeypatch):
-    from adacsl.serving import app as serving_app
+    sizes, decisions = [], type(plain).decisions
 
-    sizes = []
-
-    def slowly(classifier, contract, inputs):
-        sizes.append(len(inputs))
+    def slowly(classifier, inputs):
+        sizes.append(inputs.shape[0])
         time.sleep(0.05)
-        return decide(classifier, contract, inputs)
+        return decisions(classifier, inputs)
 
-    monkeypatch.setattr(serving_app, "decide", slowly)
+    monkeypatch.setattr(type(plain), "decisions", slowly)
     bodies = [{"rows": records(rows[i : i + 1 + i % 3])} for i in range(12)]
-    made = serving_app.make_app(plain, bounds=Bounds(rows=9), device="cpu", threads=1)
+    made = make_app(plain, limits=RequestLimits(rows=9), device="cpu", threads=1)
     answers = gathered(made, [*bodies, {"rows": [{"age": "old"}]}])
     assert [answer.status_code for answer in answers] == [200] * 12 + [422]
     assert sum(sizes) == sum(len(body["rows"]) for body in bodies)
     assert len(sizes) < 12
     assert max(sizes) <= 9
     for answer, body in zip(answers[:12], bodies, strict=True):
-        alone = Desk(plain, Bounds(), device="cpu").decided(json.dumps(body).encode(), "application/json")
+        service = PredictionService(plain, RequestLimits(), device="cpu")
+        alone = service.answer_alone(json.dumps(body).encode(), "application/json")
         # the last bits of a probability depend on how many rows are multiplied at a time
         pd.testing.assert_frame_equal(pd.DataFrame(answer.json()["rows"]), pd.DataFrame(json.loads(alone)["rows"]))
 
 
 def test_the_fault_of_one_request_is_not_that_of_those_beside_it(plain, rows, records, monkeypatch):
-    from adacsl.serving import app as serving_app
+    decisions = type(plain).decisions
 
-    def picky(classifier, contract, inputs):
+    def picky(classifier, inputs):
         time.sleep(0.02)
         if (inputs["age"] > 1000).any():
             raise ValueError("nobody is that old")
-        return decide(classifier, contract, inputs)
+        return decisions(classifier, inputs)
 
-    monkeypatch.setattr(serving_app, "decide", picky)
+    monkeypatch.setattr(type(plain), "decisions", picky)
     (good,) = records(rows[:1])
     answers = gathered(
-        serving_app.make_app(plain, device="cpu", threads=1), [{"rows": [good]}, {"rows": [good | {"age": 2000}]}] * 4
+        make_app(plain, device="cpu", threads=1), [{"rows": [good]}, {"rows": [good | {"age": 2000}]}] * 4
     )
     assert [answer.status_code for answer in answers] == [200, 422] * 4
     assert "nobody is that old" in answers[1].text

@@ -97,14 +97,14 @@ def monitor(
     classifier, notes = load_with_notes(model, device=device)
     target, spoken = noted_options(model, notes, prices)
     with stoppable("nothing was written; start the command again"):
-        from adacsl.monitoring.monitor import look_at  # noqa: PLC0415  pandas
+        from adacsl.monitoring.monitor import monitor_samples  # noqa: PLC0415  pandas
 
         given = _Columns(labels, id, time_column, group_column, target)
         rows = _read(classifier, data, files, given, spoken, screen)
         as_estimated = not prices.given or decision_costs(classifier, prices) == own_costs(classifier)
-        found = look_at(
+        found = monitor_samples(
             classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups, times=rows.time, level=level,
-            tolerance=tolerance, same_prices=as_estimated,
+            tolerance=tolerance, as_estimated=as_estimated,
         )  # fmt: skip
         if html is not None:
             from adacsl.report.sections.monitoring import write_monitoring  # noqa: PLC0415  plotly only for those who look
@@ -294,7 +294,7 @@ def _write_retuned(
 ) -> None:
     """Write a model that decides as these rows say, with the notes of the old one."""
     if found.by_labels:
-        from adacsl.monitoring.monitor import retune  # noqa: PLC0415  pandas
+        from adacsl.monitoring.retune import retune  # noqa: PLC0415  pandas
 
         fresh = retune(classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups)
     elif not found.enough:

@@ -86,13 +86,11 @@ def decide(
     policy: Policy,
     times: Any = None,
 ) -> Decisions:
-    """Decide about rows under a policy; ``costs`` are theirs, ``times`` the column that the policy names."""
-    from adacsl.decision.policy import decide_rows  # noqa: PLC0415  scikit-learn
+    """Return decisions under a policy; ``costs`` are those of the samples, ``times`` the column that it names."""
+    from adacsl.estimators.decisions import decide_probabilities  # noqa: PLC0415  scikit-learn
 
-    # prices that are those of the training say nothing about other actions, whose matrix then holds as a whole
-    own = costs.n_instances is None and costs == classifier.costs_
     timed = policy if policy.per is None else replace(policy, time=times)
-    return decide_rows(classifier, probability, None if own else costs, timed)
+    return decide_probabilities(classifier, probability, costs=costs, policy=timed)
 
 
 def timed_by(policy: Policy) -> str | None:

@@ -46,7 +46,7 @@ def serve(
     adacsl serve model/
     adacsl serve model/ --host 0.0.0.0 --port 8080 --workers 4 --batch-limit 1000
     """
-    from adacsl.serving.app import Bounds  # noqa: PLC0415  torch, FastAPI
+    from adacsl.serving.app import RequestLimits  # noqa: PLC0415  torch, FastAPI
     from adacsl.serving.server import serve as run  # noqa: PLC0415
 
     where = []
@@ -55,5 +55,5 @@ def serve(
         where.append(f"http://{f'[{host}]' if ':' in host else host}:{port}")
         screen.note(f"serving {model} at {where[0]} (how to ask: {where[0]}/docs); Ctrl-C stops it")
 
-    run(model, host, port, bounds=Bounds(rows=batch_limit), workers=workers, device=device, listening=listening)
+    run(model, host, port, limits=RequestLimits(rows=batch_limit), workers=workers, device=device, listening=listening)
     return Answer({"model": model, "address": where[0]}, (f"stopped serving {model}",))

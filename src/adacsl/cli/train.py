@@ -179,14 +179,14 @@ def train(  # noqa: PLR0913  one argument for each option
 
 def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
-    from adacsl.decision.policy import BLIND, price_actions, read_prior  # noqa: PLC0415  scikit-learn
+    from adacsl.decision.policy import BLIND, action_costs, read_prior  # noqa: PLC0415  scikit-learn
 
     policy = limits.policy(None, None if limits.per is None else times.time_column)
     if policy.empty:
         return None
     if made.decide in BLIND:
         raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
-    price_actions(policy, task.costs.averaged(), None, task.classes)
+    action_costs(policy, task.costs.averaged(), None, task.classes)
     if policy.prior is not None and not isinstance(policy.prior, str):
         read_prior(policy.prior, np.asarray(task.classes))
     return policy
@@ -360,12 +360,12 @@ def _policy_cost(made: Method, task: Task) -> Interval | None:
 
 
 def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
-    from adacsl.decision.policy import limited_name, price_actions  # noqa: PLC0415  scikit-learn
+    from adacsl.decision.policy import action_costs, limited_name  # noqa: PLC0415  scikit-learn
 
     how = "the other actions, as many as it takes"
     if policy.capacity is not None:
         names = np.asarray(task.classes)
-        action = limited_name(policy, price_actions(policy, task.costs.averaged(), None, task.classes), names)
+        action = limited_name(policy, action_costs(policy, task.costs.averaged(), None, task.classes), names)
         rate = f"in all {len(task.y):,} rows" if policy.per is None else f"per {policy.per}"
         how = f"at most {policy.capacity:,} {str(action)!r} {rate}"
     return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"

@@ -1,4 +1,4 @@
-"""The raw columns of any table library: numbers, dates (as seconds) and text, with one sign for what is missing.
+"""The raw columns of any table: numbers, dates (as seconds) and text, with one sign for missing values.
 
 A category is known by the spelling of its value, which is a function of that value alone (:func:`spelling`): not of the
 column's other rows, its dtype or the file it came from.
@@ -6,16 +6,18 @@ column's other rows, its dtype or the file it came from.
 
 from __future__ import annotations
 
+import itertools
 import math
 import struct
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from adacsl.base.arrays import refuse_masked
 from adacsl.datasets.errors import listed, repeated
 
 LARGEST = 2**27
@@ -25,6 +27,7 @@ MISSING_TEXT = (
     "-nan", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN",
 )  # fmt: skip
 """Text for a missing value: what pandas reads as missing in a CSV file, and str() of missing values."""
+_MISSING = frozenset(MISSING_TEXT)
 TRUTHS = {"True": 1.0, "TRUE": 1.0, "true": 1.0, "False": 0.0, "FALSE": 0.0, "false": 0.0}
 """Text for a boolean, as Python, R and SQL write it."""
 BLANK = "".join(character for character in map(chr, range(0x3001)) if character.isspace()) + "\0"
@@ -44,8 +47,92 @@ class Column(NamedTuple):
     values: NDArray[Any]
 
 
+class Columns(Mapping[str, NDArray[Any]]):
+    """A table as plain arrays by name, without a table library; each column is read once, however often it is encoded.
+
+    Parameters
+    ----------
+    arrays : mapping of str to array of shape (n,)
+        Numbers, dates, or text and other objects.
+    named : bool, default True
+        Whether the names mean anything; otherwise columns are known by their order, as those of a numpy array.
+
+    Examples
+    --------
+    >>> table = Columns({"amount": [1.0, 2.5], "code": ["A ", None]})
+    >>> table.shape, table.column(1).values.tolist()
+    ((2, 2), ['A', ''])
+    """
+
+    def __init__(self, arrays: Mapping[str, Any], *, named: bool = True) -> None:
+        self.named = named
+        self._arrays = {name: _vector(name, values) for name, values in arrays.items()}
+        self._columns: dict[str, Column] = {}
+        lengths = {name: len(values) for name, values in self._arrays.items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"the columns must be equally long, got {lengths}")
+        self.shape = (next(iter(lengths.values()), 0), len(lengths))
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self._arrays[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __len__(self) -> int:
+        """Return the number of columns; that of the samples is ``shape[0]``."""
+        return len(self._arrays)
+
+    def __repr__(self) -> str:
+        return f"Columns({self.shape[0]:,} samples of {listed(map(repr, self))})"
+
+    def column(self, place: int) -> Column:
+        """Return a column in its raw form."""
+        name = next(itertools.islice(self._arrays, place, None))
+        if name not in self._columns:
+            self._columns[name] = _from_array(name, self._arrays[name])
+        return self._columns[name]
+
+    def select(self, names: Sequence[str], *, named: bool = True) -> Columns:
+        """Return some columns, in this order."""
+        if missing := [name for name in names if name not in self._arrays]:
+            raise ValueError(
+                f"X lacks columns that fit saw: {listed(map(repr, missing))}; it has {listed(map(repr, self))}"
+            )
+        chosen = Columns({name: self._arrays[name] for name in names}, named=named)
+        chosen._columns = self._columns
+        return chosen
+
+    def to_table(self) -> Any:
+        """Return a data frame, or an array where names mean nothing, for estimators that read tables themselves."""
+        import pandas as pd  # noqa: PLC0415  only these need it
+
+        frame = pd.DataFrame(self._arrays)
+        return frame if self.named else frame.to_numpy()
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Columns]) -> Columns:
+        """Return tables of the same columns, one below the other."""
+        first = parts[0]
+        if len(parts) == 1:
+            return first
+        return cls({name: np.concatenate([part[name] for part in parts]) for name in first}, named=first.named)
+
+
+def _vector(name: str, values: Any) -> NDArray[Any]:
+    if not isinstance(name, str):
+        raise TypeError(f"the names of columns must be text, got {name!r}")
+    refuse_masked(values, f"column {name!r}")
+    array = np.asarray(values)
+    if array.ndim != 1:
+        raise ValueError(f"column {name!r} must hold one value for each sample, got shape {array.shape}")
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: column {name!r} holds complex numbers")
+    return array
+
+
 def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
-    """Return names, shape and a reader of single columns of a numpy, pandas, polars or pyarrow table, or of any array.
+    """Return names, shape and a reader of single columns of a table: an array, a frame, or a mapping of arrays.
 
     Arrays and frames with odd names have no names. A table without rows or columns is refused, in scikit-learn's words.
     """
@@ -57,7 +144,10 @@ def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[i
 
 
 def _read(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
-    X = dense(X)  # noqa: N806
+    X = dense(X)  # noqa: N806  some sparse matrices are mappings
+    if isinstance(X, Mapping):
+        columns = X if isinstance(X, Columns) else Columns(X)
+        return list(columns) if columns.named else None, columns.shape, columns.column
     if isinstance(X, np.ndarray | list | tuple):
         return _read_array(np.asarray(X))
     try:
@@ -157,8 +247,8 @@ def clean_text(values: NDArray[Any]) -> NDArray[Any]:
     """Return the values as text without blanks (and NUL) at its ends, ``""`` where they are missing."""
     # str() of every kind of missing value is one of a few words
     plain = (values.astype(str) if values.dtype.kind == "S" else values).tolist()
-    text = as_text([str(value).strip(BLANK) for value in plain])  # numpy's own strip is no faster, and wrong about NUL
-    return np.where(np.isin(text, MISSING_TEXT), "", text)
+    texts = [str(value).strip(BLANK) for value in plain]  # numpy's own strip is no faster, and wrong about NUL
+    return as_text(["" if text in _MISSING else text for text in texts])
 
 
 def as_text(texts: Sequence[str]) -> NDArray[Any]:
@@ -307,6 +397,8 @@ def spellings(texts: Iterable[str]) -> dict[str, str]:
         number = read_number(text)
         spelt[text] = text if number is None else _spelt_number(number)
     dates = [text for text in spelt if _may_be_date(text)]
+    if not dates:
+        return spelt
     return spelt | dict(zip(dates, _spelt_date_texts(dates), strict=True))
 
 
@@ -360,6 +452,8 @@ def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
 
 def names_of(X: Any) -> tuple[str, ...] | None:  # noqa: N803
     """Return the names of a table's columns; None where it has none, or odd ones."""
+    if isinstance(X, Columns):
+        return tuple(X) if X.named else None
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     named = isinstance(frame, nw.DataFrame) and all(isinstance(name, str) for name in frame.columns)
     return tuple(frame.columns) if named else None
@@ -377,6 +471,8 @@ def without_columns(X: Any, names: Sequence[str]) -> Any:  # noqa: N803
 
 def with_columns(X: Any, names: Sequence[str]) -> Any:  # noqa: N803
     """Return some columns of a table."""
+    if isinstance(X, Mapping):
+        return (X if isinstance(X, Columns) else Columns(X)).select(names)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
         raise TypeError(f"columns with names ({listed(names)}) need a table, got {type(X).__name__}")

@@ -15,13 +15,13 @@ from adacsl.base.scores import to_probabilities
 from adacsl.costs.cells import check_samples
 from adacsl.costs.instance import row_offsets
 from adacsl.costs.matrix import CostMatrix
-from adacsl.decision.policy import Decisions, Policy, choose_policy, decide_rows, take_time
+from adacsl.decision.policy import Decisions, Policy, choose_policy, take_time
 from adacsl.decision.rule import Decision
+from adacsl.estimators.decisions import decide_samples
 from adacsl.estimators.validation import check_method
 from adacsl.execution.threads import one_thread_if_forked
 from adacsl.fitting.rows import (
     missing_costs,
-    number_labels,
     prices_of,
     read_features,
     read_known_labels,
@@ -364,8 +364,8 @@ class Method(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table or images
-            As in training.
+        X : table, dict of arrays or images
+            As in training; columns of a dict are taken by name, and those that are no features ignored.
         policy : Policy, optional
             Instead of the classifier's own; ``Policy()`` decides among the classes, as many as it takes.
         refer, capacity, per, time, prior : optional
@@ -373,20 +373,14 @@ class Method(ClassifierMixin, BaseEstimator):
         fp, fn, tp, tn : float or arrays of shape (n,), optional
             Costs of each row.
         """
-        said = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
-        if not choose_policy(self.policy, policy, said).empty:
-            return self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn, **said).labels
         check_is_fitted(self)
+        settings = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
+        chosen = choose_policy(self.policy, policy, settings)
         given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-        known = all(cost is None for cost in given.values()) and not self.decision_.needs_costs
-        costs = None if known and missing_costs(self, given) else prices_of(self, X, **given)
-        decided = self.decision_.predict(self.decision_scores(X, costs=costs), costs=costs)
-        if self.positive_ is None:
-            return np.asarray(self.classes_[decided])
-        positive = decided == 1
-        negative = self.classes_[0] if self.positive_ == self.classes_[1] else self.classes_[1]
-        kind = self.classes_.dtype
-        return np.where(positive, np.asarray(self.positive_, kind), np.asarray(negative, kind))
+        # labels alone need no costs where the scores were trained with those of each sample
+        blind = chosen.empty and not self.decision_.needs_costs and all(cost is None for cost in given.values())
+        costs = None if blind and missing_costs(self, given) else prices_of(self, X, **given)
+        return decide_samples(self, X, costs=costs, policy=chosen).labels
 
     def decisions(
         self,
@@ -403,8 +397,8 @@ class Method(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table or images
-            As in training; a table may have the column of the ``time`` besides, and that of the classifier's own.
+        X : table, dict of arrays or images
+            As in :meth:`predict`; a table may also have the column of the ``time``, given or the policy's own.
         policy : Policy, optional
             Instead of the classifier's own.
         fp, fn, tp, tn : float or arrays of shape (n,), optional
@@ -427,9 +421,7 @@ class Method(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = choose_policy(self.policy, policy, settings)
-        X, chosen = take_time(self, X, chosen)  # noqa: N806
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
-        return decide_rows(self, self.decision_probabilities(X, costs=costs), costs, chosen)
+        return decide_samples(self, X, costs=prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn), policy=chosen)
 
     def score(
         self,
@@ -449,12 +441,8 @@ class Method(ClassifierMixin, BaseEstimator):
         """
         refuse_reordered(X, y=y, sample_weight=sample_weight)
         labels = read_known_labels(self, y)
-        if not choose_policy(self.policy, policy, {}).empty:
-            decisions = self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn)
-            return -decisions.costs.mean(labels, decisions.actions, sample_weight=sample_weight)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) or self.costs_
-        decided = number_labels(self, self.predict(X, fp=fp, fn=fn, tp=tp, tn=tn, policy=policy))
-        return -costs.mean(labels, decided, sample_weight=sample_weight)
+        decisions = self.decisions(X, policy=policy, fp=fp, fn=fn, tp=tp, tn=tn)
+        return -decisions.costs.mean(labels, decisions.actions, sample_weight=sample_weight)
 
     # diagnosis
 
@@ -590,7 +578,7 @@ class Method(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
-        fresh: Self = resolve("adacsl.monitoring.monitor:retune")(self, X, y, costs, decide=decide, groups=groups)
+        fresh: Self = resolve("adacsl.monitoring.retune:retune")(self, X, y, costs, decide=decide, groups=groups)
         return fresh
 
     # saving and exporting

@@ -16,7 +16,8 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import label_name
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.errors import check_column
-from adacsl.decision.policy import Policy, act, limited_action, ordered_labels, price_actions, read_dates
+from adacsl.decision.policy import Policy, action_costs, limited_action, ordered_labels, read_dates
+from adacsl.estimators.decisions import decide_probabilities
 from adacsl.fitting.rows import Rows, read_features, read_known_labels, take
 from adacsl.learners.booster_model import BoosterModel
 from adacsl.learners.boosting_libraries import load_engine
@@ -47,12 +48,12 @@ def permutation_costs(
         raise ValueError(f"repeats must be a whole number of at least 1, got {repeats!r}")
     sets = _column_sets(model, rows.x, columns)
     donors = shuffles(len(rows.y), int(repeats), random_state)
-    paid = _paid(model, rows, policy, rows.x)
-    extra = _extra_costs(model, rows, policy, paid, donors, sets.values())
+    base_costs = _costs_of_decisions(model, rows, policy, rows.x)
+    extra = _extra_costs(model, rows, policy, base_costs, donors, sets.values())
     worth = [worth_interval(each, donors, rows.weight, rows.groups) for each in extra]
     frame = pd.DataFrame(worth, columns=["cost", "low", "high"])
     frame.insert(0, "column", list(sets))
-    base = float(np.average(paid, weights=rows.weight))
+    base = float(np.average(base_costs, weights=rows.weight))
     constant = _constant_cost(model, rows, policy)
     frame["share"] = frame["cost"] / (constant - base) if constant > base else math.nan
     frame = frame.sort_values("cost", ascending=False, kind="stable", ignore_index=True)
@@ -62,13 +63,13 @@ def permutation_costs(
 
 def _constant_cost(model: Any, rows: Rows, policy: Policy) -> float:
     """Return the mean cost of the best constant decision; an action with a capacity is none."""
-    names = [label_name(label) for label in ordered_labels(model)]
-    prices = (rows.costs or model.costs_) if policy.empty else price_actions(policy, model.costs_, rows.costs, names)
-    possible = set(range(prices.n_actions))
+    labels = ordered_labels(model)
+    costs = action_costs(policy, model.costs_, rows.costs, [label_name(label) for label in labels])
+    possible = set(range(costs.n_actions))
     if policy.capacity is not None:
-        possible.remove(limited_action(policy, prices, ordered_labels(model)))
+        possible.remove(limited_action(policy, costs, labels))
     return min(
-        float(prices.mean(rows.y, np.full_like(rows.y, action), sample_weight=rows.weight)) for action in possible
+        float(costs.mean(rows.y, np.full_like(rows.y, action), sample_weight=rows.weight)) for action in possible
     )
 
 
@@ -151,7 +152,7 @@ def worth_interval(
 
 
 def _extra_costs(
-    model: Any, rows: Rows, policy: Policy, paid: NDArray[np.float64], donors: NDArray[np.int64],
+    model: Any, rows: Rows, policy: Policy, base_costs: NDArray[np.float64], donors: NDArray[np.int64],
     sets: Iterable[list[int]],
 ) -> Iterator[NDArray[np.float64]]:  # fmt: skip
     """Yield for each set of columns what each row costs more in each repeat; many repeats in one prediction."""
@@ -160,26 +161,21 @@ def _extra_costs(
     copies = take(rows.x, np.tile(np.arange(n), at_once))
     for places in sets:
         parts = (donors[start : start + at_once].ravel() for start in range(0, repeats, at_once))
-        found = [_paid(model, rows, policy, _lent(copies, rows.x, places, part)) for part in parts]
-        yield np.concatenate(found).reshape(repeats, n) - paid
+        found = [_costs_of_decisions(model, rows, policy, _lent(copies, rows.x, places, part)) for part in parts]
+        yield np.concatenate(found).reshape(repeats, n) - base_costs
 
 
-def _paid(model: Any, rows: Rows, policy: Policy, table: Any) -> NDArray[np.float64]:
-    """Return what each row costs as the model decides; the table may hold the rows several times over.
+def _costs_of_decisions(model: Any, rows: Rows, policy: Policy, table: Any) -> NDArray[np.float64]:
+    """Return the cost of the decision about each sample; the table may hold the samples several times over.
 
-    Under a policy each time is decided by itself: rows of one shuffle compete for an action with a capacity.
+    Each time is decided by itself: the samples of one shuffle compete for an action with a capacity.
     """
     n = len(rows.y)
     times = table.shape[0] // n
-    index = np.tile(np.arange(n), times)
-    own = None if rows.costs is None else rows.costs.rows(index)
-    scores = model.decision_scores(table, costs=own)
-    if policy.empty:
-        decided = model.decision_.predict(scores, costs=own)
-        return np.asarray(as_host((own or model.costs_).incurred(rows.y[index], decided)))
-    probabilities = np.split(model.decision_.probabilities(scores, costs=own), times)
-    parts = (act(model, model.decision_, part, rows.costs or model.costs_, policy) for part in probabilities)
-    return np.concatenate([np.asarray(as_host(costs.incurred(rows.y, actions))) for _, actions, costs in parts])
+    tiled = None if rows.costs is None else rows.costs.rows(np.tile(np.arange(n), times))
+    parts = np.split(model.decision_probabilities(table, costs=tiled), times)
+    decisions = (decide_probabilities(model, part, costs=rows.costs, policy=policy) for part in parts)
+    return np.concatenate([np.asarray(as_host(made.costs.incurred(rows.y, made.actions))) for made in decisions])
 
 
 def _lent(copies: Any, table: Any, places: list[int], donors: NDArray[np.int64]) -> Any:

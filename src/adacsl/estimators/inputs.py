@@ -20,7 +20,8 @@ from adacsl.datasets.loading import load_task
 from adacsl.datasets.readers.base import InMemory, OnError, Reading, Table, batch_name, first_warnings_only
 from adacsl.datasets.readers.formats import How, check_words, is_table, open_table
 from adacsl.datasets.task import PRICE_NAMES, Task, table_task, target_column
-from adacsl.decision.policy import Decisions, Policy, decide_rows
+from adacsl.decision.policy import Decisions, Policy
+from adacsl.estimators.decisions import decide_probabilities
 from adacsl.storage.atomic import at_home
 
 if TYPE_CHECKING:
@@ -115,10 +116,8 @@ def decide_batch(
     classifier: CostClassifier, probabilities: NDArray[np.float64], costs: CostMatrix, policy: Policy, times: Any = None
 ) -> Decisions:
     """Decide about rows under a policy; ``costs`` are theirs, ``times`` those that the policy needs."""
-    # costs that are those of the training say nothing about other actions, whose matrix then holds as a whole
-    own = costs.n_instances is None and costs == classifier.costs_
     timed = policy if policy.per is None else replace(policy, time=times)
-    return decide_rows(classifier, probabilities, None if own else costs, timed)
+    return decide_probabilities(classifier, probabilities, costs=costs, policy=timed)
 
 
 # rows to predict

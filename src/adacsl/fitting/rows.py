@@ -324,6 +324,8 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -
 def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training rows (``reset``), or of others like them; no features are left out."""
     refuse_masked(X, "X")
+    if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
+        X = _select_features(method, X)  # noqa: N806
     X = X if reset else features_of(X, getattr(method, "said_costs_", None), _no_features(method))  # noqa: N806
     if getattr(method, "images_", False):
         return _more_images(method, X, picture_size(method))
@@ -331,6 +333,16 @@ def read_features(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
         return _unread(method, X, reset=reset)
     with in_one_line():
         return _checked(method, X, reset=reset)
+
+
+def _select_features(method: Any, X: Mapping[str, Any]) -> Any:  # noqa: N803
+    """Return the features of a mapping of arrays, by name (x0, x1, ... where the training had none); others stay."""
+    from adacsl.datasets.columns import Columns  # noqa: PLC0415  scikit-learn alone needs none
+
+    columns, names = X if isinstance(X, Columns) else Columns(X), getattr(method, "feature_names_in_", None)
+    places = [f"x{i}" for i in range(method.n_features_in_)]
+    features = columns.select(places if names is None else list(names), named=names is not None)
+    return features if method.encodes else features.to_table()
 
 
 def _no_features(method: Any) -> tuple[str, ...]:
@@ -352,6 +364,8 @@ def in_one_line() -> Iterator[None]:
 
 def _checked(method: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Return features as scikit-learn wants them: number and names of columns, two dimensions."""
+    if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
+        return X  # selected by name
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
         validate_data(method, X, reset=reset, skip_check_array=True)
         return X

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.arrays import joined, part_of
 from adacsl.base.scores import to_logits, to_probabilities
+from adacsl.datasets.columns import Columns
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.fitting.candidates import mean_logits
 from adacsl.learners.arrays import as_saved, from_numbers, to_numbers
@@ -90,4 +91,6 @@ def raw_logits(model: Any, x: Any, n_classes: int = 2) -> NDArray[np.float64]:
 def encoded(features: TableEncoder | None, x: Any) -> Any:
     """Return samples as estimators take them; without an encoder as they came."""
     # in float64, as what is read from a folder computes: float32 would make it differ in the seventh digit
-    return x if features is None else features.transform(x).astype(np.float64)
+    if features is not None:
+        return features.transform(x).astype(np.float64)
+    return x.to_table() if isinstance(x, Columns) else x

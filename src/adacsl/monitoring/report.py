@@ -19,10 +19,10 @@ FEW_ROWS = 30
 
 
 class Constant(NamedTuple):
-    """The decision that, made about every labelled row, costs least; costs are per row.
+    """The best constant decision about the labelled samples; costs are per sample.
 
-    ``saving``: what it would save against the model's decisions; ``saving_retuned``: against those of a decision fitted
-    anew (None where there is none).
+    ``saving``: what it saves against the model's decisions; ``saving_retuned``: against those of a re-tuned decision
+    rule (None where there is none).
     """
 
     decision: str
@@ -32,13 +32,13 @@ class Constant(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """What the rows with labels say; costs are per row.
+    """Results on the samples with labels; costs are per sample.
 
-    ``dearer``: by how much ``cost`` is above what the model's ``estimated_cost_`` promised. ``saving``: what a decision
-    fitted anew would save (None where a class has fewer than ten rows). ``threshold``: the cheapest probability on
-    these rows with its interval; ``decided_at``: the one decided at. ``shares``: of the classes; ``moved``: whether
-    these differ from those in training by more than chance (None: not known). ``constant``: the best constant decision
-    (None where a class has fewer than ten rows).
+    ``dearer``: by how much ``cost`` exceeds the model's ``estimated_cost_``. ``saving``: what a re-tuned decision rule
+    would save (None where a class has fewer than ten samples). ``threshold``: the cost-optimal probability on these
+    samples with its interval; ``decided_at``: the present one. ``shares``: of the classes; ``moved``: whether they
+    differ significantly from those in training (None: not known). ``constant``: the best constant decision (None where
+    a class has fewer than ten samples).
     """
 
     cost: Interval
@@ -54,20 +54,20 @@ class Labelled(NamedTuple):
     constant: Constant | None
 
 
-class Redecided(NamedTuple):
-    """What rows are expected to cost under the estimated class shares: as decided now, and decided anew."""
+class ShiftedCosts(NamedTuple):
+    """Expected costs per sample under the estimated class prior: of the present decisions, and of those under it."""
 
     cost: float
     anew: float
 
     @property
     def saving(self) -> float:
-        """What deciding anew is expected to save per row."""
+        """What decisions under the estimated prior are expected to save per sample."""
         return self.cost - self.anew
 
 
 class Window(NamedTuple):
-    """The rows of some time: their cost (of those with labels), expected cost, shares of decisions, and score shift."""
+    """The samples of a time window: cost (of those with labels), expected cost, shares of decisions, score shift."""
 
     name: str
     rows: int
@@ -80,29 +80,29 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Monitoring:
-    """What :func:`adacsl.monitor` has found about a model in use.
+    """The result of :func:`adacsl.monitor` about a deployed model.
 
     Attributes
     ----------
     rows, labelled : int
-        How many rows there are, and how many of them have labels.
+        The number of samples, and of those with labels.
     classes, actions : tuple of str
-        Names in the order of the numbers; of two classes, the positive one is the second. Without a policy the actions
-        are the classes.
+        Names in the order of the numbers; of two classes, the positive one is second. Without a policy the actions are
+        the classes.
     level, tolerance : float
-        Coverage of the intervals; the share of the cost that is worth looking at.
+        Coverage of the intervals; the share of the cost that matters.
     expected : Interval
-        Mean cost per row by the model's own probabilities.
+        Mean cost per sample by the model's own probabilities.
     decided : (array or None, array)
-        The share of each decision: among the held-out rows of the training, and now.
+        The share of each decision: among the held-out samples of the training, and now.
     scores : ScoreShift or None
         None for models that know no held-out scores.
     prior : PriorShift or None
-        The class shares in training, and as estimated from the probabilities.
-    redecided : Redecided or None
-        What these shares mean for the cost.
+        The class prior in training, and as estimated from the probabilities.
+    redecided : ShiftedCosts or None
+        The expected costs under this prior.
     labels : Labelled or None
-        What the rows with labels say.
+        Results on the samples with labels.
     windows : tuple of Window
         The same by time, where a time was given.
     """
@@ -117,7 +117,7 @@ class Monitoring:
     decided: tuple[NDArray[np.float64] | None, NDArray[np.float64]]
     scores: ScoreShift | None
     prior: PriorShift | None
-    redecided: Redecided | None
+    redecided: ShiftedCosts | None
     labels: Labelled | None
     windows: tuple[Window, ...]
 
@@ -126,7 +126,7 @@ class Monitoring:
 
     @property
     def retune(self) -> bool:
-        """Whether to fit the decision anew: not doing so costs more than the tolerance."""
+        """Whether to re-tune the decision rule: not doing so costs more than the tolerance."""
         if not self.enough:
             return False
         if self.labels is not None and self.labels.saving is not None:
@@ -137,17 +137,17 @@ class Monitoring:
 
     @property
     def by_labels(self) -> bool:
-        """Whether there are labels enough to judge by them."""
+        """Whether there are enough labels to judge by them."""
         return self.labels is not None and self.labels.saving is not None
 
     @property
     def enough(self) -> bool:
-        """Whether there are rows, or labels, enough for a recommendation."""
+        """Whether there are enough samples, or labels, for a recommendation."""
         return self.by_labels or self.rows >= FEW_ROWS
 
     @property
     def constant_cheaper(self) -> bool:
-        """Whether one decision about all rows costs less than the model's, beyond chance and the tolerance."""
+        """Whether a constant decision costs significantly less than the model, and by more than the tolerance."""
         found = self.labels
         if found is None or found.constant is None:
             return False
@@ -155,7 +155,7 @@ class Monitoring:
 
     @property
     def dearer(self) -> bool:
-        """Whether rows cost more than was promised, beyond chance and the tolerance."""
+        """Whether the cost is significantly above the estimate, and by more than the tolerance."""
         found = self.labels
         if found is None or found.dearer is None or found.promised is None:
             return False
@@ -165,7 +165,7 @@ class Monitoring:
 
     @property
     def moved(self) -> bool:
-        """Whether the class shares have changed, beyond chance and the tolerance."""
+        """Whether the class prior has changed significantly, and by more than the tolerance."""
         if self.prior is None or not self.enough:
             return False
         now, excluded = self.prior.now, self.prior.excluded
@@ -176,7 +176,7 @@ class Monitoring:
 
     @property
     def shifted(self) -> bool:
-        """Whether anything has changed: scores, class shares, or cost."""
+        """Whether there is drift: of scores, class prior, or cost."""
         return self.moved or self.dearer or self._scores_shifted
 
     @property
@@ -195,14 +195,14 @@ class Monitoring:
 
     @property
     def loss(self) -> Interval | None:
-        """What not retuning costs per row: by labels with its interval, else as expected; None where unknown."""
+        """What not re-tuning costs per sample: by labels with its interval, else as expected; None where unknown."""
         if self.labels is not None and self.labels.saving is not None:
             return self.labels.saving
         return None if self.redecided is None else Interval(self.redecided.saving, np.nan, np.nan)
 
     @property
     def headline(self) -> str:
-        """The recommendation as a sentence, with what not retuning costs per 1,000 rows."""
+        """The recommendation as a sentence, with what not re-tuning costs per 1,000 rows."""
         if not self.enough:
             least = f"below {FEW_ROWS} at least ten labels of each class are needed"
             return f"No recommendation: {self.rows} samples are too few ({least}); see the intervals."

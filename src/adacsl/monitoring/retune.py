@@ -1,4 +1,4 @@
-"""Decision rule re-tuned on later samples, and its saving."""
+"""The decision rule re-tuned on later samples, and its cost."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from adacsl.decision.policy import training_prior
 from adacsl.decision.rule import Decision, check_decide
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import mean_interval, saving_over_constant
+from adacsl.monitoring.scored_rows import score_rows
 
 FEWEST = 10
-"""With fewer rows of a class there is nothing to tune by."""
+"""The fewest samples of a class to tune by."""
 
 HALVINGS = {"tuned": 20, "calibrated": 3}
-"""How often the rows are halved; a calibration is chosen among several, which takes its time."""
+"""How often the samples are split in halves; choosing a calibration takes longer."""
 
 
 def way_to_retune(decision: Decision, decide: str | None = None) -> str:
-    """Return how to fit a decision anew: as it was, where anything was fitted, else tuned."""
+    """Return how to re-tune a decision rule: as it was fitted, where anything was, else "tuned"."""
     if decision.decide in ("negative", "positive"):
         raise ValueError(f"this method always decides {decision.decide}: there is nothing to retune")
     if decide is None:
@@ -40,7 +41,7 @@ def way_to_retune(decision: Decision, decide: str | None = None) -> str:
 def refit_decision(
     decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, decide: str
 ) -> Decision:
-    """Return a decision about the same scores, fitted on these rows."""
+    """Return a decision rule for the same scores, fitted on these samples."""
     fresh = copy.copy(decision)
     fresh.decide, fresh.mapped, fresh.calibration_ = decide, decision.target, None
     fresh.prior = training_prior(labels, costs.n_classes, None)
@@ -49,18 +50,20 @@ def refit_decision(
 
 def costs_retuned(
     decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str,
-    groups: NDArray[Any] | None = None, pay: Callable[[Decision, NDArray[np.bool_]], Any] | None = None, seed: int = 0,
+    groups: NDArray[Any] | None = None, incurred: Callable[[Decision, NDArray[np.bool_]], Any] | None = None,
+    seed: int = 0,
 ) -> NDArray[np.float64] | None:  # fmt: skip
-    """Return what each row would cost, as a mean over random halvings, by decisions that the other half has fitted.
+    """Return the cost of each sample under rules that were fitted on the other half, a mean over random halves.
 
-    None where a class has too few rows. ``pay(decision, rows)`` says what some rows cost under a policy.
+    None where a class has too few samples. ``incurred(rule, samples)`` returns the costs of some samples under a
+    policy; default: of decisions among the classes.
     """
 
-    def classes_only(fresh: Decision, rows: NDArray[np.bool_]) -> Any:
-        own = costs.rows(rows)
-        return own.incurred(labels[rows], fresh.predict(scores[rows], costs=own))
+    def among_classes(fresh: Decision, some: NDArray[np.bool_]) -> Any:
+        own = costs.rows(some)
+        return own.incurred(labels[some], fresh.predict(scores[some], costs=own))
 
-    pay = classes_only if pay is None else pay
+    incurred = among_classes if incurred is None else incurred
     if np.bincount(labels, minlength=costs.n_classes).min() < FEWEST:
         return None
     rng, total, times = np.random.default_rng(seed), np.zeros(len(labels)), HALVINGS[decide]
@@ -68,19 +71,25 @@ def costs_retuned(
         order = rng.permutation(len(labels))
         second = np.empty(len(labels), dtype=bool)
         second[order] = halves(labels[order], None if groups is None else groups[order])
-        for fitted, paid in ((second, ~second), (~second, second)):
-            if not fitted.any() or not paid.any():
+        for fitted, judged in ((second, ~second), (~second, second)):
+            if not fitted.any() or not judged.any():
                 return None  # one group only
             fresh = refit_decision(decision, scores[fitted], labels[fitted], costs.rows(fitted), decide)
-            total[paid] += as_host(pay(fresh, paid))
+            total[judged] += as_host(incurred(fresh, judged))
     return total / times
 
 
-def retuned(
-    model: Any, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str,
-    groups: NDArray[Any] | None = None,
+def retune(
+    model: Any, X: Any, y: Any, costs: CostMatrix | None, *, decide: str | None = None, groups: Any = None  # noqa: N803
 ) -> Any:  # fmt: skip
-    """Return a copy of a model that decides as these rows say; what it knows of itself is of these rows, too."""
+    """Return a copy of a model whose decision rule is re-tuned on labelled samples; see ``CostClassifier.retune``.
+
+    Its estimates and reference scores are of these samples, too.
+    """
+    decide = way_to_retune(model.decision_, decide)
+    rows = score_rows(model, X, y, costs, groups)
+    rows = rows.take(rows.has_label)
+    scores, labels, costs, groups = rows.scores, rows.labels, rows.class_costs, rows.groups
     if np.bincount(labels, minlength=costs.n_classes).min() < FEWEST:
         raise ValueError(
             f"retuning needs at least {FEWEST} rows of each class, got "

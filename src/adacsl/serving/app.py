@@ -20,33 +20,19 @@ from starlette.requests import ClientDisconnect
 from threadpoolctl import threadpool_limits
 
 from adacsl import __version__
+from adacsl.base.extras import resolve
 from adacsl.base.labels import label_name
-from adacsl.decision.policy import REFER, Decisions, Policy, decide_rows, ordered_labels
+from adacsl.decision.policy import REFER, Decisions, ordered_labels
 from adacsl.estimators.classifier import CostClassifier
 from adacsl.execution.threads import cores
-from adacsl.fitting.rows import prices_of
-from adacsl.neural.device import choose_device
-from adacsl.serving.batching import Together
-from adacsl.serving.errors import Refused
+from adacsl.serving.batching import RequestBatcher
+from adacsl.serving.errors import RequestError
 from adacsl.serving.metrics import Metrics
-from adacsl.serving.rows import Form, Rows, read_arrow, read_inputs, read_json, write_arrow
-from adacsl.serving.schema import ARROW, PICTURE, Contract, describe, probability_names, request_body, show
+from adacsl.serving.rows import Orientation, Samples, read_arrow, read_json, read_samples, write_arrow
+from adacsl.serving.schema import ARROW, PICTURE, InputSchema, describe, probability_names, render_page, request_body
 
 NUMBER = 28
-"""Bytes of a number in JSON at most, with what separates it from its name and from the next."""
-
-
-def decide(classifier: CostClassifier, contract: Contract, inputs: Any) -> Decisions:
-    """Decide about rows as the model was trained to: with its policy, and the prices of these rows."""
-    policy = classifier.policy or Policy()
-    if contract.picture is not None:
-        return decide_rows(classifier, classifier.decision_probabilities(inputs), None, policy)
-    if isinstance(policy.time, str):
-        policy = replace(policy, time=inputs[policy.time])
-    costs = prices_of(classifier, inputs)
-    features = inputs[[field.name for field in contract.fields[: contract.features]]]
-    table = features if contract.named else features.to_numpy()
-    return decide_rows(classifier, classifier.decision_probabilities(table, costs=costs), costs, policy)
+"""The most bytes of a number in JSON, with its separators."""
 
 
 def answer_columns(classifier: CostClassifier, found: Decisions) -> dict[str, NDArray[Any]]:
@@ -65,29 +51,31 @@ def bytes_per_row(classifier: CostClassifier) -> int:
     return sum(len(to_json(name)) + NUMBER for name in names) + max(len(to_json(label)) for label in labels)
 
 
-def write_json(columns: dict[str, NDArray[Any]], notes: list[str], form: Form) -> bytes:
-    """Return the answer in the form of the question: records or columns."""
+def write_json(columns: dict[str, NDArray[Any]], notes: list[str], orientation: Orientation) -> bytes:
+    """Return the answer by rows or by columns, as the request."""
     lists = {name: values.tolist() for name, values in columns.items()}
-    rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)] if form == "rows" else []
-    return to_json({form: rows if form == "rows" else lists, "notes": notes}, inf_nan_mode="null")
+    if orientation == "columns":
+        return to_json({"columns": lists, "notes": notes}, inf_nan_mode="null")
+    rows = [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    return to_json({"rows": rows, "notes": notes}, inf_nan_mode="null")
 
 
 WAITING = 128
-"""Requests that may wait for their decisions at a time, once they have been received; others get a 503."""
+"""The most requests that wait for their decisions at a time; further ones get a 503."""
 BODY_SECONDS = 30.0
 """Time limit for receiving the body of a request."""
 BODIES = 16
-"""How many bodies of the largest size may be held at a time, all requests together."""
+"""The most bodies of the largest size that are held at a time, over all requests."""
 SMALL = 16_384
-"""Bodies of fewer bytes are parsed at once, as handing them to a thread takes longer, and are always received."""
+"""Smaller bodies (in bytes) are parsed at once, as handing them to a thread takes longer, and always received."""
 CLIENT_LEFT = 499
-"""Status under which a request is counted whose client has closed the connection before the body was complete."""
-ROUNDS = 2
-"""So many calls of the model at a time: with more, fewer requests are decided together."""
+"""The status that is counted where the client has closed the connection before the body was complete."""
+CALLS = 2
+"""The most calls of the model at a time: with more, batches get smaller."""
 
 
 @dataclass(frozen=True)
-class Bounds:
+class RequestLimits:
     """Limits of one request: rows, bytes of its body, and bytes of its answer, which limit the rows as well."""
 
     rows: int = 10_000
@@ -95,35 +83,39 @@ class Bounds:
     answer: int = 64 * 2**20
 
 
-class Desk:
+class PredictionService:
     """A model with a few threads that decide, so that the server goes on listening.
 
-    Each thread has one core: on few rows several threads wait for each other longer than they work. On a GPU there is
-    one, as a net that predicts is moved there and back. Without a policy, requests that wait are decided together; a
-    policy looks at the rows of one request.
+    Each thread has one core: on few samples several threads wait for each other longer than they work. On a GPU there
+    is one, as a neural network that predicts is moved there and back. Without a policy, concurrent requests are decided
+    jointly; a policy applies to the samples of one request.
     """
 
-    def __init__(self, classifier: CostClassifier, bounds: Bounds, *, device: str = "auto", threads: int = 1) -> None:
-        fitting = max(1, bounds.answer // bytes_per_row(classifier))
-        self.classifier, self.bounds = classifier, replace(bounds, rows=min(bounds.rows, fitting))
-        self.contract, self.metrics, self.held, self.held_bytes = Contract.of(classifier), Metrics(), 0, 0
-        threads = threads if choose_device(device, warn=False) == "cpu" else 1
+    def __init__(
+        self, classifier: CostClassifier, limits: RequestLimits, *, device: str = "auto", threads: int = 1
+    ) -> None:
+        fitting = max(1, limits.answer // bytes_per_row(classifier))
+        self.classifier, self.limits = classifier, replace(limits, rows=min(limits.rows, fitting))
+        self.schema = InputSchema.of(classifier)
+        self.envelope = self.schema.envelope(self.limits.rows)
+        self.metrics, self.held, self.held_bytes = Metrics(), 0, 0
+        threads = 1 if _on_gpu(device) else threads
         self.pool = ThreadPoolExecutor(threads, "decide", initializer=_one_thread)
-        self.together = Together(self.columns, self.pool, min(threads, ROUNDS), self.bounds.rows)
+        self.batcher = RequestBatcher(self.answer_jointly, self.pool, min(threads, CALLS), self.limits.rows)
 
     @property
     def busy(self) -> bool:
         """Whether another request would have to wait too long."""
         return self.held >= WAITING
 
-    async def answer(self, request: Request) -> Response:
+    async def respond(self, request: Request) -> Response:
         """Answer one request for decisions, and count it."""
         started, status = time.perf_counter(), 500
         try:
-            response = await self._answer(request)
+            response = await self._respond(request)
             status = response.status_code
-        except Refused as refused:
-            status = refused.status
+        except RequestError as error:
+            status = error.status
             raise
         except ClientDisconnect:
             status = CLIENT_LEFT
@@ -135,21 +127,21 @@ class Desk:
             self.metrics.answered(status, time.perf_counter() - started)
         return response
 
-    async def _answer(self, request: Request) -> Response:
+    async def _respond(self, request: Request) -> Response:
         self._check_waiting()
         async with self._received(request) as body:
             self._check_waiting()  # others may have been received meanwhile
             self.held += 1
             try:
                 kind = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-                content = await self._decided(body, kind)
+                content = await self._answer(body, kind)
             finally:
                 self.held -= 1
         return Response(content, media_type=ARROW if kind == ARROW else "application/json")
 
     def _check_waiting(self) -> None:
         if self.busy:
-            raise Refused(f"{WAITING} requests are waiting already: come again in a second", 503)
+            raise RequestError(f"{WAITING} requests are waiting already: come again in a second", 503)
 
     @asynccontextmanager
     async def _received(self, request: Request) -> AsyncIterator[bytes]:
@@ -158,58 +150,65 @@ class Desk:
         try:
             try:
                 async with asyncio.timeout(BODY_SECONDS):
-                    async for part in checked_length(request, self.bounds.body):
+                    async for part in checked_length(request, self.limits.body):
                         body += part
                         grown = max(0, len(body) - SMALL) - large
                         large, self.held_bytes = large + grown, self.held_bytes + grown
-                        if large and self.held_bytes > BODIES * self.bounds.body:
-                            raise Refused("too many large bodies are being received: come again in a second", 503)
+                        if large and self.held_bytes > BODIES * self.limits.body:
+                            raise RequestError("too many large bodies are being received: come again in a second", 503)
             except TimeoutError:
-                raise Refused(_too_slow(request, len(body)), 408) from None
+                raise RequestError(_too_slow(request, len(body)), 408) from None
             yield bytes(body)
         finally:
             self.held_bytes -= large
 
-    async def _decided(self, body: bytes, kind: str) -> bytes:
+    async def _answer(self, body: bytes, kind: str) -> bytes:
         loop = asyncio.get_running_loop()
         if self.classifier.policy is not None:
-            return await loop.run_in_executor(self.pool, self.decided, body, kind)
+            return await loop.run_in_executor(self.pool, self.answer_alone, body, kind)
         small = len(body) < SMALL
-        rows = self._read(body, kind) if small else await loop.run_in_executor(self.pool, self._read, body, kind)
-        columns = await self.together.decided(rows.inputs)
-        written = columns, list[str](), rows.form, kind
+        samples = self._read(body, kind) if small else await loop.run_in_executor(self.pool, self._read, body, kind)
+        columns = await self.batcher.answer(samples.inputs)
+        written = columns, list[str](), samples.orientation, kind
         return _write(*written) if small else await loop.run_in_executor(self.pool, _write, *written)
 
-    def decided(self, body: bytes, kind: str) -> bytes:
-        """Return the answer to a body of some content type, about its rows alone."""
-        rows = self._read(body, kind)
-        found = self._decide(rows.inputs)
-        return _write(answer_columns(self.classifier, found), list(found.notes), rows.form, kind)
+    def answer_alone(self, body: bytes, kind: str) -> bytes:
+        """Return the answer to a body of some content type, decided separately from other requests."""
+        samples = self._read(body, kind)
+        found = self._decisions(samples.inputs)
+        return _write(answer_columns(self.classifier, found), list(found.notes), samples.orientation, kind)
 
-    def columns(self, inputs: Any) -> dict[str, Any]:
-        """Return what is answered about rows of any number of requests."""
-        return answer_columns(self.classifier, self._decide(inputs))
+    def answer_jointly(self, inputs: Any) -> dict[str, Any]:
+        """Return the answer about the samples of any number of requests."""
+        return answer_columns(self.classifier, self._decisions(inputs))
 
-    def _decide(self, inputs: Any) -> Decisions:
+    def _decisions(self, inputs: Any) -> Decisions:
         try:
-            found = decide(self.classifier, self.contract, inputs)
+            found = self.classifier.decisions(inputs)
         except ValueError as error:
-            raise Refused(" ".join(str(error).split())) from None
+            raise RequestError(" ".join(str(error).split())) from None
         self.metrics.decided(found)
         return found
 
-    def _read(self, body: bytes, kind: str) -> Rows:
+    def _read(self, body: bytes, kind: str) -> Samples:
         if kind == ARROW:
-            return read_arrow(body, self.contract, self.bounds.rows)
-        if kind.startswith("image/") and self.contract.picture is not None:
-            return Rows(read_inputs(self.contract, {PICTURE: [body]}), "rows")
+            return read_arrow(body, self.schema, self.limits.rows)
+        if kind.startswith("image/") and self.schema.picture is not None:
+            return Samples(read_samples(self.schema, {PICTURE: [body]}), "rows")
         if kind == "application/json" or kind.endswith("+json"):
-            return read_json(body, self.contract, self.bounds.rows)
-        raise Refused(f"the content type {kind} is not known here: send application/json or {ARROW}", 415)
+            return read_json(body, self.schema, self.envelope)
+        raise RequestError(f"the content type {kind} is not known here: send application/json or {ARROW}", 415)
 
 
-def _write(columns: dict[str, Any], notes: list[str], form: Form, kind: str) -> bytes:
-    return write_arrow(columns, notes) if kind == ARROW else write_json(columns, notes, form)
+def _write(columns: dict[str, Any], notes: list[str], orientation: Orientation, kind: str) -> bytes:
+    return write_arrow(columns, notes) if kind == ARROW else write_json(columns, notes, orientation)
+
+
+def _on_gpu(device: str) -> bool:
+    """Return whether neural networks predict on a GPU; without any, torch has not been imported."""
+    if "torch" not in sys.modules:
+        return False
+    return bool(resolve("adacsl.neural.device:choose_device")(device, warn=False) != "cpu")
 
 
 def _one_thread() -> None:
@@ -220,7 +219,7 @@ def _one_thread() -> None:
 
 async def checked_length(request: Request, limit: int) -> AsyncIterator[bytes]:
     """Yield the parts of a body; one that is too large is refused at its head, or as soon as it is."""
-    too_large = Refused(f"the body has more than {limit:,} bytes: send the rows in parts", 413)
+    too_large = RequestError(f"the body has more than {limit:,} bytes: send the rows in parts", 413)
     size = request.headers.get("content-length", "")
     if size.isdigit() and (len(size) > len(str(limit)) + 1 or int(size) > limit):
         raise too_large
@@ -240,7 +239,7 @@ def _too_slow(request: Request, size: int) -> str:
 
 
 def make_app(
-    classifier: CostClassifier, *, bounds: Bounds | None = None, device: str = "auto", threads: int | None = None
+    classifier: CostClassifier, *, limits: RequestLimits | None = None, device: str = "auto", threads: int | None = None
 ) -> FastAPI:
     """Return an ASGI application that serves a fitted classifier.
 
@@ -248,27 +247,27 @@ def make_app(
     ----------
     classifier : CostClassifier
         As ``adacsl.load`` returns it.
-    bounds : Bounds, optional
-        What one request may ask for.
+    limits : RequestLimits, optional
+        Of one request.
     device : str
         Where it predicts.
     threads : int, optional
         How many requests are decided at the same time; default: one for each core.
     """
-    desk = Desk(classifier, bounds or Bounds(), device=device, threads=threads or cores())
+    service = PredictionService(classifier, limits or RequestLimits(), device=device, threads=threads or cores())
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        desk.pool.shutdown()
+        service.pool.shutdown()
 
     app = FastAPI(title="adacsl", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None)
-    app.add_exception_handler(Refused, _refuse)
+    app.add_exception_handler(RequestError, _error_response)
 
-    @app.post("/predict", openapi_extra=request_body(desk.contract, desk.bounds.rows), responses=ANSWERS)
+    @app.post("/predict", openapi_extra=request_body(service.schema, service.limits.rows), responses=ANSWERS)
     async def predict(request: Request) -> Response:
         """Decide about rows: what to do, with which probability of the positive class, at which expected cost."""
-        return await desk.answer(request)
+        return await service.respond(request)
 
     @app.get("/health")
     async def health() -> dict[str, str]:
@@ -278,23 +277,23 @@ def make_app(
     @app.get("/ready", responses={503: {"description": "too many requests are waiting"}})
     async def ready() -> JSONResponse:
         """Tell whether another request would be answered soon."""
-        return JSONResponse({"status": "busy" if desk.busy else "ready"}, 503 if desk.busy else 200)
+        return JSONResponse({"status": "busy" if service.busy else "ready"}, 503 if service.busy else 200)
 
     @app.get("/model")
     async def model() -> dict[str, Any]:
         """Tell what is served: classes, costs, policy, the columns of a row, and limits."""
-        limits = {"rows": desk.bounds.rows, "bytes": desk.bounds.body}
-        return describe(classifier, desk.contract) | {"limits": limits}
+        limits = {"rows": service.limits.rows, "bytes": service.limits.body}
+        return describe(classifier, service.schema) | {"limits": limits}
 
     @app.get("/docs", response_class=HTMLResponse)
     async def docs() -> HTMLResponse:
         """Describe it for people; nothing is loaded from elsewhere."""
-        return HTMLResponse(show(describe(classifier, desk.contract), desk.contract, desk.bounds.rows))
+        return HTMLResponse(render_page(describe(classifier, service.schema), service.schema, service.limits.rows))
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
         """Return what was counted, for Prometheus."""
-        return PlainTextResponse(desk.metrics.text())
+        return PlainTextResponse(service.metrics.text())
 
     return app
 
@@ -308,7 +307,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 }
 
 
-async def _refuse(_: Request, refused: Exception) -> JSONResponse:
-    assert isinstance(refused, Refused)  # noqa: S101  for mypy: it is registered for nothing else
-    headers = {503: {"retry-after": "1"}, 408: {"connection": "close"}}.get(refused.status)
-    return JSONResponse(refused.document, refused.status, headers)
+async def _error_response(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestError)  # noqa: S101  for mypy: it is registered for nothing else
+    headers = {503: {"retry-after": "1"}, 408: {"connection": "close"}}.get(error.status)
+    return JSONResponse(error.document, error.status, headers)

@@ -9,45 +9,37 @@ from concurrent.futures import Executor
 from typing import Any
 
 import numpy as np
-import pandas as pd
+
+from adacsl.datasets.columns import Columns
 
 
-def joined(inputs: Sequence[Any]) -> Any:
-    """Return tables, or pixels, one below the other."""
-    if len(inputs) == 1:
-        return inputs[0]
-    if isinstance(inputs[0], pd.DataFrame):
-        return pd.concat(inputs, ignore_index=True)
-    return np.concatenate(inputs)
+class RequestBatcher:
+    """Hands the samples of waiting requests to the model in as few calls as possible.
 
-
-class Together:
-    """Hands rows of waiting requests to the model in as few calls as possible.
-
-    While the model decides about some, others gather; those are next. Nobody is kept waiting for company.
+    While the model decides about one batch, requests gather for the next; no request waits for others to come.
 
     Parameters
     ----------
     decide : callable
-        From inputs to what is answered column by column, row by row: one row does not depend on another.
+        From inputs (columns or pixels) to the answer, column by column; no sample depends on another.
     pool : Executor
-        Where to decide.
-    rounds : int
-        How many calls at a time.
+        Where it is called.
+    calls : int
+        The most calls at a time.
     limit : int
-        So many rows are decided together at most, if one request has not more.
+        The most samples of a batch, unless a single request has more.
     """
 
-    def __init__(self, decide: Callable[[Any], dict[str, Any]], pool: Executor, rounds: int, limit: int) -> None:
-        self._decide, self._pool, self._rounds, self._limit = decide, pool, rounds, limit
+    def __init__(self, decide: Callable[[Any], dict[str, Any]], pool: Executor, calls: int, limit: int) -> None:
+        self._decide, self._pool, self._calls, self._limit = decide, pool, calls, limit
         self._waiting: deque[tuple[Any, asyncio.Future[dict[str, Any]]]] = deque()
         self._running: set[asyncio.Task[None]] = set()
 
-    async def decided(self, inputs: Any) -> dict[str, Any]:
-        """Return the answer about these rows."""
+    async def answer(self, inputs: Any) -> dict[str, Any]:
+        """Return the answer about these samples."""
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting.append((inputs, future))
-        if len(self._running) < self._rounds:
+        if len(self._running) < self._calls:
             task = asyncio.create_task(self._work())
             self._running.add(task)
             task.add_done_callback(self._running.discard)
@@ -55,15 +47,15 @@ class Together:
 
     async def _work(self) -> None:
         while self._waiting:
-            taken = [self._waiting.popleft()]
-            size = len(taken[0][0])
-            while self._waiting and size + len(self._waiting[0][0]) <= self._limit:
-                taken.append(self._waiting.popleft())
-                size += len(taken[-1][0])
-            parts = [inputs for inputs, _ in taken]
+            batch = [self._waiting.popleft()]
+            size = batch[0][0].shape[0]
+            while self._waiting and size + self._waiting[0][0].shape[0] <= self._limit:
+                batch.append(self._waiting.popleft())
+                size += batch[-1][0].shape[0]
+            parts = [inputs for inputs, _ in batch]
             answers = await asyncio.get_running_loop().run_in_executor(self._pool, self._answers, parts)
-            for (_, future), answer in zip(taken, answers, strict=True):
-                if future.done():  # whoever asked is gone
+            for (_, future), answer in zip(batch, answers, strict=True):
+                if future.done():  # the client has left
                     continue
                 if isinstance(answer, Exception):
                     future.set_exception(answer)
@@ -71,13 +63,18 @@ class Together:
                     future.set_result(answer)
 
     def _answers(self, parts: list[Any]) -> list[dict[str, Any] | Exception]:
-        """Return an answer, or what was raised, for each part."""
+        """Return the answer or the error of each part."""
         try:
             columns = self._decide(joined(parts))
         except Exception as error:
             if len(parts) == 1:
                 return [error]
-            return [answer for part in parts for answer in self._answers([part])]  # the fault of one is not the others'
-        ends = np.cumsum([len(part) for part in parts])
-        cuts = zip([0, *ends[:-1]], ends, strict=True)
-        return [{name: values[start:end] for name, values in columns.items()} for start, end in cuts]
+            return [answer for part in parts for answer in self._answers([part])]  # an error is of one request alone
+        ends = np.cumsum([part.shape[0] for part in parts])
+        bounds = zip([0, *ends[:-1]], ends, strict=True)
+        return [{name: values[start:end] for name, values in columns.items()} for start, end in bounds]
+
+
+def joined(parts: Sequence[Any]) -> Any:
+    """Return columns, or pixels, one below the other."""
+    return Columns.concatenate(parts) if isinstance(parts[0], Columns) else np.concatenate(parts)

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from adacsl.datasets.errors import listed
 
 MOST = 10
-"""So many faults are listed."""
+"""The most faults that an answer lists."""
 SHOWN = 40
-"""So many characters of a wrong value are shown."""
+"""The most characters of a wrong value that a message shows."""
 LONGEST_NAME = 80
-"""So many characters of a name that came with the request are shown."""
+"""The most characters of a name from the request that a message shows."""
 LONGEST_MESSAGE = 1_000
-"""So many characters has a message at most, whatever it repeats."""
+"""The most characters of a message, whatever it repeats."""
 LIMITED = reprlib.Repr()
 LIMITED.maxstring = LIMITED.maxother = LIMITED.maxlong = 2 * SHOWN
 
@@ -33,8 +33,8 @@ class Fault(NamedTuple):
         return f"{place}: {self.message}" if place else self.message
 
 
-class Refused(Exception):  # noqa: N818  it is an answer
-    """A request that is answered with its faults."""
+class RequestError(Exception):
+    """A request that cannot be answered: its faults and the HTTP status."""
 
     def __init__(self, faults: Sequence[Fault] | str, status: int = 422) -> None:
         found = [Fault(faults)] if isinstance(faults, str) else list(faults)
@@ -49,7 +49,7 @@ class Refused(Exception):  # noqa: N818  it is an answer
 
 
 def shown(value: Any) -> str:
-    """Return a wrong value for a message, and what it is."""
+    """Return a wrong value for a message, and its kind."""
     kinds = {str: "text", bool: "true or false", list: "a list", dict: "an object", type(None): "null"}
     text = repr(value[: 2 * SHOWN]) if isinstance(value, str) else LIMITED.repr(value)
     return f"{shortened(text, SHOWN)} ({kinds.get(type(value), 'a number')})"

@@ -1,103 +1,165 @@
-"""Rows of a request, from JSON, Arrow or images, checked value by value."""
+"""Samples of a request, from JSON or Arrow: columns as the encoder of the model reads them, checked value by value."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import io
 import math
-import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
-from PIL import Image
-from pydantic_core import from_json
+from pydantic import ValidationError
+from pydantic_core import SchemaValidator
 
-from adacsl.datasets.columns import Column, parse_dates, read_number
+from adacsl.base.extras import resolve
+from adacsl.datasets.columns import BLANK, Column, Columns, parse_dates, read_number
 from adacsl.datasets.errors import did_you_mean, one_line, shortened
-from adacsl.datasets.images import decode_files
 from adacsl.datasets.readers.arrow import ColumnError, check_types, checked
-from adacsl.serving.errors import MOST, Fault, Refused, named, shown
-from adacsl.serving.schema import PICTURE, SAID, Contract, Field
+from adacsl.serving.errors import MOST, Fault, RequestError, named, shown
+from adacsl.serving.schema import Field, InputSchema
 
-FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF", "TIFF")
-"""Others have decoders that few have looked at, or start other programs."""
-PIXELS = 50_000_000
-"""So many may the images of a request have, all together: a small file can hold a very large image."""
+Orientation = Literal["rows", "columns"]
+USAGE = 'send {"rows": [{"column": value, ...}, ...]} or {"columns": {"column": [values], ...}}'
 
 
-def read_pictures(values: Sequence[Any], shape: tuple[int, int, int]) -> NDArray[np.uint8]:
-    """Return pictures as bytes, N x H x W x C, of the size of the training."""
-    height, width, channels = shape
-    streams, total = [], 0
-    for row, value in enumerate(values):
-        stream, size = _checked(value, row)
-        total += max(size, height * width)  # decoded, and as the model takes it
-        if total > PIXELS:
-            fault = f"the images up to this one have {total:,} pixels, at most {PIXELS:,} are taken in one request"
-            raise Refused([Fault(f"{fault}: send fewer or smaller ones", row, PICTURE)])
-        streams.append(stream)
-    names = [f"row {row}" for row in range(len(streams))]
+class Samples(NamedTuple):
+    """The checked samples of a request, columns or pixels; and whether they came by rows or by columns."""
+
+    inputs: Any
+    orientation: Orientation = "columns"
+
+
+def read_samples(schema: InputSchema, values: Mapping[str, Sequence[Any]]) -> Any:
+    """Return checked values as columns, or as pixels."""
+    if schema.picture is not None:
+        pixels = resolve("adacsl.serving.images:read_images")  # imports torch
+        return pixels(values[schema.fields[0].name], schema.picture)
+    return read_each(schema, lambda field: read_values(field, values[field.name]))
+
+
+def read_each(schema: InputSchema, read: Callable[[Field], NDArray[Any]]) -> Columns:
+    """Return all columns; the error names each column with a fault."""
+    columns, faults = {}, list[Fault]()
+    for field in schema.fields:
+        try:
+            columns[field.name] = read(field)
+        except RequestError as error:
+            faults += error.faults
+    if faults:
+        raise RequestError(faults)
+    return Columns(columns)
+
+
+# JSON
+
+
+def read_json(body: bytes, schema: InputSchema, envelope: SchemaValidator) -> Samples:
+    """Return the samples of a JSON body; ``envelope`` is that of the schema."""
     try:
-        pixels = decode_files(streams, names, image_size=(height, width))
-    except ValueError as error:
-        raise Refused([Fault(f"{error} (rows are counted from 0)", column=PICTURE)]) from None
-    if channels == 3:
-        return pixels
-    coloured = np.flatnonzero((pixels != pixels[..., :1]).any(axis=(1, 2, 3)))
-    if len(coloured):
-        raise Refused([Fault("the model takes grey pictures, this one has colours", int(coloured[0]), PICTURE)])
-    return pixels[..., :1]
+        document = envelope.validate_json(body)
+    except ValidationError as error:
+        raise _envelope_error(error, schema) from None
+    given = document.keys() & {"rows", "columns"}
+    if len(given) != 1:
+        got = f"an object with {named(document) or 'nothing'}"
+        raise RequestError(f"expected an object with either rows or columns, got {got}: {USAGE}")
+    if "columns" in given:
+        columns = document["columns"]
+        first, n = next((name, len(values)) for name, values in columns.items())
+        for name, values in columns.items():
+            if len(values) != n:
+                problem = f"it has {len(values):,} values, but column {first!r} has {n:,}"
+                raise RequestError([Fault(problem, column=name)])
+        return Samples(read_samples(schema, columns), "columns")
+    records = document["rows"]
+    values = {field.name: [record[field.name] for record in records] for field in schema.fields}
+    return Samples(read_samples(schema, values), "rows")
 
 
-def _checked(value: Any, row: int) -> tuple[io.BytesIO, int]:
-    """Return the file of an image, and how many pixels it says it has."""
-    try:
-        content = value if isinstance(value, bytes) else base64.b64decode(value, validate=True)
-    except (TypeError, ValueError, binascii.Error):
-        raise Refused([Fault(f"expected {SAID['picture']}, got {shown(value)}", row, PICTURE)]) from None
-    stream = io.BytesIO(content)
-    try:
-        with Image.open(stream, formats=FORMATS) as picture:
-            size = picture.width * picture.height
-    except Exception:  # decoders raise OSError, SyntaxError, struct.error, ...
-        said = f"these {len(content):,} bytes are no picture that can be read ({', '.join(FORMATS)})"
-        raise Refused([Fault(said, row, PICTURE)]) from None
-    stream.seek(0)
-    return stream, size
+def _envelope_error(error: ValidationError, schema: InputSchema) -> RequestError:
+    """Return in one line what is wrong with the form of a body."""
+    problems = error.errors(include_url=False)
+    problem = problems[0]
+    place, given, context = problem["loc"], problem["input"], problem.get("ctx", {})
+    row = place[1] if len(place) > 1 and isinstance(place[1], int) else None
+    if problem["type"] == "missing":
+        absent = {str(each["loc"][-1]) for each in problems if each["type"] == "missing"}
+        return missing_columns(schema, absent, list(given), row)
+    if problem["type"] == "too_long":
+        return too_many_rows(context["max_length"])
+    column = None
+    if problem["type"] == "json_invalid":
+        message = f"the body is no JSON ({context['error']}): {USAGE}"
+    elif problem["type"] == "too_short":
+        message = "there are no rows: send one at least"
+    elif not place:
+        message = f"expected an object with either rows or columns, got {shown(given)}: {USAGE}"
+    elif row is not None:
+        message = f"expected an object, column by column, got {shown(given)}"
+    elif len(place) > 1:
+        message, column = f"expected a list of values, got {shown(given)}", str(place[1])
+    else:
+        form = {"rows": "a list of objects", "columns": "an object of lists"}[str(place[0])]
+        message = f"{place[0]} must be {form}, got {shown(given)}"
+    return RequestError([Fault(message, row, column)])
 
+
+def too_many_rows(limit: int) -> RequestError:
+    """Return the error of a request with too many rows."""
+    return RequestError(f"there are more than {limit:,} rows, the most that one request may have: send them in parts")
+
+
+def missing_columns(
+    schema: InputSchema, absent: set[str], present: Sequence[str], row: int | None = None
+) -> RequestError:
+    """Return the error of a request without some columns."""
+    got = named(present)
+    return RequestError(
+        [
+            Fault(
+                f"this column is missing{did_you_mean(field.name, present)} (expected {field.wanted}; got {got})", row,
+                field.name,
+            )
+            for field in [field for field in schema.fields if field.name in absent][:MOST]
+        ]
+    )  # fmt: skip
+
+
+# values
 
 LONGEST = 1_000
-"""So many characters may a text have: numpy gives every row of a column the room of its longest text."""
+"""The most characters of a text: numpy gives every row of a column the room of its longest text."""
 SHORT = 64
-"""Longer texts are no numbers and no dates."""
+"""Longer texts are neither numbers nor dates."""
 NUMBERS = {int, float, bool}
 ABSENT = type(None)
 
 
 def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
-    """Return the values of a column as an array: numbers as float64 with NaN for null, others as objects.
+    """Return the values of a column: numbers as float64, dates as datetime64, NaN or NaT for null, others as objects.
 
-    A value of another kind is refused; the fault names its row.
+    The error of another value names its row.
     """
     kinds = set(map(type, values))
     if field.needed and ABSENT in kinds:
         raise _refused(field, list(values).index(None), None)
     if field.kind == "number" or (field.kind == "any" and kinds <= NUMBERS | {ABSENT}):
         return _numbers(field, values, kinds)
-    texts = kinds <= {str, ABSENT}
     if field.kind == "date":
-        return _objects(values) if texts and _are_dates(values) else _each(field, values, _date)
-    return _objects(values) if texts and _longest(values) <= LONGEST else _each(field, values, _text)
+        dates = _dates(values) if kinds <= {str, ABSENT} else None
+        if dates is None:  # some value is none: the error names it
+            dates = np.asarray(
+                [None if each is None else each[0] for each in _each(field, values, _date)], "datetime64[us]"
+            )
+        return dates
+    short = kinds <= {str, ABSENT} and max(map(len, filter(None, values)), default=0) <= LONGEST
+    return _objects(values) if short else _objects(_each(field, values, _text))
 
 
-def _numbers(field: Field, values: Sequence[Any], kinds: set[type]) -> NDArray[Any]:
+def _numbers(field: Field, values: Sequence[Any], kinds: set[type]) -> NDArray[np.float64]:
     if kinds <= NUMBERS:
         try:
             quick = np.array(values, dtype=np.float64)
@@ -105,54 +167,60 @@ def _numbers(field: Field, values: Sequence[Any], kinds: set[type]) -> NDArray[A
             quick = np.full(1, np.nan)
         if np.isfinite(quick).all():
             return quick
-    return _each(field, values, _number).astype(np.float64)
+    return np.array([math.nan if number is None else number for number in _each(field, values, _number)], np.float64)
 
 
-def _each(field: Field, values: Sequence[Any], read: Callable[[Any], Any]) -> NDArray[Any]:
-    """Return what ``read`` makes of each value; null stays (as NaN among numbers)."""
-    absent = math.nan if read is _number else None
+def _each(field: Field, values: Sequence[Any], read: Callable[[Any], Any]) -> list[Any]:
+    """Return what ``read`` makes of each value; null stays."""
     found = []
     for row, value in enumerate(values):
         try:
-            found.append(absent if value is None else read(value))
+            found.append(None if value is None else read(value))
         except (ValueError, OverflowError, TypeError):
             raise _refused(field, row, value) from None
-    return _objects(found)
+    return found
 
 
-def _refused(field: Field, row: int, value: Any) -> Refused:
+def _refused(field: Field, row: int, value: Any) -> RequestError:
     if isinstance(value, str) and len(value) > LONGEST:
-        return Refused(
-            [Fault(f"the text has {len(value):,} characters, at most {LONGEST:,} are taken", row, field.name)]
-        )
-    if isinstance(value, float) and not math.isfinite(value):
-        return Refused([Fault(f"expected {field.wanted}, got {value}, which is no number", row, field.name)])
-    return Refused([Fault(f"expected {field.wanted}, got {shown(value)}", row, field.name)])
+        problem = f"the text has {len(value):,} characters, at most {LONGEST:,} are taken"
+    elif isinstance(value, float) and not math.isfinite(value):
+        problem = f"expected {field.wanted}, got {value}, which is no number"
+    else:
+        problem = f"expected {field.wanted}, got {shown(value)}"
+    return RequestError([Fault(problem, row, field.name)])
 
 
 def _number(value: Any) -> float:
     if isinstance(value, str) and len(value) > SHORT:
         raise ValueError
-    number = read_number(value.strip()) if isinstance(value, str) else float(value)
+    number = read_number(value.strip(BLANK)) if isinstance(value, str) else float(value)
     if number is None or not math.isfinite(number):
         raise ValueError
     return number
 
 
-def _date(value: Any) -> str:
-    if not isinstance(value, str) or not _are_dates([value]):
+def _date(value: Any) -> NDArray[Any]:
+    dates = _dates([value]) if isinstance(value, str) else None
+    if dates is None:
         raise ValueError
-    return value
+    return dates
 
 
-def _are_dates(values: Sequence[str | None]) -> bool:
-    if _longest(values) > SHORT:
-        return False
-    return parse_dates(Column("", "text", np.asarray([value or "" for value in values]))) is not None
-
-
-def _longest(values: Sequence[str | None]) -> int:
-    return max(map(len, filter(None, values)), default=0)
+def _dates(values: Sequence[str | None]) -> NDArray[Any] | None:
+    """Return ISO dates, in UTC; None where some text is none."""
+    texts = ["" if value is None else value.strip(BLANK) for value in values]
+    if max(map(len, texts), default=0) > SHORT:
+        return None
+    try:
+        seconds = parse_dates(Column("", "text", np.asarray(texts, dtype=str)))
+    except UnicodeEncodeError:  # half a character
+        return None
+    if seconds is None:
+        return None
+    gone = np.isnan(seconds)
+    instants = np.round(np.where(gone, 0.0, seconds) * 1e6).astype(np.int64).astype("datetime64[us]")
+    return np.where(gone, np.datetime64("NaT", "us"), instants)
 
 
 def _text(value: Any) -> Any:
@@ -172,130 +240,28 @@ def _objects(values: Sequence[Any]) -> NDArray[Any]:
     return out
 
 
-HOW = 'send {"rows": [{"column": value, ...}, ...]} or {"columns": {"column": [values], ...}}'
-Form = Literal["rows", "columns"]
-
-
-class Rows(NamedTuple):
-    """Checked rows: a table with the columns of the contract, or pixels; and how they were written."""
-
-    inputs: Any
-    form: Form = "columns"
-
-
-def read_json(body: bytes, contract: Contract, limit: int) -> Rows:
-    """Return the rows of a JSON body."""
-    try:
-        document = from_json(body)
-    except ValueError as error:
-        raise Refused(f"the body is no JSON ({error}): {HOW}") from None
-    if not isinstance(document, dict) or len(document.keys() & {"rows", "columns"}) != 1:
-        got = f"an object with {named(document) or 'nothing'}" if isinstance(document, dict) else shown(document)
-        raise Refused(f"expected an object with either rows or columns, got {got}: {HOW}")
-    form: Form = "rows" if "rows" in document else "columns"
-    values = (_of_records if form == "rows" else _of_columns)(document[form], contract, limit)
-    return Rows(read_inputs(contract, values), form)
-
-
-def check_number(n: int, limit: int) -> None:
-    """Refuse no rows, and too many."""
-    if n == 0:
-        raise Refused("there are no rows: send one at least")
-    if n > limit:
-        raise Refused(f"there are more than {limit:,} rows, the most that one request may have: send them in parts")
-
-
-def read_inputs(contract: Contract, values: Mapping[str, Sequence[Any]]) -> Any:
-    """Return checked values as a table, or as pixels; all columns with a fault are named."""
-    if contract.picture is not None:
-        return read_pictures(values[contract.fields[0].name], contract.picture)
-    return as_table(contract, lambda field: read_values(field, values[field.name]))
-
-
-def as_table(contract: Contract, read: Callable[[Field], NDArray[Any]]) -> pd.DataFrame:
-    """Return the columns of the contract as a table; all that are refused are named."""
-    columns, faults = {}, list[Fault]()
-    for field in contract.fields:
-        try:
-            columns[field.name] = read(field)
-        except Refused as refused:
-            faults += refused.faults
-    if faults:
-        raise Refused(faults)
-    return pd.DataFrame(columns)
-
-
-def check_columns(contract: Contract, known: Sequence[str], row: int | None = None) -> None:
-    """Refuse rows that lack columns."""
-    there = set(known)
-    missing = [field for field in contract.fields if field.name not in there]
-    if missing:
-        got = named(known)
-        raise Refused([Fault(_lacks(field, known, got), row, field.name) for field in missing[:MOST]])
-
-
-def _lacks(field: Field, known: Sequence[str], got: str) -> str:
-    return f"this column is missing{did_you_mean(field.name, known)} (expected {field.wanted}; got {got})"
-
-
-def _of_records(records: Any, contract: Contract, limit: int) -> dict[str, list[Any]]:
-    if not isinstance(records, list):
-        raise Refused(f"rows must be a list of objects, got {shown(records)}")
-    check_number(len(records), limit)
-    for row, record in enumerate(records):
-        if not isinstance(record, dict):
-            raise Refused([Fault(f"expected an object, column by column, got {shown(record)}", row)])
-    try:
-        return {f.name: list(map(operator.itemgetter(f.name), records)) for f in contract.fields}
-    except KeyError:
-        for row, record in enumerate(records):
-            check_columns(contract, list(record), row)
-        raise
-
-
-def _of_columns(columns: Any, contract: Contract, limit: int) -> dict[str, list[Any]]:
-    if not isinstance(columns, dict):
-        raise Refused(f"columns must be an object of lists, got {shown(columns)}")
-    check_columns(contract, list(columns))
-    lengths = {}
-    for field in contract.fields:
-        values = columns[field.name]
-        if not isinstance(values, list):
-            raise Refused([Fault(f"expected a list of values, got {shown(values)}", column=field.name)])
-        lengths[field.name] = len(values)
-    first, n = next(iter(lengths.items()))
-    for name, length in lengths.items():
-        if length != n:
-            raise Refused([Fault(f"it has {length:,} values, but column {first!r} has {n:,}", column=name)])
-    check_number(n, limit)
-    return {field.name: columns[field.name] for field in contract.fields}
-
+# Arrow
 
 DICTIONARY_BATCH, RECORD_BATCH = 2, 3
 """Kinds of messages, as Arrow's format numbers them."""
 
 
-def read_arrow(body: bytes, contract: Contract, limit: int) -> Rows:
-    """Return the rows of an Arrow IPC stream."""
+def read_arrow(body: bytes, schema: InputSchema, limit: int) -> Samples:
+    """Return the samples of an Arrow IPC stream."""
     try:
-        return _read_rows(body, contract, limit)
+        table = _read_table(body, schema, limit)
+        if schema.picture is not None:
+            name = schema.fields[0].name
+            return Samples(read_samples(schema, {name: table.column(name).to_pylist()}))
+        return Samples(read_each(schema, lambda field: read_arrow_values(field, table.column(field.name))))
     except ColumnError as error:
-        raise Refused([Fault(f"it {error.problem}", column=error.column)]) from None
+        raise RequestError([Fault(f"it {error.problem}", column=error.column)]) from None
     except UnicodeDecodeError:
-        raise Refused("the body is no Arrow IPC stream that can be read (a name in it is not UTF-8 text)") from None
+        raise RequestError(
+            "the body is no Arrow IPC stream that can be read (a name in it is not UTF-8 text)"
+        ) from None
     except (pa.ArrowException, OSError, struct.error, LookupError, MemoryError, ValueError, ArithmeticError) as error:
-        raise Refused(f"the body is no Arrow IPC stream that can be read ({one_line(error)[:200]})") from None
-
-
-def _read_rows(body: bytes, contract: Contract, limit: int) -> Rows:
-    table = _read_table(body, contract, limit)
-    check_number(table.num_rows, limit)
-    if contract.picture is not None:
-        name = contract.fields[0].name
-        if not (pa.types.is_binary(kind := table.schema.field(name).type) or pa.types.is_large_binary(kind)):
-            raise Refused([Fault(f"expected bytes (binary), got {shortened(kind)}", column=name)])
-        return Rows(read_inputs(contract, {name: table.column(name).to_pylist()}))
-    return Rows(as_table(contract, lambda field: _values(field, table.column(field.name))))
+        raise RequestError(f"the body is no Arrow IPC stream that can be read ({one_line(error)[:200]})") from None
 
 
 def write_arrow(columns: dict[str, Any], notes: list[str]) -> bytes:
@@ -307,26 +273,34 @@ def write_arrow(columns: dict[str, Any], notes: list[str]) -> bytes:
     return bytes(sink.getvalue())
 
 
-def _read_table(body: bytes, contract: Contract, limit: int) -> Any:
+def _read_table(body: bytes, schema: InputSchema, limit: int) -> Any:
+    """Return the columns of the schema; every batch is checked before a value of it is converted."""
     for message in pa.ipc.MessageReader.open_stream(body):
         if _is_compressed(bytes(message.metadata)):
-            raise Refused("batches are compressed, so that a small body may hold a large table: write them as they are")
-    schema = pa.ipc.open_stream(body).schema
-    check_columns(contract, schema.names)
-    wanted = [schema.get_field_index(field.name) for field in contract.fields]
-    if -1 in wanted:
-        raise Refused([Fault("two columns have this name", column=contract.fields[wanted.index(-1)].name)])
-    check_types(schema, [field.name for field in contract.fields], "the request")
+            raise RequestError(
+                "batches are compressed, so that a small body may hold a large table: write them as they are"
+            )
+    stream = pa.ipc.open_stream(body).schema
+    names = [field.name for field in schema.fields]
+    if absent := set(names) - set(stream.names):
+        raise missing_columns(schema, absent, stream.names)
+    places = [stream.get_field_index(name) for name in names]
+    if -1 in places:
+        raise RequestError([Fault("two columns have this name", column=names[places.index(-1)])])
+    check_types(stream, names, "the request")
     batches, rows = [], 0
-    for batch in pa.ipc.open_stream(body, options=pa.ipc.IpcReadOptions(included_fields=wanted)):
+    for batch in pa.ipc.open_stream(body, options=pa.ipc.IpcReadOptions(included_fields=places)):
         rows += batch.num_rows
-        check_number(rows or 1, limit)
+        if rows > limit:
+            raise too_many_rows(limit)
         batches.append(checked(batch, "the request"))
-    return pa.Table.from_batches(batches) if batches else pa.schema([schema.field(i) for i in wanted]).empty_table()
+    if rows == 0:
+        raise RequestError("there are no rows: send one at least")
+    return pa.Table.from_batches(batches)
 
 
-def _values(field: Field, column: Any) -> NDArray[Any]:
-    """Return one column, checked: numbers as a whole, where nothing is odd, and else as JSON would have it."""
+def read_arrow_values(field: Field, column: Any) -> NDArray[Any]:
+    """Return the values of a checked Arrow column, as :func:`read_values` does; numbers and dates without a loop."""
     kind, types = column.type, pa.types
     numeric = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_decimal(kind)
     if numeric and field.kind in ("number", "any"):
@@ -334,12 +308,16 @@ def _values(field: Field, column: Any) -> NDArray[Any]:
         if not (~np.isfinite(numbers) if field.needed else np.isinf(numbers)).any():
             return numbers
     if types.is_timestamp(kind) or types.is_date(kind):
-        dates = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False).to_pylist()
-        return read_values(field, [None if one is None else one.isoformat() for one in dates])
+        dates = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+        if field.kind in ("date", "text") and not (field.needed and dates.null_count):
+            utc = dates.cast(pa.int64())
+            instants = np.asarray(utc.fill_null(0).to_numpy(), dtype=np.int64).astype("datetime64[us]")
+            return np.where(np.asarray(utc.is_null().to_numpy()), np.datetime64("NaT", "us"), instants)
+        return read_values(field, [None if one is None else one.isoformat() for one in dates.to_pylist()])
     if types.is_dictionary(kind):
         column = _decoded(field, column)
     if not (numeric or types.is_null(kind) or types.is_string(column.type) or types.is_large_string(column.type)):
-        raise Refused([Fault(f"expected {field.wanted}, got the Arrow type {shortened(kind)}", column=field.name)])
+        raise RequestError([Fault(f"expected {field.wanted}, got the Arrow type {shortened(kind)}", column=field.name)])
     return read_values(field, [None if one != one else one for one in column.to_pylist()])  # noqa: PLR0124  NaN
 
 
@@ -347,12 +325,12 @@ def _decoded(field: Field, column: Any) -> Any:
     """Return a dictionary column as plain text; one long text that all rows point to would take all memory."""
     for chunk in column.chunks:
         if any(isinstance(text, str | bytes) and len(text) > LONGEST for text in chunk.dictionary.to_pylist()):
-            raise Refused([Fault(f"a text has more than {LONGEST:,} characters", column=field.name)])
+            raise RequestError([Fault(f"a text has more than {LONGEST:,} characters", column=field.name)])
     return column.cast(column.type.value_type)
 
 
 def _is_compressed(message: bytes) -> bool:
-    """Tell whether a message says that its buffers are compressed, which pyarrow does not tell before it unpacks them.
+    """Return whether the buffers of a message are compressed, which pyarrow only tells after unpacking them.
 
     A message is a flatbuffer: tables whose fields lie where a table of offsets says, 0 for those that are not there.
     """

@@ -1,4 +1,4 @@
-"""Schema of requests and answers: columns, kinds, example request, OpenAPI."""
+"""Schema of requests and answers: columns, envelope, OpenAPI, and the page that describes them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import jinja2
 import numpy as np
+from pydantic_core import SchemaValidator, core_schema
 
 from adacsl import __version__
 from adacsl.base.labels import label_name
@@ -17,18 +18,18 @@ from adacsl.estimators.classifier import CostClassifier
 from adacsl.fitting.rows import missing_costs
 
 Kind = Literal["number", "date", "text", "any", "picture"]
-SAID: dict[Kind, str] = {
+EXPECTED: dict[Kind, str] = {
     "number": "a number", "date": "a date such as 2026-03-31", "text": "text", "any": "a number or text",
     "picture": "a picture, as base64 text (of its PNG, JPEG, WebP, BMP, GIF or TIFF file)",
 }  # fmt: skip
 PICTURE = "picture"
-"""The one column of a model of pictures."""
+"""The one column of a model of images."""
 
 
 class Field(NamedTuple):
-    """One column of a request, which has to be there; it may hold null unless its value is ``needed``.
+    """One column of a request, which is required; its values may be null unless they are ``needed``.
 
-    Values that a cost or a period is computed from are.
+    Values that a cost or a period is computed from are needed.
     """
 
     name: str
@@ -38,8 +39,8 @@ class Field(NamedTuple):
 
     @property
     def wanted(self) -> str:
-        """What a value has to be, for messages."""
-        return SAID[self.kind] + ("" if self.needed else " or null")
+        """The expected values, for messages."""
+        return EXPECTED[self.kind] + ("" if self.needed else " or null")
 
     @property
     def schema(self) -> dict[str, Any]:
@@ -49,29 +50,24 @@ class Field(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Contract:
-    """The columns that a model needs of every row, in order.
+class InputSchema:
+    """The columns that a model needs of every sample.
 
     Parameters
     ----------
     fields : tuple of Field
-        First the features, in the order of the training; then columns of prices and of the time.
-    features : int
-        How many are features.
-    named : bool
-        Whether the training rows had names; if not, columns are called x0, x1, ...
+        First the features, in the order of the training (x0, x1, ... if they had no names); then columns of costs and
+        of the time.
     picture : tuple of int, optional
-        Height, width and channels, where rows are pictures.
+        Height, width and channels, where samples are images.
     """
 
     fields: tuple[Field, ...]
-    features: int
-    named: bool
     picture: tuple[int, int, int] | None = None
 
     @classmethod
     def of(cls, classifier: CostClassifier) -> Self:
-        """Return what a fitted classifier takes."""
+        """Return the schema of a fitted classifier."""
         if missing := missing_costs(classifier, {}):
             raise ValueError(
                 f"the model was fitted with {' and '.join(missing)} of each sample, which a request cannot bring: fit "
@@ -79,9 +75,7 @@ class Contract:
             )
         if getattr(classifier, "images_", False):
             height, width, channels = classifier.image_shape_
-            return cls(
-                (Field(PICTURE, "picture", "feature", needed=True),), 1, named=True, picture=(height, width, channels)
-            )
+            return cls((Field(PICTURE, "picture", "feature", needed=True),), picture=(height, width, channels))
         n, names = classifier.n_features_in_, getattr(classifier, "feature_names_in_", None)
         known = [f"x{i}" for i in range(n)] if names is None else [str(name) for name in names]
         said, policy = getattr(classifier, "said_costs_", None), classifier.policy
@@ -93,11 +87,33 @@ class Contract:
         ]
         others = [Field(name, "number", "price", needed=True) for name in prices if name not in known]
         others += [Field(name, "date", "time", needed=True) for name in times if name not in known]
-        return cls((*features, *others), n, named=names is not None)
+        return cls((*features, *others))
+
+    def envelope(self, limit: int) -> SchemaValidator:
+        """Return the validator of a JSON body: rows or columns, all columns there, from 1 to ``limit`` samples.
+
+        It leaves the values themselves as they are.
+        """
+        value = core_schema.any_schema()
+        column = core_schema.list_schema(value, min_length=1, max_length=limit)
+        record = self._required(value)
+        rows = core_schema.list_schema(record, min_length=1, max_length=limit, fail_fast=True)
+        either = {
+            name: core_schema.typed_dict_field(content, required=False)
+            for name, content in (("rows", rows), ("columns", self._required(column)))
+        }
+        return SchemaValidator(
+            core_schema.typed_dict_schema(either, extra_behavior="allow"), core_schema.CoreConfig(strict=True)
+        )
+
+    def _required(self, content: core_schema.CoreSchema) -> core_schema.CoreSchema:
+        """Return the schema of an object with all columns; others are ignored."""
+        fields = {field.name: core_schema.typed_dict_field(content) for field in self.fields}
+        return core_schema.typed_dict_schema(fields, extra_behavior="ignore")
 
 
 def _kinds(model: Any, n: int) -> list[Kind]:
-    """Return the kinds of the features as the encoders of the model have seen them; "any" where none has."""
+    """Return the kinds of the features by the encoders of the model; "any" where there is none."""
     found: list[Kind] = ["any"] * n
     for one in getattr(model, "models", [model]):
         encoder = getattr(one, "encoder", None)
@@ -107,8 +123,8 @@ def _kinds(model: Any, n: int) -> list[Kind]:
     return found
 
 
-def describe(classifier: CostClassifier, contract: Contract) -> dict[str, Any]:
-    """Return what is served, as plain values: classes, costs, how it decides, the columns it needs."""
+def describe(classifier: CostClassifier, schema: InputSchema) -> dict[str, Any]:
+    """Return a description of the served model as plain values: classes, costs, decision rule, columns."""
     said, policy = getattr(classifier, "said_costs_", None), classifier.policy
     names = [label_name(label) for label in ordered_labels(classifier)]
     two = len(names) == 2
@@ -122,21 +138,21 @@ def describe(classifier: CostClassifier, contract: Contract) -> dict[str, Any]:
         "decide": classifier.decision_.decide,
         "threshold": classifier.threshold_ if two else None,
         "policy": None if policy is None or policy.empty else policy.to_dict(),
-        "policy_note": _about_policy(classifier),
+        "policy_note": _policy_note(classifier),
         "estimated_cost": list(getattr(classifier, "estimated_cost_", ())) or None,
         "calibration_error": getattr(classifier, "calibration_error_", None),
-        "picture": contract.picture and dict(zip(("height", "width", "channels"), contract.picture, strict=True)),
-        "columns": [_description(field) for field in contract.fields],
+        "picture": schema.picture and dict(zip(("height", "width", "channels"), schema.picture, strict=True)),
+        "columns": [_column_about(field) for field in schema.fields],
     }
 
 
-def _description(field: Field) -> dict[str, Any]:
-    """Return a column as plain values: all have to be there, and some may hold null."""
+def _column_about(field: Field) -> dict[str, Any]:
+    """Return a column as plain values: all are required, and some may hold null."""
     return {"name": field.name, "kind": field.kind, "role": field.role, "needed": True, "nullable": not field.needed}
 
 
-def _about_policy(classifier: CostClassifier) -> str | None:
-    """Return what to know about a policy that looks at several rows."""
+def _policy_note(classifier: CostClassifier) -> str | None:
+    """Return a note on a policy under which decisions depend on the other samples of a request."""
     policy = classifier.policy
     if policy is None or not policy.needs_all_rows:
         return None
@@ -155,11 +171,11 @@ def probability_names(classifier: CostClassifier) -> list[str]:
 ARROW = "application/vnd.apache.arrow.stream"
 
 
-def request_body(contract: Contract, limit: int) -> dict[str, Any]:
-    """Return the body of a request as OpenAPI writes it, made from the columns that the model needs."""
-    names = [field.name for field in contract.fields]
-    record = {"type": "object", "properties": {f.name: f.schema for f in contract.fields}, "required": names}
-    columns = {f.name: {"type": "array", "items": f.schema, "maxItems": limit} for f in contract.fields}
+def request_body(schema: InputSchema, limit: int) -> dict[str, Any]:
+    """Return the body of a request in OpenAPI, made from the columns that the model needs."""
+    names = [field.name for field in schema.fields]
+    record = {"type": "object", "properties": {f.name: f.schema for f in schema.fields}, "required": names}
+    columns = {f.name: {"type": "array", "items": f.schema, "maxItems": limit} for f in schema.fields}
     forms = [
         {"type": "object", "required": ["rows"], "properties": {"rows": {"type": "array", "items": record}}},
         {
@@ -169,14 +185,14 @@ def request_body(contract: Contract, limit: int) -> dict[str, Any]:
         },
     ]
     raw = {"schema": {"type": "string", "format": "binary"}}
-    pictures = {"image/*": raw} if contract.picture else {}
+    pictures = {"image/*": raw} if schema.picture else {}
     content = {"application/json": {"schema": {"oneOf": forms}}, ARROW: raw, **pictures}
     return {"requestBody": {"required": True, "content": content}}
 
 
-def show(about: dict[str, Any], contract: Contract, limit: int) -> str:
-    """Return the page that describes the server: what is served, the columns of a row, and a form to try it."""
-    example = {f.name: {"number": 0, "date": "2026-03-31", "picture": "..."}.get(f.kind, "") for f in contract.fields}
+def render_page(about: dict[str, Any], schema: InputSchema, limit: int) -> str:
+    """Return the page that describes the server: the model, its columns, and a form to try it."""
+    example = {f.name: {"number": 0, "date": "2026-03-31", "picture": "..."}.get(f.kind, "") for f in schema.fields}
     template = jinja2.Template(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"), autoescape=True)
     page: str = template.render(about, limit=limit, arrow=ARROW, example=json.dumps({"rows": [example]}, indent=1))
     return page

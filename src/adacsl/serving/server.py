@@ -19,10 +19,10 @@ from adacsl.estimators.artefact import ArtefactError, artefact_digest
 from adacsl.estimators.persistence import load_noted
 from adacsl.execution.threads import cores, thread_settings
 from adacsl.execution.worker import watch_parent
-from adacsl.serving.app import Bounds, make_app
+from adacsl.serving.app import RequestLimits, make_app
 from adacsl.serving.connections import LAST_SECONDS, ON_THE_WAY, Server
 from adacsl.serving.metrics import SHARED
-from adacsl.serving.schema import Contract
+from adacsl.serving.schema import InputSchema
 
 SPAWN = multiprocessing.get_context("spawn")
 NO_MODEL = 3
@@ -36,13 +36,20 @@ class Task(NamedTuple):
 
     model: Path
     digest: str
-    bounds: Bounds
+    limits: RequestLimits
     device: str
     threads: int | None = None
 
 
 def serve(
-    model: Path, host: str, port: int, *, bounds: Bounds, workers: int, device: str, listening: Callable[[int], None]
+    model: Path,
+    host: str,
+    port: int,
+    *,
+    limits: RequestLimits,
+    workers: int,
+    device: str,
+    listening: Callable[[int], None],
 ) -> None:
     """Serve a saved model until SIGTERM or Ctrl-C; requests that were sent before are answered.
 
@@ -53,7 +60,7 @@ def serve(
         processes that take the place of others.
     host, port
         Where to listen; port 0 takes any free one.
-    bounds : Bounds
+    limits : RequestLimits
         Limits of one request.
     workers : int
         Processes; each has its share of the cores.
@@ -62,13 +69,14 @@ def serve(
     listening : callable
         Told the port before the first request is answered.
     """
-    task = Task(model.resolve(), artefact_digest(model), bounds, device)
+    task = Task(model.resolve(), artefact_digest(model), limits, device)
     classifier, _ = load_noted(model, device=device, digest=task.digest)
-    Contract.of(classifier)  # refuses a model that cannot be served, before anything listens
+    InputSchema.of(classifier)  # refuses a model that cannot be served, before anything listens
     with _bound(host, port) as own:
+        own.listen()  # who connects from now on waits until the processes are ready
         listening(own.getsockname()[1])
         if workers == 1:
-            app = make_app(classifier, bounds=bounds, device=device)
+            app = make_app(classifier, limits=limits, device=device)
             _run(Server(app), own)
             return
         del classifier  # it was read to see that it is whole; each worker has its own
@@ -159,7 +167,7 @@ def work(task: Task, own: socket.socket, parent: int, ready: Connection) -> None
     watch_parent(parent)
     try:
         classifier, _ = load_noted(task.model, device=task.device, digest=task.digest)
-        app = make_app(classifier, bounds=task.bounds, device=task.device, threads=task.threads)
+        app = make_app(classifier, limits=task.limits, device=task.device, threads=task.threads)
     except (ArtefactError, MemoryError) as error:
         told = str(error) or "not enough memory"
         _log(f"error: {told}; this worker is not replaced: put the model back, or start the server again")
