@@ -13,7 +13,6 @@ from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.model_folder import decision_costs, load_model
 from adacsl.cli.options import AS_FOUND, FREE, MOST_WORKERS, Files, Prices, split_words, within
 from adacsl.cli.policy import NONE, Limits, timed_by
-from adacsl.execution.executors import Placement
 from adacsl.storage.tables import TABLE_SUFFIXES, check_table_file, writing_table
 
 if TYPE_CHECKING:
@@ -160,6 +159,7 @@ def _into_folder(
     how: Any = files.how
     if cluster is not None:
         from adacsl.estimators.distributed_predict import predict_on  # noqa: PLC0415
+        from adacsl.execution.executors import Placement  # noqa: PLC0415
 
         resolve("adacsl.integrations.ray:RayExecutor")  # says so where Ray is missing
         execute = partial(predict_on, placement=Placement("ray", **cluster))

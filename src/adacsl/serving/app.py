@@ -208,8 +208,7 @@ def _on_gpu(device: str) -> bool:
     """Return whether neural networks predict on a GPU; without any, torch has not been imported."""
     if "torch" not in sys.modules:
         return False
-    # a model without networks has not imported torch, and needs no GPU
-    return "torch" in sys.modules and bool(resolve("adacsl.neural.device:choose_device")(device, warn=False) != "cpu")
+    return bool(resolve("adacsl.neural.device:choose_device")(device, warn=False) != "cpu")
 
 
 def _one_thread() -> None:
