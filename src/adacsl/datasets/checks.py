@@ -244,8 +244,8 @@ def _recognised(column: pd.Series[Any]) -> tuple[str, pd.Series[Any]]:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return "number", column
     places, distinct = pd.factorize(column)
-    known = recognised(read_columns(pd.DataFrame({"column": distinct}))[2](0))
-    kind, values = known.kind, known.values
+    seen = recognised(read_columns(pd.DataFrame({"column": distinct}))[2](0))
+    kind, values = seen.kind, seen.values
     if kind == "text":
         values = values.astype(object)
         values[values == ""] = None

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import narwhals as nw
 import numpy as np
@@ -35,41 +35,132 @@ NARROW = 64
 """Text of at most so many characters is held at one width, which is fastest; one long cell would widen all rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class Column:
+@dataclass
+class ParsedText:
+    """A whole column of text, cleaned: its different values, and which of them stands in each row.
+
+    What its values mean is worked out once, and looked up for any rows.
+    """
+
+    name: str
+    codes: NDArray[np.int32]
+    distinct: NDArray[Any]
+
+    @classmethod
+    def of(cls, name: str, codes: NDArray[Any], distinct: Any) -> ParsedText:
+        """Return the text of a column by the number of its value in each row."""
+        return cls(name, codes.astype(np.int32), as_text(distinct.tolist()))
+
+    def of_rows(self, rows: NDArray[np.int64] | None, values: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the text (or other values in its place) of some rows, or of all."""
+        codes = self.codes if rows is None else self.codes[rows]
+        return np.asarray((self.distinct if values is None else values)[codes])
+
+    @cached_property
+    def numbers(self) -> NDArray[np.float64] | None:
+        """The different values as numbers; None where some value is no number."""
+        return _parsed(Column(self.name, "text", self.distinct), _as_numbers)
+
+    @cached_property
+    def seconds(self) -> NDArray[np.float64] | None:
+        """The different values as seconds; None where some value is no ISO date."""
+        return _parsed(Column(self.name, "text", self.distinct), _as_seconds)
+
+    @cached_property
+    def levels(self) -> NDArray[Any]:
+        """The different values, each in its one spelling."""
+        return as_levels(Column(self.name, "text", self.distinct))
+
+
+class Column(NamedTuple):
     """One raw column: numbers and dates (seconds) as float64 with NaN for missing, text with ``""`` for missing.
 
-    Infinite numbers stay: :func:`finite` refuses them where numbers are needed. What text is otherwise, and how
-    categories are spelled, is found out once.
+    Infinite numbers stay: :func:`finite` refuses them where numbers are needed.
     """
 
     name: str
     kind: Literal["number", "date", "text"]
     values: NDArray[Any]
-    whole: Column | None = None
-    """The column that this one holds some samples of, and which they are."""
-    index: NDArray[np.int64] | None = None
+    parsed: ParsedText | None = None
+    """The whole column of text that these are rows of, where it was parsed before."""
+    rows: NDArray[np.int64] | None = None
+    """Which of its rows; None: all."""
 
-    def rows(self, index: NDArray[np.int64]) -> Column:
-        """Return the column of some samples."""
-        return Column(self.name, self.kind, self.values[index], self, index)
+
+MOST_DISTINCT = 0.5
+"""Text that differs in more than this share of the rows is parsed again each time: holding it would take more room."""
+
+
+class ParsedTable:
+    """Columns of a frame of any library; numbers are read where they lie, text is parsed once.
+
+    Parameters
+    ----------
+    X : frame
+        pandas, polars, pyarrow or another library that narwhals knows.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = ParsedTable(pd.DataFrame({"shop": ["web", "city", None], "amount": [1, 2, 3]}))
+    >>> table.rows(np.array([2, 0])).column(0).values.tolist()
+    ['', 'web']
+    """
+
+    def __init__(self, X: Any) -> None:  # noqa: N803
+        self._frame, self._texts = X, dict[int, ParsedText | None]()
+        self._rows: NDArray[np.int64] | None = None
+        self.names, self._shape, _ = read_columns(X)
+
+    @staticmethod
+    def knows(X: Any) -> bool:  # noqa: N803
+        """Tell whether X is a frame."""
+        return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns."""
+        return (self._shape[0] if self._rows is None else len(self._rows)), self._shape[1]
 
     @cached_property
-    def recognised(self) -> Column:
-        """The column as what it is: text that is all numbers, or all ISO dates, counts as such."""
-        if self.kind != "text":
-            return self
-        if self.whole is not None and self.whole.recognised.kind != "text" and (self.values != "").any():
-            return self.whole.recognised.rows(np.asarray(self.index))
-        if (numbers := parse_numbers(self)) is not None:
-            return Column(self.name, "number", numbers)
-        dates = parse_dates(self)
-        return self if dates is None else Column(self.name, "date", dates)
+    def categories(self) -> set[int]:
+        """Positions of the columns that were declared a category."""
+        kinds = nw.from_native(self._frame, eager_only=True).schema.dtypes()
+        return {i for i, kind in enumerate(kinds) if kind in (nw.Categorical, nw.Enum)}
 
-    @cached_property
-    def levels(self) -> NDArray[Any]:
-        """The column as text, each value in its one spelling; see :func:`as_levels`."""
-        return spelled(self) if self.whole is None else self.whole.levels[self.index]
+    def rows(self, rows: NDArray[np.int64]) -> ParsedTable:
+        """Return some rows, which share what is parsed."""
+        part = ParsedTable(self._frame)
+        part._texts = self._texts
+        part._rows = rows if self._rows is None else self._rows[rows]
+        return part
+
+    def parse(self) -> ParsedTable:
+        """Parse all text now, and return the table."""
+        for place in range(self.shape[1]):
+            self._whole(place)
+        return self
+
+    def column(self, place: int) -> Column:
+        """Return a column of these rows."""
+        column, rows = self._whole(place), self._rows
+        text = self._texts.get(place)
+        if text is not None:
+            return Column(column.name, "text", text.of_rows(rows), text, rows)
+        return column if rows is None else column._replace(values=column.values[rows])
+
+    def _whole(self, place: int) -> Column:
+        """Return a column of all rows; of text that is parsed already only its name."""
+        if (text := self._texts.get(place)) is not None:
+            return Column(text.name, "text", text.distinct)
+        column = read_columns(self._frame)[2](place)
+        if column.kind == "text" and place not in self._texts:
+            import pandas as pd  # noqa: PLC0415  what predicts from arrays needs none
+
+            codes, distinct = pd.factorize(column.values.astype(object))
+            few = len(distinct) <= MOST_DISTINCT * len(codes)
+            self._texts[place] = ParsedText.of(column.name, codes, distinct) if few else None
+        return column
 
 
 def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[int], Column]]:  # noqa: N803
@@ -77,7 +168,7 @@ def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[i
 
     Arrays and frames with odd names have no names. A table without rows or columns is refused, in scikit-learn's words.
     """
-    names, shape, column = (X.names, X.shape, X.column) if isinstance(X, TableColumns) else _read(X)
+    names, shape, column = (X.names, X.shape, X.column) if isinstance(X, ParsedTable) else _read(X)
     if 0 in shape:
         what = "sample" if shape[0] == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
@@ -134,61 +225,6 @@ def _read_frame(frame: nw.DataFrame[Any]) -> tuple[list[str] | None, tuple[int, 
         raise ValueError(f"the table has two columns of the same name: {listed(map(repr, doubled))}")
     names = columns if all(isinstance(c, str) for c in columns) else None
     return names, frame.shape, lambda i: _from_series(str(columns[i]), frame.get_column(columns[i]))
-
-
-class TableColumns:
-    """The columns of a table, each of them read once.
-
-    Encoders take it in the place of the table: what they have in common is parsed once.
-
-    Parameters
-    ----------
-    table : numpy, pandas, polars or pyarrow table, or any array
-        Frames with odd names, and arrays, have no names.
-
-    Examples
-    --------
-    >>> columns = TableColumns(np.array([[1.0], [2.0]]))
-    >>> columns.shape, columns.column(0).values.tolist()
-    ((2, 1), [1.0, 2.0])
-    """
-
-    def __init__(self, table: Any) -> None:
-        self.table = table
-        self.names, self.shape, self._read = _read(table)
-        self._known: dict[int, Column] = {}
-
-    def column(self, place: int) -> Column:
-        """Return one column."""
-        if place not in self._known:
-            self._known[place] = self._read(place)
-        return self._known[place]
-
-    def rows(self, index: NDArray[np.int64]) -> TableColumns:
-        """Return the columns of some samples; what is known of them for all is not found out again."""
-        if len(index) == self.shape[0] and np.array_equal(index, np.arange(len(index))):
-            return self
-        return _SomeRows(self, index)
-
-    @cached_property
-    def categories(self) -> set[int]:
-        """Positions of the columns that were declared categories."""
-        frame = nw.from_native(self.table, eager_only=True, pass_through=True)
-        if not isinstance(frame, nw.DataFrame):
-            return set()
-        return {i for i, kind in enumerate(frame.schema.dtypes()) if kind in (nw.Categorical, nw.Enum)}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TableColumns, (self.table,)
-
-
-class _SomeRows(TableColumns):
-    """Some samples of a table's columns."""
-
-    def __init__(self, whole: TableColumns, index: NDArray[np.int64]) -> None:
-        self.table, self.names, self.shape = whole.table, whole.names, (len(index), whole.shape[1])
-        self._read = lambda place: whole.column(place).rows(index)
-        self._known = {}
 
 
 def _from_array(name: str, values: NDArray[Any]) -> Column:
@@ -263,11 +299,15 @@ def as_text(texts: Sequence[str]) -> NDArray[Any]:
 
 def parse_numbers(column: Column) -> NDArray[np.float64] | None:
     """Return text as numbers, None where some value is no number."""
+    if column.parsed is not None and column.parsed.numbers is not None:
+        return column.parsed.of_rows(column.rows, column.parsed.numbers)
     return _parsed(column, _as_numbers)
 
 
 def parse_dates(column: Column) -> NDArray[np.float64] | None:
     """Return ISO text as seconds, None where some value is no ISO date."""
+    if column.parsed is not None and column.parsed.seconds is not None:
+        return column.parsed.of_rows(column.rows, column.parsed.seconds)
     return _parsed(column, _as_seconds)
 
 
@@ -308,7 +348,12 @@ def _as_seconds(text: NDArray[Any]) -> NDArray[np.float64]:
 
 def recognised(column: Column) -> Column:
     """Return a column as what it is: text that is all numbers, or all ISO dates, counts as such."""
-    return column.recognised
+    if column.kind != "text":
+        return column
+    if (numbers := parse_numbers(column)) is not None:
+        return Column(column.name, "number", numbers)
+    dates = parse_dates(column)
+    return column if dates is None else Column(column.name, "date", dates)
 
 
 def _first_bad(column: Column, parse: Callable[[Column], NDArray[np.float64] | None]) -> str:
@@ -316,7 +361,7 @@ def _first_bad(column: Column, parse: Callable[[Column], NDArray[np.float64] | N
     values = column.values
     while len(values) > 1:
         half = len(values) // 2
-        values = values[:half] if parse(Column(column.name, column.kind, values[:half])) is None else values[half:]
+        values = values[:half] if parse(Column(column.name, "text", values[:half])) is None else values[half:]
     return str(values[0])
 
 
@@ -325,8 +370,7 @@ def as_kind(column: Column, kind: str) -> NDArray[np.float64]:
     if column.kind == kind or (column.kind != "text" and np.isnan(column.values).all()):
         return finite(column).values
     parse = parse_numbers if kind == "number" else parse_dates
-    known = column.recognised
-    values = known.values if known.kind == kind else parse(column) if column.kind == "text" else None
+    values = parse(column) if column.kind == "text" else None
     if values is None:
         now = repr(_first_bad(column, parse)) if column.kind == "text" else f"{column.kind}s"
         raise ValueError(f"column {column.name!r} held {kind}s when the encoder was fitted, now it holds {now}")
@@ -356,11 +400,8 @@ def as_levels(column: Column) -> NDArray[Any]:
     >>> as_levels(Column("code", "text", np.array(["1.0", "2.50", "A", ""]))).tolist()
     ['1', '2.5', 'A', '']
     """
-    return column.levels
-
-
-def spelled(column: Column) -> NDArray[Any]:
-    """Return the values of a column in their one spelling."""
+    if column.parsed is not None and column.kind == "text":
+        return column.parsed.of_rows(column.rows, column.parsed.levels)
     if column.kind == "text":
         values = column.values.tolist()
         spelt = spellings(values)

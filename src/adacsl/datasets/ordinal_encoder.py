@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.datasets.columns import (
     Column,
-    TableColumns,
+    ParsedTable,
     as_kind,
     as_levels,
     finite,
@@ -60,9 +61,9 @@ class ColumnEncoder:
 
     def fit(self, X: Any) -> ColumnEncoder:  # noqa: N803
         """Learn kinds and levels."""
-        table = X if isinstance(X, TableColumns) else TableColumns(X)
-        _, (_, n_columns), column = read_columns(table)
-        self.columns = [_fit(column(i), i in table.categories, self.max_levels) for i in range(n_columns)]
+        _, (_, n_columns), column = read_columns(X)
+        declared = _declared_categories(X)
+        self.columns = [_fit(column(i), i in declared, self.max_levels) for i in range(n_columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -111,3 +112,12 @@ def _encode(rule: dict[str, Any], column: Column) -> NDArray[np.float64]:
         return as_kind(column, rule["kind"])
     position = positions_among(rule["levels"], as_levels(column))
     return np.where(position < 0, np.nan, position)
+
+
+def _declared_categories(X: Any) -> set[int]:  # noqa: N803
+    if isinstance(X, ParsedTable):
+        return X.categories
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        return set()
+    return {i for i, kind in enumerate(frame.schema.dtypes()) if kind in (nw.Categorical, nw.Enum)}

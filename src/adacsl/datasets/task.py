@@ -17,7 +17,7 @@ from adacsl.base.extras import requires
 from adacsl.costs.expressions import Expression
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.baseline import Baseline
-from adacsl.datasets.columns import dense
+from adacsl.datasets.columns import ParsedTable, dense
 from adacsl.datasets.costs import Costs, said_costs, settle, strange_prices, worth_saying
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.findings import Finding
@@ -214,6 +214,11 @@ class Task:
     def worked_out(self) -> dict[Any, Any]:
         """What is the same for all fits, by what it is: rows that stay together, folds."""
         return {}
+
+    @cached_property
+    def parsed(self) -> ParsedTable | None:
+        """The features of a table, with text parsed once for all fits; None for images."""
+        return ParsedTable(self.X) if isinstance(self.X, pd.DataFrame) else None
 
     @cached_property
     def digest(self) -> str:

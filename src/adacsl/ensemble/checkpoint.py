@@ -43,7 +43,7 @@ def member_folders(
     arrays = list(_arrays(rows, group[0].folds))
     levels = None
     if not rows.images:
-        encoder = ColumnEncoder().fit(rows.used_columns)
+        encoder = ColumnEncoder().fit(rows.to_encode(rows.use))
         arrays.append(rows.encoded(encoder))
         levels = encoder.to_dict()
     fit = digest_of(arrays, [levels, group[0].seed, [c.costs.to_json() for c in group]])

@@ -24,7 +24,7 @@ from adacsl.base.extras import requires, resolve
 from adacsl.base.labels import Encoded, encode_labels, find_classes
 from adacsl.costs.cells import is_recipe
 from adacsl.costs.matrix import CostMatrix
-from adacsl.datasets.columns import TableColumns, dense, without_columns
+from adacsl.datasets.columns import ParsedTable, dense, without_columns
 from adacsl.datasets.costs import warn_of_prices
 from adacsl.datasets.errors import one_line
 from adacsl.datasets.task import Task
@@ -149,24 +149,21 @@ class Rows:
         return self.x if len(rows) == len(self.y) and self.extra is None else take(self.x, rows)
 
     @cached_property
-    def columns(self) -> TableColumns:
-        """The columns of the table, each read once for all that learn from it."""
+    def _parsed(self) -> ParsedTable | None:
+        """The features, with text parsed once; of a task, once for all of its splits."""
         if isinstance(self.source, Task) and self.source.X is self.x:
-            known = self.source.worked_out
-            if "columns" not in known:
-                known["columns"] = TableColumns(self.x)
-            shared: TableColumns = known["columns"]
-            return shared
-        return TableColumns(self.x)
+            return self.source.parsed
+        return ParsedTable(self.x) if ParsedTable.knows(self.x) else None
 
-    @property
-    def used_columns(self) -> TableColumns:
-        """The columns of the samples that may be learned from: what an encoder is fitted on."""
-        return self.columns.rows(self.use)
+    def to_encode(self, rows: NDArray[np.int64] | None = None) -> Any:
+        """Return the features of some samples, or of all but separate validation data, for an encoder of columns."""
+        if self._parsed is None:
+            return self.x if rows is None else self.take(rows)
+        return self._parsed if rows is None else self._parsed.rows(rows)
 
     def encoded(self, encoder: Any) -> NDArray[Any]:
         """Return all samples by an encoder that was fitted on those in use."""
-        x = encoder.transform(self.columns)
+        x = encoder.transform(self.to_encode())
         return x if self.extra is None else np.concatenate((x, encoder.transform(self.extra)))
 
     def weights(self, rows: NDArray[Any]) -> NDArray[np.float64] | None:
@@ -554,7 +551,7 @@ def leaks(rows: Rows) -> Iterator[str]:
         return
     from adacsl.datasets.ordinal_encoder import ColumnEncoder  # noqa: PLC0415  images need none
 
-    table = rows.used_columns
+    table = rows.to_encode(rows.use)
     encoder = ColumnEncoder().fit(table)
     positive = rows.y[rows.use] == 1
     for rule, column in zip(encoder.columns, encoder.transform(table).T, strict=True):

@@ -139,7 +139,7 @@ def load_engines(methods: Iterable[Any]) -> None:
 def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Train boosters for each candidate: one per fold, or, where nothing steers, one of all rows."""
     # levels come from rows that may be learned from
-    encoder = ColumnEncoder().fit(rows.used_columns)
+    encoder = ColumnEncoder().fit(rows.to_encode(rows.use))
     matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories, rows.n_classes)
     for group in _groups(candidates, rows):
         if group[0].method.decide == "unweighted":

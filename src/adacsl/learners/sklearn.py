@@ -138,9 +138,9 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
     for candidate in candidates:
         encode = candidate.learner.encode
         if encode and encoder is None:
-            encoder = TableEncoder().fit(rows.used_columns)
+            encoder = TableEncoder().fit(rows.to_encode(rows.use))
             extra = None if rows.extra is None else _input(encoder, rows.extra)
-            encoded = dataclasses.replace(rows, x=_input(encoder, rows.columns), extra=extra)
+            encoded = dataclasses.replace(rows, x=_input(encoder, rows.to_encode()), extra=extra)
         features = encoded if encode else rows
         if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge the others
             models, undone = _fit_in_rounds(candidate, features)
@@ -150,7 +150,8 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
         models = [numbered(model, labels) for model in candidate.deciding(models)]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
-            candidate.watched = candidate.model.logits(rows.take(candidate.watch))
+            tested = rows.to_encode(candidate.watch) if encode else rows.take(candidate.watch)
+            candidate.watched = candidate.model.logits(tested)
         yield candidate
 
 

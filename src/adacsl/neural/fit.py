@@ -125,7 +125,7 @@ class Prepared:
             self.x = torch.from_numpy(rows.x if rows.extra is None else np.concatenate((rows.x, rows.extra)))
         else:
             # scales and categories come from rows that may be learned from; no label is looked at
-            self.encoder = TableEncoder().fit(rows.used_columns)
+            self.encoder = TableEncoder().fit(rows.to_encode(rows.use))
             self.x = torch.from_numpy(rows.encoded(self.encoder))
         self._own: dict[int, Tensor] = {}
 
