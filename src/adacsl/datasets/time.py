@@ -143,7 +143,7 @@ def _as_column(values: Any, what: str) -> Column:
 def _odd(column: Column) -> str:
     """Return the first text that is no date."""
     for row, value in enumerate(column.values[:SHOWN_ALIKE]):
-        if value != "" and recognised(Column(column.name, column.kind, column.values[row : row + 1])).kind != "date":
+        if value != "" and recognised(column._replace(values=column.values[row : row + 1])).kind != "date":
             return f"{str(value)!r} in row {row + 1}"
     return "other text"
 

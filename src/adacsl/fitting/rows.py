@@ -24,7 +24,7 @@ from adacsl.base.extras import requires, resolve
 from adacsl.base.labels import Encoded, encode_labels, find_classes
 from adacsl.costs.cells import is_recipe
 from adacsl.costs.matrix import CostMatrix
-from adacsl.datasets.columns import dense, without_columns
+from adacsl.datasets.columns import ParsedTable, dense, without_columns
 from adacsl.datasets.costs import warn_of_prices
 from adacsl.datasets.errors import one_line
 from adacsl.datasets.task import Task
@@ -149,22 +149,20 @@ class Rows:
         return self.x if len(rows) == len(self.y) and self.extra is None else take(self.x, rows)
 
     @cached_property
-    def _parsed(self) -> Any:
+    def _parsed(self) -> ParsedTable | None:
         """The features, with text parsed once; of a task, once for all of its splits."""
-        from adacsl.datasets.columns import ParsedTable  # noqa: PLC0415  scikit-learn alone needs none
-
         if isinstance(self.source, Task) and self.source.X is self.x:
             return self.source.parsed
         return ParsedTable(self.x) if ParsedTable.knows(self.x) else None
 
     def to_encode(self, rows: NDArray[np.int64] | None = None) -> Any:
-        """Return the features of some rows, or of all but those given apart, for an encoder of columns."""
+        """Return the features of some samples, or of all but separate validation data, for an encoder of columns."""
         if self._parsed is None:
             return self.x if rows is None else self.take(rows)
         return self._parsed if rows is None else self._parsed.rows(rows)
 
     def encoded(self, encoder: Any) -> NDArray[Any]:
-        """Return all rows by an encoder that was fitted on those in use."""
+        """Return all samples by an encoder that was fitted on those in use."""
         x = encoder.transform(self.to_encode())
         return x if self.extra is None else np.concatenate((x, encoder.transform(self.extra)))
 
