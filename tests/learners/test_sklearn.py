@@ -17,8 +17,8 @@ from adacsl.comparison.fits import Cell
 from adacsl.comparison.jobs import run_work
 from adacsl.comparison.protocol import Protocol, split_rows
 from adacsl.datasets.encoder import TableEncoder
-from adacsl.estimators import fit as estimators_fit
 from adacsl.fitting.splits import one_split
+from adacsl.learners import boosting
 from adacsl.learners.boosting import Booster, installed_engine
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.metacost import out_of_bag
@@ -43,7 +43,7 @@ def made_task(n=300, costs=COSTS):
 def engine(request, monkeypatch):
     """The booster of gbm-*: the installed library, and what is taken where there is none."""
     if request.param == "scikit-learn":
-        monkeypatch.setattr(estimators_fit, "installed_engine", lambda: None)
+        monkeypatch.setattr(boosting, "installed_engine", lambda: None)
     elif installed_engine() is None:
         pytest.skip("needs xgboost, lightgbm or catboost")
     return request.param
@@ -95,7 +95,7 @@ def as_scikit_learn_has_it(frame):
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_gbm_is_scikit_learns_elsewhere_stopped_early_with_categories_and_gaps_as_they_are(monkeypatch, grouped):
-    monkeypatch.setattr(estimators_fit, "installed_engine", lambda: None)
+    monkeypatch.setattr(boosting, "installed_engine", lambda: None)
     task = made_task()
     groups = np.arange(300) // 3 if grouped else None
     named = method("gbm-bayes", COSTS, random_state=0, cv=[(np.arange(300), np.arange(300))])
