@@ -392,7 +392,7 @@ def test_ctrl_c_ends_a_fit_in_several_processes(tmp_path):
         textwrap.dedent(f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from test_portfolio import COSTS, LogisticRegression, PortfolioClassifier, Sleeper, X, Y
+        from test_classifier import COSTS, LogisticRegression, PortfolioClassifier, Sleeper, X, Y
         if __name__ == "__main__":
             clf = PortfolioClassifier(COSTS, members=[LogisticRegression(), Sleeper()], n_jobs=2, verbose=True)
             print(clf.fit(X, Y).leaderboard_["left_out"].tolist())

@@ -75,7 +75,7 @@ def serve(connection: Connection, parent: int) -> None:
                     _send(connection, kind, value)
             except (Exception, SystemExit) as error:  # the parcel cannot be read here, or a result cannot be sent
                 _send(connection, "raised", error)
-    except (EOFError, BrokenPipeError):
+    except (EOFError, OSError):  # the parent has closed the pipe
         return
 
 
