@@ -44,7 +44,7 @@ def check_whole(name: str, value: Any, least: int = 1, *, other: Sequence[str | 
         ...
     ValueError: patience must be None or a whole number of at least 1, got True
     """
-    if isinstance(value, Integral) and not isinstance(value, bool) and value >= least:
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
         return
     if not any(value is one or (isinstance(value, str) and value == one) for one in other):
         choice = "".join(f"{one!r} or " for one in other)
