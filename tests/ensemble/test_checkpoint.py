@@ -406,7 +406,8 @@ def check_exported(clf, path, X):
 
 def test_nets_and_sums_are_one_graph(tmp_path):
     X, y = numbers()
-    members = ["logistic", ("scaled", make_pipeline(StandardScaler(), LogisticRegression())), ("steered", STEERED)]
+    scaled = Model(make_pipeline(StandardScaler(), LogisticRegression()), encode=True)
+    members = ["logistic", ("scaled", scaled), ("steered", STEERED)]
     clf = quick(members, cv=2, decide="tuned").fit(X, y)
     back = adacsl.load(clf.save(tmp_path / "model"))
     check_exported(clf, back.export_onnx(tmp_path / "clf.onnx", X), numbers(500, seed=1)[0])

@@ -3,6 +3,8 @@
 import contextlib
 import io
 import json
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -139,6 +141,16 @@ def test_another_release_of_scikit_learn_is_refused():
     arrays, about = to_numbers(GaussianNB().fit(X, Y))
     with pytest.raises(ValueError, match=r"saved with scikit-learn 1\.2, and this is 1.*: install that version"):
         from_numbers(arrays, about | {"sklearn": "1.2"})
+
+
+def test_skops_is_imported_for_what_it_keeps_only():
+    code = (
+        "import sys; import numpy as np; from sklearn.linear_model import LogisticRegression;"
+        "from adacsl.learners.arrays import from_numbers, to_numbers;"
+        "from_numbers(*to_numbers(LogisticRegression().fit(np.eye(4), [0, 1, 0, 1])));"
+        "sys.exit('skops' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # forged
