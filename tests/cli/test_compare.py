@@ -80,15 +80,15 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     said = adacsl("report", tmp_path / "run", "--out", tmp_path / "page.html", "--json")
     assert said.code == 0
     assert said.json["best"] == "always-positive"
-    assert "What each column is worth" not in (tmp_path / "page.html").read_text()
+    assert "Permutation importance" not in (tmp_path / "page.html").read_text()
 
     worth = pd.DataFrame({"column": [3, 7], "cost": [0.2, 0.0], "low": [0.1, 0.0], "high": [0.3, 0.0]})
     worth.to_csv(tmp_path / "columns.csv", index=False)
     words = ("report", tmp_path / "run", "--out", tmp_path / "page.html", "--explain", tmp_path / "columns.csv")
     assert adacsl(*words).code == 0
     page = (tmp_path / "page.html").read_text()
-    assert "What each column is worth" in page
-    assert "0.100 to 0.300" in page
+    assert "Permutation importance" in page
+    assert "(0.100 to 0.300)" in page
     worth.drop(columns="low").to_csv(tmp_path / "columns.csv", index=False)
     assert "needs the columns ['low']" in refused(*words)
     assert (tmp_path / "page.html").read_text() == page
@@ -97,7 +97,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     said = adacsl(*words, "--markdown", tmp_path / "page.md", "--json").json
     assert said["markdown"] == str(tmp_path / "page.md")
     assert "Of 1,000 loans, with always-positive" in (tmp_path / "page.html").read_text()
-    assert "really bad: 300 | 300 (no cost) | 0 (5 EUR each)" in (tmp_path / "page.md").read_text()
+    assert "actual bad: 300 | 300 (no cost) | 0 (5 EUR each)" in (tmp_path / "page.md").read_text()
     assert "--volume is a number of decisions per year above 0" in refused(*words, "--volume", 0)
 
 

@@ -744,7 +744,7 @@ def test_explanation_is_the_librarys_and_is_written_whole(adacsl, place, rows, t
     assert (said.json["rows"], said.json["repeats"], said.json["written"]) == (400, 2, str(out))
     text = page.read_text()
     assert f"“{found['column'][0]}”" in text
-    assert "What each column is worth" in text
+    assert "Permutation importance" in text
     assert names(tmp_path) == ["columns.csv", "columns.html"]
 
 

@@ -113,8 +113,8 @@ def test_pictures_that_speak_of_two_classes_say_so(found):
 
 def test_the_report_is_one_page_that_names_the_classes(found, tmp_path):
     text = found.report(tmp_path / "report.html").read_text()
-    assert "wine: 3 classes, a price for each kind of error" in text
-    assert "178 rows of 3 classes, from 71 &#39;barbera&#39; to 48 &#39;grignolino&#39;" in text
+    assert "3 classes, a cost for each kind of error" in text
+    assert "178 samples of 3 classes, from 71 &#39;barbera&#39; to 48 &#39;grignolino&#39;" in text
     assert "An error costs 1 to 20 by its kind" in text
     assert "Errors of" in text
     assert "cross-entropy, the likeliest class: blind to costs" in text

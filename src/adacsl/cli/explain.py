@@ -182,7 +182,7 @@ def _page(
     increase = f"{first['cost']:.3g} (95 % CI {first['low']:.3g} to {first['high']:.3g})"
     return ReportData(
         title=f"Permutation importance: {task.name}",
-        verdicts={view: f"Most important column: {first['column']}. Shuffled, it raises the mean cost by {increase}."},
+        verdicts={view: f"Most important column: “{first['column']}”. Shuffled, it adds {increase} to the mean cost."},
         facts={
             "data": f"{task.source}, {len(task.y):,} samples",
             "model": name,

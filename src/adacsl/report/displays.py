@@ -84,7 +84,7 @@ class CurveDisplay:
 
 
 class CostCurveDisplay(CurveDisplay):
-    """What every threshold costs per row; the cheapest is marked, and a dotted line shows the Bayes threshold.
+    """Cost of every threshold per sample; the optimal one is marked, and a dotted line is the Bayes threshold.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class CostCurveDisplay(CurveDisplay):
     [0.5, 0.25, 2.25, 2.0, 4.0, 4.0]
     """
 
-    labels = ("threshold", "cost per row")
+    labels = ("threshold", "cost per sample")
     step = True
 
     def __init__(
@@ -190,7 +190,7 @@ class BrierCurveDisplay(ScoreDisplay):
     name : str, optional
     """
 
-    labels = ("cost proportion fp / (fp + fn)", "cost per row, fp + fn = 2")
+    labels = ("cost proportion fp / (fp + fn)", "cost per sample, fp + fn = 2")
 
     @staticmethod
     def _table(scores: Any, labels: NDArray[np.int64]) -> pd.DataFrame:
@@ -216,7 +216,7 @@ class DecisionCurveDisplay(ScoreDisplay):
     name : str, optional
     """
 
-    labels = ("threshold", "net benefit per row")
+    labels = ("threshold", "net benefit per sample")
 
     @staticmethod
     def _table(scores: Any, labels: NDArray[np.int64]) -> pd.DataFrame:
