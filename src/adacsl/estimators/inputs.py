@@ -234,12 +234,12 @@ def _divided(images: Any, names: list[str], rows: int) -> Iterator[tuple[Any, di
 def _readable(classifier: CostClassifier, batches: Iterator[Any], broken: list[str]) -> Iterator[Any]:
     """Yield the images that can be read, at least one; add the others to ``broken``."""
     from adacsl.datasets.images import decode_files  # noqa: PLC0415  torch
-    from adacsl.fitting.rows import input_size  # noqa: PLC0415
+    from adacsl.fitting.rows import picture_size  # noqa: PLC0415
 
     some = False
     for paths, others in batches:
         gone: dict[int, str] = {}
-        pixels = decode_files(paths, others["file"], image_size=input_size(classifier), broken=gone)
+        pixels = decode_files(paths, others["file"], image_size=picture_size(classifier), broken=gone)
         broken += [f"{others['file'][i]}: {why}" for i, why in gone.items()]
         if len(pixels):
             some = True
