@@ -62,6 +62,7 @@ class AdaCSLClassifier(Method):
 
     loss = "weighted"
     resample = None
+    encodes = True
 
     @keeps_settings
     def __init__(  # the parts that a net has use for
@@ -145,6 +146,7 @@ class AdaCSLBoostingClassifier(Method):
 
     loss = "weighted"
     resample = None
+    encodes = True
     device = "cpu"
     resume = None
     policy: Policy | None = None

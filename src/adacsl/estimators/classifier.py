@@ -27,7 +27,7 @@ from adacsl.fitting.rows import (
     read_known_labels,
 )
 from adacsl.fitting.settings import inside, keeps_settings
-from adacsl.learners.registry import as_learner
+from adacsl.learners.registry import as_learner, encodes_tables
 from adacsl.metrics.intervals import Interval
 
 if TYPE_CHECKING:
@@ -179,8 +179,12 @@ class Method(ClassifierMixin, BaseEstimator):
     NESTED: tuple[str, ...] = ("controller", "net")
     """Parameters that hold parameters of their own, ``controller__damping``."""
 
-    encodes = True
-    """Whether tables are checked and encoded; otherwise the learner takes X as it is."""
+    @property
+    def encodes(self) -> bool:
+        """Whether tables are checked and encoded; otherwise the learner takes X as it is."""
+        if self.learner is None:  # what was loaded has no untrained one
+            return getattr(self.model_, "encoder", None) is not None
+        return encodes_tables(self.learner)
 
     @keeps_settings
     def __init__(
@@ -218,6 +222,8 @@ class Method(ClassifierMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Change settings; ``controller__damping=0.5`` changes one inside."""
         nested = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
+        if isinstance(getattr(self, "learner", None), str) and any(name.startswith("learner__") for name in params):
+            self.learner = as_learner(self.learner)
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         for name in nested:
             outer, _, key = name.partition("__")
@@ -289,6 +295,33 @@ class Method(ClassifierMixin, BaseEstimator):
             tp=tp, tn=tn,
         )  # fmt: skip
         return self
+
+    # what was trained
+
+    @property
+    def net_(self) -> Any:
+        """The trained network(s), of a neural learner."""
+        return self.model_.net
+
+    @property
+    def boosters_(self) -> list[Any]:
+        """The library's models, of a boosting learner."""
+        return list(self.model_.boosters)
+
+    @property
+    def rounds_(self) -> list[int]:
+        """Rounds that were kept, of each booster."""
+        return list(self.model_.rounds)
+
+    @property
+    def estimators_(self) -> Any:
+        """The kept models, of a scikit-learn classifier."""
+        return list(self.model_.estimators)
+
+    @property
+    def encoder_(self) -> Any:
+        """The encoder of tables."""
+        return self.model_.encoder
 
     # scores and decisions
 

@@ -88,11 +88,11 @@ class Model(BaseEstimator):
         """Refuse settings that make no sense."""
         if self.training not in TRAINING:
             raise ValueError(f"training must be one of {', '.join(map(repr, TRAINING))}, got {self.training!r}")
-        if self.rounds != "auto" and (not isinstance(self.rounds, Integral) or self.rounds < 1):
+        if self.rounds != "auto" and not _is_count(self.rounds):
             raise ValueError(f"rounds must be 'auto' or a whole number of at least 1, got {self.rounds!r}")
-        if self.patience is not None and (not isinstance(self.patience, Integral) or self.patience < 1):
+        if self.patience is not None and not _is_count(self.patience):
             raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
-        if not isinstance(self.every, Integral) or self.every < 1:
+        if not _is_count(self.every):
             raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
 
     def adapts(self, candidate: Candidate) -> bool:
@@ -128,6 +128,10 @@ class Model(BaseEstimator):
             open_ = {name: seed for name, value in settings.items() if name.endswith("random_state") and value is None}
             made.set_params(**open_)
         return made
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
