@@ -302,7 +302,10 @@ class Renamer(cst.CSTTransformer):
         if isinstance(inner, cst.Expr):
             self.role[id(inner.value)] = ("doc", "")
 
-    def visit_ImportAlias(self, node: cst.ImportAlias) -> bool:
+    def visit_ImportFrom(self, node: cst.ImportFrom) -> bool:
+        return False
+
+    def visit_Import(self, node: cst.Import) -> bool:
         return False
 
     # names
@@ -583,7 +586,7 @@ def as_code(text: str, path: str, bound: set[str] | None = None) -> str | None:
 
 def transform(module: cst.Module, path: str, bound: set[str] | None = None) -> str:
     """Return the source of a module with its names changed."""
-    if re.search(r"AdaptiveCostClassifier|AdaCSLBoostingClassifier|\bnet=", module.code):
+    if re.search(r"AdaptiveCostClassifier|AdaCSLBoostingClassifier|\b(net|trainer)=", module.code):
         module = module.visit(Calls(path, names().given))
     return module.visit(Renamer(path, set(bound or ()))).code
 

@@ -75,7 +75,7 @@ class Calls(cst.CSTTransformer):
 
     def visit_Module(self, node: cst.Module) -> None:
         code = node.code
-        self.whole = not any(word in code for word in ("AdaptiveCostClassifier", "AdaCSLBoostingClassifier", "net="))
+        self.whole = not any(word in code for word in ("AdaptiveCostClassifier", "AdaCSLBoostingClassifier", "net=", "trainer="))
         self.shown = path_is_text(self.path)
 
     def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.BaseExpression:
@@ -86,6 +86,8 @@ class Calls(cst.CSTTransformer):
             return self.boosting(updated_node)
         if name == "AdaptiveCostClassifier":
             return self.fitting(updated_node)
+        if name in ("PortfolioClassifier", "Portfolio"):
+            return placed(updated_node)
         if name in self.given["net_callees"]:
             return self.net(updated_node)
         return updated_node
@@ -173,6 +175,30 @@ class Calls(cst.CSTTransformer):
             elif number == 0 and isinstance(small, cst.Expr):
                 at = 1
         return updated_node.with_changes(body=[*body[:at], *lines, *body[at:]])
+
+
+def placed(node: cst.Call) -> cst.Call:
+    """Write ``trainer=`` of an ensemble as settings of its own."""
+    new = {"engine": "backend", "workers": "n_jobs"}
+    args: list[cst.Arg] = []
+    for arg in node.args:
+        if arg.keyword is None or arg.keyword.value != "trainer":
+            args.append(arg)
+            continue
+        settings = plain_dict(arg.value)
+        if settings is None:
+            given = code_of(arg.value)
+            args += [] if given == "None" else [cst.Arg(cst.parse_expression(f"({given} or {{}})"), star="**")]
+        else:
+            args += [kw(new.get(a.keyword.value, a.keyword.value), a.value) if a.keyword else a for a in settings]
+    if len(args) == len(node.args):
+        return node.with_changes(args=args)
+    return call(last_name(node.func), args).with_changes(func=node.func)
+
+
+def code_of(node: cst.CSTNode) -> str:
+    """Return the source of a node."""
+    return cst.Module([]).code_for_node(node)
 
 
 def path_is_text(path: str) -> bool:
