@@ -372,7 +372,8 @@ class Renamer(cst.CSTTransformer):
         places: dict[str, list[cst.ImportAlias]] = {}
         for alias in original_node.names:
             name = code_of(alias.name)
-            new = self.names.plain.get(name) or self.names.words.get(name) or self.names.bound.get(name) or name
+            bound = self.names.bound.get(name) if module.split(".")[0] == "adacsl" else None
+            new = self.names.plain.get(name) or self.names.words.get(name) or bound or name
             place = self.names.places.get(new, module) if module == "adacsl" else module
             if new in [code_of(a.name) for a in places.get(place, [])]:
                 continue
@@ -830,6 +831,73 @@ def tracked() -> list[str]:
     return [p for p in chosen if not matches(p, UNTOUCHED) and not matches(p, names().given["untouched"])]
 
 
+# long lines
+
+
+def wrap(path: Path) -> None:
+    """Break lines that have become too long: prose, doctests, and strings that stand alone."""
+    lines = path.read_text().split("\n")
+    prose = _string_lines(path)
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        if len(line) > WIDTH:
+            pieces = _broken(line, inside=number in prose)
+            if pieces is not None:
+                first, rest = pieces
+                indent = line[: len(line) - len(line.lstrip())]
+                after = lines[number + 1] if number + 1 < len(lines) else ""
+                joins = number in prose and number + 1 in prose and _goes_on(after, indent) and not line.lstrip().startswith(">>>")
+                lines[number] = first
+                if joins:
+                    lines[number + 1] = f"{indent}{rest.strip()} {after.strip()}"
+                else:
+                    lines.insert(number + 1, rest)
+                    prose = {n + (n > number) for n in prose} | ({number + 1} if number in prose else set())
+        number += 1
+    path.write_text("\n".join(lines))
+
+
+WIDTH = 120
+
+
+def _string_lines(path: Path) -> set[int]:
+    """Return the lines that lie in strings of several lines."""
+    import tokenize  # noqa: PLC0415
+
+    with path.open("rb") as file:
+        tokens = [t for t in tokenize.tokenize(file.readline) if t.type == tokenize.STRING and t.start[0] != t.end[0]]
+    return {n - 1 for token in tokens for n in range(token.start[0], token.end[0] + 1)}
+
+
+def _goes_on(line: str, indent: str) -> bool:
+    """Tell whether a line of prose continues the one before."""
+    text = line.strip()
+    alike = line[: len(line) - len(line.lstrip())] == indent and bool(text)
+    return alike and not re.match(r"(>>>|\.\.\. |[-*] |\"\"\"|\.\. |:\w|\w+(, \w+)* : )", text)
+
+
+def _broken(line: str, *, inside: bool) -> tuple[str, str] | None:
+    """Return a line in two, or None where it cannot be broken."""
+    indent = line[: len(line) - len(line.lstrip())]
+    text = line.lstrip()
+    if inside and text.startswith((">>>", "...")):
+        cut = line.rfind(", ", 0, WIDTH - 1)
+        return None if cut < 0 else (line[: cut + 1], f"{indent}...     {line[cut + 2 :]}")
+    if inside and not text.startswith('\"\"\"'):
+        cut = line.rfind(" ", 0, WIDTH + 1)
+        return None if cut <= len(indent) else (line[:cut], indent + line[cut + 1 :])
+    if text.startswith("# "):
+        cut = line.rfind(" ", 0, WIDTH + 1)
+        return None if cut <= len(indent) + 2 else (line[:cut], f"{indent}# {line[cut + 1 :]}")
+    alone = re.fullmatch(r"(\s*)([fr]?)\"((?:[^\"\\]|\\.)*)\"([,)\]]*)", line)
+    if alone and not inside:
+        cut = line.rfind(" ", 0, WIDTH - 2)
+        if cut > len(indent) + 10 and line.count("{", 0, cut) == line.count("}", 0, cut):
+            return f'{line[: cut + 1]}"', f'{indent}{alone[2]}"{line[cut + 1 :]}'
+    return None
+
+
 def unmatched() -> list[str]:
     """Return literal replacements that found nothing, where what they should give is not there either."""
     return [
@@ -843,7 +911,7 @@ def main() -> int:
     """Rename everything, or the files that are named."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args()
     sys.setrecursionlimit(10_000)
     files = options.files or tracked()
@@ -859,8 +927,12 @@ def main() -> int:
         place.write_text(source.read_text())
     problems += write_exports() + unmatched()
     ruff = str(Path(sys.executable).parent / "ruff")
-    for words in (["check", "-q", "--fix", "--select", "I,F401,UP"], ["format", "-q"]):
+    for words in (["check", "-q", "--fix", "--select", "I,F401,UP,RUF022"], ["format", "-q"]):
         subprocess.run([ruff, *words, "."], cwd=ROOT, check=False)  # noqa: S603
+    for path in sorted({*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("paper/*.py")}):
+        if any(len(line) > WIDTH for line in path.read_text().split("\n")):
+            wrap(path)
+    subprocess.run([ruff, "format", "-q", "."], cwd=ROOT, check=False)  # noqa: S603
     sys.stdout.write("\n".join([*problems, f"{len(files)} files, {len(problems)} problems", ""]))
     return int(bool(problems))
 

@@ -108,8 +108,8 @@ class Calls(cst.CSTTransformer):
     def boosting(self, node: cst.Call) -> cst.Call:
         """Write a booster as a learner: adapted where a target or controller is given, else plain."""
         if any(arg.star == "**" for arg in node.args):
-            self.needed.add(("tests.made", "boosted"))
-            return node.with_changes(func=cst.Name("boosted"))
+            self.needed.add(("tests.made", "boosting_classifier"))
+            return node.with_changes(func=cst.Name("boosting_classifier"))
         settings = {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
         own = [_renamed(settings[name], "library" if name == "engine" else name) for name in BOOSTING if name in settings]
         library = settings.get("engine")
@@ -137,8 +137,8 @@ class Calls(cst.CSTTransformer):
     def fitting(self, node: cst.Call) -> cst.Call:
         """Write an estimator as a learner."""
         if any(arg.star == "**" for arg in node.args):
-            self.needed.add(("tests.made", "adapted"))
-            return node.with_changes(func=cst.Name("adapted"))
+            self.needed.add(("tests.made", "adapted_estimator"))
+            return node.with_changes(func=cst.Name("adapted_estimator"))
         settings = {arg.keyword.value: arg for arg in node.args if arg.keyword is not None}
         own = [settings[name] for name in FITTING if name in settings]
         positional = [arg for arg in node.args if arg.keyword is None]
@@ -159,7 +159,10 @@ class Calls(cst.CSTTransformer):
         self.needed.add(("adacsl" if name.endswith("Classifier") else place, name))
 
     def leave_Module(self, original_node: cst.Module, updated_node: cst.Module) -> cst.Module:
-        missing = sorted(self.needed)
+        old = {"NeuralLearner": "Net", "BoostingLearner": "Booster", "SklearnLearner": "Model"}
+        old |= {"CostSensitiveClassifier": "Method"}
+        there = imported(original_node)
+        missing = sorted(one for one in self.needed if one[1] not in there and old.get(one[1]) not in there)
         if not missing:
             return updated_node
         lines = [cst.parse_statement(f"from {place} import {name}\n") for place, name in missing]
@@ -199,6 +202,14 @@ def placed(node: cst.Call) -> cst.Call:
 def code_of(node: cst.CSTNode) -> str:
     """Return the source of a node."""
     return cst.Module([]).code_for_node(node)
+
+
+def imported(module: cst.Module) -> set[str]:
+    """Return what a module imports from the package at its top."""
+    lines = [s.body[0] for s in module.body if isinstance(s, cst.SimpleStatementLine)]
+    some = [n for n in lines if isinstance(n, cst.ImportFrom) and not isinstance(n.names, cst.ImportStar)]
+    ours = [n for n in some if n.module is not None and code_of(n.module).startswith("adacsl")]
+    return {code_of(a.name) for n in ours for a in n.names}  # type: ignore[union-attr]
 
 
 def path_is_text(path: str) -> bool:

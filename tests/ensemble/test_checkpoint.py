@@ -26,8 +26,6 @@ from torch import nn
 
 import adacsl
 from adacsl import CostMatrix, Method, PortfolioClassifier
-from adacsl.ensemble.base_estimators import MEMBERS
-from adacsl.ensemble.classifier import Portfolio
 from adacsl.estimators.onnx import graph_inputs
 from adacsl.estimators.persistence import ArtefactError
 from adacsl.learners.boosting import Booster

@@ -11,7 +11,7 @@ BOOSTING = ("library", "n_estimators", "learning_rate", "patience", "every", "pa
 FITTING = ("training", "max_iter", "patience", "every", "weight_name")
 
 
-def boosted(costs: CostMatrix | None = None, **settings: Any) -> CostSensitiveClassifier:
+def boosting_classifier(costs: CostMatrix | None = None, **settings: Any) -> CostSensitiveClassifier:
     """Return a booster: adapted where a target or a controller is given, else plain."""
     own = {name: settings.pop(name) for name in BOOSTING if name in settings}
     learner = BoostingLearner(**({"library": "xgboost"} | own))
@@ -20,7 +20,7 @@ def boosted(costs: CostMatrix | None = None, **settings: Any) -> CostSensitiveCl
     return AdaCSLClassifier(costs, learner=learner, **({"target_threshold": "bayes", "decide": "bayes"} | settings))
 
 
-def adapted(estimator: Any, costs: CostMatrix | None = None, **settings: Any) -> AdaCSLClassifier:
+def adapted_estimator(estimator: Any, costs: CostMatrix | None = None, **settings: Any) -> AdaCSLClassifier:
     """Return an adapted scikit-learn estimator that gets X as it is."""
     own = {name: settings.pop(name) for name in FITTING if name in settings}
     learner = SklearnLearner(estimator, **own, encode=False)
