@@ -149,6 +149,9 @@ class Names:
     def prose(self, text: str, path: str) -> str:
         """Rename in prose: what stands between backticks, and what means one thing."""
         text = re.sub(r"(``?)([^`\n]+)(\1)", lambda found: found[1] + self.in_span(found[2], path) + found[3], text)
+        text = re.sub(
+            rf"(?<!\w)(adacsl[\w.]*[:.])({'|'.join(self.bound)})(?!\w)", lambda found: found[1] + self.bound[found[2]], text
+        )
         text = self.moved_paths(self.one_meaning(text))
         return self.in_text(self.method_text(text), path)
 
