@@ -443,9 +443,8 @@ def read_suite(folder: Path) -> tuple[Any, Any, str] | None:
         return None
     import pandas as pd  # noqa: PLC0415  the other pages need no pandas
 
-    from adacsl.comparison.recommendation import overall  # noqa: PLC0415
-    from adacsl.comparison.statistics import ranks  # noqa: PLC0415
     from adacsl.estimators.registry import METHODS  # noqa: PLC0415
+    from benchmarks.quality.ranks import overall, ranks  # noqa: PLC0415
 
     results = pd.read_csv(folder / "suite.csv")
     ranked = ranks(results)

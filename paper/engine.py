@@ -13,7 +13,7 @@ from adacsl.comparison.jobs import count_nets, plan_jobs, run_jobs
 from adacsl.comparison.runner import Event, RunInterrupted
 from adacsl.comparison.store import Store, commit, now, versions
 from adacsl.datasets import Task
-from adacsl.neural.loop import choose_device
+from adacsl.neural.device import choose_device
 from paper.methods import Methods, Protocol, under
 
 Tell = Callable[[Event], object]

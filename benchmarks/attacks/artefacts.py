@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from adacsl.estimators.persistence import read_artefact
+from adacsl.estimators.artefact import read_artefact
 from adacsl.storage.documents import encode, sealed
 from benchmarks.attacks.saved import DOCUMENT, Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
 from benchmarks.attacks.scoreboard import Attack, Attempt

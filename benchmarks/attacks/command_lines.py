@@ -66,9 +66,9 @@ train rows.csv --out m --target y --fn nan --fp 1
 train rows.csv --out m --target y --fn inf --fp 1
 train rows.csv --out m --target y --fn 0 --fp 0
 train rows.csv --out m --target y --fn -8 --fp 1
-train rows.csv --out m --target y --fn 8 --fp 1 --fn-column age
-train rows.csv --out m --target y --fn-column nope --fp 1
-train rows.csv --out m --target y --fn-column shop --fp 1
+train rows.csv --out m --target y --fn age --fp 1
+train rows.csv --out m --target y --fn nope --fp 1
+train rows.csv --out m --target y --fn shop --fp 1
 train rows.csv --out m --target y --fn 8 --fp 1 --costs matrix.csv
 train rows.csv --out m --target y --costs nope.csv
 train rows.csv --out m --target y --costs rows.csv
@@ -232,7 +232,6 @@ costs template nope.csv
 costs template rows.csv --target nope
 costs template rows.csv --target y --out matrix.csv
 costs template rows.csv --target y --out m.txt
-reproduce table2
 """
 
 
@@ -329,7 +328,7 @@ def _begun(words: tuple[str, ...]) -> list[str]:
 
 def _commands(app: Any, words: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
     for name in app:
-        if not name.startswith("-") and name != "reproduce":
+        if not name.startswith("-"):
             inner = app[name]
             if inner.default_command is None:
                 yield from _commands(inner, (*words, name))

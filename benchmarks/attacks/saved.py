@@ -18,7 +18,8 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
-from adacsl.estimators.persistence import ArtefactError, load_noted, save_method
+from adacsl.estimators.artefact import ArtefactError
+from adacsl.estimators.persistence import load_noted, save_method
 from adacsl.storage.documents import sealed
 
 DOCUMENT = "model.json"

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 import adacsl
-from adacsl.estimators.persistence import read_artefact
+from adacsl.estimators.artefact import read_artefact
 from adacsl.storage.documents import sealed
 from benchmarks.attacks.saved import Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
 from benchmarks.attacks.scoreboard import Attack, Attempt

@@ -93,7 +93,7 @@ def test_wrong_words_are_one_line(refused, words, match):
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "error: x.csv: No such file or directory"),
         (ImportError("this part of adacsl needs 'onnx': run  pip install 'adacsl[onnx]'"), "adacsl[onnx]"),
         (MemoryError(), "error: not enough memory"),
-        (ValueError("say target=... or fn_column, not fn=0"), "error: say --target ... or --fn-column, not fn=0"),
+        (ValueError("name the target, not fn=0"), "error: name the target, not fn=0"),
         (ValueError(), "error: ValueError"),
     ],
 )

@@ -70,7 +70,7 @@ def scored(tmp_path_factory):
         ("csv", ("--fn", 4, "--fp", 1)),
         ("parquet", ("--fn", 4, "--fp", 1, "--tn", -0.5, "--weight-column", "w")),
         pytest.param("parquet", ("--fn", "2 * amount", "--fp", 2, "--tp", 0.5), marks=pytest.mark.weekly),
-        ("csv", ("--fn-column", "amount", "--fp", 1, "--weight-column", "w")),
+        ("csv", ("--fn", "amount", "--fp", 1, "--weight-column", "w")),
     ],
 )
 def test_a_threshold_in_pieces_is_that_of_all_rows(adacsl, scored, suffix, words):
@@ -98,7 +98,7 @@ def test_scores_that_are_no_chances_are_joined_again(adacsl, scored, tmp_path):
     _, frame = scored
     logits = frame.assign(score=np.log(frame["score"] / (1 - frame["score"])))
     logits.to_parquet(tmp_path / "l.parquet")
-    words = ("--fn-column", "amount", "--fp", 1, "--score-column", "score", "--label-column", "label", "--json")
+    words = ("--fn", "amount", "--fp", 1, "--score-column", "score", "--label-column", "label", "--json")
     pieces = adacsl("threshold", tmp_path / "l.parquet", *words, "--batch-rows", 999)
     assert pieces.json == adacsl("threshold", tmp_path / "l.parquet", *words).json
     assert pieces.json["in_pieces"] is False
@@ -153,7 +153,7 @@ def test_no_rows_at_a_time_are_refused(refused, scored, place, command):
     [
         ("csv", ()),
         ("parquet", ("--fn", "amount", "--fp", 2, "--tp", 0.5)),
-        ("csv", ("--group-column", "id", "--fn-column", "amount", "--fp", 1)),
+        ("csv", ("--group-column", "id", "--fn", "amount", "--fp", 1)),
         ("parquet", ("--refer", 1, "--refer-errors", 0.02)),
         ("csv", ("--prior", 0.4, "--at-most", 0.001)),
     ],

@@ -152,7 +152,7 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
 
 
 def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refused, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn-column", "amount", "--fp", 1, *QUICK, *TWICE, "--quiet")
+    words = ("--target", "churn", "--positive", "yes", "--fn", "amount", "--fp", 1, *QUICK, *TWICE, "--quiet")
     model = ("--save", tmp_path / "model")
     said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
     assert said.code == 1
@@ -195,11 +195,11 @@ def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its
 
 
 def test_prices_of_rows_made_dearer_have_no_command(adacsl, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn-column", "amount", "--fp", 1, *QUICK, *TWICE)
+    words = ("--target", "churn", "--positive", "yes", "--fn", "amount", "--fp", 1, *QUICK, *TWICE)
     found = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, "--out", tmp_path / "a", "--json")
     assert found.json["train"] == []
     found = adacsl("compare", place / "rows.csv", *words, "--out", tmp_path / "b", "--json")
-    assert "--fp 1 --fn-column amount --method always-" in found.json["train"][0]
+    assert "--fn amount --fp 1 --method always-" in found.json["train"][0]
 
 
 def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tmp_path):
@@ -308,7 +308,7 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--workers", "0"), "--workers must be at least 1"),
         (("--address", "auto"), "--address is for --engine ray"),
         (("--fn", "0", "--fp", "1"), "fn must cost more than tp"),
-        (("--fn", "8"), "--fp 1 (or --fp-column NAME) is missing"),
+        (("--fn", "8"), "--fp 1 (or --fp COLUMN) is missing"),
         (("nothing.csv",), "there is no file or folder nothing.csv"),
         (("breast-cancr",), "did you mean 'breast-cancer'?"),
         (("breast-cancer", "--target", "y"), "brings its own labels"),

@@ -53,7 +53,6 @@ def test_other_prices_win(adacsl, place, rows, model):
         (("--fn", "amount", "--fp", "3 + 1"), CostMatrix(fp=4, fn=rows["amount"].to_numpy())),
         (("--fn", "8", "--fp", "1", "--tp", "-2"), CostMatrix(fp=1, fn=8, tp=-2)),
         (("--fp", "5", "--fn", "2..8"), CostMatrix(fp=5, fn=4)),
-        (("--fn-column", "amount", "--fp", "1"), CostMatrix(fp=1, fn=rows["amount"].to_numpy())),
     ):
         found = adacsl("evaluate", model, place / "rows.parquet", *words, "--json").json
         assert found["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))

@@ -129,12 +129,11 @@ def test_matrices_and_other_words_exclude_each_other(refused, wines, tmp_path):
     matrix = wines / "later.csv"
     words = ("train", wines / "train.csv", "--target", "kind", "--out", tmp_path / "model")
     assert "--costs holds all prices: leave out --fn" in refused(*words, "--costs", matrix, "--fn", "8", "--fp", "1")
-    assert "leave out --fn-column" in refused(*words, "--costs", matrix, "--fn-column", "hue")
-    assert "--positive 'red' is for two classes" in refused(*words, "--costs", matrix, "--positive", "red")
+    assert "positive 'red' is for two classes" in refused(*words, "--costs", matrix, "--positive", "red")
     assert "there is no file" in refused(*words, "--costs", tmp_path / "nowhere.csv")
     told = refused(*words)
     assert "has 3 classes (rose: 35, red: 30, white: 24)" in told
-    assert "--costs ... (a matrix with these 3 classes, as 'adacsl costs template' writes one" in told
+    assert "by a matrix with these 3 classes (as 'adacsl costs template' writes one" in told
     assert "a matrix with these 3 classes" in refused(*words, "--fn", "8", "--fp", "1")
 
 
@@ -214,7 +213,7 @@ def test_other_costs_change_the_decisions(adacsl, refused, wines, tmp_path):
     expected = proba @ dear.loc[NAMES, NAMES].to_numpy().T
     np.testing.assert_allclose(rows["expected_cost"], expected.min(axis=1))
     assert "decided " in adacsl(*words).out.splitlines()[0]
-    for said in (("--fn", "8", "--fp", "1"), ("--costs", "balanced"), ("--fn-column", "hue")):
+    for said in (("--fn", "8", "--fp", "1"), ("--costs", "balanced")):
         assert "among 3 classes: other prices need a matrix" in refused(*words, *said)
     assert "already" in refused(*words, "--keep", "probability_red")
     evaluated = json.loads(

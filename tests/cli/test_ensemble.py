@@ -94,7 +94,7 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
         (("--address", "auto"), "--address is for --engine ray"),
         (("--gpus", "1"), "--gpus is for --engine ray"),
         (("--workers", "0"), "--workers must be at least 1, got 0"),
-        (("--method", "ce", "--workers", "2"), "for the portfolio and for boosters, and ce is neither"),
+        (("--method", "gbm-bayes", "--workers", "2"), "for the portfolio, and gbm-bayes is none"),
         (("--engine", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
         (("--method", "ce", "--budget", "9s"), "--budget is for the portfolio, and ce is none"),
         (("--rotate",), "--rotate is for the net of pictures, but the data are a table"),

@@ -97,5 +97,5 @@ def test_other_commands_read_queries_too(adacsl, refused, place, formats):
     query = formats["sqlite"]
     assert "churn" not in adacsl("costs", "template", *query, "--target", "shop").out
     assert adacsl("monitor", place / "model", *query, "--json").json["rows"] == 400
-    assert "what is to be read? Name a file, or say --sql" in refused("evaluate", place / "model", *WORDS)
-    assert "--db ... is the database of a query" in refused("train", place / "rows.csv", "--db", "x", "--out", "m")
+    assert "what is to be read? Name a file, or give an SQL query" in refused("evaluate", place / "model", *WORDS)
+    assert "db is the database of an SQL query" in refused("train", place / "rows.csv", "--db", "x", "--out", "m")

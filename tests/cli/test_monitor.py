@@ -105,7 +105,7 @@ def test_windows_page_and_groups(adacsl, used, tmp_path):
 
 
 def test_prices_of_each_row(adacsl, used):
-    said = adacsl("monitor", used / "model", used / "other.csv", "--fn-column", "amount", "--fp", "1", "--json")
+    said = adacsl("monitor", used / "model", used / "other.csv", "--fn", "amount", "--fp", "1", "--json")
     rows, model = pd.read_csv(used / "other.csv"), library.load(used / "model")
     cost = -model.score(rows[["a", "b"]], rows["paid"], fn=rows["amount"], fp=1.0)
     assert said.json["labels"]["cost"]["estimate"] == pytest.approx(cost)

@@ -67,7 +67,7 @@ def test_rows_are_referred_as_in_python(predicted, model, rows):
 
 
 def test_capacity_of_each_month_over_several_pieces(predicted, model, rows, adacsl, place, tmp_path):
-    words = ("--capacity", 2, "--per", "month", "--time-column", "since", "--prior", "em", "--fn-column", "amount")
+    words = ("--capacity", 2, "--per", "month", "--time-column", "since", "--prior", "em", "--fn", "amount")
     document, table = predicted(*words, "--keep", "id", "--batch-rows", 37)
     found = library.load(model).decisions(
         rows.drop(columns=["id", "churn"]), capacity=2, per="month", time="since", prior="em",

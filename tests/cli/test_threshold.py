@@ -67,7 +67,7 @@ def test_prices_weights_and_labels_of_columns(adacsl, table):
     amount, weight = rng.lognormal(1, 1, 200), rng.integers(0, 3, 200)
     frame = {"p": scores, "fraud": np.where(y, "yes", "no"), "amount": amount, "w": weight}
     words = ("--score-column", "p", "--label-column", "fraud", "--positive", "yes", "--weight-column", "w", "--json")
-    said = adacsl("threshold", table(frame, "s.parquet"), *words, "--fn-column", "amount", "--fp", 2, "--tn", 0.5)
+    said = adacsl("threshold", table(frame, "s.parquet"), *words, "--fn", "amount", "--fp", 2, "--tn", 0.5)
     costs = CostMatrix(fp=2, fn=amount, tn=0.5)
     best = find_threshold(scores, y, costs, sample_weight=weight.astype(float))
     assert said.json["threshold"]["value"] == best.value
@@ -139,7 +139,7 @@ def test_curve_holds_every_cut(adacsl, table, tmp_path):
         ({"score": [0.1, None], "label": [0, 1]}, [], "must hold a score in every row, got nothing in row 2"),
         ({"score": [0.1, 0.9], "label": [0, 0]}, [], "one class only"),
         ({"score": [0.1, 0.9, 0.5], "label": [0, 1, 2]}, [], "has 3 classes"),
-        ({"score": [0.1, 0.9], "label": ["no", "yes"]}, [], "--positive 'no' or --positive 'yes'"),
+        ({"score": [0.1, 0.9], "label": ["no", "yes"]}, [], "as positive: 'no' or 'yes'"),
         ({"score": [0.1, 0.9], "label": ["no", "yes"]}, ["--positive", "Y"], "no class 'Y'"),
     ],
 )
@@ -150,13 +150,12 @@ def test_wrong_tables_are_one_line(refused, table, frame, words, match):
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        ([], "--fn 8 (or --fn-column NAME) and --fp 1 (or --fp-column NAME) are missing"),
-        (["--fn", "8"], "--fp 1 (or --fp-column NAME) is missing"),
+        ([], "--fn 8 (or --fn COLUMN) and --fp 1 (or --fp COLUMN) are missing"),
+        (["--fn", "8"], "--fp 1 (or --fp COLUMN) is missing"),
         (["--fn", "0", "--fp", "1"], "fn must cost more than tp, got fn=0"),
         (["--fn", "8", "--fp", "-1"], "fp must cost more than tn, got fp=-1"),
         (["--fn", "nan", "--fp", "1"], "fn must be finite"),
-        (["--fn", "8", "--fn-column", "label", "--fp", "1"], "--fn and --fn-column exclude each other"),
-        (["--fn-column", "amount", "--fp", "1"], "no column 'amount'"),
+        (["--fn", "amount", "--fp", "1"], "no column 'amount'"),
     ],
 )
 def test_wrong_costs_are_one_line(refused, table, words, match):

@@ -1,7 +1,6 @@
 """Verdicts: which method is taken, and the words that say so."""
 
 import math
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -18,9 +17,7 @@ from adacsl.comparison.statistics import (
     Practice,
     RowCosts,
     Saving,
-    enough,
     fold_interval,
-    luck,
     saving_of,
     summary_of,
 )
@@ -374,41 +371,6 @@ def test_without_a_common_row_nothing_is_saved():
     values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
     assert saving_of("ce-bayes", Practice("now", replace(costs, costs=values))) is None
     assert saving_of("ce-bayes", None) is None
-
-
-def test_how_many_repeats_would_tell_whether_the_simpler_one_will_do():
-    costs = rows_of({"portfolio": 1.0, "logistic": 1.02}, fits=0.12, spread=0.2)
-    found = judged(costs)
-    assert found.recommended == "portfolio"
-    needed, _ = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)
-    assert 2 < needed <= 20
-    assert found.text.endswith(f"About {needed} repeats (now 2) would show whether logistic costs at most 10 % more.")
-    assert judged(costs, tolerance=0.4).text.count("would show") == 0  # simple enough: it does not matter
-
-
-def test_where_rows_are_missing_their_number_is_said():
-    costs = rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0)
-    needed = enough(luck(costs.costs[1] - costs.costs[0], costs.fits, costs.units), 0.1)[1]
-    question = "whether logistic costs at most 10 % more"
-    assert judged(costs).text.endswith(f"More repeats would not show {question}: that takes about {needed:,} rows "
-                                       "(now 400).")  # fmt: skip
-    once = judged(rows_of({"portfolio": 1.0, "logistic": 1.05}, spread=1.0, repeats=1)).text
-    assert re.search(rf"About [\d,]+ rows \(now 400\) would show {question}\.$", once)
-
-
-def test_what_would_tell_about_today_and_about_predicting():
-    costs = rows_of({"ce-bayes": 1.0, TODAY: 1.1}, spread=1.0)
-    found = judged(costs, practice=lambda taken: Practice("your current decisions", costs))
-    assert found.text.startswith(
-        "Recommended: ce-bayes, or your current decisions: no method costs significantly less than these. Mean cost 1 "
-        "(95 % CI 0.9-1.1) per row, 9.1 % (95 % CI -4.9 to 23 %) less than your current decisions (1.1), not "
-        "significantly. More repeats would not show "
-    )
-    assert "would not show whether ce-bayes costs less than your current decisions: that takes about " in found.text
-    costs = rows_of({"ce-bayes": 1.1, "always-positive": 1.0}, spread=1.0)
-    found = judged(costs)
-    assert found.recommended == "ce-bayes"
-    assert "would not show whether predicting costs less: that takes about " in found.text
 
 
 def test_where_a_constant_or_today_leads_the_excess_is_over_the_cheapest_that_predicts():

@@ -125,9 +125,6 @@ def test_the_state_remembers_what_the_loss_weighed():
     saved = AdaptiveWeight(CostMatrix(fp=1, fn=8), row_weighted=True).state_dict()
     with pytest.raises(ValueError, match="row_weighted=True"):
         AdaptiveWeight(CostMatrix(fp=1, fn=8)).load_state_dict(saved)
-    old = AdaptiveWeight(CostMatrix(fp=1, fn=8)).state_dict()
-    del old["settings"]["row_weighted"]  # as earlier versions wrote it
-    AdaptiveWeight(CostMatrix(fp=1, fn=8)).load_state_dict(old)
 
 
 def test_controller_of_k_classes_takes_the_rows_weights_out():

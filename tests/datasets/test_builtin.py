@@ -118,9 +118,8 @@ def test_costs_may_be_others(made):
     assert load_task("breast-cancer", costs={"fp": 2, "fn": 3}).costs == CostMatrix(fp=2, fn=3)
     y = load_task("breast-cancer").y
     assert load_task("breast-cancer", costs="balanced").costs == CostMatrix.balanced(y)
-    task = load_dataset("german-credit", folder=made, fn_column="amount", drop=["status"])
+    task = load_dataset("german-credit", folder=made, costs={"fn": "amount", "fp": 1}, drop=["status"])
     assert task.costs.fn.tolist() == list(range(20))
-    assert task.costs.fp == 1  # the data set's own
     assert list(task.X.columns) == ["amount"]
 
 
@@ -135,7 +134,7 @@ def test_files_are_found_by_argument_or_environment(made, monkeypatch, tmp_path)
 
 def test_absent_data_say_what_to_do(tmp_path, monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
-    with pytest.raises(DataError, match=r"adult is not part of adacsl: put adult\.csv\.gz into .* ADACSL_DATA=.*UCI"):
+    with pytest.raises(DataError, match=r"adult is not part of adacsl: put adult\.csv\.gz into .* ADACSL_DATA; .*UCI"):
         load_task("adult")
     with pytest.raises(DataError, match=r"there is no adult\.csv\.gz in .*: put it there.*UCI Adult"):
         load_task("adult", folder=tmp_path)
@@ -159,8 +158,8 @@ def test_another_file_of_the_same_name_is_refused(made):
 
 
 def test_pictures_have_no_columns(tmp_path):
-    with pytest.raises(DataError, match="ham10000 holds pictures: fn_column"):
-        load_task("ham10000", folder=tmp_path, fn_column="age")
+    with pytest.raises(DataError, match="ham10000 holds pictures: columns of labels, groups"):
+        load_task("ham10000", folder=tmp_path, group_column="age")
 
 
 def test_the_list_says_what_is_here(made):

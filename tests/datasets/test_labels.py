@@ -61,8 +61,8 @@ def test_labels_follow_their_name(values):
     [
         (["yes", "no"], "Yes", "has no class 'Yes'; did you mean 'yes'.*yes: 1, no: 1"),
         (["yes", "no", "no"], "5", "has no class '5' \\(it has no: 2, yes: 1\\)"),
-        (["yes", "no", "no"], None, "which class of y is positive .*positive='yes' or positive='no'"),
-        ([1, 2, 2], None, "positive='1' or positive='2'"),
+        (["yes", "no", "no"], None, "which class of y is positive .*as positive: 'yes' or 'no'"),
+        ([1, 2, 2], None, "as positive: '1' or '2'"),
         (["a", "b", "c", "a"], "a", "y has 3 classes \\(a: 2, b: 1, c: 1\\), expected two: merge or drop"),
         (np.arange(100) / 7, None, "has 100 classes .*\\(100 in all\\)"),
         ([1, 1, 1], None, "one class only \\(1: 3\\): both are needed"),

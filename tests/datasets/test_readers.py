@@ -119,7 +119,7 @@ def test_an_accent_far_from_the_beginning_is_found(tmp_path):
     path.write_bytes(b"a,b\n" + b"1,x\n" * 400_000 + "2,é\n".encode("latin-1"))
     pieces = list(stream_table(path, rows=300_000))
     assert pieces[-1]["b"].iloc[-1] == "é"
-    assert open_table(path).read_as == ["is no UTF-8 text and was read as cp1252 (another: encoding=...)"]
+    assert open_table(path).read_as == ["is no UTF-8 text and was read as cp1252 (name the encoding for another)"]
 
 
 @pytest.mark.parametrize(
@@ -127,10 +127,10 @@ def test_an_accent_far_from_the_beginning_is_found(tmp_path):
     [
         (b"a,b\n1,\x81\n", {}, "neither UTF-8 nor cp1252"),
         ("a,b\n1,é\n".encode("cp1252"), {"encoding": "utf-8"}, "is no utf-8-sig text .*name its encoding"),
-        (b"a,b\n1,2\n", {"encoding": "utf-88"}, "encoding='utf-88' is not known"),
-        (b"a,b\n1,2\n", {"encoding": "base64"}, "encoding='base64' is not known"),
-        (b"a,b\n1,2\n", {"separator": ";;"}, "separator=';;' must be one character, or one of comma"),
-        (b"a,b\n1,2\n", {"sheet": "1"}, "sheet=... is for .xlsx.* and .*t.csv is none of these"),
+        (b"a,b\n1,2\n", {"encoding": "utf-88"}, "encoding 'utf-88' is not known"),
+        (b"a,b\n1,2\n", {"encoding": "base64"}, "encoding 'base64' is not known"),
+        (b"a,b\n1,2\n", {"separator": ";;"}, "separator ';;' must be one character, or one of comma"),
+        (b"a,b\n1,2\n", {"sheet": "1"}, "sheet is for .xlsx.* and .*t.csv is none of these"),
         (b"a;b;a\n1;2;3\n", {}, "several columns called 'a'"),
         (b"a;b\n1;2\n1;2;3\n", {}, "Expected 2 fields in line 3, saw 3"),
     ],
@@ -171,7 +171,7 @@ def test_workbooks_come_back(book):
     same(read_table(book, columns=["word", "whole"]), expected[["word", "whole"]])
     assert count_rows(book) == len(expected)
     (note,) = open_table(book).read_as
-    assert note == "has the sheets loans, odd, empty, doubled: 'loans' was read (another: sheet=...)"
+    assert note == "has the sheets loans, odd, empty, doubled: 'loans' was read (name the sheet for another)"
 
 
 def test_sheets_are_named_or_numbered(book):
@@ -382,13 +382,13 @@ def test_queries_only_read_and_say_what_failed(bank, sql, db, message):
 def test_words_that_do_not_belong_together(bank):
     for words, message in (
         ({"db": bank / "bank.duckdb"}, "what is to be read"),
-        ({"path": bank / "loans.parquet", "db": bank / "bank.duckdb"}, "db=... is the database of a query"),
+        ({"path": bank / "loans.parquet", "db": bank / "bank.duckdb"}, "db is the database of an SQL query"),
         ({"path": bank / "loans.parquet", "sql": "select 1"}, "leave out .*loans.parquet"),
-        ({"sql": "select 1", "separator": ";"}, "separator=... is for .csv, .tsv, and a query is none of these"),
+        ({"sql": "select 1", "separator": ";"}, "separator is for .csv, .tsv, and a query is none of these"),
     ):
         with pytest.raises(DataError, match=message):
             read_table(**words)
-    with pytest.raises(DataError, match=r"encoding=\.\.\. is for .csv.*breast-cancer is none of these"):
+    with pytest.raises(DataError, match=r"encoding is for .csv.*breast-cancer is none of these"):
         load_task("breast-cancer", encoding="utf-8")
 
 
@@ -413,11 +413,11 @@ def test_rows_without_a_label_are_left_out_and_said(tmp_path):
     assert data_classes(path, target="y") == ("no", "yes")
     with pytest.raises(DataError, match="missing in 2 of 5 rows, first in row 2"):
         load_task(path, target="y", positive="yes", on_error="stop")
-    with pytest.raises(DataError, match="on_error='ignore' must be 'skip' or 'stop'"):
+    with pytest.raises(DataError, match="on_error must be 'skip' or 'stop', got 'ignore'"):
         load_task(path, target="y", positive="yes", on_error="ignore")
     path.write_text("x,price,y\n1,2,yes\n2,2,\n3,inf,no\n")
     with pytest.raises(DataError, match=r"row 2.*\(rows are counted without the 1 that have no label\)"):
-        load_task(path, target="y", positive="yes", fn_column="price", costs={"fp": 1})
+        load_task(path, target="y", positive="yes", costs={"fp": 1, "fn": "price"})
     path.write_text("x,y\n1,\n2,\n")
     with pytest.raises(DataError, match="missing in 2 of 2 rows"):
         load_task(path, target="y", positive="yes")

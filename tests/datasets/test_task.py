@@ -126,7 +126,7 @@ REFER = CostMatrix.from_array(
             "abca",
             None,
             {},
-            r"3 classes \(a: 2, b: 1, c: 1\): say what errors cost, costs=\.\.\. \(a matrix with these 3 .* merge",
+            r"3 classes \(a: 2, b: 1, c: 1\): say what errors cost, by a matrix with these 3 .* merge",
         ),
         ("abca", {"fp": 1, "fn": 8}, {}, "3 classes .*, but fp and fn are prices of two: say .*a matrix with these 3"),
         ("abca", CostMatrix(fp=1, fn=8), {}, "but fp and fn are prices of two"),
@@ -135,7 +135,7 @@ REFER = CostMatrix.from_array(
         ("abca", PETS, {}, "no column for 'a', 'b', 'c' and names 'dog', 'cat', 'ant'"),
         ("abab", PETS, {}, r"2 classes \(a: 2, b: 2\): the cost matrix has no column"),
         ("aaaa", PETS, {}, "one class only"),
-        ("abca", "balanced", {"positive": "a"}, "positive='a' is for two classes, but the labels has 3: leave it out"),
+        ("abca", "balanced", {"positive": "a"}, "positive 'a' is for two classes, but the labels has 3: leave it out"),
         ("abca", CostMatrix.from_array(1 - np.eye(4), rows="actual"), {}, "has 4 classes, but the data have 3"),
         (
             "abca",

@@ -132,7 +132,7 @@ def test_written_and_read(decide):
 
 @pytest.mark.parametrize(
     ("decide", "match"),
-    [("target", "decide='target' is called decide='bayes' now"), ("best", "decide must be one of 'bayes', 'tuned'")],
+    [("best", "decide must be one of 'bayes', 'tuned'")],
 )
 def test_wrong_ways_are_named(decide, match):
     with pytest.raises(ValueError, match=match):
@@ -193,10 +193,6 @@ def test_what_is_not_stretched():
     assert Decision(COSTS).fit(scores, labels).calibration_ is None  # scores that are probabilities
     assert Decision(COSTS, "tuned").fit(scores, labels, costs=prices).calibration_ is None
     assert Decision(COSTS, target=0.5, weighted=True).fit(scores[:12], labels[:12]).calibration_ is None
-    # what older versions wrote
-    old = {"decide": "bayes", "target": 0.5, "mapped": 0.5, "calibration": None}
-    again = Decision.from_dict(old, COSTS)
-    np.testing.assert_array_equal(again.probabilities(scores), Decision(COSTS, target=0.5).probabilities(scores))
 
 
 # calibration

@@ -7,10 +7,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-import adacsl
 from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix
 from adacsl.decision.rule import DECIDE
-from adacsl.fitting.settings import MOVED, NET_SETTINGS, STEERING
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs/glossary.md").read_text(encoding="utf-8")
 COSTS = CostMatrix(fp=1, fn=8)
@@ -23,24 +21,6 @@ def section(title):
 def test_every_way_to_decide_is_there():
     rows = [line.split("|")[1] for line in section("`decide`").splitlines() if line.startswith('| `"')]
     assert sorted(re.findall(r'"(\w+)"', " ".join(rows))) == sorted(("auto", *DECIDE))
-
-
-def test_old_settings_are_in_the_table():
-    table = section("Old spellings")
-    for name in MOVED:
-        if name not in STEERING:
-            assert f"`{name}=" in table, name
-
-
-@pytest.mark.parametrize("name", ["adapt", "crossfit", "pos_label", "rotate", *STEERING, *NET_SETTINGS])
-def test_old_settings_name_the_new_ones(name):
-    with pytest.raises(TypeError, match=r"has no setting .* any more: say (net=|controller=|cv|positive)"):
-        AdaCSLClassifier(COSTS, **{name: 1})
-
-
-def test_old_decide_names_the_new_one():
-    with pytest.raises(ValueError, match="is called decide='bayes' now"):
-        adacsl.Decision(COSTS, "target")
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ from torch import nn
 
 import adacsl
 from adacsl import CostMatrix, Method, PortfolioClassifier
+from adacsl.estimators.artefact import ArtefactError
 from adacsl.estimators.onnx import graph_inputs
-from adacsl.estimators.persistence import ArtefactError
 from adacsl.learners.boosting import Booster
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.sklearn import Model

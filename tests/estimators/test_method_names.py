@@ -169,7 +169,6 @@ def test_constants_take_images():
     [
         ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
-        ({"decide": "target"}, "decide='target' is called decide='bayes' now"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
         ({"learner": "svm"}, "learner must be 'net', 'boosting'"),
         ({"controller": "auto"}, "needs loss='weighted'"),
@@ -220,19 +219,9 @@ def test_what_is_of_no_use_is_told(settings, message):
         Method(**({"costs": COSTS} | settings)).check_settings()
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("adapt", r"controller=None \(lambda stays 1\) or controller='auto'"),
-        ("crossfit", "cv"),
-        ("pos_label", "positive"),
-        ("epochs", r"net=\{'epochs': ...\}"),
-        ("damping", r"controller=\{'damping': ...\}"),
-    ],
-)
-def test_old_spellings_name_the_new_one(old, new):
-    with pytest.raises(TypeError, match=f"Method has no setting {old!r} any more: say {new}"):
-        Method(COSTS, **{old: 1})
+def test_an_unknown_parameter_is_refused():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
+        Method(COSTS, epochs=1)
 
 
 def test_a_decision_function_is_enough_to_learn():

@@ -21,7 +21,7 @@ from torch import nn
 
 import adacsl
 from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, EqualWidth, Method, load
-from adacsl.estimators.persistence import ArtefactError, read_artefact, write_artefact
+from adacsl.estimators.artefact import ArtefactError, read_artefact, write_artefact
 from adacsl.storage.documents import sealed
 
 COSTS = CostMatrix(fp=1, fn=6, tp=0.25)
@@ -207,7 +207,7 @@ def test_an_absent_device_is_said_once(tmp_path):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         adacsl.load(folder, device="cuda").predict(X)
-    assert [str(w.message) for w in caught] == ["device='cuda' asked for, but no GPU is available: using the CPU"]
+    assert [str(w.message) for w in caught] == ["device 'cuda' was asked for, but no GPU is available: using the CPU"]
 
 
 # damage
@@ -325,7 +325,7 @@ def test_whole_artefacts_of_wrong_content_are_refused(saved, tmp_path, change):
 def test_a_model_whose_numbers_say_nothing_is_refused(saved, tmp_path):
     tensors, document = read_artefact(saved)
     name = next(name for name in tensors if name.endswith("output.bias"))
-    write_artefact(tmp_path / "other", tensors | {name: torch.full_like(tensors[name], float("nan"))}, document)
+    write_artefact(tmp_path / "other", tensors | {name: np.full_like(tensors[name], np.nan)}, document)
     with pytest.raises(ArtefactError, match="probabilities must be finite, got nan"):
         adacsl.load(tmp_path / "other")
 
@@ -381,7 +381,7 @@ def test_a_named_net_is_not_built_unless_the_weights_are_its_own(tmp_path):
 LIMITED = """
 import resource, sys
 import adacsl
-from adacsl.estimators.persistence import ArtefactError
+from adacsl.estimators.artefact import ArtefactError
 adacsl.load(sys.argv[1], device="cpu")
 used = int(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmSize"))) * 1024
 resource.setrlimit(resource.RLIMIT_AS, (used + 2**28, used + 2**28))

@@ -17,7 +17,7 @@ from sklearn.svm import LinearSVC
 
 from adacsl import METHODS, AdaptiveCostClassifier, AdaptiveWeight, CostMatrix, Method, load, method
 from adacsl.ensemble.classifier import Portfolio
-from adacsl.estimators.persistence import ArtefactError
+from adacsl.estimators.artefact import ArtefactError
 from adacsl.learners.boosting import Booster
 from adacsl.learners.metacost import MetaCost
 from adacsl.learners.sklearn import Model

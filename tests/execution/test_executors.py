@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from threadpoolctl import threadpool_info
 
-from adacsl.execution.executors import GRACE, LOSSES, Where, crew_of, read_trainer, run_tasks, run_together
+from adacsl.execution.executors import LOSSES, Where, crew_of, read_trainer, run_tasks
 from adacsl.execution.threads import MANY_ROWS, limited, limited_for, one_thread_if_forked, thread_settings, threads_for
 
 
@@ -309,38 +309,6 @@ def test_one_process_that_died_is_the_fault_of_its_task(crews):
     found = sent(open_crew, [(1, [DeadError()]), (2, [])], workers=1)
     assert isinstance(found[0], DeadError)
     assert found[1] == 12
-
-
-@pytest.mark.parametrize(
-    ("fates", "error", "match"),
-    [
-        ([None, None], None, None),
-        ([ValueError("no"), None], ValueError, "no"),
-        ([ValueError("the line is dead"), GoneError()], ConnectionResetError, "a machine went away"),
-        ([ValueError("the line is dead"), DeadError()], RuntimeError, "one of the worker processes died"),
-    ],
-)
-def test_together_one_failure_is_that_of_all_and_its_cause_is_told(crews, fates, error, match):
-    opened, open_crew = crews
-    tasks = [(number, [fate] if fate else []) for number, fate in enumerate(fates)]
-    if error is None:
-        assert run_together(add, 10, tasks, threads=1, open_crew=open_crew) == [10, 11]
-    else:
-        with pytest.raises(error, match=match):
-            run_together(add, 10, tasks, threads=1, open_crew=open_crew)
-    assert opened[0].ended
-    assert opened[0].workers == 2
-
-
-def test_who_waits_for_a_machine_that_went_away_is_not_waited_for():
-    class Waiting(PretendedCrew):
-        def submit(self, work, task):
-            return Future() if task[0] else super().submit(work, task)
-
-    began = time.monotonic()
-    with pytest.raises(ConnectionResetError, match="a machine went away"):
-        run_together(add, 10, [(0, [GoneError()]), (1, [])], threads=1, open_crew=Waiting)
-    assert time.monotonic() - began < GRACE / 2
 
 
 @pytest.mark.parametrize(

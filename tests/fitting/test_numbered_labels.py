@@ -77,7 +77,7 @@ def test_a_number_that_is_a_label_and_a_place_means_the_label():
 
 def test_numbers_of_ones_own_are_not_guessed():
     earlier = steered().fit(X, TEXT)  # knows the words, but has not numbered these
-    with pytest.raises(ValueError, match=r"positive='bad' is no label of y; the labels are \[0, 1\]; if these are"):
+    with pytest.raises(ValueError, match=r"positive 'bad' is no label of y; the labels are \[0, 1\]; if these are"):
         steered().fit(X, CODES)
     with pytest.raises(ValueError, match="is no label of y"):
         earlier.fit(X, CODES)

@@ -416,9 +416,7 @@ def test_the_name_of_the_weights_can_be_given(data):
             ValueError,
             "one of 'bayes', 'middle', 'half', 'auto', got 'most'",
         ),
-        ({"caution": 1}, TypeError, r"no setting 'caution' any more: say controller=\{'caution': \.\.\.\}"),
-        ({"crossfit": 5}, TypeError, "no setting 'crossfit' any more: say cv"),
-        ({"pos_label": 1}, TypeError, "no setting 'pos_label' any more: say positive"),
+        ({"caution": 1}, TypeError, "unexpected keyword argument 'caution'"),
         ({"rounds": 0}, ValueError, "rounds must be 'auto' or a whole number of at least 1, got 0"),
         ({"patience": 0}, ValueError, "patience must be None or a whole number of at least 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
@@ -517,8 +515,7 @@ def test_sample_weights_of_the_score():
             "leaves more than one other class",
         ),
         (lambda: mean_cost([0, 1], [0, 1], fn=[1, 2]), ValueError, "costs of each row need fp too"),
-        (lambda: mean_cost([0, 1], [0, 1], costs=COSTS, pos_label=1), TypeError, r"is named by positive=\.\.\."),
-        (lambda: mean_cost([0, 1], [0, 1], costs=COSTS, weight=1), TypeError, "weight=.*no such option"),
+        (lambda: mean_cost([0, 1], [0, 1], costs=COSTS, weight=1), TypeError, "unexpected keyword argument 'weight'"),
     ],
 )
 def test_wrong_scores(call, error, match):

@@ -19,9 +19,10 @@ from sklearn.svm import SVC, LinearSVC
 from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, load, method
 from adacsl.learners.arrays import from_numbers, to_numbers
 from adacsl.learners.boosting import Booster
+from adacsl.learners.estimator_model import raw_logits
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.metacost import MetaCost, out_of_bag
-from adacsl.learners.sklearn import Model, raw_logits
+from adacsl.learners.sklearn import Model
 
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
 NAMES = np.asarray(["benign", "doubtful", "malign"])

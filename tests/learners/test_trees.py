@@ -14,7 +14,7 @@ from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from threadpoolctl import threadpool_limits
 
 from adacsl import AdaptiveCostClassifier, CostMatrix, Method, load
-from adacsl.estimators.persistence import ArtefactError
+from adacsl.estimators.artefact import ArtefactError
 from adacsl.learners.arrays import from_numbers, to_numbers
 from adacsl.learners.histogram_boosting import HistogramBoosting
 

@@ -13,8 +13,9 @@ from adacsl import AdaptiveWeight, CostMatrix
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.neural.checkpoints import Checkpoints
 from adacsl.neural.epoch_selection import Keeper
-from adacsl.neural.loop import member_losses, predict_logits, train
+from adacsl.neural.loop import member_losses, train
 from adacsl.neural.members import Data, Member, Settings
+from adacsl.neural.model import predict_logits
 from adacsl.torch.tabular import TableNet, member_logits, stack_members
 
 K = 3

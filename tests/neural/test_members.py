@@ -10,8 +10,9 @@ from torch.nn import functional as F
 from adacsl import AdaptiveWeight, CostMatrix, Quantile
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.neural.epoch_selection import Keeper
-from adacsl.neural.loop import predict_logits, train
+from adacsl.neural.loop import train
 from adacsl.neural.members import Data, Member, Settings
+from adacsl.neural.model import predict_logits
 from adacsl.torch.tabular import TableNet, stack_members
 
 COSTS = CostMatrix(fp=1, fn=5)

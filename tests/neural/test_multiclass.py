@@ -12,7 +12,7 @@ from torch import nn
 
 import adacsl
 from adacsl import AdaCSLClassifier, CostMatrix, Method
-from adacsl.estimators.persistence import read_artefact
+from adacsl.estimators.artefact import read_artefact
 from adacsl.fitting.rows import Rows
 from adacsl.neural import fit
 from adacsl.neural.fit import Prepared

@@ -7,7 +7,7 @@ import torch
 
 import adacsl
 from adacsl import AdaCSLClassifier, CostMatrix, Method, compare
-from adacsl.estimators.persistence import read_artefact
+from adacsl.estimators.artefact import read_artefact
 from adacsl.integrations.tabm import BinnedTabM, find_bins
 from adacsl.neural.learner import Net, table_sizes
 

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from adacsl.comparison.statistics import fold_interval, ranks
+from adacsl.comparison.statistics import fold_interval
 from benchmarks.quality.peers.methods import ALL
 from benchmarks.quality.peers.problem import cheapest_constant, paid
 from benchmarks.quality.peers.store import Block, row_costs
+from benchmarks.quality.ranks import ranks
 
 LEAST = 1e-3
 """Of the constant decision's cost: cheaper counts as this much, so that no table decides a mean of ratios alone."""

@@ -134,11 +134,10 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
         raise ValueError(  # noqa: TRY004  the type is right, its content is not
             f"the saved settings must be a dict, got {state['settings']!r}: the state is damaged"
         )
-    saved_settings = {"caution": 0.0, "row_weighted": False, "until": "end"} | state["settings"]  # later additions
     for name, value in settings.items():
-        if saved_settings.get(name) != value:
+        if state["settings"].get(name) != value:
             raise ValueError(
-                f"the state was saved with {name}={saved_settings.get(name)!r}, this controller has "
+                f"the state was saved with {name}={state['settings'].get(name)!r}, this controller has "
                 f"{name}={value!r}; make the controller with the saved settings"
             )
     saved, (low, high) = state["lambda"], settings["bounds"]
@@ -225,6 +224,19 @@ def check_targets(target: float | str | None, costs: CostMatrix) -> float | str:
             f"got {target!r}"
         )
     return target
+
+
+def weight_before_adaptation(costs: CostMatrix, target: float) -> float:
+    """Return the weight of the negatives that makes ``target`` the threshold: C(1,0)/C(0,1) * (1 - T')/T' (eq. 5).
+
+    Examples
+    --------
+    >>> weight_before_adaptation(CostMatrix(fp=1, fn=4), 0.5)
+    0.25
+    """
+    if target == two_class_target("bayes", costs):
+        return 1.0  # to the last bit: plain cross-entropy
+    return float((1.0 - target) / target / float(costs.ratio))
 
 
 def two_class_target(target: float | str, costs: CostMatrix) -> float:
@@ -432,9 +444,7 @@ class AdaptiveWeight:
     def base_weight(self) -> float:
         """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
         self._of_two_classes("base_weight", "base_weights")
-        if self.target == check_targets("bayes", self.costs):
-            return 1.0  # to the last bit: plain cross-entropy
-        return float((1.0 - self.target) / self.target / float(self.costs.ratio))
+        return weight_before_adaptation(self.costs, self.target)
 
     @property
     def history(self) -> tuple[Any, ...]:

@@ -108,7 +108,7 @@ def choose_positive(labels: Iterable[Any], positive: Any = None) -> Any:
     found = sorted(set(labels), key=str)
     if positive is not None:
         if len([label for label in found if label != positive]) > 1:
-            raise ValueError(f"positive={positive!r} leaves more than one other class: {found}")
+            raise ValueError(f"positive {positive!r} leaves more than one other class: {found}")
         return positive
     custom = customary_positive(found)
     if custom is None:
@@ -118,9 +118,9 @@ def choose_positive(labels: Iterable[Any], positive: Any = None) -> Any:
 
 def unnamed_positive(labels: Sequence[Any]) -> ValueError:
     """Return the error that asks which of two labels is positive."""
-    choice = " or ".join(f"positive={label!r}" for label in labels) if len(labels) == 2 else "positive=..."
+    choice = f": {' or '.join(map(repr, labels))}" if len(labels) == 2 else ""
     return ValueError(
-        f"which of the classes {labels} is positive? Name the one whose false negatives cost fn: {choice}"
+        f"which of the classes {labels} is positive? Name the one whose false negatives cost fn as positive{choice}"
     )
 
 
@@ -153,7 +153,7 @@ def encode_labels(
         raise ValueError(f"{who} needs two classes, but y holds one class only: {classes.tolist()[0]!r}")
     if len(classes) > 2:
         if positive is not None:
-            raise ValueError(f"positive={positive!r} is for two classes, y has {len(classes)}: leave it out")
+            raise ValueError(f"positive {positive!r} is for two classes, y has {len(classes)}: leave it out")
         return np.asarray(numbers, dtype=np.int64), classes, None
     if positive is None:
         if customary_positive(classes.tolist()) is None:
@@ -161,11 +161,11 @@ def encode_labels(
                 raise unnamed_positive(classes.tolist())
             warnings.warn(
                 f"the positive class was not named: taking {classes[1]!r} (the other is {classes[0]!r}); "
-                "say positive=... to choose",
+                "name it as positive to choose",
                 stacklevel=stacklevel + 1,
             )
         positive = classes[1]  # by custom too, the greater one is positive
     elif positive not in classes.tolist():
         numbered = "; if these are the places of the sorted labels, say which place" * (classes.tolist() == [0, 1])
-        raise ValueError(f"positive={positive!r} is no label of y; the labels are {classes.tolist()}{numbered}")
+        raise ValueError(f"positive {positive!r} is no label of y; the labels are {classes.tolist()}{numbered}")
     return np.asarray(numbers if positive == classes[1] else 1 - numbers, dtype=np.int64), classes, positive

@@ -11,8 +11,6 @@ from __future__ import annotations
 import inspect
 import io
 import os
-import re
-import shlex
 import signal
 import sys
 import traceback
@@ -22,7 +20,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from textwrap import indent
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
 from adacsl.base.escape import visible
 from adacsl.base.extras import requires
@@ -56,13 +54,6 @@ USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, Cyclopt
 KNOWN_SOURCES = ("adacsl.", "pyarrow.")
 """Errors defined in these modules speak of the user's input, whatever they inherit from."""
 
-OPTIONS = re.compile(
-    r"(?<![\w-])(target|positive|folder|device|epochs|weights|seeds|image_size|group_column|fn_column|fp_column"
-    r"|separator|encoding|sheet|sql|db|on_error"
-    r"|costs(?==\.\.\.))(=)"
-    r"|(?<![\w-])(image_size|group_column|fn_column|fp_column)\b"
-)
-
 COMMANDS: tuple[Callable[..., Answer], ...] = (
     compare, check, train, predict, serve, evaluate, monitor, explain, threshold, report, export, data,
 )  # fmt: skip
@@ -84,7 +75,6 @@ def build() -> App:
     costs = App(name="costs", help="Make a cost matrix for your classes.", sort_key=len(COMMANDS))
     costs.command(template, help_epilogue=_examples(template))
     app.command(costs)
-    app.command(reproduce, show=False)
     app.register_install_completion_command(help_epilogue="")
     return app
 
@@ -92,12 +82,6 @@ def build() -> App:
 def _examples(command: Callable[..., Answer]) -> str:
     examples = inspect.cleandoc(command.__doc__ or "").partition("Examples\n--------\n")[2]
     return f"Examples:\n\n{indent(examples, '    ')}"
-
-
-def reproduce(*words: Annotated[str, Parameter(allow_leading_hyphen=True, show=False)]) -> Answer:
-    """Say where the paper's experiments are now."""
-    asked = shlex.join(words) or "table2 --quick"
-    raise ValueError(f"the paper's experiments have moved: run  python -m paper {asked}  in a checkout of adacsl")
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -189,12 +173,7 @@ def _describe(error: Exception) -> str:
         return f"not enough memory {one_line(error)}".strip()
     if isinstance(error, OSError) and error.strerror and error.filename is not None:
         return one_line(f"{os.fsdecode(error.filename)}: {error.strerror}")
-    return _as_options(one_line(error)) or type(error).__name__
-
-
-def _as_options(text: str) -> str:
-    """Spell what the library calls its arguments as options: ``target=...`` is ``--target ...`` here."""
-    return OPTIONS.sub(lambda found: f"--{(found[1] or found[3]).replace('_', '-')}{' ' if found[2] else ''}", text)
+    return one_line(error) or type(error).__name__
 
 
 @contextmanager
@@ -203,7 +182,7 @@ def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = _as_options(one_line(message))
+        text = one_line(message)
         if not quiet and text not in seen:
             seen.add(text)
             tell(f"note: {text}")

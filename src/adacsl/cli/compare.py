@@ -42,8 +42,6 @@ from adacsl.cli.options import (
     split_words,
     within,
 )
-from adacsl.comparison.fits import Cell
-from adacsl.comparison.protocol import mean_ratio, scale_misses
 from adacsl.storage.atomic import check_folder
 
 if TYPE_CHECKING:
@@ -95,6 +93,7 @@ def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[
 
     ``said`` is what was said about the data and about nets, ``origins`` are the words of methods of one's own.
     """
+    from adacsl.comparison.protocol import mean_ratio, scale_misses  # noqa: PLC0415  torch
     from adacsl.estimators.registry import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)
@@ -210,7 +209,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
     with screen.doing(f"reading and checking {', '.join(name or 'the rows of --sql' for name in names)}"):
         if engine == "joblib":
-            from adacsl.neural.loop import choose_device  # noqa: PLC0415  torch
+            from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
 
             choose_device(device)  # says so where it is absent
         if save is not None:
@@ -301,6 +300,8 @@ def _save(training: Training | None, model: Path, screen: Screen, recommended: s
 
 def failed_cells(found: Comparison) -> list[dict[str, Any]]:
     """Return the cells without a result, with their errors."""
+    from adacsl.comparison.fits import Cell  # noqa: PLC0415  torch
+
     return [
         {name: row[name] for name in Cell._fields} | {"error": f"{row['type']}: {row['message']}"}
         for row in found.failures.to_dict("records")
@@ -420,6 +421,8 @@ def _table(block: Any) -> Any:
 
 
 def _failures(failed: list[dict[str, Any]]) -> list[str]:
+    from adacsl.comparison.fits import Cell  # noqa: PLC0415  torch
+
     lines = [f"{len(failed)} cells failed; the same command tries them again:"]
     lines += [f"  {Cell(*(row[name] for name in Cell._fields))}: {one_line(row['error'])}" for row in failed[:NAMED]]
     return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines

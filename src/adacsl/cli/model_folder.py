@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostClassifier
 
 
-FORMER_NOTES = "training.json"
-"""Where the first versions kept what was said in training; it was not checked, and is not read any more."""
-
 DIGESTS = 1000
 """So many digests of training rows are kept at most."""
 OVERLAP = 0.01
@@ -35,7 +32,7 @@ PICTURES = 512
 
 def check_model_folder(folder: Path, *, force: bool = False, option: str = "--out") -> None:
     """Refuse, before hours of training, a place where no model can be kept in the end."""
-    from adacsl.estimators.persistence import is_artefact  # noqa: PLC0415  torch
+    from adacsl.estimators.artefact import is_artefact  # noqa: PLC0415
 
     check_folder(folder, f"give a folder for the model, {option} model/")
     if folder.is_dir() and any(folder.iterdir()) and not is_artefact(folder) and not force:
@@ -45,7 +42,7 @@ def check_model_folder(folder: Path, *, force: bool = False, option: str = "--ou
 
 def save_model(classifier: CostClassifier, folder: Path, notes: Mapping[str, Any], *, force: bool) -> Path:
     """Write the model and what was said when it was trained as one, all of it or nothing."""
-    from adacsl.estimators.persistence import save_method  # noqa: PLC0415  torch
+    from adacsl.estimators.persistence import save_method  # noqa: PLC0415
 
     return save_method(classifier, folder, notes=plain(notes), beside=force)
 
@@ -91,12 +88,10 @@ def load_model(folder: Path, *, device: str, said: Prices = FREE) -> tuple[CostC
 def load_with_notes(folder: Path, *, device: str) -> tuple[CostClassifier, dict[str, Any]]:
     """Read a model and all that was noted in training."""
     from adacsl.base.extras import requires  # noqa: PLC0415
-    from adacsl.estimators.persistence import load_noted  # noqa: PLC0415  torch
+    from adacsl.estimators.persistence import load_noted  # noqa: PLC0415
 
     with requires("train"):
         classifier, notes = load_noted(folder, device=device)
-    if notes is None and (folder / FORMER_NOTES).exists():
-        raise _unreadable(folder, f"its {FORMER_NOTES} is of a former version, and not read any more")
     return classifier, notes or {}
 
 
@@ -114,7 +109,7 @@ def said_in_training(folder: Path, notes: Mapping[str, Any], said: Prices = FREE
 
 
 def _unreadable(folder: Path, why: str) -> Exception:
-    from adacsl.estimators.persistence import ArtefactError  # noqa: PLC0415  torch
+    from adacsl.estimators.artefact import ArtefactError  # noqa: PLC0415
 
     return ArtefactError(f"{folder} does not say how it was trained ({why}): train it again")
 
@@ -256,7 +251,7 @@ def open_rows(
     if data is None or (on_disk and is_table(path)):
         return table_rows(classifier, open_table(None if data is None else path, **files.how), extra, rows)
     if takes_pictures(classifier) and extra:
-        raise DataError("pictures have no columns: leave out --keep, --fn-column and --fp-column")
+        raise DataError("pictures have no columns: leave out --keep and prices over columns")
     if on_disk and path.is_dir():
         return _folder_rows(classifier, path, min(rows, PICTURES), files)
     many = n_classes(classifier) > 2

@@ -64,12 +64,6 @@ class Prices:
     tn: Price = None
     """Price of a true negative; default 0."""
 
-    fn_column: str | None = None
-    """Column with the price of a miss of each row, whatever it is called, instead of --fn."""
-
-    fp_column: str | None = None
-    """Column with the price of a false alarm of each row, instead of --fp."""
-
     costs: str | None = None
     """CSV file of a cost matrix, for any number of classes: class names on both axes, rows predicted, columns actual
     (`adacsl costs template` writes one to fill in). Or balanced: inverse class frequencies."""
@@ -77,12 +71,7 @@ class Prices:
     def __post_init__(self) -> None:
         others = [name for name, value in vars(self).items() if value is not None and name != "costs"]
         if self.costs is not None and others:
-            raise ValueError(f"--costs holds all prices: leave out --{others[0].replace('_', '-')}, or --costs")
-        for name in ("fn", "fp"):
-            if getattr(self, name) is not None and getattr(self, f"{name}_column") is not None:
-                raise ValueError(
-                    f"--{name} and --{name}-column exclude each other: give one price or a column of prices"
-                )
+            raise ValueError(f"--costs holds all prices: leave out --{others[0]}, or --costs")
 
     @property
     def given(self) -> bool:
@@ -93,30 +82,26 @@ class Prices:
         """Return itself if what a miss and a false alarm cost is said, or nothing is."""
         if self.costs is not None:
             return self
-        missing = [
-            name for name in ("fn", "fp") if getattr(self, name) is None and getattr(self, f"{name}_column") is None
-        ]
+        missing = [name for name in ("fn", "fp") if getattr(self, name) is None]
         if missing and (required or self.given):
-            what = " and ".join(f"--{name} {8 if name == 'fn' else 1} (or --{name}-column NAME)" for name in missing)
+            what = " and ".join(f"--{name} {8 if name == 'fn' else 1} (or --{name} COLUMN)" for name in missing)
             raise ValueError(f"say what errors cost: {what} {'are' if len(missing) > 1 else 'is'} missing")
         return self
 
     @property
     def known(self) -> Costs:
         """The prices by name (some may depend on columns) or as a matrix, None where nothing was said."""
-        from adacsl.costs.expressions import Expression  # noqa: PLC0415
         from adacsl.datasets.costs import read_costs, read_price  # noqa: PLC0415  pandas
 
         if self.costs is not None:
             return "balanced" if self.costs == "balanced" else read_costs(self.costs)
         found: dict[str, Any] = {}
         for name in ("fn", "fp", "tp", "tn"):
-            said, column = getattr(self, name), getattr(self, f"{name}_column", None)
+            said = getattr(self, name)
             try:
                 found |= {name: read_price(said)} if said is not None else {}
             except ValueError as error:
                 raise ValueError(f"--{name}: {error}") from None
-            found |= {name: Expression.column(column)} if column is not None else {}
         return found or None
 
 
@@ -318,16 +303,16 @@ ALIKE = Showing()
 @Parameter(name="*", group=Group("Where to train", sort_key=45))
 @dataclass(frozen=True)
 class Place:
-    """Where members of a portfolio, or the rows of a booster, are trained, as said on the command line."""
+    """Where members of a portfolio are trained, as said on the command line."""
 
     engine: Literal["joblib", "ray"] = "joblib"
-    """joblib: processes on this machine. ray: a cluster, for the portfolio's members or the rows of a booster."""
+    """joblib: processes on this machine. ray: a cluster."""
 
     address: str | None = None
     """Of the Ray cluster, host:port or auto; default: local, one on this machine for this fit."""
 
     workers: Annotated[int | None, within(1, MOST_WORKERS)] = None
-    """How many members at once, default: as many as have room; or over how many a booster's rows are spread."""
+    """How many members at once, default: as many as have room."""
 
     gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0
     """GPUs that each worker asks Ray for, such as 0.25."""
@@ -372,8 +357,8 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
 def as_words(said: Prices | Source | Times | Files | Checking) -> list[str]:
     """Return options as they would be typed.
 
-    >>> as_words(Prices(fn=8.0, fp_column="price"))
-    ['--fn', '8', '--fp-column', 'price']
+    >>> as_words(Prices(fn="8", fp="price"))
+    ['--fn', '8', '--fp', 'price']
     """
     words: list[str] = []
     for option in fields(said):

@@ -212,7 +212,7 @@ class Report(NamedTuple):
 
 def model_digest(folder: Path) -> str:
     """Return a digest of a model: its document holds those of its other files."""
-    from adacsl.estimators.persistence import DOCUMENT  # noqa: PLC0415  torch
+    from adacsl.estimators.artefact import DOCUMENT  # noqa: PLC0415
 
     return _digest(folder / DOCUMENT)
 

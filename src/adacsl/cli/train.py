@@ -131,7 +131,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
     adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
-    adacsl train cards.csv --target fraud --fn-column amount --fp 5 --refer 3 --capacity 200 --per day --out model/
+    adacsl train cards.csv --target fraud --fn amount --fp 5 --refer 3 --capacity 200 --per day --out model/
     adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
     check_model_folder(out, force=force)
@@ -235,15 +235,9 @@ def _unfitted(
 
 def _train_on(made: Method, name: str, trainer: dict[str, Any]) -> None:
     """Say where to train; refuse it for what trains in one place."""
-    from adacsl.learners.boosting import Booster  # noqa: PLC0415
-    from adacsl.learners.registry import as_learner  # noqa: PLC0415  scikit-learn
-
-    if "trainer" in made.get_params(deep=False):
-        made.set_params(trainer=trainer)
-    elif isinstance(learner := as_learner(made.learner), Booster):
-        made.set_params(learner=learner.set_params(trainer=trainer))
-    else:
-        raise ValueError(f"--engine and --workers are for the portfolio and for boosters, and {name} is neither")
+    if "trainer" not in made.get_params(deep=False):
+        raise ValueError(f"--engine and --workers are for the portfolio, and {name} is none")
+    made.set_params(trainer=trainer)
 
 
 def _cross_fit(made: Method, name: str, cv: int) -> None:

@@ -30,7 +30,6 @@ from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import date_columns
 from adacsl.estimators.registry import choose_methods
-from adacsl.fitting.settings import refuse_old_names
 from adacsl.integrations.sklearn import row_costs
 
 RUNNING = ("engine", "workers", "address", "gpus")
@@ -184,7 +183,8 @@ def compare_tasks(
         once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster; ``gpus`` a job
         asks Ray for.
     """
-    refuse_old_names([name for name in running if name not in RUNNING], "compare")
+    if unknown := [name for name in running if name not in RUNNING]:
+        raise TypeError(f"compare has no parameter {unknown[0]!r}; where it runs is said by {', '.join(RUNNING)}")
     check_tolerance(tolerance)
     check_preference(prefer)
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)

@@ -36,7 +36,7 @@ from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full
 from adacsl.metrics.bins import Quantile
 from adacsl.metrics.calibration import calibration_error
-from adacsl.neural.loop import choose_device
+from adacsl.neural.device import choose_device
 from adacsl.storage.documents import DamagedError
 
 ARRAY, SHAPE = "$array", "shape"

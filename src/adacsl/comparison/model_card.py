@@ -15,7 +15,8 @@ from adacsl.comparison.statistics import CONSTANTS, span
 from adacsl.datasets.checks import check_task
 from adacsl.datasets.findings import Checks
 from adacsl.datasets.readers.base import left_out_in_words
-from adacsl.estimators.persistence import DOCUMENT, load
+from adacsl.estimators.artefact import DOCUMENT
+from adacsl.estimators.persistence import load
 from adacsl.estimators.registry import title_of
 
 if TYPE_CHECKING:

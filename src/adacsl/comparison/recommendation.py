@@ -17,20 +17,13 @@ from adacsl.comparison.fits import Cell
 from adacsl.comparison.statistics import (
     CONSTANTS,
     TODAY,
-    Luck,
     Practice,
-    Ranks,
     RowCosts,
     Saving,
-    block_word,
-    capital,
     deed,
-    enough,
     enough_splits,
     excess_in,
-    luck,
     names_of,
-    paired_differences,
     saving_of,
     span,
 )
@@ -49,7 +42,6 @@ def told(
     rows: Mapping[str, Mapping[Any, Any]],
     base: str | None,
     tolerance: float,
-    outlook: str = "",
     *,
     prefer: str = "cost",
 ) -> str:
@@ -65,8 +57,6 @@ def told(
         The lowest-cost method that predicts.
     tolerance : float
         The share of the lowest cost that a simpler method may cost more.
-    outlook : str
-        How many repeats or rows would resolve what is open.
     prefer : str
         "cost" or "simple".
     """
@@ -77,7 +67,6 @@ def told(
         _cost(found, rows),
         _sure(found, rows),
         _simpler(found, rows),
-        outlook,
         _gaps(found, rows),
     ]
     return " ".join(part for part in parts if part)
@@ -195,19 +184,6 @@ def _gaps(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     return f"{names_of(short)} finished fewer than all {most} folds." if short else ""
 
 
-def what_would_tell(found: Luck, border: float, question: str) -> str:
-    """Say how many repeats, or rows, would show it; nothing where hardly any number would."""
-    repeats, rows = enough(found, border)
-    if repeats is not None:
-        return f"About {repeats} repeats (now {found.n_repeats:.0f}) would show {question}."
-    if rows is None:
-        return ""
-    more = f"bout {rows:,} rows (now {found.n_rows:,})"
-    if found.n_repeats > 1:
-        return f"More repeats would not show {question}: that takes a{more}."
-    return f"A{more} would show {question}."
-
-
 TOLERANCE = 0.10
 """The share of the lowest cost that a simpler method may cost more, at most."""
 
@@ -233,7 +209,7 @@ class Verdict:
     """The recommended method, never one that costs significantly more than another unless simplicity is preferred;
     None where the evidence supports no recommendation."""
     cheapest: str | None
-    """What has the lowest mean cost (or average rank): a method, a constant decision or today's practice."""
+    """What has the lowest mean cost: a method, a constant decision or today's practice."""
     tied: tuple[str, ...]
     """The others that cannot be told from it, cheapest first."""
     worse: tuple[str, ...]
@@ -303,7 +279,7 @@ def verdict(
     prefer : "cost" or "simple", default "cost"
         "simple" recommends the simplest method within the tolerance even where it costs significantly more.
     costs : RowCosts, optional
-        Costs of the rows behind the summary. Without them nothing is said about how many repeats would tell, and where
+        Costs of the rows behind the summary. Without them, where
         a constant decision or today's practice is the cheapest, the cheapest method that predicts is recommended.
     practice : function, optional
         Of the recommended method; returns what is done today. None: nothing to compare with.
@@ -318,7 +294,6 @@ def verdict(
     found = _standings(rows, simplest_first)
     predicting = [name for name in _judged(rows) if name not in CONSTANTS and name != TODAY]
     base = _lowest(predicting, rows, simplest_first) if predicting else None
-    outlook = ""
     if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
         dearer = {name: _excess(name, str(base), rows, costs) for name in predicting}
         near = [name for name, excess in dearer.items() if excess.high <= tolerance]
@@ -326,8 +301,7 @@ def verdict(
         saving = saving_of(taken, practice(taken)) if practice and taken and base else None
         simpler = _simpler_than(taken, near, dearer, simplest_first)
         found = replace(found, recommended=taken, saving=saving, simpler=simpler)
-        outlook = _outlook(found, dearer, simplest_first, tolerance, costs)
-    return replace(found, text=told(found, rows, base, tolerance, outlook, prefer=prefer))
+    return replace(found, text=told(found, rows, base, tolerance, prefer=prefer))
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -440,99 +414,12 @@ def _simpler_than(
     return Simpler(name, *(100 * end for end in dearer[name]))
 
 
-def _outlook(
-    found: Verdict,
-    dearer: Mapping[str, Interval],
-    simplest_first: Sequence[str],
-    tolerance: float,
-    costs: RowCosts | None,
-) -> str:
-    """Say how many repeats or rows would settle what is open, if that matters."""
-    taken, border = found.recommended, 0.0
-    if costs is None or taken is None or taken in CONSTANTS:
-        return ""
-    if TODAY in costs.methods and found.saving and not found.saving.sure:
-        pair, question = (taken, TODAY), f"whether {taken} costs less than your current decisions"
-    elif found.cheapest in CONSTANTS:
-        pair, question = (taken, str(found.cheapest)), "whether predicting costs less"
-    else:
-        # a method recommended for its simplicity needs no more evidence
-        rivals = [name for name, excess in dearer.items() if excess.low <= 0 and excess.high > tolerance]
-        simplest = _simplest([taken, *(rivals if taken == found.cheapest else ())], simplest_first)
-        if simplest == taken:
-            return ""
-        pair, question = (simplest, taken), f"whether {simplest} costs at most {100 * tolerance:g} % more"
-        border = tolerance * abs(float(np.nanmean(costs.costs[costs.methods.index(taken)])))
-    return what_would_tell(luck(*paired_differences(costs, *pair)), border, question)
-
-
 def _simplest(
     methods: Iterable[str], simplest_first: Sequence[str], rows: Mapping[str, Mapping[Any, Any]] | None = None
 ) -> str:
     """Return the simplest of some methods; of those not listed the cheapest, then the first by name."""
     places = {name: place for place, name in enumerate(simplest_first)}
     return str(min(methods, key=lambda name: (places.get(name, len(places)), rows[name]["rank"] if rows else 0, name)))
-
-
-# over many data sets
-
-
-def overall(
-    over: Ranks, *, simplest_first: Sequence[str], tolerance: float = TOLERANCE, prefer: Prefer = "cost"
-) -> Verdict:
-    """Return the recommended method over many data sets, from average ranks, with the reasons in words.
-
-    It is the simplest method whose rank does not differ significantly from the lowest (with ``prefer="simple"``: of
-    any rank), and whose mean cost is at most ``tolerance`` above that of the lowest ranked. A constant decision is
-    recommended only where it ranks significantly best, today's decisions never.
-    """
-    check_tolerance(tolerance)
-    check_preference(prefer)
-    names = over.table["method"].tolist()
-    average, mean = (dict(zip(names, over.table[column].tolist(), strict=True)) for column in ("average_rank", "mean"))
-    lowest_ranked = [name for name in names if average[name] <= min(average.values()) + 1e-9]
-    cheapest = _simplest(lowest_ranked, simplest_first) if names else None
-    where = f"{over.n_blocks} {block_word(over.blocks, over.n_blocks)}"
-    lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})." if cheapest and len(names) > 1 else ""
-    if cheapest is None or over.critical_difference is None:
-        return Verdict(None, cheapest, (), (), f"No recommendation over data sets: {over.reason}.{lowest}")
-    close = next((group for group in over.groups if cheapest in group), (cheapest,))
-    tied = tuple(name for name in close if name != cheapest)
-    worse = tuple(name for name in names if name not in close and name != cheapest)
-    if over.critical_difference >= len(names) - 1:
-        text = f"{where} are too few to show a significant difference in rank between {len(names)} methods."
-        return Verdict(None, cheapest, tied, worse, text + lowest + _left_out(over))
-    predicting = [name for name in (cheapest, *tied) if name not in CONSTANTS and name != TODAY]
-    base = min(predicting, key=lambda name: (average[name], name), default=cheapest)
-    candidates = predicting
-    if prefer == "simple" and predicting:
-        candidates = [name for name in names if name not in CONSTANTS and name != TODAY]
-    near = [name for name in candidates if mean[name] <= mean[base] + tolerance * abs(mean[base])]
-    recommended = _simplest(near, simplest_first) if near else None if cheapest == TODAY else cheapest
-    and_worse = f"; {names_of(worse)} {'ranks' if len(worse) == 1 else 'rank'} significantly worse" if worse else ""
-    text = _overall_words(over, average, cheapest, recommended, tied, where) + and_worse + "."
-    return Verdict(recommended, cheapest, tied, worse, text + _left_out(over))
-
-
-def _overall_words(
-    over: Ranks, average: dict[str, float], cheapest: str, recommended: str | None, tied: tuple[str, ...], where: str
-) -> str:
-    place = f"average rank {average[cheapest]:.1f} of {len(average)}"
-    if recommended is None:
-        return f"Over {where}, keep your current decisions: they rank significantly best ({place})"
-    if recommended != cheapest:
-        return (
-            f"Over {where}, recommended: {recommended}, the simplest method that predicts with a rank and a mean cost "
-            f"close to the best. {capital(deed(cheapest))} has the lowest average rank ({average[cheapest]:.1f}; "
-            f"{recommended}: {average[recommended]:.1f}; critical difference {over.critical_difference:.1f})"
-        )
-    if tied:
-        return f"Over {where}, {cheapest} ranks best ({place}); no significant difference from {names_of(tied)}"
-    return f"Over {where}, {cheapest} ranks significantly best ({place})"
-
-
-def _left_out(over: Ranks) -> str:
-    return f" Excluded, as not evaluated everywhere: {names_of(over.left_out)}." if over.left_out else ""
 
 
 LONGEST = 200

@@ -85,13 +85,11 @@ def report_data(
         facts=facts_in_words(found) | baseline.facts_of_today(found) | ({"command": command} if command else {}),
         results=found.results,
         summary=summary_of(found),
-        ranks=rank_table(found),
         outcomes={key: found.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
         histories={cell: result.history for cell, result in found.cells.items() if result.history},
         classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
         recommended={view: verdict.recommended for view, verdict in found.verdicts.items()},
         banner=found.progress,
-        overall=str(found.overall) if len(set(names)) > 1 else "",
         titles={name: title_of(name, fewest) for name in (*METHODS, *found.methods)}
         | {TODAY: "your current decisions"},
         explained=explained or {},
@@ -128,14 +126,6 @@ def recommended(found: Comparison, view: tuple[str, float]) -> str:
 def summary_of(found: Comparison) -> pd.DataFrame:
     """Return the table as pictures want it."""
     return found.table.rename(columns={"mean": "cost"})
-
-
-def rank_table(found: Comparison) -> pd.DataFrame | None:
-    """Return average ranks with the critical difference; None of one data set."""
-    if found.results["data"].nunique() < 2:
-        return None
-    table = found.ranks.table.rename(columns={"average_rank": "rank"})
-    return table.assign(critical_difference=found.ranks.critical_difference)
 
 
 def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:

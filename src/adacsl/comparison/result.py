@@ -26,12 +26,11 @@ from adacsl.comparison.recommendation import (
     Verdict,
     completed,
     missing_of,
-    overall,
     verdicts,
 )
 from adacsl.comparison.report_data import outcome_of
 from adacsl.comparison.segments import segment_table
-from adacsl.comparison.statistics import TODAY, Ranks, RowCosts, ranks, row_costs, summarise
+from adacsl.comparison.statistics import TODAY, RowCosts, row_costs, summarise
 from adacsl.comparison.store import StoredSplit
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.findings import Checks
@@ -119,26 +118,12 @@ class Comparison:
         pending = sum(each.folds - each.done - each.failed for each in self.missing)
         return f"{len(self.planned & set(self.cells)):,} of {len(self.planned):,} runs done" if pending else ""
 
-    @cached_property
-    def ranks(self) -> Ranks:
-        """Average ranks over the data sets, with the critical difference."""
-        return ranks(self.results)
-
-    @cached_property
-    def overall(self) -> Verdict:
-        """The verdict over all data sets."""
-        found = overall(self.ranks, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer)
-        return completed(found, self.missing, self.progress)
-
     @property
     def verdict(self) -> str:
         """The answer in plain words."""
         if len(self.verdicts) == 1:
             return str(next(iter(self.verdicts.values())))
-        lines = [f"{self._place(*view)}: {verdict}" for view, verdict in self.verdicts.items()]
-        if len({data for data, _ in self.verdicts}) > 1:
-            lines.append(f"Over all data: {self.overall}")
-        return "\n".join(lines)
+        return "\n".join(f"{self._place(*view)}: {verdict}" for view, verdict in self.verdicts.items())
 
     @property
     def intervals(self) -> str:
@@ -163,11 +148,11 @@ class Comparison:
 
     @property
     def best(self) -> str | None:
-        """The recommended method, as :meth:`fit` fits it; over several data sets, the one recommended for all."""
+        """The recommended method, as :meth:`fit` fits it; over several data sets, what is recommended for each."""
         chosen = {verdict.recommended for verdict in self.verdicts.values()}
         if len(chosen) > 1 and len({data for data, _ in self.verdicts}) == 1:
             return self.verdicts[self._view(None, None)].recommended
-        return chosen.pop() if len(chosen) == 1 else self.overall.recommended
+        return chosen.pop() if len(chosen) == 1 else None
 
     def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
@@ -332,13 +317,6 @@ class Comparison:
     def plot_calibration(self, *methods: str, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw how often what was predicted came true."""
         return _figures().calibration_figure(frames.calibration_table(self._outcomes(methods, data, ratio)))
-
-    def plot_ranks(self) -> Any:
-        """Draw average ranks over the data sets with the critical difference."""
-        table = comparison_report_data.rank_table(self)
-        if table is None:
-            raise ValueError(f"there are no ranks to draw: {self.ranks.reason or 'one data set only'}")
-        return _figures().rank_figure(table)
 
     def _recommended(self, view: tuple[str, float]) -> str:
         return comparison_report_data.recommended(self, view)

@@ -180,8 +180,8 @@ def _checked_file(known: DataSet, folder: str | os.PathLike[str] | None, *, chec
     here = data_folder(folder)
     if here is None:
         raise DataError(
-            f"{known.name} is not part of adacsl: put {known.file} into a folder and name it, folder=... or "
-            f"{FOLDER_VARIABLE}=...; source: {known.source}"
+            f"{known.name} is not part of adacsl: put {known.file} into a folder and name that folder, here or in the "
+            f"environment variable {FOLDER_VARIABLE}; source: {known.source}"
         )
     path = here / (known.file or "")
     if not path.is_file():

@@ -201,8 +201,6 @@ def said_costs(
     costs: Costs,
     y: NDArray[np.int64],
     *,
-    fn: Any = None,
-    fp: Any = None,
     own: CostMatrix | None = None,
     classes: Sequence[str] | None = None,
 ) -> CostMatrix:
@@ -213,27 +211,19 @@ def said_costs(
     costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
         None: the data set's ``own`` costs, or else "balanced", the inverse priors
         (:meth:`~adacsl.CostMatrix.balanced`).
-    fn, fp : arrays of shape (n,), texts or recipes, optional
-        Prices that replace those of ``costs``.
     own : CostMatrix, optional
         The costs the data set came with.
     classes : sequence of str, optional
         What the classes are called, in the order of their numbers: a matrix with names is brought into it.
     """
-    given = {name: price for name, price in (("fn", fn), ("fp", fp)) if price is not None}
     if classes is not None and len(classes) > 2:
-        return _of_many(costs, y, classes, priced=bool(given))
-    if costs is None and not given:
+        return _of_many(costs, y, classes)
+    if costs is None:
         return CostMatrix.balanced(y) if own is None else own
-    if isinstance(costs, Mapping):
-        given, default = _by_name(costs) | given, None
-    else:
-        default = _matrix(costs, y, own, classes)
+    given, default = (_by_name(costs), None) if isinstance(costs, Mapping) else ({}, _matrix(costs, y, classes))
     for name, other in (("fp", "fn"), ("fn", "fp")):
         if default is None and name not in given:
-            raise DataError(
-                f"only {other} has a price: say what {name} costs too, costs={{'{name}': 1}} or {name}_column"
-            )
+            raise DataError(f"only {other} has a price: say what {name} costs too, costs={{'{name}': 1, ...}}")
     try:
         return merge_prices(given, default)
     except (TypeError, ValueError) as error:
@@ -276,11 +266,10 @@ def worth_saying(said: CostMatrix, table: Any = None) -> CostMatrix | None:
     return said.without_samples() if said.ranges or not said.settled else None
 
 
-def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str], *, priced: bool) -> CostMatrix:
+def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str]) -> CostMatrix:
     """Return the costs of more than two classes, in their order."""
-    if priced or isinstance(costs, Mapping):
-        what = "fp_column and fn_column are" if priced else "fp, fn, tp and tn are"
-        raise DataError(f"{what} prices of two classes, but there are {len(classes)}: give a matrix of costs")
+    if isinstance(costs, Mapping):
+        raise DataError(f"fp, fn, tp and tn are prices of two classes, but there are {len(classes)}: give a matrix")
     if costs is None or isinstance(costs, str):
         return CostMatrix.balanced(y, classes=classes)
     try:
@@ -307,15 +296,11 @@ def _by_name(costs: Mapping[str, Any]) -> dict[str, Any]:
     return {name: price for name, price in costs.items() if price is not None}
 
 
-def _matrix(
-    costs: Costs, y: NDArray[np.int64], own: CostMatrix | None, classes: Sequence[str] | None
-) -> CostMatrix | None:
-    """Return the matrix that was given, or that of the data, or none."""
-    if not (costs is None or isinstance(costs, CostMatrix) or costs == "balanced"):
+def _matrix(costs: Any, y: NDArray[np.int64], classes: Sequence[str] | None) -> CostMatrix:
+    """Return the matrix that was given."""
+    if not (isinstance(costs, CostMatrix) or (isinstance(costs, str) and costs == "balanced")):
         raise DataError(f"costs must be a CostMatrix, a mapping like {{'fp': 1, 'fn': 8}} or 'balanced', got {costs!r}")
-    matrix = own if costs is None else CostMatrix.balanced(y) if isinstance(costs, str) else costs
-    if matrix is None:
-        return None
+    matrix = CostMatrix.balanced(y) if isinstance(costs, str) else costs
     rows = matrix.n_instances if matrix.settled else None
     if matrix.n_classes != 2 or rows not in (None, len(y)):
         raise DataError(f"{len(y)} rows of two classes need costs of two classes, for all rows or each, got {matrix!r}")

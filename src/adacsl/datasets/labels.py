@@ -64,7 +64,7 @@ def class_labels(
     called = tuple(classes or (names[i] for i in order))
     check_classes(called, costs, what=what, counts=_counts(codes, names))
     if positive is not None:
-        raise DataError(f"positive={positive!r} is for two classes, but {what} has {len(called)}: leave it out")
+        raise DataError(f"positive {positive!r} is for two classes, but {what} has {len(called)}: leave it out")
     return np.argsort(order)[codes].astype(np.int64), called
 
 
@@ -108,8 +108,8 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
         two = ", but fp and fn are prices of two" if costs is not None else ""
         raise DataError(
-            f"{said}{two}: say what errors cost, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
-            "template' writes one, or 'balanced'), or merge or drop classes first"
+            f"{said}{two}: say what errors cost, by a matrix with these {len(names)} classes (as 'adacsl costs "
+            "template' writes one) or by 'balanced', or merge or drop classes first"
         )
     if len(names) > MOST_CLASSES:
         raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")
@@ -185,8 +185,8 @@ def _position(names: list[str], positive: object, what: str, counts: str) -> int
         if customary is not None:
             return names.index(customary)
         raise DataError(
-            f"which class of {what} is positive ({counts})? Name the one whose misses are costly: "
-            f"positive={names[0]!r} or positive={names[1]!r}"
+            f"which class of {what} is positive ({counts})? Name the one whose misses are costly as "
+            f"positive: {names[0]!r} or {names[1]!r}"
         )
     fitting = [i for i, name in enumerate(names) if same_label(name, positive)]
     exact = [i for i in fitting if names[i] == label_name(positive)]

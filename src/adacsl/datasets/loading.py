@@ -31,7 +31,7 @@ Size = int | tuple[int, int] | None
 FOLDER_SIZE = 64
 """The side of pictures from folders, unless another is named: photographs come in many sizes."""
 
-COLUMNS = "fn_column, fp_column, group_column, time_column, baseline_column, segments and drop"
+COLUMNS = "columns of labels, groups, times, baselines and segments, or to drop,"
 
 
 def load_task(
@@ -40,8 +40,6 @@ def load_task(
     target: str | None = None,
     positive: object = None,
     costs: Costs = None,
-    fn_column: str | None = None,
-    fp_column: str | None = None,
     group_column: str | None = None,
     time_column: str | None = None,
     baseline_column: str | None = None,
@@ -76,8 +74,6 @@ def load_task(
         number, a range ``(5, 20)``, a column or an expression over columns (``{"fp": 1, "fn": "0.8 * amount + 12"}``).
         Columns that prices need stay features unless they are in ``drop``. None: the built-in data set's own costs, or
         else "balanced", the inverse priors.
-    fn_column, fp_column : str, optional
-        Columns with the price of each row's miss and false alarm: short for a price that is just a column.
     group_column : str, optional
         Rows with equal values are never torn apart by a split; no feature.
     time_column : str, optional
@@ -117,7 +113,7 @@ def load_task(
     """
     check_on_error(on_error)
     check_words(data, how)
-    columns = (target, fn_column, fp_column, group_column, time_column, baseline_column, *segments, *drop)
+    columns = (target, group_column, time_column, baseline_column, *segments, *drop)
     table_only = any(columns)
     known = dataset(str(data)) if is_builtin(data) else None
     if known is None:
@@ -135,10 +131,10 @@ def load_task(
     if isinstance(content, pd.DataFrame):
         with _counting(reading.unlabelled):
             task = table_task(  # errors name the file
-                content, name=called, target=target, positive=positive, costs=costs, fn_column=fn_column,
-                fp_column=fp_column, group_column=group_column, time_column=time_column,
-                baseline_column=baseline_column, drop=drop, classes=own_classes, source=source, segments=segments,
-                known_classes=known_classes, own=None if known is None else own_costs(known, content),
+                content, name=called, target=target, positive=positive, costs=costs, group_column=group_column,
+                time_column=time_column, baseline_column=baseline_column, drop=drop, classes=own_classes,
+                source=source, segments=segments, known_classes=known_classes,
+                own=None if known is None else own_costs(known, content),
             )  # fmt: skip
     else:
         y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
@@ -238,7 +234,7 @@ def _read(
     path, broken = Path(called), list[str]() if on_error == "skip" else None
     archive: Any = None if path.is_dir() else read_archive(path, image_size=image_size, broken=broken)
     if table_only and (archive is None or not isinstance(archive[0], pd.DataFrame)):
-        raise DataError(f"{path} holds pictures: target, {COLUMNS} are for tables")
+        raise DataError(f"{path} holds pictures: {COLUMNS} are for tables")
 
     def fits(names: list[str]) -> None:
         if known is None and len(names) > 1:

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from adacsl.base.arrays import as_array, as_host, refuse_masked, refuse_reordered
 from adacsl.base.extras import requires
-from adacsl.costs.expressions import Expression
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.baseline import Baseline
 from adacsl.datasets.columns import dense
@@ -280,8 +279,6 @@ def table_task(
     target: str | None = None,
     positive: object = None,
     costs: Costs = None,
-    fn_column: str | None = None,
-    fp_column: str | None = None,
     group_column: str | None = None,
     time_column: str | None = None,
     baseline_column: str | None = None,
@@ -301,7 +298,7 @@ def table_task(
     """
     target = target_column(frame.columns, target, name)
     apart = (*drop, *(column for column in (group_column, time_column, baseline_column) if column))
-    for column in (*apart, *segments, *filter(None, (fn_column, fp_column))):
+    for column in (*apart, *segments):
         check_column(column, frame.columns, name)
     if baseline_column == target:
         raise DataError(f"column {target!r} of {name} holds the labels: the baseline is what is done without them")
@@ -309,9 +306,8 @@ def table_task(
         frame[target], positive, costs=costs, classes=classes, known=known_classes,
         what=f"column {target!r} of {name}",
     )  # fmt: skip
-    fn, fp = (Expression.column(column) if column else None for column in (fn_column, fp_column))
-    said = said_costs(costs, y, fn=fn, fp=fp, own=own, classes=called)
-    settled, given = settle(said, y, frame, name), any(price is not None for price in (costs, own, fn, fp))
+    said = said_costs(costs, y, own=own, classes=called)
+    settled, given = settle(said, y, frame, name), costs is not None or own is not None
     features = _features(frame, {target, *apart, *said.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
@@ -332,7 +328,7 @@ def target_column(columns: Iterable[str], target: str | None, name: str) -> str:
     if target is None:
         if "target" in known:
             return "target"
-        raise DataError(f"which column of {name} holds the labels? Say target=...; it has {listed(known)}")
+        raise DataError(f"which column of {name} holds the labels (the target)? Name it; it has {listed(known)}")
     check_column(target, known, name)
     return target
 

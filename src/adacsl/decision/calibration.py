@@ -12,12 +12,6 @@ from numpy.typing import NDArray
 from adacsl.base.extras import requires
 from adacsl.base.scores import log_odds, losses_of, sigmoid, to_logits, to_probabilities
 
-with requires("sklearn"):
-    from sklearn.isotonic import IsotonicRegression
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.metrics import log_loss
-    from sklearn.model_selection import StratifiedKFold
-
 __all__ = ["calibrate", "fit_calibration", "fit_stretch", "uncalibrate"]
 
 
@@ -40,6 +34,8 @@ def fit_calibration(
     counts = np.bincount(labels, minlength=2)
     if (counts if scores.ndim == 1 else counts[counts > 0]).min() < FEWEST or np.count_nonzero(counts) < 2:
         return None
+    with requires("sklearn"):
+        from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415  applying a calibration needs numpy alone
     folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(scores, labels))
     fits = FITS if scores.ndim == 1 else CLASS_FITS
     best = min(fits, key=lambda fit: _held_out_loss(fit, scores, labels, weight, folds))
@@ -97,6 +93,8 @@ def uncalibrate(calibration: dict[str, Any], probability: float) -> float:
 def _held_out_loss(
     fit: Any, scores: NDArray[np.float64], labels: NDArray[np.int64], weight: NDArray[Any] | None, folds: Sequence[Any]
 ) -> float:
+    from sklearn.metrics import log_loss  # noqa: PLC0415
+
     predicted = np.empty(scores.shape)
     for train, test in folds:
         fitted = fit(scores[train], labels[train], None if weight is None else weight[train])
@@ -116,12 +114,16 @@ def _leave(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | No
 def _logistic(
     scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, *, fit_intercept: bool
 ) -> dict[str, Any]:
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
     model = LogisticRegression(C=1e6, fit_intercept=fit_intercept, max_iter=1000)
     model.fit(_inside(scores)[:, None], labels, sample_weight=weight)
     return {"kind": "logistic", "slope": float(model.coef_[0, 0]), "intercept": float(np.ravel(model.intercept_)[0])}
 
 
 def _isotonic(scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None) -> dict[str, Any]:
+    from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415
+
     model = IsotonicRegression(out_of_bounds="clip", y_min=0.0, y_max=1.0).fit(scores, labels, sample_weight=weight)
     steps = (model.X_thresholds_.tolist(), model.y_thresholds_.tolist())
     return {"kind": "isotonic", "scores": steps[0], "probabilities": steps[1]}
@@ -145,6 +147,8 @@ def _matrix(
     scores: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, *, strength: float
 ) -> dict[str, Any]:
     """Return a linear map of the K logits; classes that are not there keep what they had."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+
     k, present = scores.shape[1], np.unique(labels)
     model = LogisticRegression(C=strength, max_iter=1000).fit(to_logits(scores), labels, sample_weight=weight)
     coefficients, intercepts = model.coef_, model.intercept_

@@ -8,19 +8,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import TARGET_LIMITS, AdaptiveWeight
+from adacsl.adaptive.controller import TARGET_LIMITS, weight_before_adaptation
 from adacsl.adaptive.held_out import tune_cut, tune_multipliers
+from adacsl.base.arrays import checked_probabilities
 from adacsl.base.html import html_table
 from adacsl.base.scores import log_odds, sigmoid, to_logits
-from adacsl.costs.instance import bayes_log_odds, row_offsets
+from adacsl.costs.instance import bayes_log_odds, corrected, corrected_rows, row_offsets
 from adacsl.costs.matrix import CostMatrix, no_costs
 from adacsl.decision.calibration import calibrate, fit_calibration, fit_stretch, uncalibrate
+from adacsl.thresholds.search import check_target
 
 __all__ = ["DECIDE", "Decision", "check_decide"]
 
 
 DECIDE = ("bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative", "positive")
-RENAMED = {"target": "bayes"}
 
 CENTRES = (-25.0, 25.0)
 """Log-odds about which scores may be stretched: beyond them no probability differs from 0 or 1."""
@@ -243,11 +244,15 @@ class Decision:
         return row_offsets(costs, self.costs)
 
     def _corrected(self, scores: NDArray[np.float64], costs: CostMatrix | None = None) -> NDArray[np.float64]:
+        """Return the probabilities that scores of a weighted loss stand for: ``mapped`` becomes the Bayes threshold."""
         if self.costs.n_classes > 2:
             freed = scores * np.exp(self._offsets(costs)) / self.mapped
             return np.asarray(freed / freed.sum(axis=1, keepdims=True))
-        controller = AdaptiveWeight(self.costs, target=self.mapped, row_weighted=self.row_weighted)
-        return np.asarray(controller.correct(scores, costs))
+        target, raw = check_target(self.mapped), checked_probabilities(scores)
+        weight = weight_before_adaptation(self.costs, target)
+        if self.row_weighted and costs is not None and costs.n_instances is not None:
+            return np.asarray(corrected_rows(raw, target, weight, costs, self.costs))
+        return np.asarray(corrected(raw, target, weight, float(self.costs.threshold)))
 
 
 def _positive(n: int, values: Any) -> NDArray[np.float64]:
@@ -260,8 +265,6 @@ def _positive(n: int, values: Any) -> NDArray[np.float64]:
 
 def check_decide(decide: str) -> str:
     """Return a known way to decide, or say which there are."""
-    if decide in RENAMED:
-        raise ValueError(f"decide={decide!r} is called decide={RENAMED[decide]!r} now")
     if decide not in DECIDE:
         raise ValueError(f"decide must be one of {', '.join(map(repr, DECIDE))}, got {decide!r}")
     return decide

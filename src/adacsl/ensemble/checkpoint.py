@@ -16,8 +16,9 @@ from adacsl.base.arrays import joined, part_of
 from adacsl.base.extras import requires
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.ensemble.fits import Fitted
+from adacsl.estimators.artefact import ArtefactError, is_artefact, read_artefact, write_artefact
 from adacsl.estimators.classifier import Method
-from adacsl.estimators.persistence import ArtefactError, is_artefact, read_artefact, read_model, write_artefact
+from adacsl.estimators.persistence import read_model
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.learners.stack import number_or_array
@@ -132,4 +133,4 @@ def _fitted(name: str, tensors: dict[str, Any], about: dict[str, Any], made: Met
     model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)
     shift = number_or_array(about["shift"])
     by_rows = float(about.get("by_rows", 0.0))
-    return Fitted(name, tensors["honest"].numpy(), shift, model, None, float(about["seconds"]), by_rows)
+    return Fitted(name, np.asarray(tensors["honest"]), shift, model, None, float(about["seconds"]), by_rows)

@@ -186,9 +186,8 @@ class _Fits:
         if away and first.watch is None:
             tasks = [task for name, made in missing.items() for task in fold_tasks(name, made, self.rows)]
         workers = min(self.learner.workers_for(self.rows), len(tasks))
-        alone = not workers and not away  # else no member may have workers of its own
-        shared = (self.rows, [c.costs for c in self.group], first.watch, alone)
-        if alone:
+        shared = (self.rows, [c.costs for c in self.group], first.watch)
+        if not workers and not away:
             load_engines(self.members.values())
         outcomes = run_tasks(
             fit_members, shared, tasks, workers=workers, threads=self._threads(workers), skip=self._too_long,

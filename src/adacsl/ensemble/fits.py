@@ -18,8 +18,10 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.candidates import Candidate, told_share
 from adacsl.fitting.rows import Rows
-from adacsl.learners.boosting import Booster, BoosterModel
-from adacsl.learners.sklearn import EstimatorModel, Model
+from adacsl.learners.booster_model import BoosterModel
+from adacsl.learners.boosting import Booster
+from adacsl.learners.estimator_model import EstimatorModel
+from adacsl.learners.sklearn import Model
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import Method
@@ -66,8 +68,7 @@ def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float
 
 def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitted]]:
     """Fit some members (or folds of them), for each of the costs; what several need is trained once."""
-    rows, prices, watch, alone = shared
-    members = members if alone else {name: _with_one_worker(made) for name, made in members.items()}
+    rows, prices, watch = shared
     asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
     for _, made, _ in asked:
         made.check_settings()
@@ -84,16 +85,6 @@ def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitte
         found[name].append(Fitted(name, honest, own.shifted, own.model, watched, seconds, by_rows))
         found[name][-1].check(own.held)
     return found
-
-
-def _with_one_worker(made: Method) -> Method:
-    """Return a member that trains in one process: where members run is the portfolio's to say."""
-    member: Method = clone(made)
-    if isinstance(getattr(member, "learner", None), Booster):
-        member.set_params(learner__trainer=None)
-    elif "trainer" in member.get_params(deep=False):
-        member.set_params(trainer=None)
-    return member
 
 
 # folds apart

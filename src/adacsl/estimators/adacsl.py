@@ -125,9 +125,6 @@ class AdaCSLBoostingClassifier(Method):
         where the plain booster did as well.
     target, decide, select, cv, validation, positive, random_state, verbose
         As for every :class:`Method`; ``target="bayes"`` by default. A policy is set as ``model.policy = Policy(...)``.
-    trainer : dict, optional
-        On how many workers the rows are spread, and where, such as ``{"workers": 4}``; see
-        :class:`~adacsl.learners.boosting.Booster`.
 
     Attributes
     ----------
@@ -162,7 +159,6 @@ class AdaCSLBoostingClassifier(Method):
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,
-        trainer: dict[str, Any] | None = None,
         controller: Any = "auto",
         target: float | str = "bayes",
         decide: str = "bayes",
@@ -177,7 +173,7 @@ class AdaCSLBoostingClassifier(Method):
 
     def make_learner(self) -> Any:
         """Return the boosting learner."""
-        names = ("rounds", "lr", "patience", "every", "params", "trainer")
+        names = ("rounds", "lr", "patience", "every", "params")
         return Booster(self.engine, **{name: getattr(self, name) for name in names})
 
     @property

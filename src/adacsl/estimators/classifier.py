@@ -27,7 +27,7 @@ from adacsl.fitting.rows import (
     read_known_labels,
 )
 from adacsl.fitting.settings import inside, keeps_settings
-from adacsl.learners.registry import as_learner, encodes_tables
+from adacsl.learners.registry import as_learner
 from adacsl.metrics.intervals import Interval
 
 if TYPE_CHECKING:
@@ -184,7 +184,11 @@ class Method(ClassifierMixin, BaseEstimator):
         """Whether tables are checked and encoded; otherwise the learner takes X as it is."""
         if self.learner is None:  # what was loaded has no untrained one
             return getattr(self.model_, "encoder", None) is not None
-        return encodes_tables(self.learner)
+        if isinstance(self.learner, str):
+            return True
+        learner = as_learner(self.learner)
+        own = type(getattr(learner, "estimator", None)).__module__.startswith("adacsl.")  # reads tables by itself
+        return own or bool(getattr(learner, "encodes", True))
 
     @keeps_settings
     def __init__(

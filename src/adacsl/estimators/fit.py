@@ -30,7 +30,7 @@ from adacsl.datasets.time import take_times
 from adacsl.decision.policy import training_prior
 from adacsl.decision.rule import Decision
 from adacsl.execution.threads import MANY_ROWS, limited_for
-from adacsl.fitting.candidates import CROSS_FITTED, Candidate, add_seconds, averaged_costs, usual_costs
+from adacsl.fitting.candidates import CROSS_FITTED, PLAIN, Candidate, add_seconds, averaged_costs, usual_costs
 from adacsl.fitting.rows import Rows, features_of, given_per_sample, own_costs, read_rows, settle_rows, with_times
 from adacsl.fitting.settings import find_targets, natural_threshold
 from adacsl.integrations.sklearn import row_costs
@@ -46,8 +46,6 @@ with requires("sklearn"):
 
 HISTORY = ("fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost")
 CLASS_HISTORY = ("fold", "target", "adapted", "lambdas", "weights", "val_cost")
-PLAIN = "plain"
-"""Key in ``target_costs_`` of the candidate without a controller, where others have one."""
 
 
 def fit_classifier(

@@ -18,9 +18,9 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.errors import check_column
 from adacsl.decision.policy import Policy, act, limited_action, ordered_labels, price_actions, read_dates
 from adacsl.fitting.rows import Rows, read_features, read_known_labels, take
-from adacsl.learners.boosting import BoosterModel
+from adacsl.learners.booster_model import BoosterModel
 from adacsl.learners.boosting_libraries import load_engine
-from adacsl.learners.sklearn import EstimatorModel
+from adacsl.learners.estimator_model import EstimatorModel
 from adacsl.learners.stack import StackModel
 from adacsl.metrics.intervals import Interval
 

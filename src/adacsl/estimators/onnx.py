@@ -24,7 +24,7 @@ from adacsl.datasets.encoder import FAR, PERIODS, Category, Number, Scale, Table
 from adacsl.estimators.classifier import CostClassifier
 from adacsl.fitting.rows import read_features
 from adacsl.learners.arrays import LinearModel
-from adacsl.learners.sklearn import LOGIT_LIMITS, EstimatorModel
+from adacsl.learners.estimator_model import LOGIT_LIMITS, EstimatorModel
 from adacsl.learners.stack import Stack, StackModel
 from adacsl.neural.model import NetModel, preparation
 from adacsl.torch.tabular import member_logits

@@ -2,369 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import hashlib
-import os
 import re
-import shutil
-import uuid
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import safetensors.torch
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from adacsl import __version__
 from adacsl.adaptive.controller import AdaptiveWeight, check_targets
 from adacsl.base.arrays import part_of
+from adacsl.base.extras import resolve
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
 from adacsl.decision.rule import Decision
-from adacsl.ensemble.classifier import Portfolio, PortfolioClassifier
-from adacsl.estimators.adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier
-from adacsl.estimators.classifier import Method
-from adacsl.estimators.fit import PLAIN
+from adacsl.estimators.artefact import ArtefactError, read_artefact, write_artefact
+from adacsl.fitting.candidates import PLAIN
 from adacsl.fitting.settings import settings_of
-from adacsl.learners.boosting import Booster, BoosterModel
-from adacsl.learners.constant import Constant
-from adacsl.learners.sklearn import EstimatorModel
-from adacsl.learners.stack import StackModel
 from adacsl.metrics.bins import EqualWidth, Quantile, Whole
 from adacsl.metrics.intervals import Interval
-from adacsl.neural.learner import Net
-from adacsl.neural.loop import choose_device
-from adacsl.neural.model import NetModel
-from adacsl.storage.atomic import open_regular, read_regular, sync_folder, write_file
-from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
+from adacsl.storage.documents import encode
 
-FORMAT = "adacsl-artefact"
-SCHEMA_VERSION = 1
-DOCUMENT = "model.json"
-BEGINNING = 100
-"""Within so many bytes the document of every artefact of any version names its format."""
-LARGEST_DOCUMENT, LARGEST_TENSORS = 2**26, 2**34
-"""Bytes that are read, and written, at most: 64 MiB and 16 GiB."""
-LARGEST_EMPTY = 2**20
-"""A side of a tensor without numbers is at most so long: what is computed with it has numbers."""
-READS = 20
-"""So often a model is looked for that others write anew at the same time."""
-TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
-STAGE = re.compile(r"\.adacsl-[0-9a-f]{12}\.tmp")
-
-
-class ArtefactError(ValueError):
-    """An artefact cannot be read or written; the message says what to do."""
-
-
-class _GoneError(ArtefactError):
-    """A file is missing."""
-
-
-def write_artefact(
-    folder: str | os.PathLike[str],
-    tensors: Mapping[str, Tensor | np.ndarray[Any, Any]],
-    document: Mapping[str, Any],
-    *,
-    beside: bool = False,
-) -> Path:
-    """Write tensors and a JSON document as one artefact: either all of it is there afterwards, or nothing has changed.
-
-    Parameters
-    ----------
-    folder : path
-        New, empty, or an artefact, which is replaced; anything else is an error. Other files in it are left alone.
-    tensors : mapping of str to Tensor or array
-        Numbers of any shape and layout, on any device. Tensors that share memory are stored apart.
-    document : mapping
-        JSON values: str keys, str, bool, None, int, float (NaN and infinities too), lists and dicts of these. Tuples
-        come back as lists, numpy scalars as Python numbers; the order of keys is kept.
-    beside : bool, default False
-        Write into a folder that holds other files, too, unless one of them is a ``model.json`` of somebody else's.
-
-    Returns
-    -------
-    Path
-        The folder, links resolved.
-
-    Notes
-    -----
-    The new files are completed and flushed to disk in a temporary folder. A new target is that folder, renamed. In an
-    existing one the switch is the one renaming of ``model.json``, which names its tensor file by content: a process
-    killed at any moment leaves the old model or the new one, never a mixture. Who writes at the same time waits (where
-    the system can lock folders); the last one's model stays.
-    """
-    target = Path(os.path.realpath(folder))
-    try:
-        payload = encode(dict(document), "document")
-    except TypeError as error:
-        raise ArtefactError(str(error)) from None
-    content = _tensor_bytes(tensors)
-    name = f"tensors-{_sha256(content)[:16]}.safetensors"
-    entry = {"sha256": _sha256(content), "bytes": len(content), "tensors": list(tensors)}
-    head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "adacsl_version": __version__}
-    text = sealed(head | {"files": {name: entry}, "document": payload})
-    if len(text) > LARGEST_DOCUMENT or len(content) > LARGEST_TENSORS:
-        raise ArtefactError(
-            f"{target} would be too large: at most {LARGEST_DOCUMENT:,} bytes of text and {LARGEST_TENSORS:,} of "
-            f"numbers are read again, got {len(text):,} and {len(content):,}"
-        )
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(target.parent):
-            _check_target(target, beside=beside)
-            _write(target, name, {name: content, DOCUMENT: text})
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise ArtefactError(
-            f"could not write {target}: {reason}; nothing was changed there, free space or choose another folder"
-        ) from error
-    return target
-
-
-def artefact_digest(folder: str | os.PathLike[str]) -> str:
-    """Return the SHA-256 of an artefact: of its document, which holds the digests of its other files."""
-    return str(_read_document(Path(folder))["sha256"])
-
-
-def read_artefact(
-    folder: str | os.PathLike[str], *, digest: str | None = None
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Return the tensors (on the CPU) and the document of an artefact, after checking every byte of it.
-
-    Nothing that is read is executed. The digests find damage, not forgery: who can write the folder can also write
-    digests, so take artefacts from sources you trust as you would any model. Files that the artefact does not list
-    are not looked at.
-
-    Parameters
-    ----------
-    folder : path
-        As :func:`write_artefact` left it.
-    digest : str, optional
-        What :func:`artefact_digest` has returned before: only that very artefact is read.
-
-    Raises
-    ------
-    ArtefactError
-        No artefact, a damaged or incomplete one, one of a newer adacsl, or another one than asked for.
-    """
-    folder = Path(folder)
-    for left in reversed(range(READS)):
-        head = _read_document(folder)
-        if digest not in (None, head["sha256"]):
-            raise ArtefactError(
-                f"{folder} holds another model than the one asked for: its digest is {head['sha256'][:12]}, not "
-                f"{str(digest)[:12]}"
-            )
-        ((name, entry),) = head["files"].items()
-        try:
-            return _read_tensors(folder / name, entry), head["document"]
-        except _GoneError:
-            if not left or _read_document(folder)["files"] == head["files"]:
-                raise  # nobody has put another model there in the meantime
-    raise AssertionError("unreachable")
-
-
-def is_artefact(folder: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder holds an artefact, whole or damaged."""
-    try:
-        with open_regular(Path(folder) / DOCUMENT) as file:
-            return FORMAT.encode() in file.read(BEGINNING)
-    except (OSError, DamagedError, ValueError):
-        return False
-
-
-# writing
-
-
-def _tensor_bytes(tensors: Mapping[str, Tensor | np.ndarray[Any, Any]]) -> bytes:
-    for name in tensors:
-        if not isinstance(name, str) or name == "__metadata__":
-            raise ArtefactError(f"tensors need a name (a str other than '__metadata__'), got {name!r}")
-    plain = {name: _plain(name, value) for name, value in tensors.items()}
-    try:
-        return safetensors.torch.save(plain)
-    except (KeyError, ValueError, TypeError, RuntimeError) as error:
-        kinds = ", ".join(sorted({str(tensor.dtype) for tensor in plain.values()}))
-        raise ArtefactError(f"these tensors cannot be stored ({error}); their dtypes: {kinds}") from error
-
-
-def _plain(name: str, value: Tensor | np.ndarray[Any, Any]) -> Tensor:
-    """Return a dense copy on the CPU that shares memory with nothing."""
-    if isinstance(value, Tensor) and value.layout == torch.strided:
-        return value.detach().to("cpu", copy=True).contiguous()
-    if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
-        return torch.from_numpy(np.array(value, dtype=value.dtype.newbyteorder("="), order="C"))
-    kind = value.dtype if isinstance(value, np.ndarray) else getattr(value, "layout", type(value).__name__)
-    raise ArtefactError(f"tensor {name!r} must be a dense tensor or array of numbers, got {kind}")
-
-
-def _sha256(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until nobody else writes to models in a folder, and keep others out.
-
-    The lock is the kernel's and ends with the process, however that ends. Without locks: one at a time, please.
-    """
-    with contextlib.ExitStack() as held:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl  # noqa: PLC0415  not every system has it
-
-            handle = os.open(folder, os.O_RDONLY)
-            held.callback(os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
-def _check_target(target: Path, *, beside: bool) -> None:
-    if not target.exists() or is_artefact(target):
-        return
-    if not target.is_dir():
-        raise ArtefactError(f"{target} is a file: give a folder to write to")
-    try:
-        others = [path.name for path in target.iterdir() if not _is_leftover(path)]
-    except OSError as error:
-        raise ArtefactError(f"could not look into {target}: {error.strerror}; choose another folder") from error
-    if DOCUMENT in others or (others and not beside):
-        first = DOCUMENT if DOCUMENT in others else others[0]
-        raise ArtefactError(
-            f"{target} holds other files ({first}, ...) and no adacsl model: give a new or an empty folder"
-        )
-
-
-def _write(target: Path, name: str, files: Mapping[str, bytes]) -> None:
-    """Complete the files in a folder of their own, then bring them into the target."""
-    # inside a folder that exists: it may be a mount point, and renames do not cross file systems
-    stage = (target if target.exists() else target.parent) / f".adacsl-{uuid.uuid4().hex[:12]}.tmp"
-    try:
-        stage.mkdir()
-        for own, content in files.items():
-            write_file(stage / own, content)
-        sync_folder(stage)
-        _commit(stage, target, name)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-
-
-def _commit(stage: Path, target: Path, name: str) -> None:
-    if not target.exists():
-        stage.rename(target)
-        sync_folder(target.parent)
-        return
-    known = (target / name).exists()
-    (stage / name).replace(target / name)
-    try:
-        (stage / DOCUMENT).replace(target / DOCUMENT)
-    except OSError:
-        if not known:
-            (target / name).unlink(missing_ok=True)
-        raise
-    sync_folder(target)
-    _clean(target, keep=name)
-
-
-def _is_leftover(path: Path) -> bool:
-    """Tell whether a killed process of ours may have left this."""
-    return TENSORS.fullmatch(path.name) is not None or STAGE.fullmatch(path.name) is not None
-
-
-def _clean(target: Path, keep: str) -> None:
-    """Remove the tensors of the replaced model and what killed processes left."""
-    for path in [path for path in target.iterdir() if _is_leftover(path) and path.name != keep]:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink()
-
-
-# reading
-
-
-def _damaged(path: Path, what: str) -> ArtefactError:
-    return ArtefactError(f"{path} is damaged ({what}): copy the model again from its source, or save it anew")
-
-
-def _read_bytes(path: Path, at_most: int) -> bytes:
-    try:
-        return read_regular(path, at_most=at_most)
-    except DamagedError as error:
-        raise _damaged(path, str(error)) from error
-    except FileNotFoundError as error:
-        raise _GoneError(f"{path} is missing: copy the whole folder of the model again") from error
-    except OSError as error:
-        raise ArtefactError(f"{path} cannot be read: {error.strerror or error}; check its permissions") from error
-
-
-def _read_document(folder: Path) -> dict[str, Any]:
-    """Return the checked content of model.json."""
-    path = folder / DOCUMENT
-    if not folder.is_dir():
-        raise ArtefactError(f"there is no model folder {folder}: give the folder that save() wrote")
-    if not os.path.lexists(path):
-        raise ArtefactError(f"{folder} is no adacsl model (it has no {DOCUMENT}): give the folder that save() wrote")
-    content = _read_bytes(path, LARGEST_DOCUMENT)
-    if FORMAT.encode() not in content[:BEGINNING]:
-        raise ArtefactError(f"{path} belongs to no adacsl model, or is damaged: give the folder that save() wrote")
-    try:
-        head = unsealed(content, FORMAT)
-    except DamagedError as error:
-        raise _damaged(path, str(error)) from error
-    if head["schema_version"] > SCHEMA_VERSION:
-        raise ArtefactError(
-            f"{path} has schema version {head['schema_version']} and was written by adacsl "
-            f"{str(head.get('adacsl_version'))[:20]}; adacsl {__version__} reads up to version {SCHEMA_VERSION}: "
-            "update adacsl"
-        )
-    _check_structure(path, head)
-    return head
-
-
-def _check_structure(path: Path, head: dict[str, Any]) -> None:
-    """Refuse a document with right digests and a wrong form: made by hand, or by a fault of ours."""
-    files = head.get("files")
-    if not isinstance(head.get("document"), dict) or not isinstance(files, dict):
-        raise _damaged(path, "it lacks its files or its document")
-    for name, entry in files.items():
-        # a file of the folder itself: a name such as ../other must not lead elsewhere
-        if not TENSORS.fullmatch(name) or not isinstance(entry, dict) or set(entry) != {"sha256", "bytes", "tensors"}:
-            raise _damaged(path, f"it lists {name[:40]!r} wrongly")
-        names, size = entry["tensors"], entry["bytes"]
-        named = isinstance(names, list) and all(isinstance(own, str) for own in names)
-        if type(size) is not int or not 0 <= size <= LARGEST_TENSORS or not named or len(set(names)) < len(names):
-            raise _damaged(path, f"it lists the content of {name} wrongly")
-        if not isinstance(entry["sha256"], str) or not name.startswith(f"tensors-{entry['sha256'][:16]}."):
-            raise _damaged(path, f"the digest of {name} is another")
-    if len(files) != 1:
-        raise _damaged(path, f"it lists {len(files)} files instead of one")
-
-
-def _read_tensors(path: Path, entry: dict[str, Any]) -> dict[str, Tensor]:
-    content = _read_bytes(path, entry["bytes"])
-    if len(content) != entry["bytes"]:
-        raise _damaged(path, f"{len(content)} bytes instead of {entry['bytes']}")
-    if _sha256(content) != entry["sha256"]:
-        raise _damaged(path, "its digest does not fit its content")
-    try:
-        found = safetensors.torch.load(content)
-    except Exception as error:  # right digest, wrong content: whatever the parser says
-        raise _damaged(path, " ".join(str(error).split())[:60] or type(error).__name__) from error
-    if set(found) != set(entry["tensors"]):
-        raise _damaged(path, f"it does not hold the tensors that {DOCUMENT} lists")
-    if any(not tensor.numel() and max(tensor.shape) > LARGEST_EMPTY for tensor in found.values()):
-        raise _damaged(path, "a tensor without numbers is very long")
-    return {name: found[name] for name in entry["tensors"]}
-
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import Method
 
 MOST_FEATURES = 2**23
 """Columns that a model may have, and pixels on a side."""
@@ -432,14 +96,21 @@ def _parts(about: Any) -> Iterator[dict[str, Any]]:
 def check_predicts(method: Any, about: Any) -> None:
     """Refuse a model that cannot say anything about two plain rows, one of them empty where it takes gaps.
 
-    The net of pictures is taken at its word: its weights have the shapes that they must have.
+    The net of pictures is taken at its word: its weights have the shapes that they must have. So are pipelines that get
+    the table as it is: only they know what their columns hold.
     """
-    if method.images_:
+    if method.images_ or any(_takes_tables(part) for part in _parts(about)):
         return
     found = method.decision_probabilities(plain_rows(method, about))
     wanted = (2, len(method.classes_)) if len(method.classes_) > 2 else (2,)
     if found.shape != wanted or not ((found >= 0) & (found <= 1)).all():
         raise ValueError("it predicts no probabilities")
+
+
+def _takes_tables(part: Mapping[str, Any]) -> bool:
+    """Tell whether a part holds estimators in skops' format that get the table as it is."""
+    estimators = part.get("estimators", ()) if part.get("encoder", "") is None else ()
+    return any(each["kind"] == "skops" for each in estimators)
 
 
 def plain_rows(method: Any, about: Any) -> Any:
@@ -464,13 +135,33 @@ def _plain_column(rule: Mapping[str, Any] | None) -> NDArray[Any]:
     return np.asarray([None, "1970-01-02" if kind == "date" else 0.0 if kind == "number" else None], dtype=object)
 
 
-CLASSIFIERS = (AdaCSLClassifier, AdaCSLBoostingClassifier, AdaptiveCostClassifier, PortfolioClassifier)
-KINDS = {kind.__name__: kind for kind in (Method, *CLASSIFIERS)}
-MODELS: dict[str, Any] = {"boosters": BoosterModel, "estimators": EstimatorModel}
+CLASSIFIERS = {
+    "Method": "adacsl.estimators.classifier:Method",
+    "AdaCSLClassifier": "adacsl.estimators.adacsl:AdaCSLClassifier",
+    "AdaCSLBoostingClassifier": "adacsl.estimators.adacsl:AdaCSLBoostingClassifier",
+    "AdaptiveCostClassifier": "adacsl.estimators.adacsl:AdaptiveCostClassifier",
+    "PortfolioClassifier": "adacsl.ensemble.classifier:PortfolioClassifier",
+}
+"""The classes of classifiers by the ``kind`` of a document: it names a row of this table, and nothing to import."""
+MODELS = {
+    "nets": "adacsl.neural.model:NetModel",
+    "boosters": "adacsl.learners.booster_model:BoosterModel",
+    "estimators": "adacsl.learners.estimator_model:EstimatorModel",
+    "stack": "adacsl.learners.stack:StackModel",
+    "constant": "adacsl.learners.constant:Constant",
+}
+"""What predicts, by the ``learner`` of a document; only the modules that a model needs are imported."""
+SETTINGS = {
+    "dict": "builtins:dict",
+    "Net": "adacsl.neural.learner:Net",
+    "Booster": "adacsl.learners.boosting:Booster",
+    "Portfolio": "adacsl.ensemble.classifier:Portfolio",
+}
+"""Settings of learners that are saved with a classifier, by their kind."""
+DEVICE = re.compile(r"auto|(cpu|cuda|mps)(:[0-9]*)?")
 OUT_OF_FOLD, REFERENCE = "oof_scores", "reference_scores"
 HERE_ONLY = ("costs", "policy", "device", "resume", "verbose", "trainer", "weights")
 """Settings of this machine; the costs are kept as fitted, the policy as a part of its own."""
-NESTED: dict[str, Any] = {kind.__name__: kind for kind in (dict, Net, Booster, Portfolio)}
 PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
 
 
@@ -480,7 +171,7 @@ def save_method(
     """Write a fitted method; see :meth:`Method.save`.
 
     ``notes`` are plain values to be kept with it, part of the same document; ``beside`` is that of
-    :func:`~adacsl.estimators.persistence.write_artefact`.
+    :func:`~adacsl.estimators.artefact.write_artefact`.
     """
     tensors, document = _numbers(method)
     return write_artefact(folder, tensors, document | ({} if notes is None else {"notes": notes}), beside=beside)
@@ -488,8 +179,8 @@ def save_method(
 
 def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
     kind = type(method).__name__
-    if kind not in KINDS:
-        raise ArtefactError(f"{kind} cannot be saved: it is not one of {', '.join(KINDS)}")
+    if kind not in CLASSIFIERS:
+        raise ArtefactError(f"{kind} cannot be saved: it is not one of {', '.join(CLASSIFIERS)}")
     try:
         arrays, about = method.model_.numbers()
     except ValueError as error:
@@ -523,14 +214,15 @@ def load_noted(
 ) -> tuple[Method, dict[str, Any] | None]:
     """Read a method, and the notes that were kept with it; arguments are those of :func:`load`.
 
-    With a ``digest``, that of :func:`~adacsl.estimators.persistence.artefact_digest`, no other model is read.
+    With a ``digest``, that of :func:`~adacsl.estimators.artefact.artefact_digest`, no other model is read.
     """
     if not isinstance(folder, str | PathLike):
         raise TypeError(f"folder must be the path of a saved classifier, got {folder!r}")
-    choose_device(device)  # says so where it is absent
+    if not DEVICE.fullmatch(str(device)):
+        raise ValueError(f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps', got {device!r}")
     tensors, document = read_artefact(Path(folder), digest=digest)
     kind, notes = document.get("kind"), document.get("notes")
-    if not isinstance(kind, str) or kind not in KINDS:
+    if not isinstance(kind, str) or kind not in CLASSIFIERS:
         raise ArtefactError(f"{folder} holds {str(kind)[:40]!r}, not a classifier of adacsl")
     try:
         if not isinstance(notes, dict | None):
@@ -543,7 +235,14 @@ def load_noted(
         raise
     except Exception as error:  # right digests, wrong content: whatever libraries say about it
         raise ArtefactError(f"{folder} is not a complete classifier ({_told(error)}); save it again") from error
+    if _has_networks(document):
+        resolve("adacsl.neural.device:choose_device")(device)  # warns where it is absent
     return method, notes
+
+
+def _has_networks(document: Mapping[str, Any]) -> bool:
+    bases = document["model"]["members"] if document["learner"] == "stack" else ()
+    return "nets" in (document["learner"], *(own["kind"] for own in bases))
 
 
 def _told(error: Exception) -> str:
@@ -596,10 +295,10 @@ def _inside(name: str, value: Any) -> dict[str, Any]:
     if isinstance(value, AdaptiveWeight):
         value = settings_of(value)
     kind = "Net" if name == "net" else type(value).__name__
-    if kind not in NESTED:
+    if kind not in SETTINGS:
         return {"kind": None, "settings": {}}  # an estimator of another kind, which cannot be told in plain values
     given = dict(value) if isinstance(value, dict) else value.get_params(deep=False)
-    usual = {} if kind == "dict" else NESTED[kind]().get_params()
+    usual = {} if kind == "dict" else resolve(SETTINGS[kind])().get_params()
     plain = {k: v for k, v in given.items() if k not in HERE_ONLY and _is_plain(v) and (k, v) not in usual.items()}
     if not _is_plain(given.get("members")):
         plain["members"] = None
@@ -626,7 +325,7 @@ def _nested(about: dict[str, Any]) -> Any:
     if settings.get("partition"):
         part = dict(settings["partition"])
         settings["partition"] = PARTITIONS[part.pop("kind")](**part)
-    return NESTED[about["kind"]](**settings)
+    return resolve(SETTINGS[about["kind"]])(**settings)
 
 
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
@@ -654,11 +353,11 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     if "estimated_cost" in document:
         method.estimated_cost_ = Interval(*map(float, document["estimated_cost"]))
         method.calibration_error_ = float(document["calibration_error"])
-        method.oof_scores_ = tensors[OUT_OF_FOLD].numpy()
+        method.oof_scores_ = np.asarray(tensors[OUT_OF_FOLD])
     if "saving" in document:
         method.saving_ = Interval(*map(float, document["saving"]))
     if REFERENCE in tensors:
-        method.reference_scores_ = tensors[REFERENCE].numpy()
+        method.reference_scores_ = np.asarray(tensors[REFERENCE])
     if "policy" in document:
         method.policy = Policy.from_dict(document["policy"])
     if "leaderboard" in document:
@@ -678,37 +377,39 @@ def _forgotten(said: CostMatrix) -> CostMatrix:
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:
-    kind = KINDS[document["kind"]]
+    kind = document["kind"]
     check_elsewhere(document["params"], HERE_ONLY)
-    given = document["params"] | ({"estimator": None} if kind is AdaptiveCostClassifier else {})
-    here = {"device": device} if kind in (Method, AdaCSLClassifier, PortfolioClassifier) else {}
+    given = document["params"] | ({"estimator": None} if kind == "AdaptiveCostClassifier" else {})
+    here = {"device": device} if kind in ("Method", "AdaCSLClassifier", "PortfolioClassifier") else {}
     nested = {name: _nested(about) for name, about in document["nested"].items()}
-    unfitted: Method = kind(costs=costs, **(given | nested | here))
+    unfitted: Method = resolve(CLASSIFIERS[kind])(costs=costs, **(given | nested | here))
     return unfitted
 
 
 def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Any:
     net = None
     if document["learner"] == "nets":
-        name = "net" if isinstance(method, AdaCSLClassifier) else "learner"
-        net = getattr(method, name) if isinstance(getattr(method, name), Net) else Net()
+        name = "net" if document["kind"] == "AdaCSLClassifier" else "learner"
+        net, net_settings = getattr(method, name), resolve(SETTINGS["Net"])
+        net = net if isinstance(net, net_settings) else net_settings()
         method.set_params(**{name: net})
     own = part_of(tensors, "model.")
     return read_model(document["learner"], own, document["model"], net=net, module=module, device=device)
 
 
 def read_model(
-    kind: str, tensors: dict[str, Any], about: dict[str, Any], *, net: Net | None = None, module: Any = None,
+    kind: str, tensors: dict[str, Any], about: dict[str, Any], *, net: Any = None, module: Any = None,
     device: str = "auto",
 ) -> Any:  # fmt: skip
     """Return a model of any kind from what its ``numbers`` gave.
 
     ``net`` are the settings of nets, where they are known; ``module`` and ``device`` are those of :func:`load`.
     """
+    model = resolve(MODELS[kind])
     if kind == "nets":
-        return NetModel.from_numbers(tensors, about, net or Net(), module=module, device=device)
+        return model.from_numbers(tensors, about, net or resolve(SETTINGS["Net"])(), module=module, device=device)
     if kind == "stack":
-        return StackModel.from_numbers(tensors, about, functools.partial(read_model, module=module, device=device))
+        return model.from_numbers(tensors, about, functools.partial(read_model, module=module, device=device))
     if kind == "constant":
-        return Constant()
-    return MODELS[kind].from_numbers({name: tensor.numpy() for name, tensor in tensors.items()}, about)
+        return model()
+    return model.from_numbers({name: np.asarray(value) for name, value in tensors.items()}, about)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Container, Generator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, FIRST_EXCEPTION, Future, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, Protocol
@@ -46,14 +46,11 @@ def _end_with(parent: int) -> None:
 
 LOSSES = 5
 """How often work is sent again because its machine went away: that says nothing about the work."""
-GRACE = 60.0
-"""Seconds in which workers that need each other follow the first that failed: the cause may be told after its effects.
-"""
 
 
 @dataclass(frozen=True)
 class Where:
-    """Where something trains, and on how many: what ``trainer=`` says to portfolios and boosters.
+    """Where something trains, and on how many: what ``trainer=`` says to portfolios.
 
     ``engine`` is "joblib" (processes on this machine) or "ray"; ``address`` that of a Ray cluster (default: a local one
     of its own); ``gpus`` are those of each worker, on Ray.
@@ -130,11 +127,11 @@ OpenCrew = Callable[[int, int, Any], Crew]
 """What opens a crew, by the number of workers, their threads and what they share."""
 
 
-def crew_of(where: Where, *, together: bool = False) -> OpenCrew | None:
-    """Return what opens the crew of a place, whose tasks may wait for each other; None: processes of this machine."""
+def crew_of(where: Where) -> OpenCrew | None:
+    """Return what opens the crew of a place; None: processes of this machine."""
     if where.engine != "ray":
         return None
-    return functools.partial(resolve("adacsl.integrations.ray:RayCrew"), where=where, together=together)
+    return functools.partial(resolve("adacsl.integrations.ray:RayCrew"), where=where)
 
 
 def run_tasks(
@@ -207,34 +204,6 @@ def _lost(crew: Crew, done: set[Future[Any]], running: Mapping[Future[Any], int]
     gone = {running[future] for future in done if crew.lost(future)}
     losses.update(gone)
     return {number for number in gone if losses[number] <= LOSSES}
-
-
-def run_together(
-    work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], *, threads: int, open_crew: OpenCrew | None
-) -> list[Any]:
-    """Return ``work(shared, task)`` of tasks that talk to each other and so run at once; one failure ends them all.
-
-    Raises
-    ------
-    ConnectionResetError
-        A machine went away, or there is no room now: all of it may be tried again.
-    """
-    crew = (open_crew or Processes)(len(tasks), threads, shared)
-    try:
-        futures = {crew.submit(work, task): number for number, task in enumerate(tasks)}
-        done, rest = wait(futures, return_when=FIRST_EXCEPTION)
-        failed = [future for future in done if future.exception() is not None]
-        if not failed:
-            return [future.result() for future in futures]
-        if not any(crew.lost(future) for future in done):
-            wait(rest, GRACE)
-        if any(future.done() and crew.lost(future) for future in futures):
-            raise ConnectionResetError("a machine went away")
-        if crew.died(futures):
-            raise RuntimeError("one of the worker processes died (out of memory?)")
-        raise crew.outcome(failed[0])
-    finally:
-        crew.end()
 
 
 def _run_here(

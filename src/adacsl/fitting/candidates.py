@@ -28,6 +28,9 @@ from adacsl.fitting.rows import Rows
 __all__ = ["CROSS_FITTED", "add_seconds", "averaged_costs"]
 
 
+PLAIN = "plain"
+"""Key in ``target_costs_`` of the candidate without a controller, where others have one."""
+
 LATEST = 2
 """So many models of the latest windows of time decide about new rows: the first ones know half of the rows, and none of
 late. On rows drawn by a law that moved all five cost 17 % more than these two; where it stayed, as much."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,20 +23,6 @@ with requires("sklearn"):
 TARGETS = (*POWERS, "auto")
 STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties", "until")
 """What a controller is told beside costs and target, which are the method's."""
-
-NET_SETTINGS = (
-    "module", "epochs", "batch_size", "lr", "weight_decay", "optimizer", "patience", "schedule", "every", "weights",
-    "image_size", "augment", "views", "precision", "trainer",
-)  # fmt: skip
-
-MOVED = {
-    "adapt": "controller=None (lambda stays 1) or controller='auto'",
-    "crossfit": "cv",
-    "pos_label": "positive",
-    "rotate": "net={'augment': Augment(rotate=True)}",
-    "seeds": "repeats=2, folds=5",
-} | {name: f"controller={{{name!r}: ...}}" for name in STEERING}
-"""Old spellings, and what they are called now."""
 
 
 def inside(value: Any) -> dict[str, Any]:
@@ -106,25 +91,13 @@ def natural_threshold(costs: CostMatrix, shift: Any) -> Any:
     return float(np.clip(sigmoid(bayes_log_odds(costs) - shift), *TARGET_LIMITS))
 
 
-def refuse_old_names(given: Iterable[str], who: str) -> None:
-    """Raise an error that names the new spelling of an old one."""
-    moved = {name: f"net={{{name!r}: ...}}" for name in NET_SETTINGS} | MOVED
-    for name in given:
-        if name in moved:
-            raise TypeError(f"{who} has no setting {name!r} any more: say {moved[name]}")
-        raise TypeError(f"{who} has no setting {name!r}")
-
-
 def keeps_settings(init: Any) -> Any:
-    """Let a constructor do what scikit-learn asks for, and no more: keep every setting as it came.
-
-    An old spelling is an error that names the new one; scikit-learn sees the constructor's own signature.
-    """
+    """Let a constructor do what scikit-learn asks for, and no more: keep every setting as it came."""
     signature = inspect.signature(init)
 
     @functools.wraps(init)
     def keep(self: Any, *args: Any, **given: Any) -> None:
-        refuse_old_names([name for name in given if name not in signature.parameters], type(self).__name__)
+        init(self, *args, **given)  # refuses what is no parameter
         bound = signature.bind(self, *args, **given)
         bound.apply_defaults()
         for name, value in [*bound.arguments.items()][1:]:

@@ -13,8 +13,7 @@ goes beside the objective.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,11 @@ from numpy.typing import NDArray
 from adacsl.adaptive.controller import AdaptiveWeight
 from adacsl.base.extras import requires
 from adacsl.base.scores import to_logits
-from adacsl.integrations.boosting import Feedback, Matrix, meet, rendezvous
+from adacsl.integrations.boosting import Feedback, Matrix
 
 with requires("lightgbm"):
     import lightgbm as lgb
 
-MINUTES = 2
-"""How long a worker waits for the others."""
 INSIDE = (1e-15, 1.0 - 1e-15)
 ALL_ROUNDS: dict[str, Any] = {"keep_training_booster": True}
 """A model that was stopped early otherwise forgets the rounds behind its best one, and another may be kept here."""
@@ -142,51 +139,18 @@ def boost(
 
 
 def boost_plainly(
-    train: Matrix, validation: Matrix | None, look: Callable[[NDArray[Any]], object] | None, *, rounds: int, lr: float,
-    seed: int, params: dict[str, Any], patience: int | None, verbose: bool = False, like: Matrix | None = None,
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], patience: int | None, verbose: bool = False,
 ) -> Any:  # fmt: skip
     """Boost with LightGBM's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
-    usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose, like=like, params=params)
-    callbacks: list[Any] = []
-    if look is not None:  # of its own objectives LightGBM shows probabilities, which may round to 1
-        callbacks.append(lambda env: look(to_logits(_validation_margins(env.model)[0][0].clip(*INSIDE))))
+    usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
+    # of its own objectives LightGBM shows probabilities, which may round to 1
+    callbacks: list[Any] = [lambda env: look(to_logits(_validation_margins(env.model)[0][0].clip(*INSIDE)))]
     callbacks += [lgb.early_stopping(patience, verbose=verbose)] if patience else []
     native = {"objective": "binary", "metric": "binary_logloss"}
     if train.n_classes > 2:
         native = {"objective": "multiclass", "metric": "multi_logloss"} | _many(train)
-    seen = None if other is None else [other]
-    return lgb.train(usual | native | params, own, rounds, valid_sets=seen, callbacks=callbacks, **ALL_ROUNDS)
-
-
-# on several workers
-
-
-def meeting(workers: int, host: str) -> contextlib.AbstractContextManager[tuple[str, int]]:
-    """Return where workers meet: LightGBM wants to be told the address and port of each of them."""
-    return rendezvous(workers, host)
-
-
-def boost_part(
-    place: tuple[str, int], rank: int, part: Matrix, validation: Matrix | None, *, like: Matrix, n_rows: int,
-    params: dict[str, Any], **options: Any,
-) -> bytes:  # fmt: skip
-    """Boost the rows of one worker, beside the others; each ends with the same model."""
-    machines, port = meet(place, rank)
-    together = {
-        "tree_learner": "data", "machines": ",".join(machines), "local_listen_port": port,
-        "num_machines": len(machines), "time_out": MINUTES, "min_data_in_leaf": _least_rows(n_rows),
-    }  # fmt: skip
-    model = boost_plainly(part, validation, None, params=together | params, like=like, **options)
-    model.free_network()
-    return to_bytes(model, model.current_iteration())
-
-
-def margins_by_round(model: Any, data: Matrix) -> Iterator[NDArray[np.float64]]:
-    """Yield the margins after each round."""
-    total: Any = 0.0
-    for number in range(model.current_iteration()):
-        total = total + model.predict(data.x, raw_score=True, start_iteration=number, num_iteration=1)
-        yield total
+    return lgb.train(usual | native | params, own, rounds, valid_sets=[other], callbacks=callbacks, **ALL_ROUNDS)
 
 
 def _least_rows(rows: int) -> int:
@@ -199,28 +163,18 @@ def _many(data: Matrix) -> dict[str, Any]:
 
 
 def _prepared(
-    train: Matrix, validation: Matrix | None, lr: float, seed: int, *, verbose: bool, like: Matrix | None = None,
-    params: dict[str, Any] | None = None,
-) -> tuple[dict[str, Any], Any, Any]:  # fmt: skip
-    """Return parameters and both data sets; their bins are made of ``like``, if it is given."""
+    train: Matrix, validation: Matrix, lr: float, seed: int, *, verbose: bool
+) -> tuple[dict[str, Any], Any, Any]:
+    """Return parameters and both data sets; the validation rows have the bins of the training rows."""
     usual = {
         "learning_rate": lr, "seed": seed, "deterministic": True, "verbosity": 1 if verbose else -1,
         "min_data_in_leaf": _least_rows(len(train.y)), "feature_pre_filter": False,
     }  # fmt: skip
     about = {key: usual[key] for key in ("verbosity", "feature_pre_filter")}
-
-    if like is not None:
-        about = usual | (params or {})  # all of them: for another one LightGBM would make the bins anew
-
-    def dataset(data: Matrix, reference: Any = None) -> Any:
-        more: dict[str, Any] = {} if reference else {"categorical_feature": list(data.categories) or "auto"}
-        own = about if reference is None or like is not None else None
-        return lgb.Dataset(data.x, data.y, weight=data.weight, reference=reference, params=own, **more)
-
-    own = dataset(train, None if like is None else dataset(like))
-    if like is not None:
-        own.construct()  # before workers are connected: they would make bins of what each of them has
-    return usual, own, None if validation is None else dataset(validation, own)
+    own = lgb.Dataset(
+        train.x, train.y, weight=train.weight, params=about, categorical_feature=list(train.categories) or "auto"
+    )
+    return usual, own, lgb.Dataset(validation.x, validation.y, weight=validation.weight, reference=own)
 
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:

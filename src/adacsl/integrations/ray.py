@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import socket
-import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -26,8 +25,6 @@ with requires("ray"):
     import ray
     from ray import exceptions as errors
     from ray.data import Dataset
-    from ray.util.placement_group import placement_group, remove_placement_group
-    from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 __all__ = ["LOST", "RayCrew", "check_gpus", "connect", "joining", "room"]
 
@@ -38,8 +35,6 @@ os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dea
 
 # Ray ends some job when memory runs out, not the one that took it
 LOST = (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError, errors.OutOfMemoryError)
-PATIENCE = 90.0
-"""Seconds in which tasks that run at once have to find room; a cluster knows by then which machines are gone."""
 
 
 class RayCrew:
@@ -51,31 +46,18 @@ class RayCrew:
         Tasks at once, 0: as many as the cluster has room for; threads of each; what is sent to each machine once.
     where : Where
         The cluster, and the GPUs of each task.
-    together : bool, default=False
-        Whether the tasks wait for each other: then room for all is taken first, and each has a process of its own, in
-        which nothing is left of connections that broke.
-
-    Raises
-    ------
-    ConnectionResetError
-        There is no room for all of them: a machine has just gone away.
-    TimeoutError
-        There would be room, but others have it.
 
     Notes
     -----
     Ray's own retries are off: who sends the tasks knows which to send again, and how often.
     """
 
-    def __init__(self, workers: int, threads: int, shared: Any, *, where: Where, together: bool = False) -> None:
+    def __init__(self, workers: int, threads: int, shared: Any, *, where: Where) -> None:
         with contextlib.ExitStack() as joined:
             joined.enter_context(joining(where, workers))
             self.workers = workers or room(where.gpus)
-            kind: dict[str, Any] = {"num_cpus": 1, "num_gpus": where.gpus, "max_retries": 0}
-            if together:
-                kind |= {"scheduling_strategy": joined.enter_context(_reserved(workers, where.gpus)), "max_calls": 1}
             self._joined = joined.pop_all()
-        self._task: Any = ray.remote(**kind)(_do)
+        self._task: Any = ray.remote(num_cpus=1, num_gpus=where.gpus, max_retries=0)(_do)
         self._sent = threads, not where.gpus, ray.put(shared)
         self._refs: dict[Future[Any], Any] = {}
 
@@ -119,33 +101,16 @@ class RayCrew:
 
 
 @contextlib.contextmanager
-def joining(where: Where, workers: int) -> Iterator[str]:
-    """Be part of a cluster for a while; yield by which address it knows this machine."""
+def joining(where: Where, workers: int) -> Iterator[None]:
+    """Be part of a cluster for a while."""
     printing = builtins.print
     ours = connect(where.address, workers=workers or None, gpus=where.gpus)
     try:
-        yield str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]
+        yield
     finally:
         if ours:
             ray.shutdown()
             builtins.print = printing  # Ray puts its own there, which breaks pickles of objects that hold it
-
-
-@contextlib.contextmanager
-def _reserved(workers: int, gpus: float) -> Iterator[PlacementGroupSchedulingStrategy]:
-    """Take room for all workers or for none: those that ran would wait for ever for one that has no place."""
-    group = placement_group([{"CPU": 1.0} | ({"GPU": gpus} if gpus else {})] * workers)
-    try:
-        late = time.monotonic() + PATIENCE
-        while not group.wait(1.0):
-            if room(gpus) < workers:  # a cluster learns of a death some seconds after those who were connected
-                raise ConnectionResetError(f"the cluster has no room for {workers} workers")
-            if time.monotonic() > late:
-                raise TimeoutError(f"the cluster had no room for {workers} workers at once within {PATIENCE:g} s")
-        yield PlacementGroupSchedulingStrategy(group)
-    finally:
-        with contextlib.suppress(errors.RayError):
-            remove_placement_group(group)
 
 
 def _do(threads: int, without_gpus: bool, shared: Any, work: Callable[[Any, Any], Any], task: Any) -> Any:

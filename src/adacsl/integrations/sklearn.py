@@ -90,7 +90,6 @@ def mean_cost(
     tp: Array | None = None,
     tn: Array | None = None,
     sample_weight: Array | None = None,
-    **old: Any,
 ) -> float:
     """Return the mean cost of decisions, as a metric in scikit-learn's form.
 
@@ -115,10 +114,6 @@ def mean_cost(
     >>> mean_cost(["a", "c"], ["a", "b"], costs=costs)
     4.5
     """
-    if old:
-        said = next(iter(old))
-        advice = "the positive class is named by positive=..." if said == "pos_label" else "no such option"
-        raise TypeError(f"mean_cost({said}=...): {advice}")
     refuse_reordered(y_true, of="y_true", y_pred=y_pred, fp=fp, fn=fn, tp=tp, tn=tn, sample_weight=sample_weight)
     true, pred = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, pred)

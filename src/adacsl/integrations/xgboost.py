@@ -12,9 +12,8 @@ probabilities.
 
 from __future__ import annotations
 
-import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,11 +23,10 @@ from adacsl.adaptive.controller import AdaptiveWeight
 from adacsl.base.extras import requires
 from adacsl.base.scores import sigmoid
 from adacsl.costs.matrix import CostMatrix
-from adacsl.integrations.boosting import Feedback, Matrix, meet, rendezvous
+from adacsl.integrations.boosting import Feedback, Matrix
 
 with requires("xgboost"):
     import xgboost as xgb
-    from xgboost.tracker import RabitTracker
 
 OBJECTIVES = ("binary:logistic", "binary:logitraw")
 MANY = ("multi:softprob", "multi:softmax")
@@ -138,11 +136,11 @@ def boost(
 
 
 def boost_plainly(
-    train: Matrix, validation: Matrix | None, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float,
-    seed: int, params: dict[str, Any], patience: int | None, verbose: bool = False, own: Any = None,
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    params: dict[str, Any], patience: int | None, verbose: bool = False,
 ) -> Any:  # fmt: skip
     """Boost with XGBoost's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
-    own, other = own or _matrix(train), None if validation is None else _matrix(validation)
+    own, other = _matrix(train), _matrix(validation)
 
     class Looking(xgb.callback.TrainingCallback):
         def after_iteration(self, model: Any, epoch: int, evals_log: Any) -> bool:
@@ -152,48 +150,9 @@ def boost_plainly(
     metric = {"eval_metric": "logloss" if train.n_classes == 2 else "mlogloss"}
     usual = _native(train) | metric | {"eta": lr, "seed": seed}
     return xgb.train(
-        usual | {"verbosity": int(verbose)} | params, own, rounds, evals=other and [(other, "validation")],
-        callbacks=other and [Looking()], early_stopping_rounds=patience, verbose_eval=10 if verbose else False,
+        usual | {"verbosity": int(verbose)} | params, own, rounds, evals=[(other, "validation")],
+        callbacks=[Looking()], early_stopping_rounds=patience, verbose_eval=10 if verbose else False,
     )  # fmt: skip
-
-
-# on several workers
-
-
-@contextlib.contextmanager
-def meeting(workers: int, host: str) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
-    """Yield where workers meet first, as XGBoost waits for ever for one that is missing, and its own tracker."""
-    tracker = RabitTracker(n_workers=workers, host_ip=host, sortby="task")
-    tracker.start()
-    try:
-        with rendezvous(workers, host) as place:
-            yield place, tracker.worker_args()
-    finally:
-        with contextlib.suppress(xgb.core.XGBoostError):  # workers that have gone are missed
-            tracker.free()
-
-
-def boost_part(
-    place: tuple[tuple[str, int], dict[str, Any]], rank: int, part: Matrix, validation: Matrix | None, *, like: Matrix,
-    n_rows: int, **options: Any,
-) -> bytes:  # fmt: skip
-    """Boost the rows of one worker, beside the others; each ends with the same model."""
-    met, tracker = place
-    meet(met, rank)
-    # before workers are connected: they would merge rough bins of what each of them has
-    own = _matrix(part, xgb.QuantileDMatrix, ref=_matrix(like, xgb.QuantileDMatrix))
-    with xgb.collective.CommunicatorContext(**tracker, dmlc_task_id=str(rank)):
-        model = boost_plainly(part, validation, lambda _: None, own=own, **options)
-    return to_bytes(model, model.num_boosted_rounds())
-
-
-def margins_by_round(model: Any, data: Matrix) -> Iterator[NDArray[np.float32]]:
-    """Yield the margins after each round: those of the round before are where the next tree starts."""
-    rows = _matrix(data)
-    for number in range(model.num_boosted_rounds()):
-        margins = model.predict(rows, output_margin=True, iteration_range=(number, number + 1))
-        rows.set_base_margin(margins)
-        yield margins
 
 
 def _native(data: Matrix) -> dict[str, Any]:
@@ -234,9 +193,9 @@ def from_bytes(content: bytes) -> Any:
     return model
 
 
-def _matrix(data: Matrix, kind: Any = xgb.DMatrix, **more: Any) -> Any:
+def _matrix(data: Matrix) -> Any:
     types = ["c" if i in data.categories else "q" for i in range(data.x.shape[1])]
-    return kind(data.x, data.y, weight=data.weight, feature_types=types, enable_categorical=True, **more)
+    return xgb.DMatrix(data.x, data.y, weight=data.weight, feature_types=types, enable_categorical=True)
 
 
 __all__ = ["AdaptiveCost"]

@@ -11,20 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.base.extras import requires
+from adacsl.base.extras import requires, resolve
 from adacsl.base.scores import sigmoid, to_probabilities
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting_libraries import load_engine
-from adacsl.learners.histogram_boosting import HistogramBoosting, boosting_from_numbers, boosting_numbers
-from adacsl.learners.metacost import MetaCost
-from adacsl.learners.trees import FORESTS, forest_from_numbers, forest_numbers
-
-with requires("sklearn"):
-    from sklearn.ensemble import HistGradientBoostingClassifier
-    from sklearn.frozen import FrozenEstimator
-    from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import StandardScaler
-
 
 BOOSTERS = {"LGBMClassifier": "lightgbm", "XGBClassifier": "xgboost", "CatBoostClassifier": "catboost"}
 """Classifiers of libraries that have a format of their own for boosters."""
@@ -139,11 +129,30 @@ class LibraryBooster:
         return cls(document["engine"], np.asarray(arrays["booster"]).tobytes(), document["classes"])
 
 
-OURS: dict[str, Any] = {kind.__name__: kind for kind in (HistogramBoosting, MetaCost, LibraryBooster)}
+OURS = {
+    "HistogramBoosting": "adacsl.learners.histogram_boosting:HistogramBoosting",
+    "MetaCost": "adacsl.learners.metacost:MetaCost",
+    "LibraryBooster": "adacsl.learners.arrays:LibraryBooster",
+}
+"""Our own estimators, which write and read their arrays themselves."""
+READERS = {
+    "DecisionTreeClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "ExtraTreeClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "RandomForestClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "ExtraTreesClassifier": "adacsl.learners.trees:forest_from_numbers",
+    "HistGradientBoostingClassifier": "adacsl.learners.histogram_boosting:boosting_from_numbers",
+    "skops": "adacsl.learners.skops_models:load",
+}
+"""scikit-learn's estimators that are kept as arrays, and what reads each."""
 
 
 def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a fitted estimator as arrays and plain values, or say that it cannot be written so."""
+    """Return a fitted estimator as arrays and plain values: of ours where it has such a form, else by skops."""
+    with requires("sklearn"):  # what was read from a folder, and predicts, needs none of these
+        from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+
+        from adacsl.learners.histogram_boosting import boosting_numbers  # noqa: PLC0415
+        from adacsl.learners.trees import FORESTS, forest_numbers  # noqa: PLC0415
     if isinstance(model, Prefit):
         return _prefit_numbers(model)
     if type(model).__name__ in BOOSTERS:
@@ -158,17 +167,22 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if isinstance(model, LinearModel):
         found: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
         return {k: v for k, v in found.items() if v is not None}, _about_sums(model.kind, model.intercept, model)
+    numbers = _linear_numbers(model)
+    return resolve("adacsl.learners.skops_models:dump")(model) if numbers is None else numbers
+
+
+def _linear_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """Return a linear model, alone or behind a StandardScaler, as the numbers of its sums; None of other models."""
+    from sklearn.pipeline import Pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+
     scaler = model.steps[0][1] if isinstance(model, Pipeline) and len(model.steps) == 2 else None
     last = model if scaler is None else model.steps[-1][1]
     coefficients = np.asarray(getattr(last, "coef_", np.empty(0)), dtype=np.float64)
     scaled = scaler is None or isinstance(scaler, StandardScaler)
     kind = _kind_of_sums(last, coefficients) if scaled else None
     if kind is None:
-        raise ValueError(
-            f"{type(last).__name__} cannot be saved without pickle: {', '.join(BOOSTERS)}, forests, linear models "
-            "(alone or behind a StandardScaler) and adacsl's own learners can; keep such an estimator with joblib, at "
-            "your own risk"
-        )
+        return None
     arrays = {"weights": coefficients[0] if len(coefficients) == 1 else coefficients}
     for name, value in (("center", getattr(scaler, "mean_", None)), ("scale", getattr(scaler, "scale_", None))):
         if value is not None:
@@ -178,10 +192,12 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _prefit_numbers(model: Prefit) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a prefit model as one of class numbers."""
+    from sklearn.frozen import FrozenEstimator  # noqa: PLC0415
+
     inner = model.estimator.estimator if isinstance(model.estimator, FrozenEstimator) else model.estimator
     arrays, about = to_numbers(inner)
     classes = model.classes_.tolist()
-    if about["kind"] == MetaCost.__name__ and classes != sorted(classes):
+    if about["kind"] == "MetaCost" and classes != sorted(classes):
         raise ValueError("a prefit MetaCost cannot be saved with another positive class than its own")
     return arrays, about | {"classes": classes}
 
@@ -190,11 +206,9 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     """Return the estimator of what :func:`to_numbers` gave."""
     plain = {name: np.asarray(value) for name, value in arrays.items()}
     if about["kind"] in OURS:
-        return OURS[about["kind"]].from_numbers(plain, about)
-    if about["kind"] in FORESTS:
-        return forest_from_numbers(plain, about)
-    if about["kind"] == HistGradientBoostingClassifier.__name__:
-        return boosting_from_numbers(plain, about)
+        return resolve(OURS[about["kind"]]).from_numbers(plain, about)
+    if about["kind"] in READERS:
+        return resolve(READERS[about["kind"]])(plain, about)
     if about["kind"] not in ("linear", *LINKS):
         raise ValueError(f"unknown kind of estimator {about['kind']!r}")
     intercept = about["intercept"]
@@ -204,13 +218,13 @@ def from_numbers(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
 
 def as_saved(model: Any) -> Any:
     """Return a linear model as the sum that is saved of it, which rounds differently; others as they are."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not hasattr(last, "coef_"):
+    if isinstance(model, LinearModel | LibraryBooster):
         return model
     try:
-        return from_numbers(*to_numbers(model))
-    except ValueError:
+        numbers = _linear_numbers(model)
+    except ValueError:  # coefficients that are no plain numbers
         return model
+    return model if numbers is None else from_numbers(*numbers)
 
 
 def _about_sums(kind: str, intercept: Any, model: Any) -> dict[str, Any]:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from adacsl.adaptive.controller import AdaptiveWeight, check_targets
 from adacsl.base.extras import requires
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
-from adacsl.execution.executors import read_trainer
 from adacsl.execution.threads import threads_in_use
-from adacsl.fitting.candidates import Candidate, mean_logits
+from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import keeps_settings, make_controller, measured, trained_with
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting_libraries import ENGINES, boost_anywhere, load_engine, on_several
+from adacsl.learners.booster_model import BoosterModel, centred
+from adacsl.learners.boosting_libraries import ENGINES, load_engine
 from adacsl.learners.sklearn import stakes_of
 
 with requires("sklearn"):
@@ -59,10 +59,6 @@ class Booster(BaseEstimator):
         Adapt after every so many rounds.
     params : dict, optional
         The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they win over the above.
-    trainer : dict, optional
-        On how many workers the rows are spread, and where: ``{"workers": 4}`` are processes of this machine,
-        ``{"workers": 4, "engine": "ray", "address": "auto"}`` tasks of a Ray cluster. By the library's own distributed
-        training, where nothing steers: XGBoost's model is the same, LightGBM's another one of like quality.
     """
 
     tables_only = True
@@ -78,7 +74,6 @@ class Booster(BaseEstimator):
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,
-        trainer: dict[str, Any] | None = None,
     ) -> None:
         """Keep the settings."""
 
@@ -94,17 +89,6 @@ class Booster(BaseEstimator):
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
         if not (self.params is None or isinstance(self.params, dict)):
             raise TypeError(f"params must be a dict of the library's own parameters, got {self.params!r}")
-        self._check_trainer()
-
-    def _check_trainer(self) -> None:
-        where = read_trainer(self.trainer)
-        if self.trainer is not None and where.workers is None:
-            raise ValueError("a booster's trainer says on how many workers: trainer={'workers': 4}")
-        if (where.workers or 1) > 1 and self.chosen_engine == "catboost":
-            raise ValueError(
-                "catboost cannot spread its rows over several workers: leave trainer out, or say engine='xgboost' or "
-                "'lightgbm'"
-            )
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
@@ -149,11 +133,6 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
                 "a plain booster at the Bayes threshold is target='bayes'"
             )
         if group[0].adapts:
-            if on_several(group[0].learner):
-                raise ValueError(
-                    "a controller steers boosters in one process only: leave trainer out, or say controller=None or "
-                    "target='bayes'"
-                )
             _boost(group[0], rows, matrix, encoder)
         else:
             _boost_unsteered(group, rows, matrix, encoder)
@@ -192,7 +171,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )
         for number, (step, margins) in enumerate(zip(seen.history, seen.margins, strict=True)):
-            held.look(_centred(np.asarray(margins, dtype=np.float32)) + shift)
+            held.look(centred(np.asarray(margins, dtype=np.float32)) + shift)
             about = {"round": number, "fold": fold} | trained | measured(step, rows.n_classes)
             candidate.history.append(about | {"val_cost": held.latest[0]})
             trained = trained_with(step, rows.n_classes)  # as the next round is
@@ -230,14 +209,15 @@ def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, 
         candidate.held.append(candidate.hold_out(rows, held_out))
 
     def look(margins: NDArray[Any]) -> None:
-        logits = _centred(np.asarray(margins, dtype=np.float32))
+        logits = centred(np.asarray(margins, dtype=np.float32))
         for candidate, shift in zip(group, moved, strict=True):
             held = candidate.held[-1]
             held.look(logits + shift)
             candidate.history.append({"round": held.seen - 1} | about | {"val_cost": held.latest[0]})
 
     own, other = (_part(matrix, some, _weights(first, rows, some)) for some in split)
-    return boost_anywhere(first.learner, own, other, look, **_options(first))
+    engine = load_engine(first.learner.chosen_engine)
+    return engine.boost_plainly(own, other, look, **_options(first))
 
 
 def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
@@ -251,7 +231,8 @@ def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) ->
     """Return a booster of so many rounds of all rows."""
     whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
     options = _options(candidate) | {"rounds": rounds, "patience": None}
-    return boost_anywhere(candidate.learner, whole, whole, None, **options)
+    engine = load_engine(candidate.learner.chosen_engine)
+    return engine.boost_plainly(whole, whole, lambda _: None, **options)
 
 
 def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, models: Sequence[Any]) -> None:
@@ -267,7 +248,7 @@ def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, mode
         rounds = min(max(1, round(float(np.mean(kept[:number] + kept[number + 1 :])))), held.seen)
         margins = engine.margins(_kept(engine, model, rounds), _part(matrix, held.rows))
         shift = candidate.shift(rows.y) + candidate.offsets(held.rows)
-        held.judge_by(_centred(np.asarray(margins, dtype=np.float32)) + shift)
+        held.judge_by(centred(np.asarray(margins, dtype=np.float32)) + shift)
 
 
 def _rounds_of_all(kept: Sequence[int], folds: Folds, rows: Rows) -> int:
@@ -343,40 +324,3 @@ def levelled(part: Matrix, controller: AdaptiveWeight) -> Matrix:
         return part
     own = np.ones(len(part.y)) if part.weight is None else part.weight
     return part._replace(weight=own / np.mean(controller.base_weights[part.y.astype(np.int64)]))
-
-
-def _centred(margins: NDArray[Any]) -> NDArray[Any]:
-    """Return margins of K classes with a mean of 0 in each row, as log probabilities have them; of two as they are."""
-    return margins if margins.ndim == 1 else margins - margins.mean(axis=1, keepdims=True)
-
-
-class BoosterModel:
-    """Boosters whose margins are averaged."""
-
-    kind = "boosters"
-
-    def __init__(self, engine: str, boosters: list[Any], rounds: list[int], encoder: ColumnEncoder) -> None:
-        self.engine, self.boosters, self.rounds, self.encoder = engine, boosters, rounds, encoder
-
-    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean margin of each row, or K of them, whose mean is 0."""
-        matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
-        engine = load_engine(self.engine)
-        return mean_logits([_centred(engine.margins(model, matrix)) for model in self.boosters])
-
-    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything as arrays (the library's own format, byte by byte) and plain values."""
-        engine = load_engine(self.engine)
-        arrays = {
-            f"booster.{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
-            for i, (model, rounds) in enumerate(zip(self.boosters, self.rounds, strict=True))
-        }
-        return arrays, {"engine": self.engine, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
-
-    @classmethod
-    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> BoosterModel:
-        """Return the model of what :meth:`numbers` gave."""
-        engine = load_engine(document["engine"])
-        rounds = [int(value) for value in document["rounds"]]
-        models = [engine.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
-        return cls(document["engine"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))

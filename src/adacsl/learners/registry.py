@@ -53,20 +53,4 @@ def as_learner(learner: Any) -> Any:
         return learner
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         raise TypeError(f"learner {learner!r} has no predict_proba, which costs need, nor a decision_function")
-    from adacsl.learners.sklearn import Model  # noqa: PLC0415
-
-    return Model(learner, encode=encodes_tables(learner))
-
-
-def encodes_tables(learner: Any) -> bool:
-    """Tell whether a learner gets encoded tables: pipelines and estimators that are fitted already get X as it is."""
-    if isinstance(learner, str) or hasattr(learner, "trained_by"):
-        own = type(getattr(learner, "estimator", None)).__module__.startswith("adacsl.")  # reads tables by itself
-        return own or bool(getattr(learner, "encode", True))
-    from sklearn.compose import ColumnTransformer  # noqa: PLC0415
-    from sklearn.pipeline import Pipeline  # noqa: PLC0415
-
-    from adacsl.learners.sklearn import prefit_parts  # noqa: PLC0415
-
-    parts = [learner, *getattr(learner, "get_params", dict)().values()]
-    return not any(isinstance(part, Pipeline | ColumnTransformer) for part in parts) and not prefit_parts(learner)
+    return resolve("adacsl.learners.sklearn:Model")(learner)

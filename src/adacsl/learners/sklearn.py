@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import inspect
 import math
 from collections.abc import Iterator, Sequence
@@ -16,19 +15,20 @@ from numpy.typing import NDArray
 
 from adacsl.adaptive.controller import AdaptiveWeight
 from adacsl.adaptive.held_out import HeldOut
-from adacsl.base.arrays import joined, part_of
 from adacsl.base.extras import requires
 from adacsl.base.labels import label_name, same_label
-from adacsl.base.scores import to_logits, to_probabilities
+from adacsl.base.scores import to_probabilities
 from adacsl.datasets.encoder import TableEncoder
-from adacsl.fitting.candidates import Candidate, mean_logits
+from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows, numbered_labels
 from adacsl.fitting.settings import in_full, keeps_settings, make_controller, measured, trained_with
-from adacsl.learners.arrays import Prefit, as_saved, from_numbers, to_numbers
+from adacsl.learners.arrays import Prefit
+from adacsl.learners.estimator_model import EstimatorModel, encoded, raw_logits
 
 with requires("sklearn"):
     import sklearn
     from sklearn.base import BaseEstimator, clone
+    from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
@@ -39,7 +39,6 @@ ITERATIVE = ("max_iter", "max_epochs", "n_iter", "epochs")
 ROUNDS = {"passes": 30, "refits": 6}
 FOLDS = 5
 """Folds that give held-out scores of a model which is fitted on all rows."""
-LOGIT_LIMITS = (1e-15, 1.0 - 1e-15)
 USUAL = {"update": "odds", "damping": 0.5}
 USUAL_OF_MANY = {"damping": 0.5}
 """With more than two classes, where the update is exact anyway."""
@@ -63,8 +62,9 @@ class Model(BaseEstimator):
         Adapt after every so many rounds.
     weight_name : str, optional
         Name of the fit parameter that takes the weights, if it cannot be found: ``"clf__sample_weight"``.
-    encode : bool, default True
-        Encode tables as for nets; False gives the estimator what came.
+    encode : "auto" or bool, default "auto"
+        Whether tables are encoded as for neural networks; otherwise the estimator gets X as it came. "auto": X is
+        encoded, but not for pipelines, column transformers and what was fitted before, which know their columns.
     """
 
     tables_only = True
@@ -80,7 +80,7 @@ class Model(BaseEstimator):
         patience: int | None = 10,
         every: int = 1,
         weight_name: str | None = None,
-        encode: bool = True,
+        encode: bool | str = "auto",
     ) -> None:
         """Keep the settings."""
 
@@ -94,6 +94,18 @@ class Model(BaseEstimator):
             raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
         if not _is_count(self.every):
             raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
+
+        if not (isinstance(self.encode, bool) or self.encode == "auto"):
+            raise ValueError(f"encode must be 'auto', True or False, got {self.encode!r}")
+
+    @property
+    def encodes(self) -> bool:
+        """Whether tables are encoded."""
+        if isinstance(self.encode, bool):
+            return self.encode
+        params = getattr(self.estimator, "get_params", dict)()
+        selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
+        return not selects and not prefit_parts(self.estimator)
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: always."""
@@ -137,15 +149,15 @@ def _is_count(value: Any) -> bool:
 def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Fit the estimator of each candidate: in rounds where it is steered, else as it is."""
     encoder: TableEncoder | None = None
-    encoded = rows
+    as_encoded = rows
     fitted: dict[Any, Any] = {}  # candidates that differ only in how they decide share their models
     for candidate in candidates:
-        encode = candidate.learner.encode
+        encode = candidate.learner.encodes
         if encode and encoder is None:
             encoder = TableEncoder().fit(rows.take(rows.use))
-            extra = None if rows.extra is None else _input(encoder, rows.extra)
-            encoded = dataclasses.replace(rows, x=_input(encoder, rows.x), extra=extra)
-        features = encoded if encode else rows
+            extra = None if rows.extra is None else encoded(encoder, rows.extra)
+            as_encoded = dataclasses.replace(rows, x=encoded(encoder, rows.x), extra=extra)
+        features = as_encoded if encode else rows
         if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge the others
             models, undone = _fit_in_rounds(candidate, features)
         else:
@@ -156,11 +168,6 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
         yield candidate
-
-
-def _input(features: TableEncoder | None, x: Any) -> Any:
-    # in float64, as what is read from a folder computes: float32 would make it differ in the seventh digit
-    return x if features is None else features.transform(x).astype(np.float64)
 
 
 # as it is
@@ -329,76 +336,6 @@ def _learn(settings: Model, estimator: Any, rows: Rows, train: NDArray[Any], wei
         name = _request_weights(estimator)
     estimator.fit(x, y, **{name: weight})
     return estimator
-
-
-class EstimatorModel:
-    """Estimators whose logits are averaged; they know the classes by their numbers, 0 and 1 (positive), or 0 to K - 1.
-
-    ``undone`` is what is added to the mean: a number, or one of each class.
-    """
-
-    kind = "estimators"
-
-    def __init__(
-        self, estimators: list[Any], encoder: TableEncoder | None, undone: Any = 0.0, n_classes: int = 2
-    ) -> None:
-        self.estimators, self.encoder, self.undone, self.n_classes = estimators, encoder, undone, n_classes
-
-    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean logits of each row."""
-        x = _input(self.encoder, X)
-        raw = hasattr(x, "toarray") or (self.n_classes == 2 and self.encoder is None)
-        models = self.estimators if raw else self._saved  # raw gaps are the estimator's own to refuse
-        return np.asarray(mean_logits([raw_logits(model, x, self.n_classes) for model in models]) + self.undone)
-
-    @functools.cached_property
-    def _saved(self) -> list[Any]:
-        """The estimators as they would be read: what is saved of sums rounds differently."""
-        return [as_saved(model) for model in self.estimators]
-
-    def as_read(self) -> EstimatorModel:
-        """Return the model as it would be read from a folder."""
-        return EstimatorModel(self._saved, self.encoder, self.undone, self.n_classes)
-
-    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything as arrays and plain values; an error where an estimator is more than numbers."""
-        parts = [to_numbers(model) for model in self.estimators]
-        document = {
-            "encoder": None if self.encoder is None else self.encoder.to_dict(),
-            "undone": np.asarray(self.undone).tolist(), "estimators": [about for _, about in parts],
-        }  # fmt: skip
-        many = {"n_classes": self.n_classes} if self.n_classes > 2 else {}
-        return joined(arrays for arrays, _ in parts), document | many
-
-    @classmethod
-    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> EstimatorModel:
-        """Return the model of what :meth:`numbers` gave."""
-        models = [from_numbers(part_of(arrays, f"{i}."), about) for i, about in enumerate(document["estimators"])]
-        encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
-        undone = np.asarray(document["undone"], dtype=np.float64)
-        return cls(models, encoder, undone if undone.ndim else float(undone), int(document.get("n_classes", 2)))
-
-
-def raw_logits(model: Any, x: Any, n_classes: int = 2) -> NDArray[np.float64]:
-    """Return the log-odds of the positive class 1; of more classes centred log probabilities, n x K.
-
-    They come from the probabilities or from the decision function. A class that the model has never seen is as good as
-    impossible.
-    """
-    if not hasattr(model, "predict_proba") and not hasattr(model, "decision_function"):
-        raise TypeError(f"{model!r} has neither predict_proba nor decision_function: there are no scores to adapt to")
-    classes = [int(code) for code in getattr(model, "classes_", range(n_classes))]
-    if hasattr(model, "predict_proba"):
-        known = np.asarray(model.predict_proba(x), dtype=np.float64)
-    else:
-        known = to_probabilities(model.decision_function(x))
-        known = known if known.ndim == 2 else np.stack((1.0 - known, known), axis=1)
-    if n_classes == 2:
-        scores = known[:, classes.index(1)] if 1 in classes else np.zeros(len(known))
-    else:
-        scores = np.zeros((len(known), n_classes))
-        scores[:, classes] = known
-    return to_logits(scores.clip(*LOGIT_LIMITS))
 
 
 # fitted before

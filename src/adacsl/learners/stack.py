@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adacsl.base.arrays import joined, part_of
 from adacsl.execution.threads import cores
 from adacsl.learners.arrays import as_saved
-from adacsl.learners.sklearn import EstimatorModel
+from adacsl.learners.estimator_model import EstimatorModel
 
 
 @dataclass(frozen=True)

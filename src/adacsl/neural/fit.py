@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from adacsl.adaptive.controller import AdaptiveWeight
 from adacsl.base.extras import requires
@@ -26,12 +26,13 @@ from adacsl.fitting.candidates import Candidate, mean_logits
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import make_controller
 from adacsl.neural.checkpoints import claim_folder, identity_of
+from adacsl.neural.device import alone, choose_device
 from adacsl.neural.epoch_selection import Keeper
 from adacsl.neural.learner import Net, table_sizes
-from adacsl.neural.loop import alone, choose_device, train
+from adacsl.neural.loop import train
 from adacsl.neural.members import Data, Member, Settings, batch_shape
-from adacsl.neural.model import NetModel, build_net, check_takes_images, learned_bins, outputs_for, preparation
-from adacsl.torch.tabular import TableNet
+from adacsl.neural.model import NetModel, build_net, outputs_for, preparation
+from adacsl.torch.tabular import TableNet, stack_members
 
 __all__ = ["Parts", "fit_nets", "smote_rows"]
 
@@ -341,6 +342,31 @@ def _train_or_take_up(
         keep.write(training.name, member.fold, {n: k.state_dict() for n, k in zip(names, keepers, strict=True)})
 
 
+def learned_bins(settings: Net, data: Prepared, rows: NDArray[np.int64]) -> dict[str, Tensor] | None:
+    """Return the bins of a TabM's numbers from its training rows; None for other nets."""
+    kind, sizes = table_sizes(settings.module)
+    if data.encoder is None or kind != "tabm":
+        return None
+    from adacsl.integrations.tabm import find_bins  # noqa: PLC0415  only this net needs the packages
+
+    return find_bins(data.x[torch.from_numpy(rows)], data.encoder.numeric_features, sizes["n_bins"])
+
+
+def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
+    """Raise in one line where a net cannot take images N x H x W x C: those of its channels, of its size."""
+    device = next((weight.device for weight in net.parameters()), torch.device("cpu"))
+    try:
+        with torch.no_grad():
+            net.eval()(prepare.to(device).eval()(x[:2].to(device)))
+    except (RuntimeError, ValueError, AssertionError) as error:
+        height, width = x.shape[1:3]
+        raise ValueError(
+            f"the net cannot take images of {height} x {width} pixels and three channels (grey images have three equal "
+            "ones): give a net of three input channels and, if it takes images of one size only, that size, such as "
+            f'net={{"image_size": 224}}: {" ".join(str(error).split())}'
+        ) from error
+
+
 def _use(keeper: Keeper) -> str:
     """Return what a keeper looks for in a training: those who look for the same keep the same."""
     held = keeper.held
@@ -358,5 +384,21 @@ def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper],
     if candidate.watch is not None:
         candidate.watched = mean_logits([np.asarray(keeper.watched) for keeper in candidate.deciding(keepers)])
         return candidate
-    candidate.model = NetModel.of_keepers(training.net, candidate.deciding(keepers), data, candidate.method.device)
+    candidate.model = kept_model(training.net, candidate.deciding(keepers), data, candidate.method.device)
     return candidate
+
+
+def kept_model(settings: Net, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
+    """Return the model that the keepers have kept."""
+    states = [keeper.weights or {} for keeper in keepers]
+    features, outputs = data.x.shape[1], outputs_for(data.rows.n_classes)
+    kind, sizes = table_sizes(settings.module)
+    if data.encoder is not None and kind == "tablenet":
+        like = TableNet(features, numeric=data.encoder.numeric_features, outputs=outputs, seeds=[0], **sizes)
+        net: nn.Module = stack_members(like, states)
+    else:
+        images = data.rows.images
+        net = nn.ModuleList(build_net(settings, features, outputs, images=images, bins=own) for own in states)
+        for one, state in zip(net, states, strict=True):
+            one.load_state_dict(state)
+    return NetModel(net, settings, data.encoder, [keeper.undone for keeper in keepers], device, outputs)

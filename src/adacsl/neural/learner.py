@@ -1,19 +1,25 @@
-"""The neural learner: how networks are built and trained, and what its defaults stand for."""
+"""The neural learner: how networks are built and trained, and what its defaults stand for.
+
+Settings alone: torch and Lightning are imported when a network is made or trained.
+"""
 
 from __future__ import annotations
 
+import inspect
 import math
 from numbers import Integral
-from typing import Any
-
-from torch import nn
+from typing import TYPE_CHECKING, Any
 
 from adacsl.base.arrays import check_whole, number_or_nan
-from adacsl.base.extras import requires
+from adacsl.base.extras import requires, resolve
+from adacsl.datasets.errors import did_you_mean
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.settings import keeps_settings
-from adacsl.neural.loop import check_trainer, choose_device
-from adacsl.neural.members import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from adacsl.neural.members import Settings
 
 with requires("train"):
     from sklearn.base import BaseEstimator
@@ -145,7 +151,10 @@ class Net(BaseEstimator):
         return not (many and isinstance(candidate.method.controller, str))
 
     def settings(self, n: int, *, images: bool, device: str, verbose: bool) -> Settings:
-        """Return the settings of the engine for so many training rows."""
+        """Return the settings of the training loop for so many training rows."""
+        from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
+        from adacsl.neural.members import Settings  # noqa: PLC0415  torch
+
         chosen = defaults_for(n, images=images)
         if table_sizes(self.module)[0] == "tabm":  # its epochs take ten times as long, and a quarter of them is enough
             chosen["epochs"] = max(10, chosen["epochs"] // 4)
@@ -166,6 +175,17 @@ class Net(BaseEstimator):
         """Return how many epochs without a cheaper one end the training."""
         chosen = defaults_for(n, images=images)["patience"] if _is_auto(self.patience) else self.patience
         return None if chosen is None else int(chosen)
+
+
+def check_trainer(options: Any) -> None:
+    """Raise unless these are arguments of Lightning's Trainer by name, or none."""
+    if not (options is None or isinstance(options, dict)):
+        raise TypeError(f"trainer must be a dict of arguments of Lightning's Trainer, got {options!r}")
+    if not options:
+        return
+    known = inspect.signature(resolve("adacsl.integrations.lightning:pl").Trainer).parameters
+    if unknown := [name for name in options if name not in known]:
+        raise ValueError(f"Lightning's trainer has no argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
 
 
 def defaults_for(n: int, *, images: bool) -> dict[str, Any]:

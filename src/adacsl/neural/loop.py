@@ -8,11 +8,9 @@ are its own, and no number of it is computed in an order that depends on who sta
 from __future__ import annotations
 
 import contextlib
-import inspect
 import logging
 import math
 import signal
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -26,20 +24,15 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from adacsl.adaptive.controller import AdaptiveWeight
-from adacsl.base.extras import requires
-from adacsl.datasets.errors import did_you_mean
 from adacsl.integrations.lightning import ShardedNet, pl
 from adacsl.neural.batches import MemberBatches, RowBatches, share_of_batch, side_by_side, smote_batch
 from adacsl.neural.checkpoints import Checkpoints, KeepLast
-from adacsl.neural.cuda_graphs import can_record, uncached_autocast
+from adacsl.neural.cuda_graphs import RecordedPass, can_record, uncached_autocast
+from adacsl.neural.device import alone, choose_device
 from adacsl.neural.epoch_selection import Keeper
 from adacsl.neural.members import Data, Member, Settings, mix
 from adacsl.torch.functional import summed_cross_entropy, weighted_focal_loss
 from adacsl.torch.tabular import TableNet, member_logits
-
-with requires("train"):
-    from adacsl.neural.cuda_graphs import RecordedPass
-    from adacsl.torch.tabular import TableNet, member_logits
 
 
 def member_losses(
@@ -635,19 +628,6 @@ class MemberTraining(pl.LightningModule):
             self.trainer.should_stop = True
 
 
-_MAKING_NETS = threading.RLock()
-
-
-@contextlib.contextmanager
-def alone() -> Iterator[None]:
-    """Let one thread at a time make or train nets: torch's random numbers and Lightning's loggers are the process's.
-
-    The caller's random numbers are left alone.
-    """
-    with _MAKING_NETS, torch.random.fork_rng(devices=_cuda_devices()):
-        yield
-
-
 def train(
     net: nn.Module,
     data: Data,
@@ -683,56 +663,6 @@ def train(
             keeper.weights = {name: value.cpu() for name, value in keeper.weights.items()}
 
 
-def predict_logits(
-    net: nn.Module, x: Tensor, *, device: torch.device, batch_size: int, prepare: nn.Module | None = None
-) -> Tensor:
-    """Return logits, rows x members, averaged over heads, in batches."""
-    net = net.to(device).eval()
-    prepare = None if prepare is None else prepare.to(device).eval()
-    out = []
-    with torch.inference_mode():
-        for start in range(0, len(x), batch_size):
-            part = x[start : start + batch_size].to(device)
-            out.append(member_logits(net, part if prepare is None else prepare(part)).float().mean(2).cpu())
-    net.to("cpu")
-    return torch.cat(out)
-
-
-def choose_device(device: str, *, warn: bool = True) -> str:
-    """Return 'cpu', 'cuda', 'cuda:1' or 'mps'; a wish that cannot be met falls back to the CPU with one line."""
-    count, mps = torch.cuda.device_count() if torch.cuda.is_available() else 0, torch.backends.mps.is_available()
-    if device == "auto":
-        return "cuda" if count else "mps" if mps else "cpu"
-    kind, _, number = str(device).partition(":")
-    if kind not in ("cpu", "cuda", "mps") or not (number.isdigit() or number == ""):
-        raise ValueError(f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps', got {device!r}")
-    if kind == "cpu" or (kind == "mps" and mps) or (kind == "cuda" and int(number or 0) < count):
-        return "cpu" if kind == "cpu" else device
-    if warn:
-        there = "no such device" if count else "no GPU"
-        warnings.warn(
-            f"device={device!r} asked for, but {there} is available: using the CPU", stacklevel=_users_level()
-        )
-    return "cpu"
-
-
-def _users_level() -> int:
-    """Return how many frames above the caller somebody else's code stands."""
-    level, frame = 0, inspect.currentframe()
-    while frame is not None and frame.f_globals.get("__name__", "").startswith("adacsl."):
-        level, frame = level + 1, frame.f_back
-    return level
-
-
-def check_trainer(options: Any) -> None:
-    """Raise unless these are arguments of Lightning's Trainer by name, or none."""
-    if not (options is None or isinstance(options, dict)):
-        raise TypeError(f"trainer must be a dict of arguments of Lightning's Trainer, got {options!r}")
-    known = inspect.signature(pl.Trainer).parameters
-    if unknown := [name for name in options or () if name not in known]:
-        raise ValueError(f"Lightning's trainer has no argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
-
-
 def _make_trainer(settings: Settings, resume: Checkpoints | None) -> pl.Trainer:
     device = choose_device(settings.device)
     accelerator = settings.trainer.get("accelerator", device.split(":")[0])
@@ -760,10 +690,6 @@ def _make_trainer(settings: Settings, resume: Checkpoints | None) -> pl.Trainer:
     if options.get("strategy") == "fsdp":
         options["strategy"] = ShardedNet()
     return pl.Trainer(**(options | {"callbacks": callbacks}))
-
-
-def _cuda_devices() -> list[int]:
-    return list(range(torch.cuda.device_count())) if torch.cuda.is_available() else []
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,16 +17,11 @@ from adacsl.base.arrays import part_of
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.fitting.candidates import mean_logits
-from adacsl.neural.epoch_selection import Keeper
+from adacsl.neural.device import alone, choose_device
 from adacsl.neural.learner import Net, table_sizes
-from adacsl.neural.loop import alone, choose_device, predict_logits
 from adacsl.torch.augmentation import Augment, ChannelsFirst, FlipAverage
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
-from adacsl.torch.tabular import TableNet, check_table_sizes, stack_members
-
-if TYPE_CHECKING:
-    from adacsl.neural.fit import Prepared
-
+from adacsl.torch.tabular import TableNet, check_table_sizes, member_logits
 
 KEPT = ("image_size", "views", "module")
 """Settings that predictions depend on; the last one unless it is code."""
@@ -68,22 +63,6 @@ class NetModel:
         self.outputs = outputs
         self.net.requires_grad_(False).eval()
 
-    @classmethod
-    def of_keepers(cls, settings: Net, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
-        """Return the model that the keepers have kept."""
-        states = [keeper.weights or {} for keeper in keepers]
-        features, outputs = data.x.shape[1], outputs_for(data.rows.n_classes)
-        kind, sizes = table_sizes(settings.module)
-        if data.encoder is not None and kind == "tablenet":
-            like = TableNet(features, numeric=data.encoder.numeric_features, outputs=outputs, seeds=[0], **sizes)
-            net: nn.Module = stack_members(like, states)
-        else:
-            images = data.rows.images
-            net = nn.ModuleList(build_net(settings, features, outputs, images=images, bins=own) for own in states)
-            for one, state in zip(net, states, strict=True):
-                one.load_state_dict(state)
-        return cls(net, settings, data.encoder, [keeper.undone for keeper in keepers], device, outputs)
-
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logit of each row of a table, or of images N x H x W x C; n x K for more than two classes."""
         device = torch.device(choose_device(self.device, warn=False))  # fit or load has said so
@@ -121,9 +100,13 @@ class NetModel:
 
     @classmethod
     def from_numbers(
-        cls, tensors: dict[str, Tensor], document: dict[str, Any], settings: Net, *, module: Any = None, device: str
+        cls, numbers: dict[str, Any], document: dict[str, Any], settings: Net, *, module: Any = None, device: str
     ) -> NetModel:
-        """Return the model of what :meth:`numbers` gave; ``module`` is needed where the net was not one of adacsl's."""
+        """Return the model of what :meth:`numbers` gave, as arrays or tensors.
+
+        ``module`` is needed where the net was not one of adacsl's.
+        """
+        tensors = {name: torch.as_tensor(value) for name, value in numbers.items()}
         about, undone = dict(document["net"]), np.asarray(document["undone"], dtype=np.float64).tolist()
         name, outputs = about.pop("name"), int(about.get("outputs", 1))
         encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
@@ -177,6 +160,21 @@ def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tenso
             raise ValueError("the saved weights have not the shapes of the net that is named")
 
 
+def predict_logits(
+    net: nn.Module, x: Tensor, *, device: torch.device, batch_size: int, prepare: nn.Module | None = None
+) -> Tensor:
+    """Return logits, rows x members, averaged over heads, in batches."""
+    net = net.to(device).eval()
+    prepare = None if prepare is None else prepare.to(device).eval()
+    out = []
+    with torch.inference_mode():
+        for start in range(0, len(x), batch_size):
+            part = x[start : start + batch_size].to(device)
+            out.append(member_logits(net, part if prepare is None else prepare(part)).float().mean(2).cpu())
+    net.to("cpu")
+    return torch.cat(out)
+
+
 def outputs_for(n_classes: int) -> int:
     """Return how many outputs a net for so many classes has: one logit tells two apart."""
     return 1 if n_classes == 2 else n_classes
@@ -205,16 +203,6 @@ def build_net(
     return _made(module, n_features)
 
 
-def learned_bins(settings: Net, data: Prepared, rows: NDArray[np.int64]) -> dict[str, Tensor] | None:
-    """Return the bins of a TabM's numbers from its training rows; None for other nets."""
-    kind, sizes = table_sizes(settings.module)
-    if data.encoder is None or kind != "tabm":
-        return None
-    from adacsl.integrations.tabm import find_bins  # noqa: PLC0415  only this net needs the packages
-
-    return find_bins(data.x[torch.from_numpy(rows)], data.encoder.numeric_features, sizes["n_bins"])
-
-
 @alone()
 def _tabm(sizes: dict[str, Any], bins: Mapping[str, Tensor]) -> nn.Module:
     from adacsl.integrations.tabm import BinnedTabM  # noqa: PLC0415
@@ -233,21 +221,6 @@ def preparation(settings: Net) -> nn.Module:
     """Return what images go through before the net: augmentation (in training only) and normalisation."""
     augment = [Augment()] if settings.augment is True else [settings.augment] if settings.augment else []
     return nn.Sequential(ChannelsFirst(), *augment, Normalise())
-
-
-def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
-    """Raise in one line where a net cannot take images N x H x W x C: those of its channels, of its size."""
-    device = next((weight.device for weight in net.parameters()), torch.device("cpu"))
-    try:
-        with torch.no_grad():
-            net.eval()(prepare.to(device).eval()(x[:2].to(device)))
-    except (RuntimeError, ValueError, AssertionError) as error:
-        height, width = x.shape[1:3]
-        raise ValueError(
-            f"the net cannot take images of {height} x {width} pixels and three channels (grey images have three equal "
-            "ones): give a net of three input channels and, if it takes images of one size only, that size, such as "
-            f'net={{"image_size": 224}}: {" ".join(str(error).split())}'
-        ) from error
 
 
 def _made(module: Any, *args: Any) -> nn.Module:

@@ -25,7 +25,7 @@ from adacsl.decision.policy import REFER, Decisions, Policy, decide_rows, ordere
 from adacsl.estimators.classifier import CostClassifier
 from adacsl.execution.threads import cores
 from adacsl.fitting.rows import prices_of
-from adacsl.neural.loop import choose_device
+from adacsl.neural.device import choose_device
 from adacsl.serving.batching import Together
 from adacsl.serving.errors import Refused
 from adacsl.serving.metrics import Metrics

@@ -15,7 +15,8 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adacsl.estimators.persistence import ArtefactError, artefact_digest, load_noted
+from adacsl.estimators.artefact import ArtefactError, artefact_digest
+from adacsl.estimators.persistence import load_noted
 from adacsl.execution import executors
 from adacsl.execution.threads import cores, thread_settings
 from adacsl.serving.app import Bounds, make_app

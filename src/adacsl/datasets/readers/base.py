@@ -70,7 +70,7 @@ def left_out_in_words(about: Mapping[str, Any]) -> list[str]:
 def check_on_error(on_error: str) -> None:
     """Refuse another word."""
     if on_error not in ("skip", "stop"):
-        raise DataError(f"on_error={on_error!r} must be 'skip' or 'stop'")
+        raise DataError(f"on_error must be 'skip' or 'stop', got {on_error!r}")
 
 
 AT_ONCE = 1 << 20
@@ -196,7 +196,7 @@ def reading_text(path: Path, encoding: str) -> Iterator[None]:
         raise DataError(f"{path} is damaged: {what}; every line needs as many fields as the header") from None
     except UnicodeError as error:
         raise DataError(
-            f"{path} is no {encoding} text ({one_line(error)}): name its encoding, encoding=..., or save it as UTF-8"
+            f"{path} is no {encoding} text ({one_line(error)}): name its encoding, or save it as UTF-8"
         ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {one_line(error)}; the file may be damaged or cut off") from error

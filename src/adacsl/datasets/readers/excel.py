@@ -62,7 +62,7 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
     columns = {place: as_kind(column, common_kind(_types(column))) for place, column in below.items()}
     found = InMemory(str(path), pd.DataFrame(columns).set_axis(header, axis=1))
     if sheet is None and len(names) > 1:
-        found.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (another: sheet=...)")
+        found.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (name the sheet for another)")
     return found
 
 

@@ -137,16 +137,16 @@ def check_words(path: str | os.PathLike[str] | None, how: How) -> None:
     """Refuse words that have no meaning for what is read."""
     if how.get("sql") is None:
         if path is None:
-            raise DataError("what is to be read? Name a file, or say sql=...")
+            raise DataError("what is to be read? Name a file, or give an SQL query")
         if how.get("db") is not None:
-            raise DataError('db=... is the database of a query: say sql=... too, such as "select * from loans"')
+            raise DataError('db is the database of an SQL query: give the query too, such as "select * from loans"')
     elif path is not None:
-        raise DataError(f"sql=... says itself what is read: leave out {path}, or name it in the query")
+        raise DataError(f"an SQL query says itself what is read: leave out {path}, or name it in the query")
     text = path is not None and (_suffix(Path(path)) or "").removesuffix(".gz")
     meant = {"separator": tuple(SEPARATORS), "encoding": PACKED, "sheet": excel.SUFFIXES}
     for word, suffixes in meant.items():
         if how.get(word) is not None and text not in suffixes:
-            raise DataError(f"{word}=... is for {', '.join(suffixes)}, and {path or 'a query'} is none of these")
+            raise DataError(f"{word} is for {', '.join(suffixes)}, and {path or 'a query'} is none of these")
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:

@@ -55,15 +55,13 @@ def open_query(sql: str, db: str | os.PathLike[str] | None) -> Table:
         return _duckdb(sql, ":memory:")
     path = at_home(db)
     if not path.is_file():
-        raise DataError(f"there is no database {path}: db=... names a DuckDB or SQLite file")
+        raise DataError(f"there is no database {path}: expected a DuckDB or SQLite file")
     with path.open("rb") as file:
         start = file.read(16)
     if start == SQLITE:
         return SqliteTable(path, sql)
     if start[8:12] != b"DUCK":
-        raise DataError(
-            f"{path} is no DuckDB or SQLite file: leave out db=... and name it in the query if it is a table"
-        )
+        raise DataError(f"{path} is no DuckDB or SQLite file: if it is a table, name it in the query, and no database")
     return _duckdb(sql, str(path))
 
 

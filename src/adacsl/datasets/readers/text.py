@@ -67,7 +67,7 @@ class TextTable(Table):
             raise DataError(f"the columns of {path} seem to be separated by {found!r}, not by {self.separator!r}")
         super().__init__(str(path), [name or f"Unnamed: {i}" for i, name in enumerate(names)])
         if encoding is None and not self.encoding.startswith("utf"):
-            self.read_as.append(f"is no UTF-8 text and was read as {self.encoding} (another: encoding=...)")
+            self.read_as.append(f"is no UTF-8 text and was read as {self.encoding} (name the encoding for another)")
 
     def read(self, columns: list[str]) -> pd.DataFrame:
         """Return columns of numbers as numbers and all others as text."""
@@ -152,7 +152,7 @@ def found_encoding(path: Path, named: str | None = None) -> str:
         try:
             "".encode(named)  # refuses what is no encoding of text, too
         except LookupError:
-            raise DataError(f"encoding={named!r} is not known: expected utf-8, utf-16, cp1252, latin-1, ...") from None
+            raise DataError(f"encoding {named!r} is not known: expected utf-8, utf-16, cp1252, latin-1, ...") from None
         _check_unpacked(path)
         return "utf-8-sig" if codecs.lookup(named).name == "utf-8" else named
     _check_unpacked(path)
@@ -166,7 +166,7 @@ def found_encoding(path: Path, named: str | None = None) -> str:
     for name in ("utf-8", "cp1252"):
         if _decodes(path, name):
             return name
-    raise DataError(f"{path} is neither UTF-8 nor cp1252 (Latin-1) text: name its encoding, encoding=...")
+    raise DataError(f"{path} is neither UTF-8 nor cp1252 (Latin-1) text: name its encoding")
 
 
 def _check_unpacked(path: Path) -> None:
@@ -212,7 +212,7 @@ def _without_mark(start: bytes, path: Path) -> str:
 def _named_separator(named: str) -> str:
     separator = NAMED.get(named.lower(), named)
     if len(separator) != 1 or separator in '"\r\n':
-        raise DataError(f"separator={named!r} must be one character, or one of {', '.join(NAMED)}")
+        raise DataError(f"separator {named!r} must be one character, or one of {', '.join(NAMED)}")
     return separator
 
 

@@ -1,4 +1,4 @@
-"""Statistics of a comparison against hand-worked cases, scipy's tests, published tables and simulations."""
+"""Ranks over data sets, which the benchmarks publish, against a published table and scipy's tests."""
 
 import math
 import statistics as stdlib
@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from adacsl.comparison.recommendation import Verdict, overall
-from adacsl.comparison.statistics import Ranks, ranks
+from adacsl.comparison.recommendation import Verdict
+from benchmarks.quality.ranks import Ranks, overall, ranks
 
 ORDER = ["always-negative", "always-positive", "ce", "ce-bayes", "smote", "focal", "metacost", "adacsl", "adacsl-cv"]
 

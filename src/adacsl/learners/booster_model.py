@@ -1,0 +1,50 @@
+"""Trained boosters: from a table to logits, and to arrays that can be stored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.datasets.ordinal_encoder import ColumnEncoder
+from adacsl.fitting.candidates import mean_logits
+from adacsl.integrations.boosting import Matrix
+from adacsl.learners.boosting_libraries import load_engine
+
+
+class BoosterModel:
+    """Boosters whose margins are averaged."""
+
+    kind = "boosters"
+
+    def __init__(self, engine: str, boosters: list[Any], rounds: list[int], encoder: ColumnEncoder) -> None:
+        self.engine, self.boosters, self.rounds, self.encoder = engine, boosters, rounds, encoder
+
+    def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the mean margin of each row, or K of them, whose mean is 0."""
+        matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
+        engine = load_engine(self.engine)
+        return mean_logits([centred(engine.margins(model, matrix)) for model in self.boosters])
+
+    def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return everything as arrays (the library's own format, byte by byte) and plain values."""
+        engine = load_engine(self.engine)
+        arrays = {
+            f"booster.{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
+            for i, (model, rounds) in enumerate(zip(self.boosters, self.rounds, strict=True))
+        }
+        return arrays, {"engine": self.engine, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
+
+    @classmethod
+    def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> BoosterModel:
+        """Return the model of what :meth:`numbers` gave."""
+        engine = load_engine(document["engine"])
+        rounds = [int(value) for value in document["rounds"]]
+        models = [engine.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
+        return cls(document["engine"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))
+
+
+def centred(margins: NDArray[Any]) -> NDArray[Any]:
+    """Return margins of K classes with a mean of 0 in each row, as log probabilities have them; of two as they are."""
+    return margins if margins.ndim == 1 else margins - margins.mean(axis=1, keepdims=True)
