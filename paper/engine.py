@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adacsl.comparison.executors import Job
+from adacsl.comparison.runner import Job
 from adacsl.comparison.fits import Cell, CellResult
 from adacsl.comparison.jobs import count_nets, plan_jobs, run_jobs
 from adacsl.comparison.runner import Event, RunInterrupted

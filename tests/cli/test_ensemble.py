@@ -61,7 +61,8 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
 
 
 def test_what_is_said_about_nets_reaches_its_nets(trained):
-    _, model = trained("--members", "nets", "--workers", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
+    words = ("--members", "nets", "--workers", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
+    _, model = trained(*words)
     assert (model.net, model.cv, model.device) == ({"epochs": 2}, None, "cpu")
     assert np.isnan(model.oof_scores_).any()
     chosen = base_estimators.choose_members(["nets", "nets-bent", "logistic"], images=False, net=Net([8], epochs=2))
@@ -93,7 +94,6 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
         (("--workers", "0"), "--workers must be at least 1, got 0"),
         (("--address", "auto"), "--address is for --engine ray"),
         (("--gpus", "1"), "--gpus is for --engine ray"),
-        (("--workers", "0"), "--workers must be at least 1, got 0"),
         (("--method", "gbm-bayes", "--workers", "2"), "for the portfolio, and gbm-bayes is none"),
         (("--engine", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
         (("--method", "ce", "--budget", "9s"), "--budget is for the portfolio, and ce is none"),

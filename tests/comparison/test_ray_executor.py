@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adacsl.comparison.executors import Job
+from adacsl.comparison.runner import Job
 from adacsl.comparison.runner import run
 from adacsl.comparison.store import Store
 

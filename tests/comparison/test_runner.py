@@ -16,13 +16,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from joblib.externals.loky import process_executor
 
-from adacsl.comparison import executors as comparison_executors
 from adacsl.comparison import runner
-from adacsl.comparison.executors import Job
 from adacsl.comparison.fits import Cell
-from adacsl.comparison.runner import RunInterrupted, run
+from adacsl.comparison.runner import Job, RunInterrupted, run
 from adacsl.comparison.store import Store, StoreError
 from adacsl.execution import threads as execution_threads
 
@@ -190,24 +187,10 @@ def test_threads_are_shared_among_the_workers(toys, store, monkeypatch):
             yield result
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    monkeypatch.setattr(comparison_executors, "cores", lambda: 3)
+    monkeypatch.setattr(runner, "cores", lambda: 3)
     run(toys.grid(2), work, store, workers=2)
     assert set(store.results()["threads"]) == {1}
     assert set(store.results()["variable"]) == {1}
-
-
-def test_a_worker_that_has_grown_is_not_started_anew_at_once(toys, store, tmp_path):
-    assert hasattr(process_executor, "_MAX_MEMORY_LEAK_SIZE")  # what loky looks at
-    folder = tmp_path / "limits"
-    folder.mkdir()
-
-    def note(cell):
-        limit = sys.modules["joblib.externals.loky.process_executor"]._MAX_MEMORY_LEAK_SIZE
-        (folder / str(cell.seed)).write_text(str(limit))
-
-    jobs = [Job((Cell("made", 4.0, "ce", seed),), note) for seed in range(2)]
-    run(jobs, plain(toys), store, workers=2)
-    assert {int(path.read_text()) for path in folder.iterdir()} == {comparison_executors.GROWTH}
 
 
 @pytest.mark.parametrize(("asked", "share", "threads"), [("", 4, 4), ("2", 4, 2), ("8", 4, 4), ("x", 4, 4), ("", 0, 1)])
@@ -310,7 +293,7 @@ def test_a_dying_worker_takes_no_other_job_with_it(toys, store):
     tally = run(jobs, plain(toys), store, workers=2, on_event=events.append)
     assert tally[:2] == (7, 1), store.failures().to_dict("records")
     failure = store.scan().failed[jobs[1].cells[1]]
-    assert failure.type == "WorkerDied"
+    assert failure.type == "WorkerDiedError"
     assert failure.message == "the worker process died with exit code SIGKILL(-9) (out of memory?)"
     assert failure.attempts == 2
     assert [event.cells for event in events if event.kind == "failed"] == [(jobs[1].cells[1],)] * 2
@@ -367,9 +350,9 @@ def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(to
     ("settings", "message"),
     [
         ({"engine": "dask"}, r"engine must be 'joblib' \(this machine\) or 'ray' \(a cluster\), got 'dask'"),
-        ({"workers": 0}, "workers must be at least 1, got 0"),
-        ({"retries": -1}, "retries and gpus must not be negative, got -1 and 0"),
-        ({"gpus": 1.0}, "address and gpus are for engine='ray'; the workers of joblib see all GPUs"),
+        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"retries": -1}, "retries must not be negative, got -1"),
+        ({"gpus": 1.0}, "address and gpus are for engine='ray'; processes of this machine see all its GPUs"),
         ({"address": "auto"}, "address and gpus are for engine='ray'"),
     ],
 )

@@ -8,22 +8,42 @@ import sys
 import textwrap
 import threading
 import time
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from threadpoolctl import threadpool_info
 
-from adacsl.execution.executors import LOSSES, Where, crew_of, read_trainer, run_tasks
+from adacsl.execution import processes
+from adacsl.execution.executors import (
+    DEATHS,
+    LOSSES,
+    OutOfTimeError,
+    Placement,
+    Report,
+    WorkerDiedError,
+    open_executor,
+    read_trainer,
+    run_tasks,
+)
 from adacsl.execution.threads import MANY_ROWS, limited, limited_for, one_thread_if_forked, thread_settings, threads_for
 
 
-def never(task):
-    return False
+def opened(work, shared, workers=0):
+    return open_executor(work, shared, Placement(), n_workers=workers, threads=1)
 
 
-def run(work, shared, tasks, workers=0, skip=never, deadline=math.inf):
-    return list(run_tasks(work, shared, tasks, workers=workers, threads=1, skip=skip, deadline=deadline))
+def updates(work, shared, tasks, workers=0, **settings):
+    return list(run_tasks(opened(work, shared, workers), tasks, **settings))
+
+
+def run(work, shared, tasks, workers=0, **settings):
+    """Return the last result or error of each task, by its number."""
+    return {u.number: u.value for u in updates(work, shared, tasks, workers, **settings) if ended(u)}
+
+
+def ended(update):
+    return update.kind == "result" or (update.kind == "failed" and not update.again)
 
 
 def ends(pid):
@@ -41,28 +61,42 @@ def act(shared, task):
     """Do what a task says; the functions live here, so that workers can have them."""
     kind, *given = task
     if kind == "add":
-        return shared + given[0]
+        yield shared + given[0]
     if kind == "pid":
-        return os.getpid()
+        yield os.getpid()
     if kind == "raise":
         raise given[0]
     if kind == "sleep":
         time.sleep(given[0])
-        return "slept"
+        yield "slept"
     if kind == "touch":
         Path(given[0]).write_text("x")
         time.sleep(0.2)
-        return "touched"
+        yield "touched"
     if kind == "threads":
-        return os.environ["OMP_NUM_THREADS"]
-    time.sleep(given[0])
-    os._exit(7)
+        yield os.environ["OMP_NUM_THREADS"]
+    if kind == "several":
+        yield from range(given[0])
+    if kind == "unpicklable":
+        yield threading.Lock()
+    if kind == "once":
+        first = not Path(given[0]).exists()
+        Path(given[0]).write_text("x")
+        if first:
+            os.kill(os.getpid(), signal.SIGKILL)
+        yield "at last"
+    if kind == "die":
+        time.sleep(given[0])
+        os._exit(7)
 
 
-@pytest.mark.parametrize("workers", [0, 2])
+both = pytest.mark.parametrize("workers", [0, 2])
+
+
+@both
 def test_every_task_is_answered_once_by_its_number(workers):
     tasks = [("add", 1), ("raise", ValueError("no")), ("add", 3), ("pid",)]
-    found = dict(run(act, 10, tasks, workers))
+    found = run(act, 10, tasks, workers)
     assert sorted(found) == [0, 1, 2, 3]
     assert (found[0], found[2]) == (11, 13)
     assert isinstance(found[1], ValueError)
@@ -70,61 +104,126 @@ def test_every_task_is_answered_once_by_its_number(workers):
     assert (found[3] == os.getpid()) == (workers == 0)
 
 
+@both
+def test_results_come_one_after_another_and_then_the_task_is_done(workers):
+    told = [(u.kind, u.value) for u in updates(act, None, [("several", 3)], workers)]
+    assert told == [("started", None), ("result", 0), ("result", 1), ("result", 2), ("done", None)]
+
+
 def test_nothing_to_do_is_done():
-    assert run(act, None, []) == []
+    assert updates(act, None, []) == []
 
 
-def test_here_no_task_is_begun_after_the_deadline_once_one_has_succeeded():
-    late = time.monotonic() - 1
-    found = run(act, 0, [("raise", ValueError("first")), ("add", 2), ("add", 3)], deadline=late)
-    assert [type(outcome).__name__ for _, outcome in found] == ["ValueError", "int", "TimeoutError"]
+def test_an_error_brings_its_traceback_from_the_worker():
+    error = run(act, None, [("raise", ValueError("no"))], 1)[0]
+    assert "raise given[0]" in str(error.__cause__)
 
 
-def test_here_a_skipped_task_is_out_of_time_but_never_the_first():
-    found = run(act, 0, [("add", 1), ("add", 2)], skip=lambda task: True)
-    assert found[0] == (0, 1)
-    assert isinstance(found[1][1], TimeoutError)
+def test_what_cannot_be_sent_is_an_error_of_its_task():
+    found = run(act, 1, [("add", threading.Lock()), ("unpicklable",), ("add", 2)], 1)
+    assert "pickle" in str(found[0])
+    assert "pickle" in str(found[1])
+    assert found[2] == 3
+
+
+def test_here_no_task_is_begun_after_the_deadline():
+    found = run(act, 0, [("sleep", 0.01), ("add", 2), ("add", 3)], deadline=lambda: time.monotonic() - 1)
+    assert [type(found[number]) for number in range(3)] == [str, OutOfTimeError, OutOfTimeError]
+
+
+def test_a_skipped_task_is_out_of_time():
+    found = run(act, 0, [("add", 1), ("add", 2)], skip=lambda task: task[1] == 2)
+    assert found[0] == 1
+    assert isinstance(found[1], TimeoutError)
 
 
 def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():
+    end = [math.inf]
+
+    def deadline():
+        return end[0]
+
+    found = {}
     begun = time.monotonic()
-    tasks = [("add", 1), ("sleep", 60), ("sleep", 60), ("sleep", 60), ("sleep", 60)]
-    found = dict(run(act, 0, tasks, workers=2, deadline=begun + 2.0))
-    assert time.monotonic() - begun < 20
+    tasks = [("add", 1), ("sleep", 600), ("sleep", 600), ("sleep", 600), ("sleep", 600)]
+    for update in run_tasks(opened(act, 0, 2), tasks, deadline=deadline):
+        if ended(update):
+            found[update.number] = update.value
+            end[0] = min(end[0], begun)  # once one has succeeded
     assert found.pop(0) == 1
     assert sorted(found) == [1, 2, 3, 4]
     assert all(isinstance(outcome, TimeoutError) for outcome in found.values())
 
 
-def test_the_first_success_is_waited_for():
-    found = dict(
-        run(act, 0, [("sleep", 0.5), ("raise", ValueError("no")), ("sleep", 60)], 2, deadline=time.monotonic())
-    )
-    assert found[0] == "slept"
-    assert isinstance(found[2], TimeoutError)
-
-
 def test_a_dead_process_costs_its_own_task_only(tmp_path):
     file = tmp_path / "touched"
-    found = dict(run(act, 0, [("die", 0.1), ("touch", str(file)), ("add", 5)], workers=2))
-    assert isinstance(found[0], RuntimeError)
-    assert "died" in str(found[0])
+    found = run(act, 0, [("die", 0.1), ("touch", str(file)), ("add", 5)], workers=2)
+    assert isinstance(found[0], WorkerDiedError)
+    assert str(found[0]) == "the worker process died with exit code EXIT(7) (out of memory?)"
     assert found[1] == "touched"
     assert found[2] == 5
 
 
+def test_a_task_whose_process_was_killed_runs_again(tmp_path):
+    told = updates(act, 0, [("once", str(tmp_path / "flag")), ("add", 5)], workers=1)
+    (failed,) = (update for update in told if update.kind == "failed")
+    assert failed.again
+    assert "SIGKILL(-9)" in str(failed.value)
+    assert [update.value for update in told if update.kind == "result"] == [5, "at last"]
+
+
+def test_a_process_that_is_killed_while_it_waits_is_replaced():
+    executor = opened(act, 0, 1)
+    told = run_tasks(executor, [("pid",), ("add", 2)])
+    for update in told:
+        if update.number == 0 and update.kind == "result":
+            pid = update.value
+        if update.number == 0 and update.kind == "done":
+            os.kill(pid, signal.SIGKILL)
+            assert ends(pid)
+        if ended(update) and update.number == 1:
+            assert update.value == 2
+
+
+def test_the_process_of_a_worker_need_not_hold_the_only_end_of_its_pipe(monkeypatch):
+    """A process that a worker left behind holds its pipe; that the worker is dead is seen by its exit code."""
+    monkeypatch.setattr(processes, "LOOK_SECONDS", 0.2)
+
+    def work(shared, task):
+        if os.fork() == 0:
+            time.sleep(60)
+            os._exit(0)
+        os._exit(7)
+        yield
+
+    assert isinstance(run(work, None, [1], 1)[0], WorkerDiedError)
+
+
+def test_idle_updates_come_while_nothing_else_happens():
+    kinds = [update.kind for update in updates(act, None, [("sleep", 1.0)], 1, beat=0.1)]
+    assert kinds[0] == "started"
+    assert set(kinds[1:-2]) == {"idle"}
+    assert kinds[-2:] == ["result", "done"]
+
+
 def test_workers_have_their_share_of_threads():
-    found = run(act, None, [("threads",)], workers=1)
-    assert found == [(0, "1")]
+    assert run(act, None, [("threads",)], workers=1) == {0: "1"}
 
 
 def test_workers_end_when_nobody_listens_any_more():
-    outcomes = run_tasks(
-        act, None, [("pid",), ("sleep", 60)], workers=1, threads=1, skip=never, deadline=math.inf
-    )  # fmt: skip
-    _, pid = next(outcomes)
-    outcomes.close()
+    told = run_tasks(opened(act, None, 1), [("pid",), ("sleep", 60)])
+    pid = next(update.value for update in told if update.kind == "result")
+    told.close()
     assert ends(pid)
+
+
+def test_a_full_disk_is_one_line(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(processes, "pack", full)
+    with pytest.raises(OSError, match=r"could not write the data for the workers to .*: No space left on device; free"):
+        opened(act, None, 2)
 
 
 def test_shares_of_threads_respect_the_user(monkeypatch):
@@ -197,16 +296,17 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     script.write_text(
         textwrap.dedent("""
         import math, os, sys, time
-        from adacsl.execution.executors import run_tasks
+        from adacsl.execution.executors import Placement, open_executor, run_tasks
 
         def work(shared, task):
             with open(shared, "w") as file:
                 file.write(str(os.getpid()))
             os.replace(shared, shared + ".done")
             time.sleep(120)
+            yield
 
         if __name__ == "__main__":
-            list(run_tasks(work, sys.argv[1], [0], workers=1, threads=1, skip=lambda t: False, deadline=math.inf))
+            list(run_tasks(open_executor(work, sys.argv[1], Placement(), n_workers=1, threads=1), [0]))
         """)
     )
     told = tmp_path / "pid"
@@ -222,93 +322,63 @@ def test_workers_end_with_a_killed_parent(tmp_path):
     assert ends(worker)
 
 
-# other crews than processes
+# the rule for lost workers
 
 
-class GoneError(Exception):
-    """A machine went away."""
+class PretendedExecutor:
+    """Ends tasks at once: each as it says, then with a result."""
 
+    def __init__(self, n_workers=3):
+        self.n_workers, self.begun, self.killed, self._reports = n_workers, [], None, []
 
-class DeadError(Exception):
-    """A process died."""
-
-
-class PretendedCrew:
-    """Does tasks at once; a task may say what happens to it first."""
-
-    def __init__(self, workers, threads, shared):
-        self.workers, self.shared = workers or 3, shared
-        self.begun, self.at_once, self.ended = [], [], False
-
-    def submit(self, work, task):
-        future = Future()
-        self.begun.append(task)
-        fate = task[1].pop(0) if len(task) > 1 and task[1] else None
-        if fate is not None:
-            future.set_exception(fate)
+    def submit(self, number, task):
+        self.begun.append(task[0])
+        kind = task[1].pop(0) if task[1] else None
+        if kind is None:
+            self._reports += [Report(number, "result", task[0] + 10), Report(number, "done")]
         else:
-            future.set_result(work(self.shared, task))
-        return future
+            self._reports.append(Report(number, kind, RuntimeError(kind)))
 
-    def died(self, running):
-        return {number for future, number in running.items() if future.done() and self._is(future, DeadError)}
+    def wait(self, timeout=None):
+        reports, self._reports = self._reports, []
+        yield from reports
 
-    def lost(self, future):
-        return self._is(future, GoneError)
-
-    def outcome(self, future):
-        return future.exception() or future.result()
-
-    def end(self):
-        self.ended = True
-
-    @staticmethod
-    def _is(future, kind):
-        return isinstance(future.exception(), kind)
+    def close(self, *, kill):
+        self.killed = kill
 
 
-@pytest.fixture
-def crews():
-    opened = []
-
-    def open_crew(*given):
-        opened.append(PretendedCrew(*given))
-        return opened[-1]
-
-    return opened, open_crew
-
-
-def add(shared, task):
-    return shared + task[0]
-
-
-def sent(open_crew, tasks, workers=0, **settings):
-    usual = {"workers": workers, "threads": 1, "skip": never, "deadline": math.inf} | settings
-    return dict(run_tasks(add, 10, tasks, open_crew=open_crew, **usual))
-
-
-def test_a_task_whose_machine_went_away_is_sent_again_but_not_for_ever(crews):
-    opened, open_crew = crews
-    tasks = [(1, []), (2, [GoneError()] * LOSSES), (3, [GoneError()] * (LOSSES + 1))]
-    found = sent(open_crew, tasks)
+@pytest.mark.parametrize(("kind", "times"), [("died", DEATHS), ("lost", LOSSES), ("raised", 2)])
+def test_a_task_is_sent_again_but_not_for_ever(kind, times):
+    executor = PretendedExecutor()
+    tasks = [(1, []), (2, [kind] * times), (3, [kind] * (times + 1))]
+    found = {u.number: u.value for u in run_tasks(executor, tasks, retries=2) if ended(u)}
     assert (found[0], found[1]) == (11, 12)
-    assert isinstance(found[2], GoneError)
-    assert [task[0] for task in opened[0].begun].count(2) == LOSSES + 1
-    assert opened[0].ended
+    assert str(found[2]) == kind
+    assert executor.begun.count(2) == executor.begun.count(3) == times + 1
+    assert executor.killed is False
 
 
-def test_of_several_processes_that_died_at_once_each_task_runs_again_alone(crews):
-    opened, open_crew = crews
-    found = sent(open_crew, [(1, [DeadError()]), (2, [DeadError()]), (3, [])], workers=2)
-    assert found == {0: 11, 1: 12, 2: 13}
-    assert [task[0] for task in opened[0].begun][:4] == [1, 2, 1, 2]  # the suspects first, before 3 is begun
+def test_a_task_that_raised_is_not_sent_again_unless_asked_for():
+    executor = PretendedExecutor()
+    found = [u for u in run_tasks(executor, [(1, ["raised"])]) if u.kind == "failed"]
+    assert [u.again for u in found] == [False]
 
 
-def test_one_process_that_died_is_the_fault_of_its_task(crews):
-    _, open_crew = crews
-    found = sent(open_crew, [(1, [DeadError()]), (2, [])], workers=1)
-    assert isinstance(found[0], DeadError)
-    assert found[1] == 12
+def test_only_what_is_left_of_a_task_runs_again_and_nothing_where_nothing_is_left():
+    executor = PretendedExecutor()
+    left = {1: None, 2: (20, [])}
+    told = list(run_tasks(executor, [(1, ["died"]), (2, ["lost"])], remaining=lambda task: left[task[0]]))
+    assert executor.begun == [1, 2, 20]
+    assert [u.number for u in told if u.kind == "done"] == [0, 1]
+    assert [u.value for u in told if u.kind == "result"] == [30]
+
+
+def test_the_executor_is_closed_whatever_ends_the_run():
+    executor = PretendedExecutor()
+    told = run_tasks(executor, [(1, []), (2, [])])
+    next(told)
+    told.close()
+    assert executor.killed is True
 
 
 @pytest.mark.parametrize(
@@ -333,5 +403,4 @@ def test_places_that_make_no_sense_are_refused(given, error, match):
 
 
 def test_without_a_trainer_it_is_this_machine():
-    assert read_trainer(None) == Where()
-    assert crew_of(Where(workers=3)) is None
+    assert read_trainer(None) == Placement()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
+import contextlib
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -15,16 +15,24 @@ from adacsl.base.arrays import refuse_reordered
 from adacsl.comparison.baseline import about_today, refuse_today, results_of_today
 from adacsl.comparison.fits import Cell
 from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
+from adacsl.comparison.memory_store import MemoryStore
 from adacsl.comparison.model_card import with_checks
 from adacsl.comparison.progress import Progress
 from adacsl.comparison.protocol import Protocol, choose_ratios, mean_ratio
 from adacsl.comparison.recommendation import TOLERANCE, Prefer, check_preference, check_tolerance
 from adacsl.comparison.result import Comparison, NoResultError
-from adacsl.comparison.statistics import TODAY
-from adacsl.comparison.store import Store, StoredSplit, StoreError
+from adacsl.comparison.store import (
+    ResultStore,
+    Store,
+    StoredRun,
+    StoredSplit,
+    StoreError,
+    failures_frame,
+    results_frame,
+)
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.checks import check_task
-from adacsl.datasets.findings import CheckWarning, known_codes
+from adacsl.datasets.findings import Checks, CheckWarning, known_codes
 from adacsl.datasets.overview import overview
 from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
@@ -205,24 +213,25 @@ def compare_tasks(
     for task in tasks:
         if task.time is None:  # windows of time are looked at with their dates
             conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
-    with (
-        tempfile.TemporaryDirectory(prefix="adacsl-") as scratch,
-        Progress(len(planned), quiet=not progress) as bar,
-    ):
-        place = Path(folder) if folder is not None else Path(scratch) / "run"
+    with Progress(len(planned), quiet=not progress) as bar:
         for task in tasks:
             bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the rows")
-        _warn_of_errors(tasks, ignore)
-        with Store.open(place, _identity(tasks, conditions, known_codes(ignore))) as store:
+        checks = {task.name: check_task(task, ignore) for task in tasks}
+        _warn_of_errors(checks)
+        identity = _identity(tasks, conditions, checks, warned="time-ignored" not in known_codes(ignore))
+        with contextlib.ExitStack() as opened:
+            store: ResultStore = MemoryStore(identity)
+            if folder is not None:
+                store = opened.enter_context(Store.open(folder, identity))
             for task in tasks:
                 store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
                 own |= _write_splits(store, task, conditions, repeats, at[task.name])
             store.write_plan(planned)
-            shared = {task.name: task for task in tasks}
-            run_jobs(jobs, store, shared, on_event=bar, **running)
-        found = _read(place, kept=folder is not None, only=own, planned=planned)
-        found = replace(found, facts=with_checks(found.facts, tasks, ignore))  # the folder holds those of its first run
-        return replace(found, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+            run_jobs(jobs, store, {task.name: task for task in tasks}, on_event=bar, **running)
+            stored = store.load().only(own)
+    found = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
+    facts = with_checks(found.facts, checks)  # the folder holds those of its first run
+    return replace(found, facts=facts, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
 
 
 def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
@@ -231,11 +240,11 @@ def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: i
     return f"{task.name}: {len(task.y):,} {'images' if task.images else 'rows'}, {len(methods)} methods, {folds} folds"
 
 
-def _warn_of_errors(tasks: Sequence[Task], ignore: Sequence[str]) -> None:
-    for task in tasks:
-        for each in check_task(task, ignore):
+def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
+    for name, found in checks.items():
+        for each in found:
             if each.severity == "stop":
-                text = f"{task.name}: {each.text} [{each.code}]; if the data are right, ignore=[{each.code!r}]"
+                text = f"{name}: {each.text} [{each.code}]; if the data are right, ignore=[{each.code!r}]"
                 warnings.warn(text, CheckWarning, stacklevel=4)
 
 
@@ -254,7 +263,9 @@ def _conditions(
     return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, maturity, folds)
 
 
-def _write_splits(store: Store, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]) -> set[Cell]:
+def _write_splits(
+    store: ResultStore, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]
+) -> set[Cell]:
     """Keep which rows every split tests on, and what today's decisions about them cost; return the cells of these."""
     units, written = conditions.together(task).units, set()
     for seed in conditions.numbers(task, repeats):
@@ -271,7 +282,8 @@ def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE, prefer:
     """Read a comparison from its folder, finished or not; ``tolerance`` and ``prefer`` as in :func:`compare_tasks`."""
     check_tolerance(tolerance)
     check_preference(prefer)
-    return replace(_read(Path(folder), kept=True), tolerance=tolerance, prefer=prefer)
+    path = Path(folder)
+    return replace(_comparison(Store.read_only(path).load(), path), tolerance=tolerance, prefer=prefer)
 
 
 def _check_names(tasks: Sequence[Task]) -> None:
@@ -282,7 +294,9 @@ def _check_names(tasks: Sequence[Task]) -> None:
         raise ValueError(f"data sets must have different names, got {names}")
 
 
-def _identity(tasks: Sequence[Task], protocol: Protocol, ignore: Sequence[str]) -> dict[str, Any]:
+def _identity(
+    tasks: Sequence[Task], protocol: Protocol, checks: Mapping[str, Checks], *, warned: bool
+) -> dict[str, Any]:
     about = {
         task.name: {
             "digest": task.digest,
@@ -299,12 +313,12 @@ def _identity(tasks: Sequence[Task], protocol: Protocol, ignore: Sequence[str]) 
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
             **about_today(task),
-            **_times(task, protocol, warned="time-ignored" not in ignore),
+            **_times(task, protocol, warned=warned),
             "overview": overview(task),
         }
         for task in tasks
     }
-    return with_checks({"data": about, "protocol": protocol.identity()}, tasks, ignore)
+    return with_checks({"data": about, "protocol": protocol.identity()}, checks)
 
 
 def _times(task: Task, protocol: Protocol, *, warned: bool) -> dict[str, Any]:
@@ -358,41 +372,18 @@ def _costs_in_words(task: Task) -> str:
     return f"{text[0].upper()}{text[1:]}{each}"
 
 
-def _read(
-    folder: Path, *, kept: bool, only: set[Cell] | None = None, planned: frozenset[Cell] | None = None
-) -> Comparison:
-    store = Store.read_only(folder)
-    results, failures = store.results(), store.failures()
-    if only is not None:
-        # the folder may hold methods and repeats of earlier runs; this comparison is about these
-        results, failures = (
-            frame[np.asarray([cell in only for cell in _cells(frame)], dtype=bool)].reset_index(drop=True)
-            for frame in (results, failures)
-        )
+def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
+    """Return what was found in a run; a warning names the fits that failed."""
+    results, failures = results_frame(stored.results.values()), failures_frame(stored.failures)
     if results.empty:
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
         raise NoResultError(f"no method came to an end{first}")
-    if unknown := sorted(set(results["data"]) - set(store.identity.get("data", {}))):
+    if unknown := sorted(set(results["data"]) - set(stored.identity.get("data", {}))):
         raise StoreError(f"{folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them")
-    cells = {cell: store.read(cell) for cell in _cells(results)}
-    splits = {key: store.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in cells})}
-    segments = {name: store.read_segments(name) for name in sorted({cell.data for cell in cells})}
-    planned = _planned(store, {*cells, *_cells(failures)}) if planned is None else planned
     found = Comparison(
-        results, failures, store.identity, cells, splits, folder if kept else None, segments=segments, planned=planned
-    )
+        results, failures, stored.identity, stored.results, stored.splits, folder, segments=stored.segments,
+        planned=stored.planned,
+    )  # fmt: skip
     if failed := [str(each) for each in found.missing if each.failed]:
         warnings.warn(f"{'; '.join(failed)}: the table is about the other fits", stacklevel=3)
     return found
-
-
-def _planned(store: Store, begun: set[Cell]) -> frozenset[Cell]:
-    """Return the cells that a folder is to have results of: the plan of its last run, and all folds of what began."""
-    plan = store.read_plan()
-    views = {(cell.data, cell.ratio, cell.method) for cell in begun if cell.method != TODAY}
-    seeds = {data: store.seeds(data) for data, _, _ in views}
-    return frozenset(plan | {Cell(*view, seed) for view in views for seed in seeds[view[0]]})
-
-
-def _cells(frame: Any) -> list[Cell]:
-    return [Cell(*row) for row in frame[list(Cell._fields)].itertuples(index=False, name=None)]

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from adacsl.comparison.store import StoredSplit
 
 
+TODAY = "today"
+"""What stands in the place of a method's name for the user's own decisions."""
+
+
 class Cell(NamedTuple):
     """What one result is a result of."""
 

@@ -20,11 +20,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.scores import likeliest, to_probabilities
-from adacsl.comparison.executors import Job
 from adacsl.comparison.fits import Cell, CellResult, measure
 from adacsl.comparison.protocol import Protocol, at_ratio, mean_ratio
-from adacsl.comparison.runner import Tally, run
-from adacsl.comparison.store import Store, StoreError, document, file_name, inside, pack, put, read_document, unpack
+from adacsl.comparison.runner import Job, Tally, run
+from adacsl.comparison.store import (
+    ResultStore,
+    Store,
+    StoreError,
+    document,
+    file_name,
+    inside,
+    pack,
+    put,
+    read_document,
+    unpack,
+)
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task
 from adacsl.estimators.classifier import Method
@@ -189,14 +199,15 @@ def count_nets(job: Job) -> int:
 
 
 def run_jobs(
-    jobs: Iterable[Job], store: Store, tasks: Mapping[str, Task], *, engine: str = "joblib", **options: Any
+    jobs: Iterable[Job], store: ResultStore, tasks: Mapping[str, Task], *, engine: str = "joblib", **options: Any
 ) -> Tally:
     """Run what a store lacks of the jobs of :func:`plan_jobs`, on tasks by name.
 
     ``options`` are those of :func:`adacsl.comparison.runner.run`: ``workers``, ``seconds``, ``on_event``, ...
     """
-    # on a cluster the run's folder may be out of reach
-    parts = Parts(store.folder / "parts", origins=store.origins(tasks)) if engine == "joblib" else None
+    parts = None
+    if isinstance(store, Store) and engine == "joblib":  # on a cluster the run's folder may be out of reach
+        parts = Parts(store.folder / "parts", origins=store.origins(tasks))
     return run(jobs, functools.partial(run_work, parts=parts), store, shared=tasks, engine=engine, **options)
 
 

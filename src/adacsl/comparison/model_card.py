@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from adacsl.comparison.protocol import in_words
 from adacsl.comparison.statistics import CONSTANTS, span
-from adacsl.datasets.checks import check_task
 from adacsl.datasets.findings import Checks
 from adacsl.datasets.readers.base import left_out_in_words
 from adacsl.estimators.artefact import DOCUMENT
@@ -21,7 +20,6 @@ from adacsl.estimators.registry import title_of
 
 if TYPE_CHECKING:
     from adacsl.comparison.result import Comparison
-    from adacsl.datasets.task import Task
 
 
 def facts_in_words(found: Comparison) -> dict[str, str]:
@@ -84,9 +82,9 @@ def copies_in_words(about: Mapping[str, Any]) -> str:
     return f"{said}, but for {apart:,} {kind} of sets larger than a fold" if apart else said
 
 
-def with_checks(facts: Mapping[str, Any], tasks: Sequence[Task], ignore: Iterable[str]) -> dict[str, Any]:
+def with_checks(facts: Mapping[str, Any], checks: Mapping[str, Checks]) -> dict[str, Any]:
     """Return the facts of a comparison with what checks say about its data sets now."""
-    found = {task.name: {"checks": check_task(task, ignore).to_list()} for task in tasks}
+    found = {name: {"checks": own.to_list()} for name, own in checks.items()}
     return {**facts, "data": {name: {**about, **found.get(name, {})} for name, about in facts["data"].items()}}
 
 

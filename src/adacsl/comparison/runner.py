@@ -5,22 +5,33 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from adacsl.comparison.executors import Job, Pool, Report
 from adacsl.comparison.fits import Cell, CellResult
-from adacsl.comparison.store import Failure, Store
+from adacsl.comparison.store import Failure, ResultStore, now, stamped
+from adacsl.execution.executors import OutOfTimeError, Placement, Update, open_executor, run_tasks
+from adacsl.execution.threads import cores
 
-__all__ = ["Event", "RunInterrupted", "Tally", "run"]
+__all__ = ["Event", "Job", "RunInterrupted", "Tally", "run"]
 
 
-LOSSES = 5
-"""How often a job is sent again because its machine went away: that says nothing about the job."""
 BEAT = 30.0
 """Seconds after which a run says that it is alive, when nothing else has happened."""
+
+Work = Callable[[Any, Any, tuple[Cell, ...]], Iterator[CellResult]]
+"""``work(shared, payload, cells)`` yields the result of each of these cells, in any order."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Cells that one training serves, and what the work needs to know of them; the data are shared by all jobs."""
+
+    cells: tuple[Cell, ...]
+    payload: Any = None
 
 
 class Tally(NamedTuple):
@@ -55,8 +66,8 @@ class RunInterrupted(KeyboardInterrupt):
 
 def run(
     jobs: Iterable[Job],
-    work: Callable[..., Iterator[CellResult]],
-    store: Store,
+    work: Work,
+    store: ResultStore,
     *,
     shared: Any = None,
     engine: str = "joblib",
@@ -75,7 +86,7 @@ def run(
         Each gets those of its cells that are missing; one that misses none is not run.
     work : function
         ``work(shared, payload, cells)`` yields a CellResult for each of ``cells``. It must be importable in a worker.
-    store : Store
+    store : Store or MemoryStore
         Opened for writing.
     shared : object, optional
         The data, for all jobs; sent once. Its arrays may be read-only in a worker.
@@ -89,8 +100,8 @@ def run(
     gpus : float, default 0
         GPUs that each job needs on a Ray cluster; 0.25 lets four share one.
     retries : int, default 1
-        How often the cells that a job still owes are tried again in this run when it raises or its worker dies.
-        Afterwards they are failed, which the next run tries again.
+        How often the cells that a job still owes are tried again in this run when it raises; when its worker dies,
+        once. Afterwards they are failed, which the next run tries again.
     seconds : float, optional
         End the run as Ctrl-C would after this long, whatever the workers do. In this process (``workers=1``) the cell
         at hand is finished first.
@@ -106,31 +117,54 @@ def run(
     """
     begin = time.monotonic()
     jobs = _check_jobs(jobs)
-    _check_settings(engine, workers=workers, address=address, gpus=gpus, retries=retries)
-    course = _Course(jobs, store, retries=retries, tell=on_event or (lambda event: None))
-    if course.queue:
-        where: dict[str, Any] = {"workers": workers, "address": address, "gpus": gpus}
-        open_pool = functools.partial(_open_pool, engine, len(course.queue), work, shared, store, **where)
-        _drive(course, open_pool, math.inf if seconds is None else begin + seconds)
+    placement = Placement(engine, address, workers, gpus)
+    if retries < 0:
+        raise ValueError(f"retries must not be negative, got {retries}")
+    end = math.inf if seconds is None else begin + seconds
+    course = _Course(jobs, store, tell=on_event or (lambda event: None))
+    try:
+        if course.missing:
+            count = _processes(placement, len(course.missing))
+            threads = cores() // count if count else None
+            executor = open_executor(
+                functools.partial(fit_cells, work), shared, placement, n_workers=count, threads=threads
+            )
+            updates = run_tasks(
+                executor, course.missing, retries=retries, remaining=course.remaining, deadline=lambda: end, beat=BEAT
+            )
+            with closing(updates):
+                for update in updates:
+                    course.take(update)
+                    if update.kind == "result" and time.monotonic() >= end:
+                        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        raise RunInterrupted(len(course.done), course.total) from None
     course.say("end")
     return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
 
 
-class _Course:
-    """The state of a run: what waits, what is done, what has failed."""
+def fit_cells(work: Work, shared: Any, job: Job) -> Iterator[CellResult]:
+    """Do a job where its worker is: yield the results of its cells, with their provenance, as they come."""
+    started, owed = now(), set(job.cells)
+    for result in work(shared, job.payload, job.cells):
+        if result.cell not in job.cells:
+            raise RuntimeError(f"the work yielded a result it was not asked for: {result.cell}")
+        owed.discard(result.cell)
+        yield stamped(result, started=started)
+    if owed:
+        raise RuntimeError(f"the work ended without a result for {len(owed)} of its cells, such as {min(owed)}")
 
-    def __init__(self, jobs: list[Job], store: Store, *, retries: int, tell: Callable[[Event], object]) -> None:
-        self.store, self.retries, self.tell = store, retries, tell
+
+class _Course:
+    """The state of a run: what is missing, what is done, what has failed."""
+
+    def __init__(self, jobs: list[Job], store: ResultStore, *, tell: Callable[[Event], object]) -> None:
+        self.store, self.tell = store, tell
         scan = store.scan()
         wanted = {cell for job in jobs for cell in job.cells}
         self.total, self.ran = len(wanted), 0
-        self.done = wanted & scan.done
-        self.failed: set[Cell] = set()
-        self.queue: deque[Job] = deque()
-        self.running = 0
-        for job in jobs:
-            if missing := tuple(cell for cell in job.cells if cell not in scan.done):
-                self.queue.append(replace(job, cells=missing))
+        self.done, self.failed = wanted & scan.done, set[Cell]()
+        self.missing = [left for job in jobs if (left := self.remaining(job)) is not None]
         self.say("start")
         for path, why in scan.corrupt.items():
             self.say("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its cell runs again")
@@ -140,76 +174,54 @@ class _Course:
     def say(self, kind: Any, cells: tuple[Cell, ...] = (), **more: Any) -> None:
         self.tell(Event(kind, len(self.done), self.total, cells, **more))
 
-    def take(self, report: Report) -> None:
-        """Note what a pool reports; a job that owes cells is recorded, and queued again if it may."""
-        job = report.job
-        for cell, metrics in report.saved.items():
-            if cell not in self.done:
-                self.done.add(cell)
-                self.ran += 1
-                self.say("done", (cell,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
-        job.failure = report.failure or job.failure
-        if not report.over:
-            return
-        self.running -= 1
-        owed = tuple(cell for cell in job.cells if cell not in self.done)
-        if owed:
-            self._fail(job, owed, lost=report.lost)
+    def remaining(self, job: Job) -> Job | None:
+        """Return a job with the cells that it still owes, None where it owes none."""
+        owed = tuple(cell for cell in job.cells if cell not in self.done and cell not in self.failed)
+        return replace(job, cells=owed) if owed else None
 
-    def _fail(self, job: Job, owed: tuple[Cell, ...], *, lost: bool) -> None:
-        failure = job.failure or Failure("RuntimeError", "the job ended without saying why")
-        job.losses += lost
-        job.errors += not lost
-        again = job.errors <= self.retries and job.losses <= LOSSES
-        for cell in owed:
-            self.store.fail(cell, failure)
-        self.say("failed", owed, message=f"{failure.type}: {failure.message}", again=again)
-        if again:
-            job.cells, job.failure = owed, None
-            self.queue.append(job)
-        else:
-            self.failed.update(owed)
-
-
-def _drive(course: _Course, open_pool: Callable[[], Pool], end: float) -> None:
-    pool, finished = None, False
-    try:
-        pool = open_pool()
-        while course.queue or course.running:
-            while course.queue and pool.has_room():
-                job = course.queue.popleft()
-                course.say("running", job.cells)
-                pool.submit(job)
-                course.running += 1
-            quiet = True
-            for report in pool.wait(min(BEAT, max(0.0, end - time.monotonic()))):
-                quiet = False
-                course.take(report)
-                if not report.over and time.monotonic() >= end:
-                    raise KeyboardInterrupt
-            if quiet:
-                course.say("alive")
-            if (course.queue or course.running) and time.monotonic() >= end:
+    def take(self, update: Update) -> None:
+        """Keep what has happened to a job."""
+        job = self.remaining(self.missing[update.number]) if update.number >= 0 else None
+        if update.kind == "idle":
+            self.say("alive")
+        elif update.kind == "result":
+            self._keep(update.value)
+        elif job is not None and update.kind == "started":
+            self.say("running", job.cells)
+        elif job is not None and update.kind == "failed":
+            if isinstance(update.value, OutOfTimeError):
                 raise KeyboardInterrupt
-        finished = True
-    except KeyboardInterrupt:
-        raise RunInterrupted(len(course.done), course.total) from None
-    finally:
-        if pool is not None:
-            pool.close(kill=not finished)
+            self._fail(job.cells, update.value, again=update.again)
+
+    def _keep(self, result: CellResult) -> None:
+        try:
+            self.store.write(result)
+        except (TypeError, ValueError) as error:  # JSON cannot hold it
+            self._fail((result.cell,), error, again=False)
+            return
+        if result.cell not in self.done:
+            self.done.add(result.cell)
+            self.ran += 1
+            metrics = result.metrics
+            self.say("done", (result.cell,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
+
+    def _fail(self, cells: tuple[Cell, ...], error: BaseException, *, again: bool) -> None:
+        failure = Failure.of(error)
+        for cell in cells:
+            self.store.fail(cell, failure)
+        self.say("failed", cells, message=f"{failure.type}: {failure.message}", again=again)
+        if not again:
+            self.failed.update(cells)
 
 
-def _open_pool(engine: str, jobs: int, *base: Any, workers: int | None, **cluster: Any) -> Pool:
-    if engine == "ray":
-        from adacsl.comparison.ray_executor import RayPool  # noqa: PLC0415  - Ray only for those who ask for it
-
-        return RayPool(*base, workers=workers, **cluster)
-    from adacsl.comparison import executors  # noqa: PLC0415
-    from adacsl.execution.threads import cores  # noqa: PLC0415
-
+def _processes(placement: Placement, jobs: int) -> int | None:
+    """Return how many processes run jobs, 0: none but this one; None: as many as a cluster has room for."""
+    if placement.engine == "ray":
+        return placement.workers
     # one job alone needs no process of its own, unless the user asked for more than one worker
-    workers = min(jobs, cores()) if workers is None else min(workers, max(jobs, 2))
-    return Pool(*base) if workers == 1 else executors.JoblibPool(*base, workers=workers)
+    asked = placement.workers
+    count = min(jobs, cores()) if asked is None else min(asked, max(jobs, 2))
+    return count if count > 1 else 0
 
 
 def _check_jobs(jobs: Iterable[Job]) -> list[Job]:
@@ -218,14 +230,3 @@ def _check_jobs(jobs: Iterable[Job]) -> list[Job]:
     if twice:
         raise ValueError(f"every cell must belong to one job, but {len(twice)} belong to several, such as {twice[0]}")
     return jobs
-
-
-def _check_settings(engine: str, *, workers: int | None, address: str | None, gpus: float, retries: int) -> None:
-    if engine not in ("joblib", "ray"):
-        raise ValueError(f"engine must be 'joblib' (this machine) or 'ray' (a cluster), got {engine!r}")
-    if engine == "joblib" and (address is not None or gpus):
-        raise ValueError("address and gpus are for engine='ray'; the workers of joblib see all GPUs of this machine")
-    if workers is not None and workers < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
-    if retries < 0 or gpus < 0:
-        raise ValueError(f"retries and gpus must not be negative, got {retries} and {gpus:g}")

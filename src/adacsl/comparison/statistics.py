@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
+from adacsl.comparison.fits import TODAY, Cell, CellResult
 from adacsl.costs.matrix import CostMatrix
 from adacsl.metrics.intervals import Interval
 
 if TYPE_CHECKING:
-    from adacsl.comparison.fits import Cell, CellResult
     from adacsl.comparison.store import StoredSplit
 
 with requires("compare"):
@@ -27,6 +27,7 @@ with requires("compare"):
 __all__ = [
     "PAIRWISE_COLUMNS",
     "SUMMARY_COLUMNS",
+    "TODAY",
     "RowCosts",
     "View",
     "holm",
@@ -38,9 +39,6 @@ __all__ = [
 
 
 CONSTANTS = {"always-negative": "always predicting negative", "always-positive": "always predicting positive"}
-
-TODAY = "today"
-"""What stands in the place of a method's name for the user's own decisions."""
 
 NAMES_SHOWN = 5
 """A sentence lists so many methods; the others are counted."""

@@ -16,16 +16,15 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import traceback
 import uuid
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ from numpy.typing import NDArray
 from adacsl import __version__
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import Cell, CellResult, check_result
+from adacsl.comparison.fits import TODAY, Cell, CellResult, check_result
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
 from adacsl.storage.atomic import place_file, read_regular, replace_file
 from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
     from adacsl.datasets.segments import Segments
 
-__all__ = ["Scan", "Store"]
+__all__ = ["ResultStore", "Scan", "Store", "StoredRun"]
 
 
 SCHEMA_VERSION = 4
@@ -132,7 +131,7 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
     """Hold a lock that the kernel releases when the process ends, however it ends.
 
     Raises
@@ -146,7 +145,7 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
         raise StoreError(f"{path} is a link or no ordinary file: remove it, or choose another --out")
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)) as file:
         try:
-            fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
                 raise StoreError(f"the file system of {path.parent} cannot lock files: choose another --out") from error
@@ -198,9 +197,6 @@ def _device() -> str:
 
 PLAIN_NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,59}")
 
-PATIENCE = 10.0
-"""Seconds to wait for the workers of a killed run; they end by themselves within a fraction of one."""
-
 
 def file_name(name: str) -> str:
     """Return a name that any file system takes; different names stay different, also where case does not count.
@@ -242,21 +238,6 @@ def take_lock(folder: Path, locks: contextlib.ExitStack) -> None:
         ) from None
 
 
-def await_workers(folder: Path) -> None:
-    """Wait for the workers of a run that was killed: what they write last is whole and counts."""
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            with locked(folder / ".workers"):
-                return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise StoreError(
-                    f"workers of an earlier run still write to {folder}: end them, or choose another --out"
-                ) from None
-            time.sleep(0.02)
-
-
 def check_folder(path: Path) -> None:
     """Raise unless a folder is new, empty, or a run."""
     with as_store_error(path):
@@ -281,8 +262,7 @@ def remove_drafts(folder: Path) -> None:
 def remove_traces(folder: Path) -> None:
     """Undo a folder that could not become a run."""
     with contextlib.suppress(OSError):
-        for name in (".lock", ".workers"):
-            (folder / name).unlink(missing_ok=True)
+        (folder / ".lock").unlink(missing_ok=True)
         folder.rmdir()
 
 
@@ -388,12 +368,8 @@ def cell_of(key: Mapping[str, Any]) -> Cell:
 
 def cell_body(result: CellResult) -> dict[str, Any]:
     """Return a result as JSON values."""
-    scores, decisions = np.asarray(result.scores, dtype="<f4"), np.asarray(result.decisions)
-    if scores.ndim not in (1, 2) or decisions.shape != scores.shape[:1]:
-        raise ValueError(
-            f"{result.cell}: scores and decisions must be vectors of one length (or scores n x K), got shapes "
-            f"{scores.shape} and {decisions.shape}"
-        )
+    result = as_stored(result)
+    scores, decisions = result.scores, result.decisions
     packed = np.packbits(decisions.astype(bool)) if scores.ndim == 1 else decisions.astype("<i8")
     classes = {} if scores.ndim == 1 else {"classes": scores.shape[1]}
     return {
@@ -431,13 +407,6 @@ def cell_result(body: dict[str, Any]) -> CellResult:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
-
-
-def result_row(result: CellResult) -> dict[str, Any]:
-    """Return a result as a row of the results frame."""
-    threshold = math.nan if result.threshold is None else result.threshold
-    known = {"threshold": threshold, "seconds": result.seconds, "device": result.provenance.get("device")}
-    return result.cell._asdict() | result.metrics | known
 
 
 def failed_cell(body: dict[str, Any]) -> tuple[Cell, Failure]:
@@ -542,7 +511,7 @@ LAST_COLUMNS = ("threshold", "seconds", "device")
 
 
 class Scan(NamedTuple):
-    """What a run folder holds: a failed or corrupt cell is not done."""
+    """What a store holds when a run begins: a failed or corrupt cell is not done."""
 
     done: set[Cell]
     failed: dict[Cell, Failure]
@@ -550,8 +519,93 @@ class Scan(NamedTuple):
     costs: dict[Cell, dict[str, float | None]]  # of the cells that are done: per row, and normalised
 
 
+class StoredRun(NamedTuple):
+    """Everything that is known of a run."""
+
+    identity: dict[str, Any]
+    results: dict[Cell, CellResult]  # in the order of the cells
+    failures: dict[Cell, Failure]
+    splits: dict[tuple[str, int], StoredSplit]
+    segments: dict[str, dict[str, Segments]]
+    planned: frozenset[Cell]  # the cells that are to have results
+
+    def only(self, cells: Container[Cell]) -> StoredRun:
+        """Return what is known of some cells: a folder may hold methods and repeats of earlier runs."""
+        results = {cell: result for cell, result in self.results.items() if cell in cells}
+        failures = {cell: failure for cell, failure in self.failures.items() if cell in cells}
+        used = {(cell.data, cell.seed) for cell in results}
+        splits = {key: split for key, split in self.splits.items() if key in used}
+        return self._replace(results=results, failures=failures, splits=splits)
+
+
+class ResultStore(Protocol):
+    """Where a run keeps its results: a folder (:class:`Store`) or memory."""
+
+    def scan(self) -> Scan:
+        """Return what is there already."""
+
+    def write(self, result: CellResult) -> bool:
+        """Keep the result of a cell; tell whether it is new (the first one stays)."""
+
+    def fail(self, cell: Cell, error: BaseException | Failure) -> Failure:
+        """Keep why a cell has no result."""
+
+    def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
+        """Keep which rows a split tests on, with their labels, units and costs."""
+
+    def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
+        """Keep which segment each row of a data set belongs to."""
+
+    def write_plan(self, cells: Iterable[Cell]) -> None:
+        """Keep which cells are to have results."""
+
+    def load(self) -> StoredRun:
+        """Return everything that was kept."""
+
+
+def as_stored(result: CellResult) -> CellResult:
+    """Return a result as a file would give it back: scores in single precision, decisions of one kind."""
+    scores, decisions = np.asarray(result.scores, dtype=np.float32), np.asarray(result.decisions)
+    if scores.ndim not in (1, 2) or decisions.shape != scores.shape[:1]:
+        raise ValueError(
+            f"{result.cell}: scores and decisions must be vectors of one length (or scores n x K), got shapes "
+            f"{scores.shape} and {decisions.shape}"
+        )
+    return replace(result, scores=scores, decisions=decisions.astype(bool if scores.ndim == 1 else np.int64))
+
+
+def costs_of(result: CellResult) -> dict[str, float | None]:
+    """Return what a result cost per row, and normalised."""
+    return {"cost": result.metrics.get("cost"), "normalized": result.metrics.get("normalized_cost")}
+
+
+def results_frame(results: Iterable[CellResult]) -> pd.DataFrame:
+    """Return one row per result, in the order of the cells."""
+    with requires("compare"):
+        import pandas as pd  # noqa: PLC0415  a run needs no pandas until its end
+    rows = []
+    for result in results:
+        threshold = math.nan if result.threshold is None else result.threshold
+        last = {"threshold": threshold, "seconds": result.seconds, "device": result.provenance.get("device")}
+        rows.append(result.cell._asdict() | result.metrics | last)
+    frame = pd.DataFrame(rows, columns=None if rows else [*FIRST_COLUMNS, *LAST_COLUMNS])
+    first = [name for name in FIRST_COLUMNS if name in frame]
+    more = [name for name in frame if name not in {*FIRST_COLUMNS, *LAST_COLUMNS}]
+    return frame[[*first, *more, *LAST_COLUMNS]].sort_values([*Cell._fields], ignore_index=True)
+
+
+def failures_frame(failures: Mapping[Cell, Failure]) -> pd.DataFrame:
+    """Return one row per failed cell."""
+    with requires("compare"):
+        import pandas as pd  # noqa: PLC0415
+    rows = [(*cell, *failure) for cell, failure in failures.items()]
+    return pd.DataFrame(rows, columns=[*Cell._fields, *Failure._fields])
+
+
 class Store:
-    """The results of one comparison: made by :meth:`open`, :meth:`read_only` or :meth:`attach`.
+    """The run folder of one comparison: opened by :meth:`open`, or :meth:`read_only`.
+
+    :class:`~adacsl.comparison.memory_store.MemoryStore` has the same methods for a run without a folder.
 
     Notes
     -----
@@ -564,6 +618,7 @@ class Store:
         self.folder = folder
         self._locks = locks  # None: only to be read
         self._splits: dict[tuple[str, int], StoredSplit | None] = {}
+        self._checked: dict[Path, CellResult] = {}  # results that a run has found or written: not read again
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -601,7 +656,6 @@ class Store:
             with as_store_error(path):
                 path.mkdir(parents=True, exist_ok=True)
                 take_lock(path, locks)
-                await_workers(path)
                 remove_drafts(path)
             store = cls(path, locks=locks)
             store._identify(described)
@@ -617,14 +671,6 @@ class Store:
         """Open a run folder to look at its results; also while a run writes to it."""
         read_run(Path(folder))
         return cls(Path(folder))
-
-    @classmethod
-    def attach(cls, folder: str | os.PathLike[str]) -> Store:
-        """Open a run folder in a worker of the process that holds it; the next run waits until it has ended."""
-        path, locks = Path(folder), contextlib.ExitStack()
-        with as_store_error(path):
-            locks.enter_context(locked(path / ".workers", shared=True))
-        return cls(path, locks=locks)
 
     def close(self) -> None:
         """Let other processes open the folder."""
@@ -657,9 +703,11 @@ class Store:
 
     def write(self, result: CellResult) -> bool:
         """Write the result of a cell; tell whether it is new (the first one stays)."""
-        path = self._path("cells", result.cell)
-        body = {**self._belongs(result.cell.data), **cell_body(stamped(result))}
+        path, result = self._path("cells", result.cell), as_stored(stamped(result))
+        body = {**self._belongs(result.cell.data), **cell_body(result)}
         new = put(path, document("cell", body), replace=False)
+        if new:
+            self._checked[path] = result
         with as_store_error(path):
             self._path("failed", result.cell).unlink(missing_ok=True)
         return new
@@ -737,34 +785,41 @@ class Store:
             if isinstance(result, DamagedError):
                 scan.corrupt[self._set_aside(path)] = str(result)
             else:
+                self._checked[path] = result
                 scan.done.add(result.cell)
-                cost, normalized = (result.metrics.get(name) for name in ("cost", "normalized_cost"))
-                scan.costs[result.cell] = {"cost": cost, "normalized": normalized}
+                scan.costs[result.cell] = costs_of(result)
         scan.failed.update((cell, failure) for cell, failure in self._failed() if cell not in scan.done)
         return scan
 
-    def results(self) -> pd.DataFrame:
-        """Return one row per finished cell; damaged files are left out, and a warning names the first."""
-        with requires("compare"):
-            import pandas as pd  # noqa: PLC0415  - a run needs no pandas until its end
+    def load(self) -> StoredRun:
+        """Return everything that the folder holds; each file is read and checked once."""
+        results = self._whole_results()
+        failures = {cell: failure for cell, failure in self._failed() if cell not in results}
+        splits = {key: self.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in results})}
+        segments = {name: self.read_segments(name) for name in sorted({cell.data for cell in results})}
+        begun = {(cell.data, cell.ratio, cell.method) for cell in (*results, *failures) if cell.method != TODAY}
+        seeds = {data: self.seeds(data) for data, _, _ in begun}
+        planned = self.read_plan() | {Cell(*view, seed) for view in begun for seed in seeds[view[0]]}
+        return StoredRun(self.identity, results, failures, splits, segments, frozenset(planned))
+
+    def _whole_results(self) -> dict[Cell, CellResult]:
+        """Return the results that are not damaged, in order; a warning names the first that is."""
         found = list(self._results())
         damaged = [(path, result) for path, result in found if isinstance(result, DamagedError)]
         if damaged:
             path, why = damaged[0]
             told = f"{path} is damaged ({why}) and left out{f', as {len(damaged) - 1} more are' if damaged[1:] else ''}"
-            warnings.warn(f"{told}: start the comparison again, it re-runs what is missing", stacklevel=2)
-        rows = [result_row(result) for _, result in found if isinstance(result, CellResult)]
-        frame = pd.DataFrame(rows, columns=None if rows else [*FIRST_COLUMNS, *LAST_COLUMNS])
-        first = [name for name in FIRST_COLUMNS if name in frame]
-        more = [name for name in frame if name not in {*FIRST_COLUMNS, *LAST_COLUMNS}]
-        return frame[[*first, *more, *LAST_COLUMNS]].sort_values([*Cell._fields], ignore_index=True)
+            warnings.warn(f"{told}: start the comparison again, it re-runs what is missing", stacklevel=3)
+        whole = [result for _, result in found if isinstance(result, CellResult)]
+        return {result.cell: result for result in sorted(whole, key=lambda result: result.cell)}
+
+    def results(self) -> pd.DataFrame:
+        """Return one row per finished cell; damaged files are left out, and a warning names the first."""
+        return results_frame(self._whole_results().values())
 
     def failures(self) -> pd.DataFrame:
         """Return one row per failed cell."""
-        with requires("compare"):
-            import pandas as pd  # noqa: PLC0415
-        rows = [(*cell, *failure) for cell, failure in self._failed() if not self.has(cell)]
-        return pd.DataFrame(rows, columns=[*Cell._fields, *Failure._fields])
+        return failures_frame({cell: failure for cell, failure in self._failed() if not self.has(cell)})
 
     def read_split(self, data: str, seed: int) -> StoredSplit:
         """Return what :meth:`write_split` wrote."""
@@ -778,7 +833,7 @@ class Store:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
     def read_plan(self) -> set[Cell]:
-        """Return what :meth:`write_plan` wrote; nothing where it did not (adacsl 0.2 wrote no plan)."""
+        """Return what :meth:`write_plan` wrote; nothing where it did not."""
         path = self.folder / "plan.json"
         if not path.exists():
             return set()
@@ -840,7 +895,7 @@ class Store:
             inside(self.folder, path / "any")
         for path in sorted(cells.glob("*/*/*.json")):
             try:
-                found: CellResult | DamagedError = self._read(path)
+                found: CellResult | DamagedError = self._checked[path] if path in self._checked else self._read(path)
             except DamagedError as error:
                 found = error
             yield path, found

@@ -21,11 +21,11 @@ from adacsl.base.scores import known, losses_of, to_probabilities
 from adacsl.costs.instance import bayes_log_odds
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
-from adacsl.ensemble.fits import Fitted, cut_of, fit_members, fold_tasks, joined_folds, prices_of
+from adacsl.ensemble.fits import Fitted, cut_of, fit_task, fold_tasks, joined_folds, prices_of
 from adacsl.ensemble.stacking import stack_members
 from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import Method
-from adacsl.execution.executors import crew_of, read_trainer, run_tasks
+from adacsl.execution.executors import Placement, open_executor, read_trainer, run_tasks
 from adacsl.execution.threads import MANY_ROWS, cores, threads_for
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows, leaks
@@ -189,17 +189,27 @@ class _Fits:
         shared = (self.rows, [c.costs for c in self.group], first.watch)
         if not workers and not away:
             load_engines(self.members.values())
-        outcomes = run_tasks(
-            fit_members, shared, tasks, workers=workers, threads=self._threads(workers), skip=self._too_long,
-            deadline=self.start + self.budget, open_crew=crew_of(self.where) if away else None,
+        placement = self.where if away else Placement()
+        executor = open_executor(
+            fit_task,
+            shared,
+            placement,
+            n_workers=workers,
+            threads=self._threads(workers),
+            ahead=math.isinf(self.budget),
+        )
+        updates = run_tasks(
+            executor, tasks, skip=self._too_long,
+            deadline=lambda: self.start + self.budget if self.done else math.inf,
         )  # fmt: skip
         progress = _Progress(len(self.members), self.budget, self.start, shown=method.verbose)
         try:
-            with contextlib.closing(outcomes):  # an interrupt ends the workers too
-                for number, outcome in outcomes:
-                    for name in tasks[number]:
-                        self._take_part(name, outcome)
-                    progress.show(len(self.done), self.history)
+            with contextlib.closing(updates):  # an interrupt ends the workers too
+                for update in updates:
+                    if update.kind == "result" or (update.kind == "failed" and not update.again):
+                        for name in tasks[update.number]:
+                            self._take_part(name, update.value)
+                        progress.show(len(self.done), self.history)
         except (KeyboardInterrupt, SystemExit) as error:
             # Lightning answers Ctrl-C by itself, and ends the program
             stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
@@ -255,7 +265,7 @@ class _Fits:
 
     def _take_part(self, name: Any, outcome: Any) -> None:
         """Remember what became of a member, or of one of its folds: it is done when all are."""
-        if isinstance(name, str) or isinstance(outcome, Exception):
+        if isinstance(name, str) or isinstance(outcome, BaseException):
             self._take(name if isinstance(name, str) else name[0], outcome)
             return
         member, fold, folds = name
@@ -266,7 +276,7 @@ class _Fits:
 
     def _take(self, name: str, outcome: Any) -> None:
         """Remember what became of a member."""
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             self.failed[name] = " ".join(f"{outcome}".split())[:300] or type(outcome).__name__
             return
         self.done[name] = outcome[name]

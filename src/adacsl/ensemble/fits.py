@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 with requires("sklearn"):
     from sklearn.base import clone
 
-__all__ = ["Fitted", "cut_of", "fit_members", "fold_tasks", "honest_logits", "joined_folds", "prices_of"]
+__all__ = ["Fitted", "cut_of", "fit_members", "fit_task", "fold_tasks", "honest_logits", "joined_folds", "prices_of"]
 
 
 @dataclass
@@ -64,6 +64,11 @@ def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float
         return None
     usual = candidate.class_costs.reduced().to_array().sum(axis=0)
     return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
+
+
+def fit_task(shared: Any, members: dict[Any, Method]) -> Iterator[dict[Any, list[Fitted]]]:
+    """Yield what :func:`fit_members` returns: the one result of a task."""
+    yield fit_members(shared, members)
 
 
 def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitted]]:

@@ -1,59 +1,43 @@
-"""Executors that run tasks in processes, on this machine or elsewhere, and survive lost workers.
-
-It imports next to nothing, as a worker has to look after its parent before it imports what takes seconds.
-"""
+"""Executors run tasks in this process, in others, or on a cluster; one loop sends tasks again whose worker was lost."""
 
 from __future__ import annotations
 
-import functools
-import os
-import signal
-import threading
+import contextlib
+import math
 import time
-from collections import Counter
-from collections.abc import Callable, Container, Generator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, fields
 from numbers import Integral, Real
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
-from adacsl.base.extras import requires, resolve
-from adacsl.execution.threads import limited, thread_settings
+from adacsl.base.extras import resolve
+from adacsl.execution.threads import limited
+from adacsl.execution.worker import Kind, Work, messages
 
-with requires("sklearn"):
-    from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
-
-
-HEARTBEAT = 0.1
-"""Seconds between two looks of a worker whether its parent still lives."""
-
-received: list[Any] = []
-"""What the parent gave this worker at its start, for all it will do."""
-
-
-def begin(parent: int, *given: Any) -> None:
-    """Let a worker leave Ctrl-C to its parent, and end with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
-    received[:] = given
-
-
-def _end_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(HEARTBEAT)
-    os._exit(1)
-
-
+DEATHS = 1
+"""How often a task is run again because its worker process died: the task may be the cause."""
 LOSSES = 5
-"""How often work is sent again because its machine went away: that says nothing about the work."""
+"""How often a task is run again because its machine went away: that is not the task's fault."""
+
+
+class WorkerDiedError(RuntimeError):
+    """The process of a task has died, or its machine was lost again and again."""
+
+
+class OutOfTimeError(TimeoutError):
+    """A task was not begun, or not finished, before the deadline."""
+
+    def __init__(self) -> None:
+        super().__init__("out of time")
 
 
 @dataclass(frozen=True)
-class Where:
-    """Where something trains, and on how many: what ``trainer=`` says to portfolios.
+class Placement:
+    """Where tasks run, and how many at once.
 
-    ``engine`` is "joblib" (processes on this machine) or "ray"; ``address`` that of a Ray cluster (default: a local one
-    of its own); ``gpus`` are those of each worker, on Ray.
+    ``engine`` is "joblib" (processes of this machine) or "ray"; ``address`` that of a Ray cluster (default: a local one
+    for this run); ``gpus`` are those of each task, on Ray.
     """
 
     engine: str = "joblib"
@@ -61,216 +45,210 @@ class Where:
     workers: int | None = None
     gpus: float = 0.0
 
+    def __post_init__(self) -> None:
+        engine, address, workers, gpus = self.engine, self.address, self.workers, self.gpus
+        if engine not in ("joblib", "ray"):
+            raise ValueError(f"engine must be 'joblib' (this machine) or 'ray' (a cluster), got {engine!r}")
+        if not isinstance(address, str | None) or address == "":
+            raise ValueError(f"address must be a text such as 'auto' or 'host:port', got {address!r}")
+        if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
+            raise ValueError(f"workers must be a whole number of at least 1, got {workers!r}")
+        if not isinstance(gpus, Real) or not 0.0 <= float(gpus) < float("inf"):
+            raise ValueError(f"gpus must be a number of at least 0, got {gpus!r}")
+        if engine == "joblib" and (address is not None or gpus):
+            raise ValueError("address and gpus are for engine='ray'; processes of this machine see all its GPUs")
 
-def read_trainer(given: Any) -> Where:
+
+def read_trainer(given: Any) -> Placement:
     """Return where something trains, of a dict of settings or None; refuse what makes no sense.
 
     Examples
     --------
     >>> read_trainer({"workers": 4})
-    Where(engine='joblib', address=None, workers=4, gpus=0.0)
+    Placement(engine='joblib', address=None, workers=4, gpus=0.0)
     """
     if not isinstance(given, dict | None):
         raise TypeError(f"trainer must be a dict such as {{'engine': 'ray', 'workers': 4}}, got {given!r}")
-    known = [field.name for field in fields(Where)]
+    known = [field.name for field in fields(Placement)]
     if unknown := [name for name in given or () if name not in known]:
         raise ValueError(
             f"trainer has no setting {unknown[0]!r} here; it has {', '.join(known)}. "
             "Lightning's are for nets: net={'trainer': {'devices': 2}}"
         )
-    where = Where(**(given or {}))
-    check_where(where)
-    return where
+    return Placement(**(given or {}))
 
 
-def check_where(where: Where) -> None:
-    """Refuse places that make no sense."""
-    engine, address, workers, gpus = where.engine, where.address, where.workers, where.gpus
-    if engine not in ("joblib", "ray"):
-        raise ValueError(f"engine must be 'joblib' (this machine) or 'ray' (a cluster), got {engine!r}")
-    if not isinstance(address, str | None) or address == "":
-        raise ValueError(f"address must be a text such as 'auto' or 'host:port', got {address!r}")
-    if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
-        raise ValueError(f"workers must be a whole number of at least 1, got {workers!r}")
-    if not isinstance(gpus, Real) or not 0.0 <= float(gpus) < float("inf"):
-        raise ValueError(f"gpus must be a number of at least 0, got {gpus!r}")
-    if engine == "joblib" and (address is not None or gpus):
-        raise ValueError("address and gpus are for engine='ray'; processes of this machine see all its GPUs")
+class Report(NamedTuple):
+    """What an executor reports about a task."""
+
+    number: int
+    kind: Kind
+    """A result (others may follow), "done", or why it ended: it raised, its process died, its machine was lost."""
+    value: Any = None
+    """The result, or the error."""
 
 
-class Crew(Protocol):
-    """Workers that hold some shared data: processes of this machine, or tasks on a cluster.
+class Executor(Protocol):
+    """Workers that share some data, opened with ``work(shared, task)``, which yields the results of a task."""
 
-    It is opened with the number of workers (0: as many as there is room for), their threads and the shared data.
-    """
-
-    workers: int
+    n_workers: int
     """How many tasks run at once."""
 
-    def submit(self, work: Callable[[Any, Any], Any], task: Any) -> Future[Any]:
-        """Begin ``work(shared, task)``."""
+    def submit(self, number: int, task: Any) -> None:
+        """Begin a task."""
 
-    def died(self, running: Mapping[Future[Any], Any]) -> set[Any]:
-        """Return the tasks whose process died, or went with one that did."""
+    def wait(self, timeout: float | None = None) -> Iterator[Report]:
+        """Yield what has happened to tasks; nothing where that took longer than ``timeout`` seconds."""
 
-    def lost(self, future: Future[Any]) -> bool:
-        """Tell whether the machine went away, which says nothing about the task."""
-
-    def outcome(self, future: Future[Any]) -> Any:
-        """Return what came out, or the error."""
-
-    def end(self) -> None:
-        """End what still runs."""
+    def close(self, *, kill: bool) -> None:
+        """End the workers; ``kill`` does not wait for what they do."""
 
 
-OpenCrew = Callable[[int, int, Any], Crew]
-"""What opens a crew, by the number of workers, their threads and what they share."""
-
-
-def crew_of(where: Where) -> OpenCrew | None:
-    """Return what opens the crew of a place; None: processes of this machine."""
-    if where.engine != "ray":
-        return None
-    return functools.partial(resolve("adacsl.integrations.ray:RayCrew"), where=where)
-
-
-def run_tasks(
-    work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], *, workers: int, threads: int,
-    skip: Callable[[Any], bool], deadline: float, open_crew: OpenCrew | None = None,
-) -> Generator[tuple[int, Any]]:  # fmt: skip
-    """Yield the number of each task and ``work(shared, task)``, or what it raised, as they come.
+def open_executor(
+    work: Work, shared: Any, placement: Placement, *, n_workers: int | None = None, threads: int | None = None,
+    ahead: bool = True,
+) -> Executor:  # fmt: skip
+    """Return an executor.
 
     Parameters
     ----------
     work : callable
-        Done in worker processes; with ``workers=0`` here, one after another.
+        ``work(shared, task)`` yields the results of a task.
     shared : object
-        Travels to each worker once.
-    tasks : sequence
-        Begun in this order.
-    threads : int
-        How many each may use.
-    skip : callable
-        Asked before a task is begun, once one has succeeded: whether there is too little time left for it.
-    deadline : float
-        ``time.monotonic()`` when workers are ended, or as soon afterwards as one task has succeeded. Here, where
-        nobody can be ended, no task is begun after it.
-    open_crew : callable, optional
-        Who the workers are; default: processes of this machine. Elsewhere ``workers=0`` means as many as have room.
+        Sent to each worker, or machine, once. Its arrays may be read-only there.
+    placement : Placement
+    n_workers : int, optional
+        How many tasks run at once; 0: one, in this process. None: as many as the cluster has room for.
+    threads : int, optional
+        How many threads each task may use; None: what the libraries use by themselves.
+    ahead : bool
+        Whether a cluster is sent tasks before it has room for them, which lets it grow.
     """
-    if not workers and open_crew is None:
-        with limited(threads):
-            yield from _run_here(work, shared, tasks, skip, deadline)
-        return
-    crew = (open_crew or Processes)(workers, threads, shared)
-    waiting, succeeded = list(range(len(tasks))), False
-    running: dict[Future[Any], int] = {}
-    suspects: set[int] = set()
-    losses: Counter[int] = Counter()
+    if placement.engine == "ray":
+        ray: Callable[..., Executor] = resolve("adacsl.integrations.ray:RayExecutor")
+        return ray(work, shared, placement=placement, n_workers=n_workers, threads=threads, ahead=ahead)
+    if not n_workers:
+        return InProcess(work, shared, threads=threads)
+    processes: Callable[..., Executor] = resolve("adacsl.execution.processes:Processes")
+    return processes(work, shared, n_workers=n_workers, threads=threads or 1)
+
+
+class InProcess:
+    """Runs one task after another in this process."""
+
+    n_workers = 1
+
+    def __init__(self, work: Work, shared: Any, *, threads: int | None = None) -> None:
+        self._work, self._shared, self._threads = work, shared, threads
+        self._waiting: list[tuple[int, Any]] = []
+
+    def submit(self, number: int, task: Any) -> None:
+        """Keep a task."""
+        self._waiting.append((number, task))
+
+    def wait(self, timeout: float | None = None) -> Iterator[Report]:
+        """Run a task to its end, and yield each result as soon as it is there."""
+        number, task = self._waiting.pop()
+        with limited(self._threads) if self._threads else contextlib.nullcontext():
+            for kind, value in messages(self._work, self._shared, task):
+                yield Report(number, kind, value)
+
+    def close(self, *, kill: bool) -> None:
+        """Do nothing: nobody is at work."""
+
+
+class Update(NamedTuple):
+    """What happens while tasks run."""
+
+    kind: Literal["started", "result", "done", "failed", "idle"]
+    """"failed": the task raised, or lost its worker. "idle": nothing else has happened for a while."""
+    number: int = -1
+    """Of the task."""
+    value: Any = None
+    """The result, or the error."""
+    again: bool = False
+    """Whether the task that failed is run again."""
+
+
+def run_tasks(
+    executor: Executor,
+    tasks: Sequence[Any],
+    *,
+    retries: int = 0,
+    remaining: Callable[[Any], Any] = lambda task: task,
+    skip: Callable[[Any], bool] = lambda task: False,
+    deadline: Callable[[], float] = lambda: math.inf,
+    beat: float = math.inf,
+) -> Generator[Update]:
+    """Run tasks, and yield what happens; the executor is closed at the end, whatever the reason.
+
+    A task whose worker process died is run again once (``DEATHS``), one whose machine was lost five times (``LOSSES``),
+    and one that raised ``retries`` times. Then it has failed, with the last error.
+
+    Parameters
+    ----------
+    executor : Executor
+    tasks : sequence
+        Begun in this order; what is run again comes last.
+    retries : int
+        How often a task that raised is run again.
+    remaining : callable
+        Returns what is left of a task that is to be run again, or None where nothing is.
+    skip : callable
+        Asked before a task is begun: whether there is too little time left for it.
+    deadline : callable
+        Returns when (``time.monotonic()``) all that runs or waits is out of time. In this process, a task that was
+        begun is finished.
+    beat : float
+        Seconds without news after which an update is yielded.
+    """
+    tasks = list(tasks)
+    waiting, running = deque(range(len(tasks))), set[int]()
+    failures: Counter[tuple[int, str]] = Counter()
+    allowed = {"raised": retries, "died": DEATHS, "lost": LOSSES}
+    finished = False
     try:
         while waiting or running:
-            while waiting and len(running) < _room(crew.workers, waiting[0], running, suspects):
-                number = waiting.pop(0)
-                if succeeded and (time.monotonic() > deadline or skip(tasks[number])):
-                    yield number, TimeoutError("out of time")
-                else:
-                    running[crew.submit(work, tasks[number])] = number
-            left = max(0.0, min(deadline - time.monotonic(), threading.TIMEOUT_MAX)) if succeeded else None
-            done = wait(running, left, return_when=FIRST_COMPLETED).done
-            if not done and running:
-                yield from ((number, TimeoutError("out of time")) for number in [*running.values(), *waiting])
+            yield from _begin(executor, tasks, waiting, running, skip)
+            if not running:
+                continue
+            left, idle = min(beat, max(0.0, deadline() - time.monotonic())), True
+            for number, kind, value in executor.wait(None if math.isinf(left) else left):
+                idle = False
+                if kind == "result":
+                    yield Update("result", number, value)
+                    continue
+                running.discard(number)
+                rest = None if kind == "done" else remaining(tasks[number])
+                if rest is None:
+                    yield Update("done", number)
+                    continue
+                failures[number, kind] += 1
+                again = failures[number, kind] <= allowed[kind]
+                yield Update("failed", number, value, again)
+                if again:
+                    tasks[number] = rest
+                    waiting.append(number)
+            if time.monotonic() >= deadline():
+                for number in sorted({*waiting, *running}):
+                    yield Update("failed", number, OutOfTimeError())
                 return
-            died = crew.died(running)
-            if len(died) > 1:  # with one process all are lost, and nobody knows whose it was: each runs again, alone
-                suspects |= died
-            again = (died if len(died) > 1 else set()) | _lost(crew, done, running, losses)
-            waiting[:0] = sorted(again)
-            running = {future: number for future, number in running.items() if number not in again}
-            for future in [future for future in done if future in running]:
-                outcome = crew.outcome(future)
-                succeeded = succeeded or not isinstance(outcome, Exception)
-                yield running.pop(future), outcome
+            if idle:
+                yield Update("idle")
+        finished = True
     finally:
-        crew.end()
+        executor.close(kill=not finished)
 
 
-def _room(workers: int, number: int, running: Mapping[Any, int], suspects: Container[int]) -> int:
-    """Return how many tasks may run at once: a suspect runs alone."""
-    return 1 if any(other in suspects for other in (number, *running.values())) else workers
-
-
-def _lost(crew: Crew, done: set[Future[Any]], running: Mapping[Future[Any], int], losses: Counter[int]) -> set[int]:
-    """Return the tasks whose machine went away, unless that has happened to them too often."""
-    gone = {running[future] for future in done if crew.lost(future)}
-    losses.update(gone)
-    return {number for number in gone if losses[number] <= LOSSES}
-
-
-def _run_here(
-    work: Callable[[Any, Any], Any], shared: Any, tasks: Sequence[Any], skip: Callable[[Any], bool], deadline: float
-) -> Generator[tuple[int, Any]]:
-    succeeded = False
-    for number, task in enumerate(tasks):
-        if succeeded and (time.monotonic() > deadline or skip(task)):
-            yield number, TimeoutError("out of time")
+def _begin(
+    executor: Executor, tasks: Sequence[Any], waiting: deque[int], running: set[int], skip: Callable[[Any], bool]
+) -> Iterator[Update]:
+    """Begin as many of the tasks that wait as there is room for."""
+    while waiting and len(running) < executor.n_workers:
+        number = waiting.popleft()
+        if skip(tasks[number]):
+            yield Update("failed", number, OutOfTimeError())
             continue
-        try:
-            yield number, work(shared, task)
-            succeeded = True
-        except Exception as error:
-            yield number, error
-
-
-class Processes:
-    """Processes of this machine that hold the shared data; when one has died, others take its place."""
-
-    def __init__(self, workers: int, threads: int, shared: Any) -> None:
-        self.workers, self._threads, self._shared = workers, threads, shared
-        self._executor = self._start()
-
-    def _start(self) -> Any:
-        return ProcessPoolExecutor(
-            self.workers,
-            initializer=begin,
-            initargs=(os.getpid(), self._shared),
-            env=thread_settings(self._threads),
-        )
-
-    def submit(self, work: Callable[[Any, Any], Any], task: Any) -> Future[Any]:
-        """Begin a task; where processes have died, with others."""
-        try:
-            future: Future[Any] = self._executor.submit(_do, work, task)
-        except BrokenProcessPool:
-            self.end()
-            self._executor = self._start()
-            future = self._executor.submit(_do, work, task)
-        return future
-
-    def died(self, running: Mapping[Future[Any], Any]) -> set[Any]:
-        """Return all tasks that ended with the pool: the death of one process is that of all."""
-        if not any(future.done() and isinstance(future.exception(), BrokenProcessPool) for future in running):
-            return set()
-        ended = wait(running).done  # the others follow at once
-        return {running[future] for future in ended if isinstance(future.exception(), BrokenProcessPool)}
-
-    def lost(self, future: Future[Any]) -> bool:
-        """Tell that this machine is still there."""
-        return False
-
-    def outcome(self, future: Future[Any]) -> Any:
-        """Return what came out, or the error."""
-        error = future.exception()
-        if isinstance(error, BrokenProcessPool):
-            return RuntimeError("the worker process died (out of memory?)")
-        if error is None:
-            return future.result()
-        return error if isinstance(error, Exception) else RuntimeError(repr(error))
-
-    def end(self) -> None:
-        """End the processes."""
-        self._executor.shutdown(wait=True, kill_workers=True)
-
-
-def _do(work: Callable[[Any, Any], Any], task: Any) -> Any:
-    (shared,) = received
-    return work(shared, task)
+        yield Update("started", number)
+        executor.submit(number, tasks[number])
+        running.add(number)

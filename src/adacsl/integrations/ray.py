@@ -9,15 +9,15 @@ import os
 import socket
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
-from adacsl.execution.executors import Where
+from adacsl.execution.executors import Placement, Report, WorkerDiedError
 from adacsl.execution.threads import limited
+from adacsl.execution.worker import Work, messages, portable, restored
 from adacsl.thresholds.search import Threshold
 from adacsl.thresholds.streaming import CostHistogram, bucket_numbers
 
@@ -26,7 +26,7 @@ with requires("ray"):
     from ray import exceptions as errors
     from ray.data import Dataset
 
-__all__ = ["LOST", "RayCrew", "check_gpus", "connect", "joining", "room"]
+__all__ = ["RayExecutor", "check_gpus", "connect", "room"]
 
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
@@ -35,89 +35,102 @@ os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dea
 
 # Ray ends some job when memory runs out, not the one that took it
 LOST = (errors.NodeDiedError, errors.LocalRayletDiedError, errors.ObjectLostError, errors.OutOfMemoryError)
+QUEUE = 1000
+"""How many tasks wait in the cluster at most: enough to let an autoscaler see what is needed."""
 
 
-class RayCrew:
-    """Tasks on a Ray cluster; :class:`~adacsl.execution.executors.Crew` tells what is asked of them.
+class RayExecutor:
+    """Tasks on a Ray cluster, which yield one result after another: an :class:`~adacsl.execution.executors.Executor`.
 
     Parameters
     ----------
-    workers, threads, shared
-        Tasks at once, 0: as many as the cluster has room for; threads of each; what is sent to each machine once.
-    where : Where
+    work : callable
+        ``work(shared, task)`` yields the results of a task.
+    shared : object
+        Put into Ray's object store once, and sent to each machine once.
+    placement : Placement
         The cluster, and the GPUs of each task.
+    n_workers : int, optional
+        How many tasks at once; default: as many as the cluster has room for.
+    threads : int, optional
+        How many threads each task may use.
+    ahead : bool
+        Whether more tasks are sent than there is room for now.
 
     Notes
     -----
-    Ray's own retries are off: who sends the tasks knows which to send again, and how often.
+    Ray's own retries are off: they would repeat a task from its start, and ``run_tasks`` knows what is left of it.
     """
 
-    def __init__(self, workers: int, threads: int, shared: Any, *, where: Where) -> None:
-        with contextlib.ExitStack() as joined:
-            joined.enter_context(joining(where, workers))
-            self.workers = workers or room(where.gpus)
-            self._joined = joined.pop_all()
-        self._task: Any = ray.remote(num_cpus=1, num_gpus=where.gpus, max_retries=0)(_do)
-        self._sent = threads, not where.gpus, ray.put(shared)
-        self._refs: dict[Future[Any], Any] = {}
+    def __init__(
+        self, work: Work, shared: Any, *, placement: Placement, n_workers: int | None = None,
+        threads: int | None = None, ahead: bool = True,
+    ) -> None:  # fmt: skip
+        n_workers = n_workers or placement.workers
+        self._print = builtins.print
+        self._ours = connect(placement.address, workers=n_workers, gpus=placement.gpus)
+        self.n_workers = n_workers or (QUEUE if ahead else room(placement.gpus))
+        self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=placement.gpus, max_retries=0)(_run)
+        self._sent = threads, not placement.gpus, ray.put(work), ray.put(shared)
+        self._running: dict[Any, int] = {}
+        self._unsent: list[Report] = []
 
-    def submit(self, work: Callable[[Any, Any], Any], task: Any) -> Future[Any]:
+    def submit(self, number: int, task: Any) -> None:
         """Send a task to the cluster."""
-        ref = self._task.remote(*self._sent, work, task)
-        future: Future[Any] = ref.future()
-        self._refs[future] = ref
-        return future
+        try:
+            stream = self._task.remote(*self._sent, task)
+        except Exception as error:  # it cannot be pickled
+            self._unsent.append(Report(number, "raised", error))
+            return
+        self._running[stream] = number
 
-    def died(self, running: Mapping[Future[Any], Any]) -> set[Any]:
-        """Return the tasks whose process died; others go on."""
-        crashed = errors.WorkerCrashedError
-        return {name for future, name in running.items() if future.done() and isinstance(future.exception(), crashed)}
+    def wait(self, timeout: float | None = None) -> Iterator[Report]:
+        """Yield what has happened to tasks; nothing where that took longer than ``timeout`` seconds."""
+        if self._unsent:
+            unsent, self._unsent = self._unsent, []
+            yield from unsent
+            return
+        for stream in ray.wait(list(self._running), num_returns=1, timeout=timeout)[0]:
+            report = self._next(stream)
+            if report.kind != "result":
+                del self._running[stream]
+            yield report
 
-    def lost(self, future: Future[Any]) -> bool:
-        """Tell whether the machine went away, or Ray took the memory back."""
-        return isinstance(future.exception(), LOST)
+    def _next(self, stream: Any) -> Report:
+        number = self._running[stream]
+        try:
+            kind, value = ray.get(next(stream))
+        except StopIteration:
+            return Report(number, "raised", RuntimeError("the task ended without a word"))
+        except LOST as error:
+            return Report(number, "lost", WorkerDiedError(f"its machine went away: {_line(error)}"))
+        except errors.WorkerCrashedError as error:
+            return Report(number, "died", WorkerDiedError(f"the worker process died (out of memory?): {_line(error)}"))
+        except errors.RayError as error:  # a result that cannot be pickled
+            return Report(number, "raised", getattr(error, "cause", None) or RuntimeError(_line(error)))
+        return Report(number, kind, restored(value) if kind == "raised" else value)
 
-    def outcome(self, future: Future[Any]) -> Any:
-        """Return what came out, or the error."""
-        error = future.exception()
-        if isinstance(error, errors.WorkerCrashedError):
-            return RuntimeError("the worker process died (out of memory?)")
-        if isinstance(error, LOST):
-            return RuntimeError(f"its machine went away again and again ({type(error).__name__})")
-        if isinstance(error, errors.RayTaskError):
-            return error.cause if isinstance(error.cause, Exception) else RuntimeError(str(error.cause))
-        if error is None:
-            return future.result()
-        return error if isinstance(error, Exception) else RuntimeError(repr(error))
-
-    def end(self) -> None:
-        """Cancel what still runs, and leave the cluster, if nobody was there before."""
-        for future, ref in self._refs.items():
-            if not future.done():
-                with contextlib.suppress(errors.RayError):
-                    ray.cancel(ref, force=True)
-        self._refs = {}
-        self._joined.close()
-
-
-@contextlib.contextmanager
-def joining(where: Where, workers: int) -> Iterator[None]:
-    """Be part of a cluster for a while."""
-    printing = builtins.print
-    ours = connect(where.address, workers=workers or None, gpus=where.gpus)
-    try:
-        yield
-    finally:
-        if ours:
+    def close(self, *, kill: bool) -> None:
+        """Cancel what still runs, and end the cluster if it is ours."""
+        for stream in self._running if kill else ():
+            with contextlib.suppress(errors.RayError):
+                ray.cancel(stream, force=True)
+        self._running = {}
+        if self._ours:
             ray.shutdown()
-            builtins.print = printing  # Ray puts its own there, which breaks pickles of objects that hold it
+            builtins.print = self._print  # Ray puts its own there, which breaks pickles of objects that hold it
 
 
-def _do(threads: int, without_gpus: bool, shared: Any, work: Callable[[Any, Any], Any], task: Any) -> Any:
+def _run(threads: int | None, without_gpus: bool, work: Work, shared: Any, task: Any) -> Iterator[Any]:
     if without_gpus:  # new versions of Ray show all GPUs to a task that asked for none
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    with limited(threads):
-        return work(shared, task)
+    with limited(threads) if threads else contextlib.nullcontext():
+        for kind, value in messages(work, shared, task):
+            yield kind, portable(value) if kind == "raised" else value
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:300]
 
 
 def room(gpus: float = 0.0) -> int:

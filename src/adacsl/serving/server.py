@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from adacsl.estimators.artefact import ArtefactError, artefact_digest
 from adacsl.estimators.persistence import load_noted
-from adacsl.execution import executors
 from adacsl.execution.threads import cores, thread_settings
+from adacsl.execution.worker import watch_parent
 from adacsl.serving.app import Bounds, make_app
 from adacsl.serving.connections import LAST_SECONDS, ON_THE_WAY, Server
 from adacsl.serving.metrics import SHARED
@@ -156,7 +156,7 @@ def _has_served(ready: Connection) -> bool:
 
 def work(task: Task, own: socket.socket, parent: int, ready: Connection) -> None:
     """Serve in a process of its own, until told to stop or the parent is gone."""
-    executors.begin(parent)
+    watch_parent(parent)
     try:
         classifier, _ = load_noted(task.model, device=task.device, digest=task.digest)
         app = make_app(classifier, bounds=task.bounds, device=task.device, threads=task.threads)

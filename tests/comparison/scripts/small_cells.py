@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adacsl.comparison.executors import Job
+from adacsl.comparison.runner import Job
 from adacsl.comparison.fits import Cell, CellResult
 from adacsl.comparison.runner import RunInterrupted, run
 from adacsl.comparison.store import Store

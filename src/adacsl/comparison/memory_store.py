@@ -1,0 +1,69 @@
+"""Results of a run that has no folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.store import Failure, Scan, StoredRun, StoredSplit, as_stored, costs_of, now, stamped
+
+if TYPE_CHECKING:
+    from adacsl.datasets.segments import Segments
+
+
+class MemoryStore:
+    """Keeps results in memory: a :class:`~adacsl.comparison.store.ResultStore` without a folder.
+
+    Parameters
+    ----------
+    identity : mapping
+        What the results depend on: data and settings.
+    """
+
+    def __init__(self, identity: Mapping[str, Any]) -> None:
+        self.identity = dict(identity)
+        self._results: dict[Cell, CellResult] = {}
+        self._failures: dict[Cell, Failure] = {}
+        self._splits: dict[tuple[str, int], StoredSplit] = {}
+        self._segments: dict[str, dict[str, Segments]] = {}
+        self._planned: frozenset[Cell] = frozenset()
+
+    def scan(self) -> Scan:
+        """Return what is there already."""
+        costs = {cell: costs_of(result) for cell, result in self._results.items()}
+        return Scan(set(self._results), dict(self._failures), {}, costs)
+
+    def write(self, result: CellResult) -> bool:
+        """Keep the result of a cell; tell whether it is new (the first one stays)."""
+        if result.cell in self._results:
+            return False
+        self._results[result.cell] = as_stored(stamped(result))
+        self._failures.pop(result.cell, None)
+        return True
+
+    def fail(self, cell: Cell, error: BaseException | Failure) -> Failure:
+        """Keep why a cell has no result; attempts are counted."""
+        failure = error if isinstance(error, Failure) else Failure.of(error)
+        before = self._failures[cell].attempts if cell in self._failures else 0
+        failure = failure._replace(attempts=before + 1, time=now())
+        if cell not in self._results:
+            self._failures[cell] = failure
+        return failure
+
+    def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
+        """Keep which rows a split tests on, with their labels, units and costs."""
+        self._splits[data, seed] = split
+
+    def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
+        """Keep which segment each row of a data set belongs to."""
+        self._segments[data] = dict(segments)
+
+    def write_plan(self, cells: Iterable[Cell]) -> None:
+        """Keep which cells are to have results."""
+        self._planned = frozenset(cells)
+
+    def load(self) -> StoredRun:
+        """Return everything that was kept."""
+        results = dict(sorted(self._results.items()))
+        return StoredRun(self.identity, results, self._failures, self._splits, self._segments, self._planned)
