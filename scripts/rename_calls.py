@@ -86,7 +86,7 @@ class Calls(cst.CSTTransformer):
             return self.boosting(updated_node)
         if name == "AdaptiveCostClassifier":
             return self.fitting(updated_node)
-        if name in ("PortfolioClassifier", "Portfolio"):
+        if name in ("PortfolioClassifier", "Portfolio") and not self.path.startswith("src/"):
             return placed(updated_node)
         if name in self.given["net_callees"]:
             return self.net(updated_node)
@@ -131,7 +131,8 @@ class Calls(cst.CSTTransformer):
         else:
             extra = []
         kind = "AdaCSLClassifier" if adapted else "CostSensitiveClassifier"
-        self.need(kind)
+        if isinstance(node.func, cst.Name):
+            self.need(kind)
         return _called(node, kind, _with(rest, kw("learner", learner), extra))
 
     def fitting(self, node: cst.Call) -> cst.Call:
@@ -150,7 +151,8 @@ class Calls(cst.CSTTransformer):
             learner = call("SklearnLearner", [cst.Arg(estimator), *own, *encode])
             self.need("SklearnLearner")
         extra = [] if "decide" in settings or self.shown else [kw("decide", cst.SimpleString('"bayes"'))]
-        self.need("AdaCSLClassifier")
+        if isinstance(node.func, cst.Name):
+            self.need("AdaCSLClassifier")
         return _called(node, "AdaCSLClassifier", _with(rest, kw("learner", learner), extra))
 
     def need(self, name: str) -> None:
