@@ -235,8 +235,11 @@ class Renamer(cst.CSTTransformer):
             if arg.keyword is not None:
                 self.role[id(arg.keyword)] = ("kw", called)
 
-        if called == "parametrize" and node.args and isinstance(node.args[0].value, cst.SimpleString):
-            self.role[id(node.args[0].value)] = ("argnames", "")
+        if called == "parametrize" and node.args:
+            first = node.args[0].value
+            for each in [first, *(e.value for e in getattr(first, "elements", ()))]:
+                if isinstance(each, cst.SimpleString):
+                    self.role[id(each)] = ("argnames", "")
         elif called == "get" and node.args and isinstance(node.args[0].value, cst.SimpleString):
             self.role[id(node.args[0].value)] = ("key", "")
 
@@ -366,7 +369,7 @@ class Renamer(cst.CSTTransformer):
         self, original_node: cst.ImportFrom, updated_node: cst.ImportFrom
     ) -> cst.ImportFrom | cst.FlattenSentinel[Any]:
         module = code_of(original_node.module) if original_node.module is not None else ""
-        if isinstance(original_node.names, cst.ImportStar) or module.split(".")[0] not in ("adacsl", "tests", "benchmarks"):
+        if isinstance(original_node.names, cst.ImportStar) or module.split(".")[0] not in ("adacsl", "tests", "benchmarks", "paper"):
             if not isinstance(original_node.names, cst.ImportStar):
                 return updated_node.with_changes(
                     names=[a.with_changes(name=self._plain_name(a.name)) for a in original_node.names]
@@ -375,7 +378,7 @@ class Renamer(cst.CSTTransformer):
         places: dict[str, list[cst.ImportAlias]] = {}
         for alias in original_node.names:
             name = code_of(alias.name)
-            bound = self.names.bound.get(name) if module.split(".")[0] == "adacsl" else None
+            bound = self.names.bound.get(name) if module.split(".")[0] in ("adacsl", "paper") else None
             new = self.names.plain.get(name) or self.names.words.get(name) or bound or name
             place = self.names.places.get(new, module) if module == "adacsl" else module
             if new in [code_of(a.name) for a in places.get(place, [])]:
@@ -425,6 +428,8 @@ class Renamer(cst.CSTTransformer):
 
     def string(self, raw: str, kind: str = "str") -> str:
         """Rename in a string that is no docstring."""
+        if kind == "argnames":
+            return ", ".join(self._argname(word.strip()) for word in raw.split(","))
         if raw in self.names.words:
             return self.names.words[raw]
         if kind != "other" and self.names.method(raw) != raw:
@@ -432,8 +437,6 @@ class Renamer(cst.CSTTransformer):
             return raw if careful else self.names.method(raw)
         if raw in self.names.bound and matches(self.path, self.names.given["bound_strings"]):
             return self.names.bound[raw]
-        if kind == "argnames":
-            return ", ".join(self._argname(word.strip()) for word in raw.split(","))
         for rule in self.rules:
             if not self._in_class(rule):
                 continue
@@ -525,7 +528,7 @@ class _Bindings(cst.CSTVisitor):
     def visit_ImportFrom(self, node: cst.ImportFrom) -> None:
         if isinstance(node.names, cst.ImportStar) or node.module is None:
             return
-        if code_of(node.module).split(".")[0] == "adacsl":
+        if code_of(node.module).split(".")[0] in ("adacsl", "paper"):
             self.bound |= {code_of(a.name) for a in node.names} & self.wanted
 
     def visit_Import(self, node: cst.Import) -> None:

@@ -33,7 +33,7 @@ def decided(costs, weights, multipliers, q):
 def test_two_classes_are_the_same_rule_with_one_lambda(seed, fn, target, damping):
     # an odd price: cuts on both sides of T' are never equally cheap
     costs = CostMatrix(fp=1.0, fn=fn * np.sqrt(2.0))
-    controller = AdaptiveWeight(costs, target=target, update="odds", damping=damping)
+    controller = AdaptiveWeight(costs, target=target, update="odds", damping=damping, bounds=(1e-9, 1e9))
     lambdas = np.ones(2)
     for epoch in range(3):
         q, y = recorded(2, seed=seed + epoch)

@@ -156,12 +156,14 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
 def read_history(rows: Any, n_classes: int = 2) -> list[Any]:
     """Return the steps of a saved state."""
     tuples = ("thresholds", "sizes") if n_classes == 2 else CLASS_FIELDS
-    if not all(isinstance(row, dict) and set(row) == set(step_fields(n_classes)) for row in rows):
-        raise ValueError(f"the saved history must have {', '.join(step_fields(n_classes))}: the state is damaged")
     try:
-        return [ControllerStep(**(row | {name: tuple(map(float, row[name])) for name in tuples})) for row in rows]
+        steps = [ControllerStep(**(row | {name: tuple(map(float, row[name])) for name in tuples})) for row in rows]
     except (TypeError, ValueError, KeyError) as error:
         raise ValueError(f"the saved history cannot be read ({error!r}): the state is damaged") from error
+    if any(set(row) != set(step_fields(n_classes)) for row in rows):
+        wanted = ", ".join(step_fields(n_classes))
+        raise ValueError(f"the saved history cannot be read (a step has {wanted}): the state is damaged")
+    return steps
 
 
 LAMBDA_BOUNDS = (1e-3, 1e3)

@@ -226,8 +226,9 @@ class Method(ClassifierMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Change settings; ``controller__damping=0.5`` changes one inside."""
         nested = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
-        if isinstance(getattr(self, "learner", None), str) and any(name.startswith("learner__") for name in params):
-            self.learner = as_learner(self.learner)
+        learner = getattr(self, "learner", None)
+        if isinstance(learner, str) and any(name.startswith("learner__") for name in params):
+            self.learner: Any = as_learner(learner)
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         for name in nested:
             outer, _, key = name.partition("__")
