@@ -237,6 +237,8 @@ class Renamer(cst.CSTTransformer):
 
         if called == "parametrize" and node.args:
             first = node.args[0].value
+            if isinstance(first, cst.SimpleString) and first.raw_value in ("loss", "resample") and len(node.args) > 1:
+                self._other(node.args[1].value)
             for each in [first, *(e.value for e in getattr(first, "elements", ()))]:
                 if isinstance(each, cst.SimpleString):
                     self.role[id(each)] = ("argnames", "")
