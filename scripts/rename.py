@@ -972,12 +972,12 @@ def main() -> int:
     problems += write_exports() + unmatched()
     ruff = str(Path(sys.executable).parent / "ruff")
     for words in (["check", "-q", "--fix", "--select", "I,F401,UP,RUF022"], ["format", "-q"]):
-        subprocess.run([ruff, *words, "."], cwd=ROOT, check=False)  # noqa: S603
+        subprocess.run([ruff, *words, "."], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)  # noqa: S603
     for path in sorted({*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("paper/*.py")}):
         if any(len(line) > WIDTH for line in path.read_text().split("\n")):
             wrap(path)
     for words in (["format", "-q"], ["check", "-q", "--fix", "--fixable", "RUF100,RUF022"]):
-        subprocess.run([ruff, *words, "."], cwd=ROOT, check=False)  # noqa: S603
+        subprocess.run([ruff, *words, "."], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)  # noqa: S603
     sys.stdout.write("\n".join([*problems, f"{len(files)} files, {len(problems)} problems", ""]))
     return int(bool(problems))
 
