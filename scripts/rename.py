@@ -976,6 +976,12 @@ def main() -> int:
     for path in sorted({*ROOT.glob("src/**/*.py"), *ROOT.glob("tests/**/*.py"), *ROOT.glob("benchmarks/**/*.py"), *ROOT.glob("paper/*.py")}):
         if any(len(line) > WIDTH for line in path.read_text().split("\n")):
             wrap(path)
+    for each in names().given.get("after", []):
+        for path in ROOT.glob(each["path"]):
+            text = path.read_text()
+            changed = re.sub(each["find"], each["to"], text)
+            if changed != text:
+                path.write_text(changed)
     for words in (["format", "-q"], ["check", "-q", "--fix", "--fixable", "RUF100,RUF022"]):
         subprocess.run([ruff, *words, "."], cwd=ROOT, check=False, stdout=subprocess.DEVNULL)  # noqa: S603
     sys.stdout.write("\n".join([*problems, f"{len(files)} files, {len(problems)} problems", ""]))
