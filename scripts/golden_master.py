@@ -77,11 +77,20 @@ def state_of(model: Any, rows: Any = NEW, **known: Any) -> dict[str, Any]:
         "proba": np.asarray(model.predict_proba(rows), dtype=np.float64),
         "predict": np.asarray(model.predict(rows, **known)),
     }
-    for name in ("threshold_", "estimated_cost_", "target_", "best_epoch_"):
+    for name in ("threshold_", "estimated_cost_", "target_", "target_threshold_", "best_epoch_"):
         with contextlib.suppress(AttributeError, ValueError):
             value = getattr(model, name)
             found[name] = np.asarray(value if np.ndim(value) == 0 else list(value), dtype=np.float64)
     return found
+
+
+def public(name: str) -> Any:
+    """Return a public function, from the top level or from its package."""
+    for place in ("adacsl", "adacsl.thresholds", "adacsl.decision", "adacsl.metrics"):
+        module = importlib.import_module(place)
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise AttributeError(name)
 
 
 def neural(**settings: Any) -> Any:
@@ -119,7 +128,7 @@ def thresholds() -> dict[str, Any]:
     many = rng.dirichlet(np.ones(3), 300)
     actual = rng.integers(0, 3, 300)
     costs = CostMatrix.from_array([[0, 2, 9], [1, 0, 4], [3, 1, 0]], rows="predicted")
-    found = adacsl.find_multipliers(many, actual, costs)
+    found = public("find_multipliers")(many, actual, costs)
     histogram = adacsl.CostHistogram()
     for part in range(5):
         histogram.update(scores[part::5], labels[part::5])
@@ -129,9 +138,9 @@ def thresholds() -> dict[str, Any]:
         "multipliers": np.asarray(found.values, dtype=np.float64),
         "histogram": histogram.edges(COSTS),
         "interval": np.asarray(adacsl.cost_interval(COSTS, labels, scores > best.value)[:3], dtype=np.float64),
-        "shifted": np.asarray(adacsl.shift_prior(scores, 0.3, 0.1)),
-        "brier": np.asarray(adacsl.brier_curve(scores, labels).y),
-        "calibration": adacsl.calibration_error(scores, labels).error,
+        "shifted": np.asarray(public("shift_prior")(scores, 0.3, 0.1)),
+        "brier": np.asarray(public("brier_curve")(scores, labels).y),
+        "calibration": public("calibration_error")(scores, labels).error,
     }
 
 
@@ -361,12 +370,39 @@ def difference(a: Any, b: Any) -> str | None:
     return f"{str(a)[:120]!r} against {str(b)[:120]!r}"
 
 
+NEWER = (
+    (r"^(method[ -])wce", r"\1net-weighted"),
+    (r"^(method[ -])ce(?![a-z])", r"\1net"),
+    (r"^(method[ -])(smote|focal)(?=[/.]|$)", r"\1net-\2"),
+    (r"/target_$", "/target_threshold_"),
+    (r"/positive$", "/pos_label"),
+    (r"/verdict$", "/recommendation"),
+)
+"""What names were called in older records, and what they are called."""
+
+
+def newer(name: str) -> str:
+    """Return the newest name of a case or value."""
+    for old, new in NEWER:
+        name = re.sub(old, new, name)
+    return name
+
+
+def read_record(folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the values of every case."""
+    return {
+        newer(path.name): {newer(key): value for key, value in json.loads(path.read_text()).items()}
+        for path in folder.glob("*.json")
+    }
+
+
 def compare(one: Path, other: Path) -> int:
     """Print what differs between two records."""
-    names = sorted({p.name for p in one.glob("*.json")} | {p.name for p in other.glob("*.json")})
+    records = [read_record(folder) for folder in (one, other)]
+    names = sorted({*records[0], *records[1]})
     found, values = 0, 0
     for name in names:
-        pair = [json.loads((f / name).read_text()) if (f / name).exists() else {} for f in (one, other)]
+        pair = [record.get(name, {}) for record in records]
         for key in sorted({*pair[0], *pair[1]}):
             values += 1
             if key not in pair[0] or key not in pair[1]:

@@ -6,7 +6,7 @@ imported when first asked for: ``import adacsl`` loads no torch.
 
 from typing import TYPE_CHECKING, Any
 
-from adacsl.adaptive.controller import AdaptiveWeight, Adjustment, ClassAdjustment, step_factor
+from adacsl.adaptive.controller import AdaptiveWeight, ControllerStep, step_factor
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import limit_action
@@ -72,11 +72,10 @@ __all__ = [
     "AdaCSLClassifier",
     "AdaptiveCostClassifier",
     "AdaptiveWeight",
-    "Adjustment",
     "BrierCurveDisplay",
     "Checks",
-    "ClassAdjustment",
     "Comparison",
+    "ControllerStep",
     "CostCurve",
     "CostCurveDisplay",
     "CostHistogram",

@@ -12,7 +12,7 @@ from adacsl.ensemble import base_estimators
 from adacsl.neural.learner import Net
 
 SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
-QUICK = ("--members", "logistic,histogram", "--jobs", "1")
+QUICK = ("--members", "logistic,histogram", "--workers", "1")
 
 
 @pytest.fixture
@@ -61,7 +61,8 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
 
 
 def test_what_is_said_about_nets_reaches_its_nets(trained):
-    _, model = trained("--members", "nets", "--jobs", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
+    words = ("--members", "nets", "--workers", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
+    _, model = trained(*words)
     assert (model.net, model.cv, model.device) == ({"epochs": 2}, None, "cpu")
     assert np.isnan(model.oof_scores_).any()
     chosen = base_estimators.choose_members(["nets", "nets-bent", "logistic"], images=False, net=Net([8], epochs=2))
@@ -90,18 +91,12 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
     [
         (("--budget", "soon"), "budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got 'soon'"),
         (("--members", "logistic,magic"), "there is no member 'magic' (known: logistic, lightgbm"),
-        (("--jobs", "0"), "--jobs must be at least 1, got 0"),
+        (("--workers", "0"), "--workers must be at least 1, got 0"),
         (("--address", "auto"), "--address is for --engine ray"),
         (("--gpus", "1"), "--gpus is for --engine ray"),
-        (("--workers", "0"), "--workers must be at least 1, got 0"),
-        (("--workers", "2", "--jobs", "2"), "--jobs are processes of this machine, --workers of any engine"),
-        (
-            ("--method", "gbm-bayes", "--workers", "2"),
-            "for the portfolio, and gbm-bayes is none",
-        ),
+        (("--method", "gbm-bayes", "--workers", "2"), "for the portfolio, and gbm-bayes is none"),
         (("--engine", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
         (("--method", "ce", "--budget", "9s"), "--budget is for the portfolio, and ce is none"),
-        (("--method", "ce", "--jobs", "2"), "--jobs is for the portfolio, and ce is none"),
         (("--rotate",), "--rotate is for the net of pictures, but the data are a table"),
     ],
 )
@@ -111,7 +106,7 @@ def test_wrong_words_are_one_line(refused, place, tmp_path, words, match):
 
 @pytest.mark.parametrize("first", ["histogram", "logistic"])
 def test_members_that_have_no_graph_are_one_line(trained, refused, monkeypatch, tmp_path, first):
-    _, model = trained("--members", f"{first},histogram" if first == "logistic" else first, "--jobs", "1", "--quiet")
+    _, model = trained("--members", f"{first},histogram" if first == "logistic" else first, "--workers", "1", "--quiet")
     monkeypatch.setattr("adacsl.cli.export.load_model", lambda *_, **__: (model, None, None))
     line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
     assert line.startswith("error: ONNX files are written of nets")

@@ -8,7 +8,6 @@ from adacsl import METHODS, CostMatrix, PortfolioClassifier, Task, compare, load
 from adacsl.comparison.jobs import plan_jobs
 from adacsl.comparison.protocol import Protocol
 from adacsl.ensemble.base_estimators import choose_members, seconds_for
-from adacsl.ensemble.classifier import Portfolio
 from adacsl.estimators.registry import choose_methods
 from adacsl.neural.learner import Net
 
@@ -37,7 +36,7 @@ def small_net():
 
 @pytest.mark.parametrize(
     "made",
-    [method("portfolio"), method("portfolio", learner=Portfolio(MEMBERS, n_jobs=4)), PortfolioClassifier()],
+    [method("portfolio"), method("portfolio", members=MEMBERS, n_jobs=4), PortfolioClassifier()],
 )
 def test_one_process_and_the_nets_of_the_comparison(made):
     ready = Protocol(net={"epochs": 3}, device="cpu").prepare(made, seed=1)
@@ -45,7 +44,7 @@ def test_one_process_and_the_nets_of_the_comparison(made):
     assert Protocol(device="cpu").prepare(made, seed=1).make_learner().net is None
     own = PortfolioClassifier(net={"epochs": 7})
     assert Protocol(net={"epochs": 3}, device="cpu").prepare(own, seed=1).make_learner().net.epochs == 7
-    assert made.learner == "portfolio" or made.learner.n_jobs != 1  # the user's own is as it was
+    assert made.n_jobs != 1  # the user's own is as it was
 
 
 def test_by_default_for_tables_and_images_and_one_job_a_split():
@@ -61,7 +60,7 @@ def test_by_default_for_tables_and_images_and_one_job_a_split():
 def test_portfolios_that_differ_deep_inside_are_different_jobs():
     def made(last):
         many = [(f"net-{i}", method("ce", learner=Net(lr=0.001 * i, epochs=2, batch_size=32))) for i in range(1, 20)]
-        return method("portfolio", learner=Portfolio([*many[:10], ("mine", Net(lr=last)), *many[10:]]))
+        return method("portfolio", members=[*many[:10], ("mine", Net(lr=last)), *many[10:]])
 
     task = Task.from_data(*table(), COSTS)
     chosen = {"one": made(0.5), "two": made(0.25)}
@@ -70,7 +69,7 @@ def test_portfolios_that_differ_deep_inside_are_different_jobs():
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    chosen = [("portfolio", method("portfolio", learner=Portfolio(MEMBERS))), "always-positive"]
+    chosen = [("portfolio", method("portfolio", members=MEMBERS)), "always-positive"]
     folder = tmp_path_factory.mktemp("portfolio")
     return compare(
         *table(), COSTS, methods=chosen, ratios=["1x", 20], repeats=1, folds=2, folder=folder / "run", **QUICK

@@ -27,8 +27,6 @@ from torch import nn
 
 import adacsl
 from adacsl import CostMatrix, Method, PortfolioClassifier
-from adacsl.ensemble.base_estimators import MEMBERS
-from adacsl.ensemble.classifier import Portfolio
 from adacsl.estimators.artefact import ArtefactError
 from adacsl.estimators.onnx import graph_inputs
 from adacsl.learners.boosting import Booster
@@ -113,21 +111,13 @@ def test_settings_that_are_plain_values_come_back(tmp_path):
     assert np.array_equal(clf.decision_scores(X), again.decision_scores(X))
 
 
-@pytest.mark.parametrize("learner", ["named", "given"])
-def test_a_method_that_is_a_portfolio(tmp_path, monkeypatch, learner):
-    monkeypatch.setattr(
-        "adacsl.ensemble.base_estimators.BY_NAME", tuple(name for name in MEMBERS if name != "logistic")
-    )
-    given = "portfolio" if learner == "named" else Portfolio(["logistic", "histogram"], n_jobs=1)
+def test_a_portfolio_by_its_name(tmp_path):
     X, y = numbers()
-    made = adacsl.method("portfolio", COSTS, learner=given, cv=3, random_state=0).fit(X, y)
-    back = adacsl.load(made.save(tmp_path / "model"))
+    made = adacsl.method("portfolio", COSTS, members=["logistic", "histogram"], n_jobs=1, cv=3, random_state=0)
+    assert type(made) is PortfolioClassifier
+    back = adacsl.load(made.fit(X, y).save(tmp_path / "model"))
     check_same(made, back, X)
-    assert type(back) is Method
-    if learner == "named":
-        assert back.learner == "portfolio"
-    else:
-        assert (back.learner.members, back.learner.n_jobs) == (["logistic", "histogram"], 1)
+    assert (type(back), back.members, back.n_jobs) == (PortfolioClassifier, ["logistic", "histogram"], 1)
 
 
 def picture_net():

@@ -12,7 +12,6 @@ from adacsl import METHODS, AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatr
 from adacsl.comparison.jobs import plan_jobs, run_jobs
 from adacsl.comparison.protocol import Protocol, choose_ratios, split_rows
 from adacsl.comparison.store import Store
-from adacsl.ensemble.classifier import Portfolio
 from adacsl.estimators.registry import choose_methods
 from adacsl.neural.learner import Net
 
@@ -36,8 +35,8 @@ def quick_portfolio():
     """Let the portfolio of the table have two members: what holds for them holds for more."""
     title, settings = METHODS["portfolio"]
     with pytest.MonkeyPatch.context() as patch:
-        small = Portfolio(["logistic", "nets"], n_jobs=1, net=Net(epochs=EPOCHS))
-        patch.setitem(METHODS, "portfolio", (title, {**settings, "learner": small}))
+        small = {"members": ["logistic", "nets"], "n_jobs": 1, "net": Net(epochs=EPOCHS)}
+        patch.setitem(METHODS, "portfolio", (title, {**settings, **small}))
         yield
 
 

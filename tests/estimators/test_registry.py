@@ -15,7 +15,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
 from adacsl import METHODS, AdaptiveCostClassifier, AdaptiveWeight, CostMatrix, Method, load, method
-from adacsl.ensemble.classifier import Portfolio
 from adacsl.estimators.artefact import ArtefactError
 from adacsl.learners.boosting import Booster
 from adacsl.learners.metacost import MetaCost
@@ -34,12 +33,14 @@ OTHERS = [name for name in KINDS if name not in NETS]
 
 def quick(name, **settings):
     """Return a method of the table with few epochs, bags or rounds."""
+    if name == "portfolio":
+        own = {"members": ["logistic", "histogram"], "n_jobs": 1, "random_state": 0, "device": "cpu"}
+        return method(name, COSTS, **(own | settings))
     learner = METHODS[name][1].get("learner", "net")
     small = {
         "net": Net(epochs=2),
         "boosting": Booster(rounds=15),
         "metacost": Model(MetaCost(bags=2), encode=False),
-        "portfolio": Portfolio(["logistic", "histogram"], n_jobs=1),
     }.get(learner, learner)
     return method(name, COSTS, **({"learner": small, "random_state": 0, "device": "cpu"} | settings))
 

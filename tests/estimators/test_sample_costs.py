@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, PortfolioClassifier, load, monitor
-from adacsl.estimators.adacsl import AdaptiveCostClassifier
+from adacsl import AdaptiveCostClassifier, CostMatrix, Method, PortfolioClassifier, load, monitor
 from adacsl.serving.schema import InputSchema
 
 N = 300

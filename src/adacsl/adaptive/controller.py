@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -33,72 +33,67 @@ CLASS_FIELDS = ("lambdas", "multipliers", "weights")
 
 
 @dataclass(frozen=True)
-class Adjustment:
+class ControllerStep:
     """What one step of the controller measured and decided.
 
     Attributes
     ----------
-    lambda_ : float
-        The accumulated correction, after this step.
-    factor : float
-        What lambda was multiplied by; exactly 1 where T' already is a cheapest threshold of every subgroup.
-    weight : float
-        Weight of the negative class in the loss, after this step.
-    thresholds, sizes : tuple of float
-        Cheapest threshold T_m and number of samples (or their weight) of each non-empty subgroup.
-    cost : float
-        Mean validation cost of deciding at T': what the classifier would cost if training stopped now.
-    converged : bool
-        Whether lambda moved by less than the tolerance.
-    """
-
-    lambda_: float
-    factor: float
-    weight: float
-    thresholds: tuple[float, ...]
-    sizes: tuple[float, ...]
-    cost: float
-    converged: bool
-
-    @property
-    def threshold(self) -> float:
-        """The cheapest threshold: the mean over the subgroups, by their size."""
-        return sum(t * n for t, n in zip(self.thresholds, self.sizes, strict=True)) / sum(self.sizes)
-
-    @property
-    def logged(self) -> dict[str, float]:
-        """What callbacks log beside the cost."""
-        return {"lambda": self.lambda_, "threshold": self.threshold}
-
-
-@dataclass(frozen=True)
-class ClassAdjustment:
-    """What one step of the controller of more than two classes measured and decided.
-
-    Attributes
-    ----------
-    lambdas : tuple of float
-        The accumulated correction of each class, after this step; their geometric mean is 1 unless a bound cuts one.
-    multipliers : tuple of float
-        What the scores of each class must be multiplied by to be cheapest; all 1 where they already are.
-    weights : tuple of float
-        Weight of each class in the loss, after this step.
     cost : float
         Mean validation cost of the decisions: what the classifier would cost if training stopped now.
     converged : bool
-        Whether no lambda moved by more than the tolerance.
+        Whether lambda moved by less than the tolerance.
+    lambda_ : float
+        Of two classes: the accumulated correction, after this step.
+    factor : float
+        Of two classes: what lambda was multiplied by; exactly 1 where T' already is cost-optimal in every subgroup.
+    weight : float
+        Of two classes: weight of the negative class in the loss, after this step.
+    thresholds, sizes : tuple of float
+        Of two classes: cost-optimal threshold T_m and number of samples (or their weight) of each non-empty subgroup.
+    lambdas : tuple of float
+        Of more classes: the accumulated correction of each class, after this step; their geometric mean is 1 unless a
+        bound cuts one.
+    multipliers : tuple of float
+        Of more classes: what the scores of each class must be multiplied by for the least cost; all 1 where they
+        already are optimal.
+    weights : tuple of float
+        Of more classes: weight of each class in the loss, after this step.
     """
 
-    lambdas: tuple[float, ...]
-    multipliers: tuple[float, ...]
-    weights: tuple[float, ...]
     cost: float
     converged: bool
+    lambda_: float = math.nan
+    factor: float = math.nan
+    weight: float = math.nan
+    thresholds: tuple[float, ...] = ()
+    sizes: tuple[float, ...] = ()
+    lambdas: tuple[float, ...] = ()
+    multipliers: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    @property
+    def threshold(self) -> float:
+        """The cost-optimal threshold: the mean over the subgroups, by their size; NaN with more than two classes."""
+        total = sum(self.sizes)
+        return sum(t * n for t, n in zip(self.thresholds, self.sizes, strict=True)) / total if total else math.nan
 
     @property
     def logged(self) -> dict[str, float]:
-        """What callbacks log beside the cost: how far apart the lambdas are."""
-        return {"lambda_min": min(self.lambdas), "lambda_max": max(self.lambdas)}
+        """What callbacks log beside the cost; of more than two classes how far apart the lambdas are."""
+        if self.lambdas:
+            return {"lambda_min": min(self.lambdas), "lambda_max": max(self.lambdas)}
+        return {"lambda": self.lambda_, "threshold": self.threshold}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was measured, by name, without the fields of another number of classes."""
+        return {name: getattr(self, name) for name in step_fields(len(self.lambdas) or 2)}
+
+
+def step_fields(n_classes: int) -> tuple[str, ...]:
+    """Return which fields of a step so many classes have."""
+    if n_classes == 2:
+        return ("lambda_", "factor", "weight", "thresholds", "sizes", "cost", "converged")
+    return ("lambdas", "multipliers", "weights", "cost", "converged")
 
 
 def step_factor(
@@ -160,11 +155,15 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
 
 def read_history(rows: Any, n_classes: int = 2) -> list[Any]:
     """Return the steps of a saved state."""
-    kind, tuples = (Adjustment, ("thresholds", "sizes")) if n_classes == 2 else (ClassAdjustment, CLASS_FIELDS)
+    tuples = ("thresholds", "sizes") if n_classes == 2 else CLASS_FIELDS
     try:
-        return [kind(**(row | {name: tuple(map(float, row[name])) for name in tuples})) for row in rows]
+        steps = [ControllerStep(**(row | {name: tuple(map(float, row[name])) for name in tuples})) for row in rows]
     except (TypeError, ValueError, KeyError) as error:
         raise ValueError(f"the saved history cannot be read ({error!r}): the state is damaged") from error
+    if any(set(row) != set(step_fields(n_classes)) for row in rows):
+        wanted = ", ".join(step_fields(n_classes))
+        raise ValueError(f"the saved history cannot be read (a step has {wanted}): the state is damaged")
+    return steps
 
 
 LAMBDA_BOUNDS = (1e-3, 1e3)
@@ -492,7 +491,7 @@ class AdaptiveWeight:
 
         Returns
         -------
-        Adjustment or ClassAdjustment
+        ControllerStep
             What was measured and decided; the latter with more than two classes.
         """
         prices = self.costs if costs is None else costs
@@ -506,14 +505,14 @@ class AdaptiveWeight:
         factor = self._factor(thresholds, sizes, goal) if adapt and not self.stopped else 1.0
         cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
         converged = self._multiply(np.asarray([factor, 1.0]))
-        step = Adjustment(self.lambda_, factor, self.weight, tuple(thresholds), tuple(sizes), cost, converged)
+        step = ControllerStep(cost, converged, self.lambda_, factor, self.weight, tuple(thresholds), tuple(sizes))
         if adapt:
             self._history.append(step)
         return step
 
     def _step_classes(
         self, scores: Array, labels: Array, costs: CostMatrix, sample_weight: Array | None, *, adapt: bool
-    ) -> ClassAdjustment:
+    ) -> ControllerStep:
         q = arrays.as_probabilities(scores, self.n_classes)
         true = arrays.as_column(arrays.as_classes(labels, self.n_classes, "labels"), q, "labels")
         weight = arrays.as_weights(sample_weight, q)
@@ -525,7 +524,8 @@ class AdaptiveWeight:
         converged = self._multiply(mu**self.damping) if adapt and not self.stopped else True
         size = true.shape[0] if weight is None else float(array_namespace(weight).sum(weight))
         lambdas, measured, weights = (tuple(values.tolist()) for values in (self.lambdas, mu, self.weights))
-        step = ClassAdjustment(lambdas, measured, weights, float(found.start_cost) / size, converged)
+        cost = float(found.start_cost) / size
+        step = ControllerStep(cost, converged, lambdas=lambdas, multipliers=measured, weights=weights)
         if adapt:
             self._history.append(step)
         return step
@@ -594,8 +594,7 @@ class AdaptiveWeight:
         """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
-        kind = Adjustment if self.n_classes == 2 else ClassAdjustment
-        return pd.DataFrame([asdict(a) for a in self._history], columns=[f.name for f in fields(kind)])
+        return pd.DataFrame([step.to_dict() for step in self._history], columns=step_fields(self.n_classes))
 
     def state_dict(self) -> dict[str, Any]:
         """Return everything needed to go on later, as plain JSON values."""
@@ -604,8 +603,8 @@ class AdaptiveWeight:
             "settings": self._settings(),
             "lambda": self.lambda_ if self.n_classes == 2 else self._lambdas.tolist(),
             "history": [
-                {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(a).items()}
-                for a in self._history
+                {name: list(value) if isinstance(value, tuple) else value for name, value in step.to_dict().items()}
+                for step in self._history
             ],
         }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -39,3 +39,27 @@ def resolve(path: str) -> Any:
     """
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def lazy_exports(
+    package: str, places: Mapping[str, str], extra: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__getattr__`` and ``__dir__`` of a package whose names are imported when first asked for.
+
+    Parameters
+    ----------
+    package : str
+        Its dotted name.
+    places : mapping from str to str
+        The module of each name.
+    extra : str
+        What installs the optional dependencies of these modules.
+    """
+
+    def load(name: str) -> Any:
+        if name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        with requires(extra):
+            return getattr(importlib.import_module(places[name]), name)
+
+    return load, lambda: sorted(places)

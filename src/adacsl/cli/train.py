@@ -26,7 +26,6 @@ from adacsl.cli.options import (
     HERE,
     MOST_EPOCHS,
     MOST_SPLITS,
-    MOST_WORKERS,
     NEVER,
     Checking,
     Place,
@@ -71,7 +70,6 @@ def train(  # noqa: PLR0913  one argument for each option
     method: str = "portfolio",
     members: tuple[str, ...] = (),
     budget: str | None = None,
-    jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
     cv: Annotated[int | None, within(0, MOST_SPLITS)] = None,
     epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
     weights: Path | None = None,
@@ -103,8 +101,6 @@ def train(  # noqa: PLR0913  one argument for each option
         Who is in the portfolio, such as logistic,lightgbm,nets; names of methods will do too.
     budget
         Time for the portfolio, such as 60s, 5min or 1h: members that would not be done in time are left out.
-    jobs
-        Processes that fit the portfolio's members; default: one per core.
     cv
         Cross-fit with so many folds; 0: one model (of each member) and a validation part. Default: as the method says.
     epochs
@@ -141,9 +137,7 @@ def train(  # noqa: PLR0913  one argument for each option
     check_model_folder(out, force=force)
     if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
-    stacked = _portfolio_settings(method, members, budget, jobs)
-    if jobs is not None and place.trainer:
-        raise ValueError("--jobs are processes of this machine, --workers of any engine: leave out one of them")
+    stacked = _portfolio_settings(method, members, budget)
     started = time.perf_counter()
     task, found = load_checked(source, data, prices, checking, refuse=True, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
@@ -203,12 +197,12 @@ def _costs(task: Task) -> CostMatrix | None:
     return task.costs if task.costs.n_instances is None else None
 
 
-def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None, jobs: int | None) -> dict[str, Any]:
+def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None) -> dict[str, Any]:
     """Return what was said about the portfolio as Python has it; refuse it where another method is fitted."""
-    said = {"members": split_words(members) or None, "budget": budget, "n_jobs": jobs}
+    said = {"members": split_words(members) or None, "budget": budget}
     said = {name: value for name, value in said.items() if value is not None}
     for name in said if method != "portfolio" else ():
-        option = "--jobs" if name == "n_jobs" else f"--{name}"
+        option = "--" + name.replace("_", "-")
         raise ValueError(f"{option} is for the portfolio, and {method} is none: leave out --method, or {option}")
     return said
 

@@ -16,7 +16,6 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.duplicates import Together, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import Duration
-from adacsl.ensemble.classifier import Portfolio
 from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import Method
 from adacsl.estimators.registry import is_portfolio, needs_net
@@ -223,8 +222,6 @@ class Protocol:
 
 def set_portfolio(method: Method, net: Mapping[str, Any], **settings: Any) -> Method:
     """Give a portfolio settings, and its nets theirs, unless it has some of its own."""
-    if method.learner == "portfolio":
-        method.set_params(learner=Portfolio())
     inside = "learner__" if "learner" in method.get_params(deep=False) else ""
     if net and method.learner.net is None:
         settings["net"] = Net(**net)

@@ -60,6 +60,7 @@ class AdaCSLClassifier(Method):
 
     loss = "weighted"
     resample = None
+    encodes = True
 
     @keeps_settings
     def __init__(  # the parts that a net has use for
@@ -140,6 +141,7 @@ class AdaCSLBoostingClassifier(Method):
 
     loss = "weighted"
     resample = None
+    encodes = True
     device = "cpu"
     resume = None
     policy: Policy | None = None

@@ -179,8 +179,16 @@ class Method(ClassifierMixin, BaseEstimator):
     NESTED: tuple[str, ...] = ("controller", "net")
     """Parameters that hold parameters of their own, ``controller__damping``."""
 
-    encodes = True
-    """Whether tables are checked and encoded; otherwise the learner takes X as it is."""
+    @property
+    def encodes(self) -> bool:
+        """Whether tables are checked and encoded; otherwise the learner takes X as it is."""
+        if self.learner is None:  # what was loaded has no untrained one
+            return getattr(self.model_, "encoder", None) is not None
+        if isinstance(self.learner, str):
+            return True
+        learner = as_learner(self.learner)
+        own = type(getattr(learner, "estimator", None)).__module__.startswith("adacsl.")  # reads tables by itself
+        return own or bool(getattr(learner, "encodes", True))
 
     @keeps_settings
     def __init__(
@@ -218,6 +226,9 @@ class Method(ClassifierMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Change settings; ``controller__damping=0.5`` changes one inside."""
         nested = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
+        learner = getattr(self, "learner", None)
+        if isinstance(learner, str) and any(name.startswith("learner__") for name in params):
+            self.learner: Any = as_learner(learner)
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         for name in nested:
             outer, _, key = name.partition("__")
@@ -288,6 +299,33 @@ class Method(ClassifierMixin, BaseEstimator):
             tp=tp, tn=tn,
         )  # fmt: skip
         return self
+
+    # what was trained
+
+    @property
+    def net_(self) -> Any:
+        """The trained network(s), of a neural learner."""
+        return self.model_.net
+
+    @property
+    def boosters_(self) -> list[Any]:
+        """The library's models, of a boosting learner."""
+        return list(self.model_.boosters)
+
+    @property
+    def rounds_(self) -> list[int]:
+        """Rounds that were kept, of each booster."""
+        return list(self.model_.rounds)
+
+    @property
+    def estimators_(self) -> Any:
+        """The kept models, of a scikit-learn classifier."""
+        return list(self.model_.estimators)
+
+    @property
+    def encoder_(self) -> Any:
+        """The encoder of tables."""
+        return self.model_.encoder
 
     # scores and decisions
 

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from adacsl.base.extras import resolve
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.classifier import Method
@@ -61,7 +62,7 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "wce-cv": ("cross-entropy weighted by the costs, five cross-fitted nets", {**WEIGHTED, **FOLDS}),
     "gbm-bayes-cv": ("gradient boosting, five cross-fitted boosters, Bayes threshold", {**BOOSTED, **FOLDS}),
     "adacsl-cv": ("AdaCSL, five cross-fitted nets", {**ADAPTED, **FOLDS}),
-    "portfolio": ("boosters, nets and a linear model, cross-fitted and stacked", {**FOLDS, "learner": "portfolio"}),
+    "portfolio": ("boosters, nets and a linear model, cross-fitted and stacked", FOLDS),
 }  # fmt: skip
 """Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the
 first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity. Five
@@ -108,7 +109,8 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Metho
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}{did_you_mean(name, METHODS)} (known: {', '.join(METHODS)})")
-    made: Method = Method(costs, **(METHODS[name][1] | settings))
+    kind = resolve("adacsl.ensemble.classifier:PortfolioClassifier") if name == "portfolio" else Method
+    made: Method = kind(costs, **(METHODS[name][1] | settings))
     return made
 
 
@@ -200,7 +202,7 @@ def needs_net(made: Method) -> bool:
 
 def is_portfolio(made: Method) -> bool:
     """Tell whether a method is a portfolio, whose members may be nets."""
-    return made.learner == "portfolio" or type(made.learner).__name__ == "Portfolio"
+    return type(made.learner).__name__ == "Portfolio"
 
 
 def needs_two_classes(made: Method) -> bool:

@@ -118,10 +118,12 @@ class Candidate:
     def decide(self) -> str:
         """How scores become decisions.
 
-        "auto": calibrated where one split of a table holds enough rows out, else at the Bayes threshold.
+        "auto": networks are calibrated where one split of a table holds enough rows out; else at the Bayes threshold.
         """
         if self.method.decide != "auto":
             return str(self.method.decide)
+        if not hasattr(self.learner, "module"):
+            return "bayes"
         two_prices = self.costs.n_classes == 2 and self.costs.n_instances is None
         one_table = len(self.folds) == 1 and not self.images
         return "calibrated" if two_prices and one_table and len(self.folds[0][1]) >= CALIBRATES else "bayes"

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight, ClassAdjustment, callback_controller
+from adacsl.adaptive.controller import AdaptiveWeight, ControllerStep, callback_controller
 from adacsl.base.arrays import check_whole
 from adacsl.base.scores import to_probabilities
 from adacsl.costs.matrix import CostMatrix, no_costs
@@ -36,7 +36,7 @@ class Feedback:
 
     Attributes
     ----------
-    history : list of Adjustment, or ClassAdjustment of more than two classes
+    history : list of ControllerStep
         One per round: what was measured after it, and the weight the next round trains with. Rounds of more than two
         classes after which nothing may move have no multipliers, but NaN.
     margins : list of array
@@ -95,10 +95,11 @@ class Feedback:
         self.margins.append(margins)
         return step
 
-    def _unmoved(self, cost: float) -> ClassAdjustment:
+    def _unmoved(self, cost: float) -> ControllerStep:
         """Return a step of more than two classes that moves nothing; to look for multipliers would be in vain."""
         lambdas, weights = (tuple(values.tolist()) for values in (self.controller.lambdas, self.controller.weights))
-        return ClassAdjustment(lambdas, (math.nan,) * self.n_classes, weights, cost, converged=True)
+        unknown = (math.nan,) * self.n_classes
+        return ControllerStep(cost, converged=True, lambdas=lambdas, multipliers=unknown, weights=weights)
 
     @property
     def n_classes(self) -> int:

@@ -35,7 +35,6 @@ LEARNERS: dict[str, Callable[[], Any]] = {
     "boosting": _boosting,
     **{library: functools.partial(_boosting, library) for library in BOOSTING},
     "constant": functools.partial(_made, "adacsl.learners.constant:Constant"),
-    "portfolio": functools.partial(_made, "adacsl.ensemble.classifier:Portfolio"),
     "metacost": functools.partial(_sklearn, "adacsl.learners.metacost:MetaCost", encode=False),
     "logistic": functools.partial(_sklearn, "sklearn.linear_model:LogisticRegression", max_iter=1000),
 }

@@ -147,8 +147,8 @@ class AdaptiveLoss(_WeightedLoss):
         """Step the controller with the logits and targets of the whole validation set, and take over its weights.
 
         The logits are those of the net in evaluation mode: ``net.eval()`` and ``torch.no_grad()``. ``costs`` are those
-        of these samples, where each has its own. Returns an :class:`~adacsl.Adjustment`, of more than two classes a
-        :class:`~adacsl.adaptive.controller.ClassAdjustment`.
+        of these samples, where each has its own. Returns a
+        :class:`~adacsl.adaptive.controller.ControllerStep`.
         """
         if logits.requires_grad:
             warnings.warn(

@@ -1,0 +1,150 @@
+"""The AdaCSL classifier: a class weight that follows the held-out cost, for any learner."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.extras import requires
+from adacsl.costs.matrix import CostMatrix
+from adacsl.decision.policy import Policy
+from adacsl.estimators.classifier import CostSensitiveClassifier
+from adacsl.fitting.settings import keeps_settings
+
+with requires("sklearn"):
+    from sklearn.base import BaseEstimator
+    from sklearn.utils import get_tags
+    from sklearn.utils.metaestimators import available_if
+
+
+def _estimator(classifier: AdaCSLClassifier) -> Any:
+    """Return the scikit-learn estimator that learns; None where it is a learner of this package."""
+    learner = classifier.learner
+    if isinstance(learner, str) or learner is None or isinstance(learner, type):
+        return None
+    return getattr(learner, "estimator", None if hasattr(learner, "trained_by") else learner)
+
+
+def _gives_probabilities(self: AdaCSLClassifier) -> bool:
+    fitted = getattr(getattr(self, "model_", None), "estimators", None)
+    estimator = fitted[0] if fitted else _estimator(self)
+    return estimator is None or hasattr(estimator, "predict_proba")
+
+
+class AdaCSLClassifier(CostSensitiveClassifier):
+    """Classifier that minimises cost: a controller adapts the class weight to held-out data while it trains (AdaCSL).
+
+    A :class:`CostSensitiveClassifier` with a weighted loss and a controller, for tables and images.
+
+    Parameters
+    ----------
+    costs : CostMatrix, optional
+        What the errors cost, of two classes or K x K. Default: the inverse class frequencies
+        (``CostMatrix.balanced(y)``).
+    learner : {"net", "xgboost", "lightgbm", "catboost", "boosting"}, learner or classifier, default "net"
+        What is trained: a neural network (:class:`~adacsl.neural.NeuralLearner`), gradient boosting
+        (:class:`~adacsl.learners.BoostingLearner`), or any scikit-learn classifier with ``sample_weight`` in ``fit`` or
+        ``partial_fit`` (:class:`~adacsl.learners.SklearnLearner`). Pipelines and frozen estimators get X as it is,
+        other estimators an encoded table. ``learner__epochs`` works in searches.
+    controller : "auto", None, dict or AdaCSLController
+        How lambda is adapted. "auto": the paper's update at full speed for images; the exact odds update with damping
+        0.5 for tables and scikit-learn classifiers; the paper's update at a tenth of its speed, with
+        ``n_standard_errors=1``, for boosters. ``{"n_standard_errors": 2}`` changes parts of that; None keeps lambda
+        at 1, which is a plain weighted loss. More than two classes have one lambda each.
+    target_threshold, decide, select, cv, validation, pos_label, device, resume, random_state, verbose, policy
+        As for every :class:`CostSensitiveClassifier`; ``decide="auto"`` by default.
+
+    Attributes
+    ----------
+    net_ : nn.Module
+        The trained network(s), of a neural learner.
+    boosters_, rounds_ : list
+        The library's models, of a boosting learner, and how many rounds of each are kept.
+    estimators_ : list
+        The kept models, of a scikit-learn classifier, one per fold; they know the classes 0 and 1 (positive), or 0 to
+        K - 1 in the order of ``classes_``.
+    encoder_ : TableEncoder
+        Of tables.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from adacsl import CostMatrix
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=model, cv=5, random_state=0).fit(X, 1 - y)
+    >>> clf.predict(X[:3]).tolist()
+    [1, 1, 1]
+    """
+
+    loss = "weighted"
+    resample = None
+
+    @keeps_settings
+    def __init__(
+        self,
+        costs: CostMatrix | None = None,
+        *,
+        learner: Any = "net",
+        controller: Any = "auto",
+        target_threshold: float | str | None = None,
+        decide: str = "auto",
+        select: str = "best",
+        cv: Any = None,
+        validation: Any = 0.2,
+        pos_label: Any = None,
+        device: str = "auto",
+        resume: Any = None,
+        random_state: Any = None,
+        verbose: bool = False,
+        policy: Policy | None = None,
+    ) -> None:
+        """Keep the settings."""
+
+    def make_learner(self) -> Any:
+        """Return the learner; raise where it cannot be weighted."""
+        learner = super().make_learner()
+        if hasattr(learner, "kind_of_training"):
+            learner.check()
+            learner.kind_of_training  # noqa: B018  raises where the estimator takes no weights
+        return learner
+
+    @available_if(_gives_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(
+        self,
+        X: Any,  # noqa: N803
+        *,
+        fp: Any = None,
+        fn: Any = None,
+        tp: Any = None,
+        tn: Any = None,
+    ) -> NDArray[np.float64]:
+        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
+        return super().predict_proba(X, fp=fp, fn=fn, tp=tp, tn=tn)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        estimator = _estimator(self)
+        if isinstance(estimator, BaseEstimator) and not self.encodes:
+            tags.input_tags = copy.deepcopy(get_tags(estimator).input_tags)
+        return tags
+
+
+def learner_from(kind: Any, given: Any, name: str) -> Any:
+    """Return the settings of a learner from a dict of them, from itself, or from nothing."""
+    if given is None:
+        return kind()
+    if isinstance(given, kind):
+        return given
+    if not isinstance(given, dict):
+        raise TypeError(f"{name} must be a dict of settings or {kind.__name__}(...), got {given!r}")
+    known = list(kind().get_params())
+    if unknown := [key for key in given if key not in known]:
+        raise ValueError(f"{name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
+    return kind(**given)
