@@ -319,10 +319,10 @@ def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
 
 def fault_of(place: Path, model: Model, change: Change) -> str:
     """Return what was not withstood."""
-    _reset_peak()
-    begin, before = time.monotonic(), _memory("VmRSS")
+    reset_peak()
+    begin, before = time.monotonic(), memory("VmRSS")
     found, line = answer(place, model.rows)
-    grown, taken = _memory("VmHWM") - before, time.monotonic() - begin
+    grown, taken = memory("VmHWM") - before, time.monotonic() - begin
     if grown > MOST_MEMORY:
         return f"took {grown / 2**20:.0f} MiB"
     if taken > LONGEST:
@@ -336,14 +336,15 @@ def fault_of(place: Path, model: Model, change: Change) -> str:
     return "" if found is None else "loaded silently"
 
 
-def _memory(name: str) -> int:
+def memory(name: str) -> int:
     """Return a number of this process's status in bytes; 0 where the system has none."""
     status = Path("/proc/self/status")
     text = status.read_text() if status.exists() else ""
     return next((int(line.split()[1]) * 1024 for line in text.splitlines() if line.startswith(f"{name}:")), 0)
 
 
-def _reset_peak() -> None:
+def reset_peak() -> None:
+    """Forget the peak of the resident memory so far."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 

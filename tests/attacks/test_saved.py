@@ -4,7 +4,8 @@ import pickle
 
 import pytest
 
-from benchmarks.attacks import saved
+from adacsl.learners import skops_models
+from benchmarks.attacks import pipelines, saved
 from benchmarks.attacks.artefacts import run as damage
 from benchmarks.attacks.strangers import run as plant
 
@@ -44,3 +45,10 @@ def test_a_reader_that_unpickles_is_found(tmp_path, monkeypatch):
     assert set(faults(plant, tmp_path, 3)) == {"the payload has run"}
     monkeypatch.setattr(saved, "load_noted", lambda place, device: (place / "model.pt").read_bytes())
     assert all("opened" in fault for fault in faults(plant, tmp_path / "again", 3))
+
+
+def test_pipelines_that_read_files_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(skops_models, "_check_objects", lambda _: None)
+    monkeypatch.setattr(pipelines, "CHANGES", (pipelines.reads_files,))
+    found = faults(pipelines.run, tmp_path, 40)
+    assert any("opened" in fault for fault in found)

@@ -191,9 +191,3 @@ def test_is_a_value():
     assert one.to_dict() == {"kind": "expression", "text": "a * 2"}
     with pytest.raises(TypeError, match="an expression is a text"):
         Expression(3)
-
-
-@pytest.mark.parametrize("name", ["amount", "loan amount", "a`b", "2020", "for", "x-y", "ﬁ", "`"])
-def test_column_is_that_column_whatever_it_is_called(name):
-    assert Expression.column(name).columns == (name,)
-    assert Expression.column(name).of({name: [3], "fi": [4]}).tolist() == [3.0]

@@ -18,6 +18,7 @@ from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -136,8 +137,8 @@ def test_images(tmp_path):
 
 
 def test_a_member_that_is_more_than_numbers_is_named(tmp_path):
-    clf = quick(["logistic", ("bayes", GaussianNB())]).fit(*numbers())
-    with pytest.raises(ArtefactError, match="member 'bayes': GaussianNB cannot be saved without pickle"):
+    clf = quick(["logistic", ("nearest", KNeighborsClassifier())]).fit(*numbers())
+    with pytest.raises(ArtefactError, match="member 'nearest': KNeighborsClassifier cannot be saved without pickle"):
         clf.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -282,9 +283,13 @@ def test_what_is_damaged_is_fitted_again(tmp_path, damage):
     check_same(again, quick(["logistic", ("trees", TREES)], resume=tmp_path).fit(X, y), X)  # and kept again
 
 
-def test_members_that_are_more_than_numbers_are_fitted_again(tmp_path):
+class Own(GaussianNB):
+    """No class of scikit-learn."""
+
+
+def test_members_that_cannot_be_kept_are_fitted_again(tmp_path):
     X, y = numbers()
-    members = ["logistic", ("bayes", GaussianNB())]
+    members = ["logistic", ("bayes", Own())]
     first, again = (quick(members, resume=tmp_path).fit(X, y) for _ in range(2))
     check_same(first, again, X, seconds=False)
     assert not list(tmp_path.glob("bayes*"))
@@ -391,7 +396,8 @@ def check_exported(clf, path, X):
 
 def test_nets_and_sums_are_one_graph(tmp_path):
     X, y = numbers()
-    members = ["logistic", ("scaled", make_pipeline(StandardScaler(), LogisticRegression())), ("steered", STEERED)]
+    scaled = Model(make_pipeline(StandardScaler(), LogisticRegression()), encode=True)
+    members = ["logistic", ("scaled", scaled), ("steered", STEERED)]
     clf = quick(members, cv=2, decide="tuned").fit(X, y)
     back = adacsl.load(clf.save(tmp_path / "model"))
     check_exported(clf, back.export_onnx(tmp_path / "clf.onnx", X), numbers(500, seed=1)[0])

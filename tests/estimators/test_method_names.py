@@ -11,7 +11,7 @@ from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 from adacsl import METHODS, AdaptiveWeight, CostMatrix, EqualWidth, Method, Task, method
@@ -21,6 +21,7 @@ from adacsl.datasets.encoder import TableEncoder
 from adacsl.estimators.registry import choose_methods, title_of
 from adacsl.learners.boosting import Booster, installed_engine
 from adacsl.learners.boosting_libraries import ENGINES
+from adacsl.learners.sklearn import Model
 from adacsl.neural.learner import Net
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -153,8 +154,21 @@ def test_what_picks_columns_itself_gets_the_table_as_it_came():
     frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(X[:, 0] > 0, "up", "down"))
     picks = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     (made,) = choose_methods([("mine", make_pipeline(picks, LogisticRegression()))]).values()
-    assert not made.learner.encode
+    assert not made.learner.encodes
     assert set(made.set_params(costs=COSTS, positive="ill").fit(frame, y).predict(frame)) <= {"ill", "well"}
+
+
+def test_a_pipeline_gets_the_table_as_it_came_unless_told_otherwise():
+    X, y = made_rows()
+    frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(X[:, 0] > 0, "up", "down"))
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    usual = {"positive": "ill", "random_state": 0}
+    with pytest.raises(ValueError, match=r"pipelines get the table as it is; encode its text with a ColumnTransformer"):
+        Method(COSTS, learner=pipeline, **usual).fit(frame, y)
+    made = Method(COSTS, learner=Model(pipeline, encode=True), **usual).fit(frame, y)
+    assert set(made.predict(frame)) <= {"ill", "well"}
+    with pytest.raises(ValueError, match="encode must be 'auto', True or False, got 'no'"):
+        Method(COSTS, learner=Model(pipeline, encode="no"), **usual).fit(frame, y)
 
 
 def test_constants_take_images():

@@ -8,7 +8,6 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.ensemble import BaggingClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
@@ -277,10 +276,10 @@ class Squashed(ClassifierMixin, BaseEstimator):
 
 @pytest.mark.parametrize(
     "estimator",
-    [BaggingClassifier(n_estimators=3), make_pipeline(MinMaxScaler(), LogisticRegression()), Squashed()],
+    [Squashed(), make_pipeline(MinMaxScaler(), Squashed())],
     ids=lambda e: type(e).__name__,
 )
-def test_what_is_more_than_numbers_cannot_be_saved(estimator, plain, tmp_path):
+def test_classes_of_ones_own_cannot_be_saved(estimator, plain, tmp_path):
     clf = AdaptiveCostClassifier(estimator, COSTS, rounds=1, random_state=0).fit(plain[0].to_numpy(), plain[1])
     with pytest.raises(ArtefactError, match="cannot be saved without pickle") as caught:
         clf.save(tmp_path / "model")

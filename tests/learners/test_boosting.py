@@ -456,7 +456,7 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"rounds": 0}, ValueError, "rounds must be a whole number of at least 1, got 0"),
         ({"lr": 0}, ValueError, "lr must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
+        ({"patience": True}, ValueError, "patience must be None or a whole number of at least 1, got True"),
         ({"decide": "unweighted"}, ValueError, "a plain booster at the Bayes threshold is target='bayes'"),
         ({"damping": 0.5}, TypeError, "unexpected keyword argument 'damping'"),
         ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaptiveWeight"),
@@ -465,7 +465,7 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"target": "most"}, ValueError, "target must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
         ({"validation": 1.5}, ValueError, "validation must be a fraction"),
-        ({"positive": 7}, ValueError, "positive=7 is no label of y"),
+        ({"positive": 7}, ValueError, "positive 7 is no label of y"),
     ],
 )
 def test_wrong_settings_are_named(data, settings, kind, message):

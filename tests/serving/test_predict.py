@@ -10,8 +10,13 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from adacsl import CostMatrix, Policy
+from adacsl import CostMatrix, Method, Policy, load
 from adacsl.serving.app import Bounds, Desk, decide
 
 FEATURES = ["age", "gap", "shop", "since"]
@@ -193,3 +198,17 @@ def test_the_fault_of_one_request_is_not_that_of_those_beside_it(plain, rows, re
     )
     assert [answer.status_code for answer in answers] == [200, 422] * 4
     assert "nobody is that old" in answers[1].text
+
+
+def test_a_saved_pipeline_gets_text_and_gaps_as_they_came(client_of, rows, records, tmp_path):
+    columns = make_column_transformer(
+        (make_pipeline(SimpleImputer(), StandardScaler()), ["age", "gap"]),
+        (OneHotEncoder(handle_unknown="ignore"), ["shop"]),
+    )
+    learner = make_pipeline(columns, RandomForestClassifier(5, random_state=0))
+    made = Method(CostMatrix(fp=1, fn=6), learner=learner, positive="yes", validation=0.4, random_state=0)
+    features = rows[["age", "gap", "shop"]]
+    made.fit(features, np.where(rows["age"] > 40, "yes", "no"))
+    again = load(made.save(tmp_path / "model"))
+    found = ask(client_of(again), records(features))
+    np.testing.assert_array_equal(found["probability"], made.predict_proba(features)[:, 1])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,19 @@ Array = Any
 """An array of any library that follows the array API standard: the core never asks which."""
 
 
-def check_whole(name: str, value: Any, least: int = 1) -> None:
-    """Raise unless a setting is a whole number, and large enough."""
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+def check_whole(name: str, value: Any, least: int = 1, *, other: Sequence[str | None] = ()) -> None:
+    """Raise unless a setting is a whole number, and large enough, or one of some other values.
+
+    >>> check_whole("patience", True, other=[None])
+    Traceback (most recent call last):
+        ...
+    ValueError: patience must be None or a whole number of at least 1, got True
+    """
+    if isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least:
+        return
+    if not any(value is one or (isinstance(value, str) and value == one) for one in other):
+        choice = "".join(f"{one!r} or " for one in other)
+        raise ValueError(f"{name} must be {choice}a whole number of at least {least}, got {value!r}")
 
 
 def number_or_nan(value: Any) -> float:

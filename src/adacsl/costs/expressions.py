@@ -70,11 +70,6 @@ class Expression:
         self._tree = ast.Name("name") if self._names else self._parse()
         self.columns: tuple[str, ...] = tuple(dict.fromkeys(self._columns(self._tree)))
 
-    @classmethod
-    def column(cls, name: str) -> Expression:
-        """Return the expression that is just a column, whatever it is called."""
-        return cls(name if name.isidentifier() else "`" + name.replace("`", "``") + "`")
-
     def of(self, table: Any, *, finite: bool = True) -> NDArray[np.float64]:
         """Return the price of each row of a table (pandas, polars, pyarrow) or of a mapping of arrays.
 

@@ -342,7 +342,8 @@ def exportable(model: Any) -> StackModel:
     for name, own in zip(model.names, model.models, strict=True):
         if not isinstance(own, NetModel) and not _is_sum(own):
             raise ValueError(
-                f"ONNX files are written of nets and logistic regressions, and member {name!r} is made of {own.kind}: "
+                "ONNX files are written of nets and logistic regressions of encoded tables, such as "
+                f"Model(pipeline, encode=True), and member {name!r} is made of {own.kind}: "
                 "fit members=['logistic', 'nets', 'nets-bent']"
             )
         if _takes(own) != _takes(model.models[0]):

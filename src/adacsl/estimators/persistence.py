@@ -99,7 +99,7 @@ def check_predicts(method: Any, about: Any) -> None:
     The net of pictures is taken at its word: its weights have the shapes that they must have. So are pipelines that get
     the table as it is: only they know what their columns hold.
     """
-    if method.images_ or any(_takes_tables(part) for part in _parts(about)):
+    if method.images_ or any(each["kind"] == "skops" for each in _unencoded(about)):
         return
     found = method.decision_probabilities(plain_rows(method, about))
     wanted = (2, len(method.classes_)) if len(method.classes_) > 2 else (2,)
@@ -107,17 +107,16 @@ def check_predicts(method: Any, about: Any) -> None:
         raise ValueError("it predicts no probabilities")
 
 
-def _takes_tables(part: Mapping[str, Any]) -> bool:
-    """Tell whether a part holds estimators in skops' format that get the table as it is."""
-    estimators = part.get("estimators", ()) if part.get("encoder", "") is None else ()
-    return any(each["kind"] == "skops" for each in estimators)
+def _unencoded(about: Any) -> list[Mapping[str, Any]]:
+    """Return what is said of estimators that get the table as it is."""
+    return [each for part in _parts(about) if part.get("encoder", "") is None for each in part.get("estimators", ())]
 
 
 def plain_rows(method: Any, about: Any) -> Any:
     """Return two rows of the columns that a model was trained on."""
     encoders = [part["columns"] for part in _parts(about) if "columns" in part and "format" in part]
     names = getattr(method, "feature_names_in_", None)
-    if not encoders:
+    if not encoders or any("intercept" in each for each in _unencoded(about)):  # sums take no missing values
         rows = np.zeros((2, method.n_features_in_))
         return rows if names is None else pd.DataFrame(rows, columns=names)
     if len(encoders[0]) != method.n_features_in_:

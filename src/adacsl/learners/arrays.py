@@ -39,6 +39,8 @@ class LinearModel:
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the weighted sums."""
         x = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        if np.isnan(x).any():
+            raise ValueError("X contains NaN, and a linear model takes no missing values: fill them in before it")
         x = x if self.center is None else x - self.center
         x = x if self.scale is None else x / self.scale
         return np.asarray(x @ self.weights.T + self.intercept)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 from collections.abc import Iterable, Iterator, Sequence
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.adaptive.controller import AdaptiveWeight, check_targets
+from adacsl.base.arrays import check_whole
 from adacsl.base.extras import requires
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.execution.threads import threads_in_use
@@ -81,10 +82,9 @@ class Booster(BaseEstimator):
         """Refuse settings that make no sense."""
         if self.engine not in (*ENGINES, "auto"):
             raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
-        for name in ("rounds", "every", *([] if self.patience is None else ["patience"])):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+        check_whole("rounds", self.rounds)
+        check_whole("every", self.every)
+        check_whole("patience", self.patience, other=[None])
         if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
             raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
         if not (self.params is None or isinstance(self.params, dict)):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from adacsl.adaptive.controller import AdaptiveWeight
 from adacsl.adaptive.held_out import HeldOut
+from adacsl.base.arrays import check_whole
 from adacsl.base.extras import requires
 from adacsl.base.labels import label_name, same_label
 from adacsl.base.scores import to_probabilities
@@ -88,12 +89,9 @@ class Model(BaseEstimator):
         """Refuse settings that make no sense."""
         if self.training not in TRAINING:
             raise ValueError(f"training must be one of {', '.join(map(repr, TRAINING))}, got {self.training!r}")
-        if self.rounds != "auto" and not _is_count(self.rounds):
-            raise ValueError(f"rounds must be 'auto' or a whole number of at least 1, got {self.rounds!r}")
-        if self.patience is not None and not _is_count(self.patience):
-            raise ValueError(f"patience must be None or a whole number of at least 1, got {self.patience!r}")
-        if not _is_count(self.every):
-            raise ValueError(f"every must be a whole number of at least 1, got {self.every!r}")
+        check_whole("rounds", self.rounds, other=["auto"])
+        check_whole("patience", self.patience, other=[None])
+        check_whole("every", self.every)
 
         if not (isinstance(self.encode, bool) or self.encode == "auto"):
             raise ValueError(f"encode must be 'auto', True or False, got {self.encode!r}")
@@ -103,7 +101,7 @@ class Model(BaseEstimator):
         """Whether tables are encoded."""
         if isinstance(self.encode, bool):
             return self.encode
-        params = getattr(self.estimator, "get_params", dict)()
+        params: dict[str, Any] = getattr(self.estimator, "get_params", dict)()
         selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
         return not selects and not prefit_parts(self.estimator)
 
@@ -142,10 +140,6 @@ class Model(BaseEstimator):
         return made
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-
-
 def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Fit the estimator of each candidate: in rounds where it is steered, else as it is."""
     encoder: TableEncoder | None = None
@@ -158,16 +152,31 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             extra = None if rows.extra is None else encoded(encoder, rows.extra)
             as_encoded = dataclasses.replace(rows, x=encoded(encoder, rows.x), extra=extra)
         features = as_encoded if encode else rows
-        if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge the others
-            models, undone = _fit_in_rounds(candidate, features)
-        else:
-            models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
+        with contextlib.nullcontext() if encode else _text_explained():
+            if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge others
+                models, undone = _fit_in_rounds(candidate, features)
+            else:
+                models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
         labels = prefit_labels(candidate.learner.estimator, rows)
         models = [numbered(model, labels) for model in candidate.deciding(models)]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             candidate.watched = candidate.model.logits(rows.take(candidate.watch))
         yield candidate
+
+
+@contextlib.contextmanager
+def _text_explained() -> Iterator[None]:
+    """Say what to do where an estimator that gets the table as it is cannot take its text."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"{' '.join(str(error).split())}: pipelines get the table as it is; encode its text with a "
+            "ColumnTransformer in the pipeline, or take adacsl.learners.sklearn.Model(pipeline, encode=True)"
+        ) from error
 
 
 # as it is
