@@ -84,7 +84,7 @@ def section(run: dict[str, Any], name: str) -> str:
     ]
     lines += [
         f"| {row['name']} | {row['against'].replace('(', ' (')} | {spread(row['ours'])} | {spread(row['theirs'])} "
-        f"| **{shown(row['ratio'])}** | {shown(row['ratio_of_minimums'])} | {bar(row)}{verdict(row)} |"
+        f"| **{shown(row['ratio'])}** | {shown(row['ratio_of_minimums'])} | {bar(row)}{recommendation(row)} |"
         for row in run["results"]
     ]
     memory = [row for row in run["results"] if "peak_bytes_per_sample" in row]
@@ -162,7 +162,7 @@ def bar(row: dict[str, Any]) -> str:
     return "-" if row["bar"] is None else f"{row['bar']:g}"
 
 
-def verdict(row: dict[str, Any]) -> str:
+def recommendation(row: dict[str, Any]) -> str:
     return {None: "", True: ", met", False: ", **missed**"}[row["met"]]
 
 
@@ -226,18 +226,18 @@ beside ours in [results](paper/results.md):
 """
 
 AGAIN = (
-    ("HAM10K", "random", "one net", "adacsl", ("ce-bayes", "ce-tuned", "wce")),
-    ("HAM10K", "random", "one net, last epoch", "adacsl-last", ("ce-bayes-last", "wce-last")),
-    ("HAM10K", "random", "five cross-fitted", "adacsl-cv", ("ce-bayes-cv", "ce-tuned-cv")),
-    ("HAM10K", "group", "one net", "adacsl", ("ce-bayes", "ce-tuned", "wce")),
-    ("HAM10K", "group", "one net, last epoch", "adacsl-last", ("ce-bayes-last", "wce-last")),
-    ("HAM10K", "group", "five cross-fitted", "adacsl-cv", ("ce-bayes-cv", "ce-tuned-cv")),
+    ("HAM10K", "random", "one net", "adacsl", ("net-bayes", "net-tuned", "net-weighted")),
+    ("HAM10K", "random", "one net, last epoch", "adacsl-last", ("net-bayes-last", "net-weighted-last")),
+    ("HAM10K", "random", "five cross-fitted", "adacsl-cv", ("net-bayes-cv", "net-tuned-cv")),
+    ("HAM10K", "group", "one net", "adacsl", ("net-bayes", "net-tuned", "net-weighted")),
+    ("HAM10K", "group", "one net, last epoch", "adacsl-last", ("net-bayes-last", "net-weighted-last")),
+    ("HAM10K", "group", "five cross-fitted", "adacsl-cv", ("net-bayes-cv", "net-tuned-cv")),
 )
 """Contests of the paper's modern profile: data, split, kind of nets, AdaCSL, and its rivals."""
 
 SHOWN = (
     ("HAM10K", "random", "adacsl-cv"), ("HAM10K", "random", "adacsl"), ("HAM10K", "group", "adacsl-cv"),
-    ("HAM10K", "group", "adacsl"), ("PV-D", "random", "adacsl-cv"), ("PV-D", "random", "ce-bayes-cv"),
+    ("HAM10K", "group", "adacsl"), ("PV-D", "random", "adacsl-cv"), ("PV-D", "random", "net-bayes-cv"),
 )  # fmt: skip
 """Whose costs stand there themselves."""
 
@@ -248,19 +248,19 @@ BEFORE = (
 
 CROSS_FITTED = {1: 0.31, 3: 0.48, 5: 0.56}
 HAM_BARS = {"single": {1: 0.36, 3: 0.53, 5: 0.61}, "cv=5": CROSS_FITTED, "cv=5 auto": CROSS_FITTED}
-HAM_MODES = {"single": "one split", "cv=5": "cv=5, T' = 0.5", "cv=5 auto": 'cv=5, target="auto"'}
+HAM_MODES = {"single": "one split", "cv=5": "cv=5, T' = 0.5", "cv=5 auto": 'cv=5, target_threshold="auto"'}
 TABLE_BAR = 0.95
 EASY = "ann_thyroid"
 """The table with the largest ratios: figures stand with and without it."""
 OVERLAP = 0.25
 """Test rows over training rows (validation rows included) of splits into 65 / 15 / 20 %."""
-YARDSTICK = "wce-single"
+YARDSTICK = "net-weighted-single"
 MODES = {
-    "wce-single": "weighted cross-entropy, one split",
+    "net-weighted-single": "weighted cross-entropy, one split",
     "adacsl-single": "AdaCSL, one split",
     "adacsl-cv": "AdaCSL, cv=5",
-    "wce-cv": "weighted cross-entropy, cv=5",
-    "ce-bayes-cv": "cross-entropy + Bayes threshold, cv=5",
+    "net-weighted-cv": "weighted cross-entropy, cv=5",
+    "net-bayes-cv": "cross-entropy + Bayes threshold, cv=5",
     "hgb-bayes": "gradient boosting + Bayes threshold",
 }
 COMMANDS = {
@@ -336,9 +336,9 @@ def judged(bar: dict[str, Any]) -> str:
         return "not measured yet"
     if math.isnan(bar["value"]):
         return "not defined: a method costs 0 on some table"
-    verdict = "met" if bar["value"] <= bar["bar"] else "**missed**"
+    recommendation = "met" if bar["value"] <= bar["bar"] else "**missed**"
     few = bar["needed"] is not None and bar["splits"] < bar["needed"]
-    return f"{verdict}, but only {bar['splits']} of {bar['needed']} splits" if few else verdict
+    return f"{recommendation}, but only {bar['splits']} of {bar['needed']} splits" if few else recommendation
 
 
 def words_read(studies: dict[str, dict[str, Any]]) -> str:
@@ -349,7 +349,8 @@ def words_read(studies: dict[str, dict[str, Any]]) -> str:
         by_constant = [pick(image, "relative_cost", mode=mode, k=1) for mode in ("cv=5", "cv=5 auto")]
         if min(len(fixed), len(auto)) > 1:
             lines.append(
-                f'At k = 1 cv=5 costs {three(fixed)} with T\' = 0.5 and {three(auto)} with `target="auto"`, which lets '
+                f'At k = 1 cv=5 costs {three(fixed)} with T\' = 0.5 and {three(auto)} with `target_threshold="auto"`, '
+                f"which lets "
                 f"out-of-fold cost choose T' (not adapting was no candidate then); costs differ by "
                 f"{statistics.stdev(fixed + auto):.2f} (sd) from split to split, so {len(auto)} splits cannot tell the "
                 "two apart. (Relative to the better constant decision of each test split, by which we judged at first, "
@@ -365,7 +366,7 @@ def words_read(studies: dict[str, dict[str, Any]]) -> str:
             f"{five}."
         )
     if tables := studies.get("tables", {}).get("rows"):
-        ours, weighted = (table_cells(tables, mode) for mode in ("adacsl-cv", "wce-cv"))
+        ours, weighted = (table_cells(tables, mode) for mode in ("adacsl-cv", "net-weighted-cv"))
         lines.append(
             f"On tables the gain is cross-fitting's: weighted cross-entropy gains as much from it "
             f"({mean_ratio(weighted):.3f}; AdaCSL {mean_ratio(ours):.3f}), and most of both is won on {EASY} (without "
@@ -438,7 +439,7 @@ def three(values: Sequence[float]) -> str:
 
 
 def read_suite(folder: Path) -> tuple[Any, Any, str] | None:
-    """Return the results of the suite, their ranks and the verdict over all tables, if it was run."""
+    """Return the results of the suite, their ranks and the recommendation over all tables, if it was run."""
     if not (folder / "suite.csv").exists():
         return None
     import pandas as pd  # noqa: PLC0415  the other pages need no pandas
@@ -534,7 +535,8 @@ def fraud_section(run: dict[str, Any] | None) -> str:
     lines = [
         head,
         f"`{run['command']}`; {run['date']}; {run['device']}; seed 0; 75 % of the rows train. A missed fraud costs its "
-        "amount, a check 5. Default settings, but target='bayes'. Savings are relative to checking nothing or "
+        "amount, a check 5. Default settings, but target_threshold='bayes'. Savings are relative to checking nothing "
+        "or "
         "everything, whichever is cheaper.\n\n",
         "| fit | seconds | peak memory | savings, each row's own threshold | savings, one threshold for all |\n",
         "|---|--:|--:|--:|--:|\n",
@@ -723,7 +725,7 @@ def losses(cells: dict[str, Cells], names: list[str]) -> list[str]:
         if cells.get(mode):
             dearer = [name for name in names if on(mode, name) > 1]
             lines.append(f"- {MODES[mode]} is dearer than {MODES[YARDSTICK]} on: {', '.join(dearer) or 'none'}.")
-    for mode in ("wce-cv", "ce-bayes-cv", "hgb-bayes"):
+    for mode in ("net-weighted-cv", "net-bayes-cv", "hgb-bayes"):
         if cells.get(mode) and cells.get("adacsl-cv"):
             cheaper = [name for name in names if on(mode, name) < on("adacsl-cv", name)]
             lines.append(f"- {MODES[mode]} is cheaper than {MODES['adacsl-cv']} on: {', '.join(cheaper) or 'none'}.")

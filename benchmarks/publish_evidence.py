@@ -1,4 +1,4 @@
-"""The page docs/evidence.md: what the statistics of a comparison see, and what following its verdict costs."""
+"""The page docs/evidence.md: what the statistics of a comparison see, and what following its recommendation costs."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ HEAD = """\
 # What the statistics see
 
 `adacsl compare` tests every row in repeated cross-validation and compares methods by what each row cost them. Intervals
-are those of paired row costs over rows and fits ([how](compare/statistics.md)); the verdict is the simplest method
-whose upper bound of excess over the cheapest is at most 10 %, else the lowest mean. Here both stand beside what was
-done before: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and the
+are those of paired row costs over rows and fits ([how](compare/statistics.md)); the recommendation is the simplest
+method whose upper bound of excess over the cheapest is at most 10 %, else the lowest mean. Here both stand beside what
+was done before: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and the
 simplest method not told apart from the lowest mean.
 """
 
@@ -40,7 +40,7 @@ def simulation(run: dict[str, Any] | None) -> str:
         "the best, less 1; in brackets the worst of all draws. Groups: rows of four share features and luck, and stay "
         "together.\n\n",
         "| rows | groups of | protocol | dearer by | type I | power | coverage | of a constant | half-width | regret "
-        "of the verdict | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "of the recommendation | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     ]
     truths = {(one["n"], one["groups of"]): one for one in run["dearer, %"]}
     for row in run["rows"]:
@@ -66,8 +66,8 @@ def regret(row: dict[str, Any], name: str) -> str:
 
 
 def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
-    """Return what following the verdict costs on real tables, block by block."""
-    head = "\n## Real tables: what following the verdict costs\n\n"
+    """Return what following the recommendation costs on real tables, block by block."""
+    head = "\n## Real tables: what following the recommendation costs\n\n"
     if run is None:
         return head + NOT_YET
     new, old = run["new"], run["old"]
@@ -77,13 +77,15 @@ def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
         f"`suite.npz` (row costs of {suite.get('repeats', '?')} x {suite.get('folds', '?')} folds, run on "
         f"{suite.get('date', '?')}, {suite.get('device', '?')}; {suite.get('note', 'whole tables')}) and "
         "`suite_random_splits.csv` (the old protocol, its own run).\n\n",
-        f"The verdict is made on four fifths of the rows, its pick judged on the fifth, over {run['partitions']} "
+        f"The recommendation is made on four fifths of the rows, its pick judged on the fifth, over "
+        f"{run['partitions']} "
         "random partitions, and divided by what the method with the lowest mean over all rows costs; the old protocol "
-        "has splits in place of parts: verdict from four, pick on the fifth. Geometric means over the blocks (tables x "
+        "has splits in place of parts: recommendation from four, pick on the fifth. Geometric means over the blocks "
+        "(tables x "
         "cost ratios). No intervals: blocks of one table share rows. The best is the best of those compared: by "
         f"default {len(run['methods'])} methods ({', '.join(run['methods'])}); the old run had 20. Among many methods "
         "the lowest mean is more often luck, and following any rule costs more.\n\n",
-        "| protocol | blocks | regret of the verdict | worst block | regret of the lowest mean | worst block |\n"
+        "| protocol | blocks | regret of the recommendation | worst block | regret of the lowest mean | worst block |\n"
         "|---|--:|--:|--:|--:|--:|\n",
     ]
     for name, part in (
@@ -94,17 +96,20 @@ def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
     ):
         over = part["overall"]
         lines.append(
-            f"| {name} | {over['blocks']} | {over['verdict, %']:.1f} % | {over['verdict, worst']:.2f} x "
+            f"| {name} | {over['blocks']} | {over['recommendation, %']:.1f} % | {over['recommendation, worst']:.2f} x "
             f"| {over['lowest, %']:.1f} % | {over['lowest, worst']:.2f} x |\n"
         )
-    lines.append("\n| table | ratio | cheapest | verdict | lowest mean | picks of the verdict | old verdict |\n")
+    lines.append(
+        "\n| table | ratio | cheapest | recommendation | lowest mean | picks of the recommendation | old "
+        "recommendation |\n"
+    )
     lines.append("|---|--:|---|--:|--:|---|--:|\n")
     before = {(one["data"], one["ratio"]): one for one in old["blocks"]}
-    for one in sorted(new["blocks"], key=lambda block: -block["verdict"]):
+    for one in sorted(new["blocks"], key=lambda block: -block["recommendation"]):
         picks = ", ".join(f"{name} ({count})" for name, count in one["picks"].items())
         then = before.get((one["data"], one["ratio"]))
         lines.append(
-            f"| {one['data']} | {one['ratio']:g} | {one['best']} | {one['verdict']:.3f} | {one['lowest']:.3f} | "
-            f"{picks} | {'-' if then is None else format(then['verdict'], '.3f')} |\n"
+            f"| {one['data']} | {one['ratio']:g} | {one['best']} | {one['recommendation']:.3f} | {one['lowest']:.3f} | "
+            f"{picks} | {'-' if then is None else format(then['recommendation'], '.3f')} |\n"
         )
     return "".join(lines)

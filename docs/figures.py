@@ -18,20 +18,11 @@ import torch
 from matplotlib import pyplot as plt
 from torch import nn
 
-from adacsl import (
-    AdaptiveWeight,
-    CostMatrix,
-    Method,
-    Quantile,
-    brier_curve,
-    calibration_error,
-    cost_curve,
-    decision_curve,
-    find_threshold,
-    optimal_cost_curve,
-    step_factor,
-)
+from adacsl import AdaCSLController, CostMatrix, CostSensitiveClassifier, cost_curve, find_threshold
+from adacsl.adaptive import QuantileBins, step_factor
 from adacsl.datasets import load_task
+from adacsl.metrics import calibration_error
+from adacsl.thresholds import brier_curve, decision_curve, optimal_cost_curve
 from adacsl.torch import AdaptiveCrossEntropy
 
 FOLDER = Path(__file__).resolve().parent / "_static" / "figures"
@@ -124,7 +115,7 @@ def weighted_run() -> Any:
 def credit_run() -> tuple[Any, Any, CostMatrix]:
     """Return out-of-fold probabilities of a logistic regression on German credit, labels and prices."""
     task = load_task("german-credit")
-    model = Method(task.costs, learner="logistic", cv=5, random_state=0).fit(task.X, task.y)
+    model = CostSensitiveClassifier(task.costs, learner="logistic", cv=5, random_state=0).fit(task.X, task.y)
     return model.oof_scores_, task.y, task.costs
 
 
@@ -303,7 +294,7 @@ def which_method(style: dict[str, Any]) -> Any:
         "done": (2, 3, "done", green),
         "calibrate": (2, 2, 'Decision(costs, "calibrated")\non held-out rows', orange),
         "data": (0, 1, "what are your data?", blue),
-        "table": (1, 1.5, "adacsl compare\nlogistic, boosting, portfolio, ...", orange),
+        "table": (1, 1.5, "adacsl compare\nlogistic, boosting, ensemble, ...", orange),
         "images": (1, 0.75, "pretrained weights,\ncv=5", orange),
         "loop": (1, 0, "AdaptiveCrossEntropy and\nloss.adapt, or costs.decide", orange),
         "fit": (2, 1.1, "found.fit(X, y), save", green),
@@ -371,9 +362,9 @@ def box(corner: tuple[float, float], color: str, alpha: float, width: float = 0.
 
 def corrected_probabilities(run: Any) -> Callable[[dict[str, Any]], Any]:
     _, loss, scores, labels = run
-    controller: AdaptiveWeight = loss.controller
-    raw = calibration_error(scores, labels, partition=Quantile(12))
-    fixed = calibration_error(controller.correct(scores), labels, partition=Quantile(12))
+    controller: AdaCSLController = loss.controller
+    raw = calibration_error(scores, labels, partition=QuantileBins(12))
+    fixed = calibration_error(controller.correct(scores), labels, partition=QuantileBins(12))
 
     def draw(style: dict[str, Any]) -> Any:
         figure, axis = plt.subplots(figsize=(4.6, 3.9))

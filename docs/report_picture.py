@@ -4,7 +4,7 @@ adacsl compare --save model --out runs/german-credit
 python docs/report_picture.py runs/german-credit/report.html
 adacsl explain model new.csv --html columns.html
 python docs/report_picture.py columns.html columns "#view-0-worth"
-adacsl compare wine --repeats 1 --methods ce --methods ce-bayes --methods gbm-bayes --methods adacsl --out runs/wine
+adacsl compare wine --repeats 1 --methods net --methods net-bayes --methods gbm-bayes --methods adacsl --out runs/wine
 python docs/report_picture.py runs/wine/report.html classes "#view-0-heat"
 """
 

@@ -133,8 +133,8 @@ def print_conclusion(costs: dict[str, Any]) -> None:
         _, low, high = interval(ours - values)
         sure["cheaper than" if high < 0 else "dearer than" if low > 0 else "not told apart from"].append(name)
     print(f"\nLowest mean: {cheapest} ({means[cheapest]:.2f}). At the 95 % level AdaCSL is")
-    for verdict, names in sure.items():
-        print(f"  {verdict}: {', '.join(names) or 'none'}")
+    for recommendation, names in sure.items():
+        print(f"  {recommendation}: {', '.join(names) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A portfolio whose members train on a Ray cluster; without an address, on one that is started on this machine.
+"""An ensemble whose members train on a Ray cluster; without an address, on one that is started on this machine.
 
 python examples/cluster_portfolio.py                   # a local cluster of two workers
 python examples/cluster_portfolio.py auto              # from a machine of a running cluster
@@ -9,17 +9,17 @@ What is finished is kept in cluster_members/: started again after a kill, it goe
 
 import sys
 
-from adacsl import PortfolioClassifier
+from adacsl import EnsembleClassifier
 from adacsl.datasets.loading import load_task
 
 
 def main(address: str = "local") -> None:
     task = load_task("german-credit")
-    trainer = {"engine": "ray", "address": address, **({"workers": 2} if address == "local" else {})}
-    clf = PortfolioClassifier(
+    trainer = {"backend": "ray", "address": address, **({"n_jobs": 2} if address == "local" else {})}
+    clf = EnsembleClassifier(
         task.costs,
-        members=["logistic", "lightgbm", "xgboost"],
-        trainer=trainer,
+        estimators=["logistic", "lightgbm", "xgboost"],
+        **(trainer or {}),
         resume="cluster_members",
         random_state=0,
     )

@@ -19,13 +19,15 @@ X, benign = load_breast_cancer(return_X_y=True, as_frame=True)
 y = benign.map({0: "malignant", 1: "benign"})
 costs = adacsl.CostMatrix(fp=1, fn=8)  # a missed tumour is as bad as eight needless checks
 
-logistic = adacsl.Method(learner=make_pipeline(StandardScaler(), LogisticRegression()))  # a method of our own
-methods = ["always-positive", "ce-bayes", "wce", "gbm-bayes", "adacsl-cv", ("logistic", logistic)]
+logistic = adacsl.CostSensitiveClassifier(
+    learner=make_pipeline(StandardScaler(), LogisticRegression())
+)  # a method of our own
+methods = ["always-positive", "net-bayes", "net-weighted", "gbm-bayes", "adacsl-cv", ("logistic", logistic)]
 found = adacsl.compare(
-    X, y, costs, positive="malignant", methods=methods, repeats=1, folds=3, workers=1, progress=False
+    X, y, costs, pos_label="malignant", methods=methods, repeats=1, folds=3, n_jobs=1, progress=False
 )
 print(found.table[["method", "mean", "low", "high", "standing"]].to_string(index=False))
-print(found.verdict)
+print(found.recommendation)
 
 model = found.fit(X, y)  # the recommended method, on all rows
 print(f"{found.best}: estimated cost per patient {model.estimated_cost_}")

@@ -13,6 +13,7 @@ from lightning.pytorch.utilities import rank_zero_only
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 
 
 def net(n_features: int) -> nn.Module:
@@ -26,7 +27,7 @@ def main() -> None:
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=2000) > 1.5).astype(int)
     trainer = {"strategy": "ddp", "accelerator": "cpu", "devices": 2}
     settings = {"module": net, "epochs": 6, "batch_size": 64, "trainer": trainer}
-    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), net=settings, random_state=0).fit(X, y)
+    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=NeuralLearner(**settings), random_state=0).fit(X, y)
     rank_zero_only(print)(clf.estimated_cost_, clf.history_["lambda"].round(3).tolist())  # save() likewise
     torch.distributed.destroy_process_group()
 

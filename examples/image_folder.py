@@ -15,6 +15,7 @@ import torch
 from PIL import Image
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 
 
 def make_folder(folder: Path, n: int = 60) -> None:
@@ -33,7 +34,7 @@ torch.set_num_threads(1)
 with tempfile.TemporaryDirectory() as scratch:
     make_folder(Path(scratch))
     net = {"image_size": 48, "epochs": 2, "batch_size": 16}
-    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=4), net=net, positive="spot", random_state=0)
+    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=4), learner=NeuralLearner(**net), pos_label="spot", random_state=0)
     clf.fit(scratch)  # the labels are the subfolders' names
     print(clf.history_[["epoch", "lambda", "val_cost"]])
     print(f"estimated cost per picture: {clf.estimated_cost_}")

@@ -10,7 +10,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from adacsl import CostMatrix
-from adacsl.integrations.lightning import AdaptiveCost
+from adacsl.integrations.lightning import AdaCSLCallback
 from adacsl.torch import AdaptiveCrossEntropy
 
 
@@ -34,7 +34,7 @@ pl.seed_everything(0, verbose=False)
 x = torch.randn(3000, 10)
 y = (x[:, 0] + x[:, 1] * x[:, 2] + torch.randn(3000) > 1.5).long()
 train, val = (DataLoader(TensorDataset(x[part], y[part]), 100) for part in (slice(2000), slice(2000, 3000)))
-trainer = pl.Trainer(max_epochs=8, callbacks=[AdaptiveCost()], logger=False, enable_checkpointing=False)  # 2
+trainer = pl.Trainer(max_epochs=8, callbacks=[AdaCSLCallback()], logger=False, enable_checkpointing=False)  # 2
 trainer.fit(model := Model(), train, val)
 print(model.loss.controller.to_frame()[["cost", "lambda_", "weight"]])
 model.eval()

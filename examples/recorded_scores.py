@@ -9,14 +9,14 @@ cheapest thresholds and the direction of lambda, not its final size.
 
 import numpy as np
 
-from adacsl import AdaptiveWeight, CostMatrix, find_threshold
+from adacsl import AdaCSLController, CostMatrix, find_threshold
 
 rng = np.random.default_rng(0)
 labels = (rng.random(2000) < 0.2).astype(int)
 evidence = rng.normal(loc=2.0 * labels, scale=1.5)  # some information about the label
 
 costs = CostMatrix(fp=1, fn=8)
-controller = AdaptiveWeight(costs)
+controller = AdaCSLController(costs)
 print("epoch  T_actual  factor  lambda  weight  cost at T'  cost at T_actual")
 for epoch in range(1, 9):
     confidence, shift = 0.4 + 0.1 * epoch, 0.2 - 0.1 * epoch
@@ -29,6 +29,6 @@ for epoch in range(1, 9):
     )
 
 saved = controller.state_dict()  # plain JSON values
-again = AdaptiveWeight(costs)
+again = AdaCSLController(costs)
 again.load_state_dict(saved)
 print(f"restored: {again!r}, {len(again.history)} steps")

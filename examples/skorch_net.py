@@ -10,7 +10,7 @@ from skorch.callbacks import EarlyStopping
 from torch import nn
 
 from adacsl import CostMatrix
-from adacsl.integrations.skorch import AdaptiveCost, AdaptiveCrossEntropy
+from adacsl.integrations.skorch import AdaCSLCallback, AdaptiveCrossEntropy
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(3000, 10)).astype(np.float32)
@@ -21,7 +21,7 @@ net = NeuralNetBinaryClassifier(
     nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 1)),
     criterion=AdaptiveCrossEntropy,  # 1: instead of nn.BCEWithLogitsLoss
     criterion__costs=CostMatrix(fp=1, fn=8),
-    callbacks=[AdaptiveCost(), EarlyStopping(monitor="valid_cost", patience=5)],  # 2
+    callbacks=[AdaCSLCallback(), EarlyStopping(monitor="valid_cost", patience=5)],  # 2
     optimizer=torch.optim.Adam, lr=3e-3, max_epochs=15,
 )  # fmt: skip
 net.fit(X, y)

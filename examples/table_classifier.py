@@ -15,7 +15,7 @@ y = benign.map({0: "malignant", 1: "benign"})
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=0)
 
 costs = CostMatrix(fp=1, fn=8)  # a missed tumour is as bad as eight needless checks
-clf = AdaCSLClassifier(costs, positive="malignant", cv=5, random_state=0).fit(X, y)
+clf = AdaCSLClassifier(costs, pos_label="malignant", cv=5, random_state=0).fit(X, y)
 print(f"estimated cost per patient: {clf.estimated_cost_}")
 print(f"cost on test patients:      {-clf.score(X_test, y_test):.3f}")
 print(clf.predict(X_test[:5]), clf.predict_proba(X_test[:5]).round(3), sep="\n")

@@ -9,7 +9,7 @@ import torch
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
 from adacsl import CostMatrix
-from adacsl.integrations.transformers import AdaptiveCost
+from adacsl.integrations.transformers import AdaCSLCallback
 
 torch.manual_seed(0)
 x = torch.randint(5, 100, (1200, 12))
@@ -18,7 +18,7 @@ rows = [{"input_ids": a, "labels": b} for a, b in zip(x, y, strict=True)]
 sizes = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
 model = BertForSequenceClassification(BertConfig(vocab_size=100, max_position_embeddings=12, num_labels=2, **sizes))
 
-cost = AdaptiveCost(CostMatrix(fp=1, fn=8))  # 1
+cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))  # 1
 args = TrainingArguments(
     tempfile.mkdtemp(), num_train_epochs=4, learning_rate=3e-3, eval_strategy="epoch", save_strategy="epoch",
     metric_for_best_model="cost", greater_is_better=False, load_best_model_at_end=True, report_to=[], use_cpu=True,

@@ -15,12 +15,22 @@ TEST, REST = 0.20, 0.80
 
 VIEW = ["dataset", "profile", "split"]
 CONTESTS = (
-    ("one net", "paper", "adacsl", ("ce", "ta", "smote", "wce")),
-    ("one net", "modern", "adacsl", ("ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal")),
-    ("last epoch", "modern", "adacsl-last", ("ce-bayes-last", "wce-last")),
-    ("cross-fitted", "modern", "adacsl-cv", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
+    ("one net", "paper", "adacsl", ("net", "ta", "net-smote", "net-weighted")),
+    (
+        "one net",
+        "modern",
+        "adacsl",
+        ("net-bayes", "net-tuned", "net-calibrated", "net-weighted", "net-weighted-tuned", "net-focal"),
+    ),
+    ("last epoch", "modern", "adacsl-last", ("net-bayes-last", "net-weighted-last")),
+    ("cross-fitted", "modern", "adacsl-cv", ("net-bayes-cv", "net-tuned-cv", "net-weighted-cv")),
     ("no net trained", "modern", "adacsl", ("linear-bayes", "gbm-bayes", "gbm-tuned")),
-    ("cross-fitted", "enlarged", "adacsl-cv-target-bayes-cautious", ("ce-bayes-cv", "ce-tuned-cv", "wce-cv")),
+    (
+        "cross-fitted",
+        "enlarged",
+        "adacsl-cv-target-bayes-cautious",
+        ("net-bayes-cv", "net-tuned-cv", "net-weighted-cv"),
+    ),
 )
 """Whom AdaCSL has to beat: methods that had as much data, as many nets and the same selection."""
 
@@ -59,7 +69,7 @@ class Claim(NamedTuple):
     profile: str
     split: str
     k: int | None  # None: the mean over all k
-    verdict: str  # confirmed, not confirmed, refuted or too few runs
+    recommendation: str  # confirmed, not confirmed, refuted or too few runs
     rival: str  # the cheapest of the others
     percent: float  # how much dearer that one is than AdaCSL
     percent_low: float
@@ -96,13 +106,13 @@ def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, 
     others = against(block, champion)
     nearest = others.sort_values("difference", kind="stable").iloc[0]
     if others["pairs"].min() < 2:
-        verdict = "too few runs"
+        recommendation = "too few runs"
     elif (others["standing"] == "clearly cheaper").any():
-        verdict = "refuted"
+        recommendation = "refuted"
     else:
-        verdict = "confirmed" if (others["standing"] == "clearly worse").all() else "not confirmed"
+        recommendation = "confirmed" if (others["standing"] == "clearly worse").all() else "not confirmed"
     percent, low, high, p = (float(nearest[name]) for name in ("percent", "percent_low", "percent_high", "p"))
-    return Claim(*about, verdict, str(nearest["method"]), percent, low, high, p)
+    return Claim(*about, recommendation, str(nearest["method"]), percent, low, high, p)
 
 
 __all__ = ["CONTESTS", "VIEW", "Claim", "against", "claims", "mean_over_k", "summary"]

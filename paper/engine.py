@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.jobs import count_nets, plan_jobs, run_jobs
 from adacsl.comparison.runner import Event, Job, RunInterrupted
 from adacsl.comparison.store import Store, commit, now, versions
@@ -40,30 +40,30 @@ def run_missing(
     *,
     workers: int | None,
     seconds: float | None,
-    take: Callable[[CellResult], object],
+    take: Callable[[FitResult], object],
     tell: Tell | None = None,
 ) -> Ended:
     """Run what a folder lacks; ``take`` gets every result as soon as it is there, those of earlier runs too."""
     begin, stopped = time.monotonic(), False
-    cells = [cell for job in jobs for cell in job.cells]
+    fits = [fit for job in jobs for fit in job.fits]
     with Store.open(folder, dict(identity)) as store:
 
         def note(event: Event) -> None:
             if event.kind in ("kept", "done"):
-                take(store.read(event.cells[0]))
+                take(store.read(event.fits[0]))
             if tell is not None:
                 tell(event)
 
         try:
-            run_jobs(jobs, store, tasks, workers=workers, seconds=seconds, on_event=note)
+            run_jobs(jobs, store, tasks, n_jobs=workers, seconds=seconds, on_event=note)
         except RunInterrupted:
             stopped = seconds is not None and time.monotonic() - begin >= seconds
             if not stopped:
                 raise
-            for cell in filter(store.has, cells):  # what jobs that were cut off had done already
-                take(store.read(cell))
+            for fit in filter(store.has, fits):  # what jobs that were cut off had done already
+                take(store.read(fit))
         failures = store.failures().to_numpy().tolist()  # the columns of Cell, then those of Failure
-    failed = (f"{Cell(*row[:4])}: {row[4]}: {row[5]}" for row in failures if Cell(*row[:4]) in set(cells))
+    failed = (f"{FitKey(*row[:4])}: {row[4]}: {row[5]}" for row in failures if FitKey(*row[:4]) in set(fits))
     return Ended(tuple(failed), stopped)
 
 
@@ -73,10 +73,10 @@ def about_now() -> dict[str, Any]:
 
 
 __all__ = [
-    "Cell",
-    "CellResult",
     "Ended",
     "Event",
+    "FitKey",
+    "FitResult",
     "Job",
     "RunInterrupted",
     "Tell",

@@ -7,8 +7,14 @@ from typing import NamedTuple
 DATASETS = ("HAM10K", "IDC", "RFFD", "PV-D")
 FACTORS = (1, 3, 5)
 """k: a miss costs k times the inverse share of the positives; the paper writes it as rho = k times the imbalance."""
-METHODS = ("ce", "ta", "smote", "wce", "adacsl")
-TITLES = {"ce": "CNN", "ta": "CNN w/ TA", "smote": "CNN w/ SMOTE", "wce": "CNN w/ WCE", "adacsl": "CNN w/ AdaCSL"}
+METHODS = ("net", "ta", "net-smote", "net-weighted", "adacsl")
+TITLES = {
+    "net": "CNN",
+    "ta": "CNN w/ TA",
+    "net-smote": "CNN w/ SMOTE",
+    "net-weighted": "CNN w/ WCE",
+    "adacsl": "CNN w/ AdaCSL",
+}
 
 TEST_ROWS = {"HAM10K": 2000, "PV-D": 12925, "RFFD": 288}
 """Calling everything positive costs exactly as much as there are test rows; of IDC the paper gives no such figure."""

@@ -42,11 +42,11 @@ def summarise(
     DataFrame
         As that of :func:`adacsl.comparison.statistics.summarise`, by means of splits in place of costs of rows.
     """
-    cells = checked(results, measure, confidence)
-    frames = [_summary_of(block, confidence, floor) for block in blocks_of(cells, measure)]
+    fits = checked(results, measure, confidence)
+    frames = [_summary_of(block, confidence, floor) for block in blocks_of(fits, measure)]
     if not frames:
         return pd.DataFrame(columns=SUMMARY_COLUMNS)
-    means = cells.reindex(columns=[*CELL, "normalized_cost", "savings"]).groupby(CELL[:3])
+    means = fits.reindex(columns=[*CELL, "normalized_cost", "savings"]).groupby(CELL[:3])
     table = pd.concat(frames, ignore_index=True).join(means[["normalized_cost", "savings"]].mean(), on=CELL[:3])
     return table.reindex(columns=SUMMARY_COLUMNS)
 
@@ -58,12 +58,12 @@ def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95,
     (Holm), and a standing of "clearly cheaper", "not told apart" or "clearly worse". A data set and ratio without the
     reference has no rows.
     """
-    cells = checked(results, measure, confidence)
-    known = sorted(cells["method"].unique())
+    fits = checked(results, measure, confidence)
+    known = sorted(fits["method"].unique())
     if reference not in known:
         raise ValueError(f"reference must be a method with results, got {reference!r}; there are: {', '.join(known)}")
     frames = []
-    for block in blocks_of(cells, measure):
+    for block in blocks_of(fits, measure):
         if reference in block.methods:
             rows = pd.DataFrame(_against(block, block.methods.index(reference), confidence))
             standing = np.where(rows["difference"] < 0, "clearly cheaper", "clearly worse")

@@ -16,15 +16,16 @@ from sklearn.model_selection import GridSearchCV
 from torch import Tensor
 from torch.nn import functional as F
 
-from adacsl import CostMatrix, EqualWidth, Method, Quantile, method
+from adacsl import CostMatrix, CostSensitiveClassifier, method
+from adacsl.adaptive import QuantileBins, UniformBins
 from adacsl.comparison.protocol import Protocol
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
 
 SECONDS_PER_EPOCH = 1.5 / 15
 """Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, twelve nets side by side: 15 take 1.5 s."""
 
-Methods = Mapping[str, Method]
+Methods = Mapping[str, CostSensitiveClassifier]
 
 
 # methods
@@ -48,35 +49,48 @@ def shifted_loss(logits: Tensor, labels: Tensor, costs: CostMatrix) -> Tensor:
 _adacsl = functools.partial(method, "adacsl")
 
 PAPER_METHODS: Methods = {
-    "ce": method("ce"),
-    "ta": Method(loss=shifted_loss),
-    "smote": Method(resample="smote", decide="raw"),  # in pixels, batch by batch, decided at 0.5
-    "wce": method("wce"),
+    "net": method("net"),
+    "ta": CostSensitiveClassifier(loss=shifted_loss),
+    "net-smote": CostSensitiveClassifier(resample="smote", decide="raw"),  # in pixels, batch by batch, decided at 0.5
+    "net-weighted": method("net-weighted"),
     "adacsl": method("adacsl"),
 }
 """The five methods of Table 2. The nets that weigh or shift are decided at 0.5 of what they were trained for."""
 
 MODERN_METHODS: Methods = {
-    **{n: method(n) for n in ("ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal", "adacsl")},
-    "adacsl-target-bayes": _adacsl(target="bayes"),
-    "adacsl-target-middle": _adacsl(target="middle"),
-    "ce-bayes-last": method("ce-bayes", select="last"),
-    "wce-last": method("wce", select="last"),
+    **{
+        n: method(n)
+        for n in (
+            "net-bayes",
+            "net-tuned",
+            "net-calibrated",
+            "net-weighted",
+            "net-weighted-tuned",
+            "net-focal",
+            "adacsl",
+        )
+    },
+    "adacsl-target-bayes": _adacsl(target_threshold="bayes"),
+    "adacsl-target-middle": _adacsl(target_threshold="middle"),
+    "net-bayes-last": method("net-bayes", select="last"),
+    "net-weighted-last": method("net-weighted", select="last"),
     "adacsl-last": _adacsl(select="last"),
-    "ce-bayes-cv": method("ce-bayes", cv=5),
-    "ce-tuned-cv": method("ce-tuned", cv=5),
-    "wce-cv": method("wce", cv=5),
+    "net-bayes-cv": method("net-bayes", cv=5),
+    "net-tuned-cv": method("net-tuned", cv=5),
+    "net-weighted-cv": method("net-weighted", cv=5),
     "adacsl-cv": method("adacsl-cv"),
-    "adacsl-cv-target-middle": _adacsl(target="middle", cv=5),
-    "adacsl-cv-target-bayes": _adacsl(target="bayes", cv=5),
-    "adacsl-cv-target-bayes-cautious": _adacsl(target="bayes", cv=5, controller={"caution": 2.0, "update": "odds"}),
+    "adacsl-cv-target-middle": _adacsl(target_threshold="middle", cv=5),
+    "adacsl-cv-target-bayes": _adacsl(target_threshold="bayes", cv=5),
+    "adacsl-cv-target-bayes-cautious": _adacsl(
+        target_threshold="bayes", cv=5, controller={"n_standard_errors": 2.0, "update": "odds"}
+    ),
     "adacsl-cv-last": _adacsl(cv=5, select="last"),
 }
 """Baselines that are no straw men. What differs only in deciding or selecting shares its nets."""
 
 _LINEAR = GridSearchCV(LogisticRegression(max_iter=1000), {"C": [1e-3, 1e-2, 1e-1]}, scoring="neg_log_loss")
 FEATURE_METHODS: Methods = {
-    "linear-bayes": Method(learner=_LINEAR),
+    "linear-bayes": CostSensitiveClassifier(learner=_LINEAR),
     "gbm-bayes": method("gbm-bayes"),
     "gbm-tuned": method("gbm-tuned"),
 }
@@ -94,21 +108,21 @@ CHOICES = (
     Choice("adacsl-auto", ("adacsl", "adacsl-target-middle", "adacsl-target-bayes")),
     Choice("adacsl-cv-auto", ("adacsl-cv", "adacsl-cv-target-middle", "adacsl-cv-target-bayes")),
 )
-"""``AdaCSLClassifier(target="auto")``, from nets that are trained anyway. Of equals the first is taken.
+"""``AdaCSLClassifier(target_threshold="auto")``, from nets that are trained anyway. Of equals the first is taken.
 
-As it was when the results were published: not adapting (``ce-bayes``) has been a candidate since, and is none here, so
+As it was when the results were published: not adapting (``net-bayes``) has been a candidate since, and is none here, so
 that new rows stay comparable with those."""
 
 ABLATIONS: Mapping[str, Methods] = {
-    "target": {"adacsl-target-0.7": _adacsl(target=0.7)},
+    "target": {"adacsl-target-0.7": _adacsl(target_threshold=0.7)},
     "partition": {
-        "adacsl-bins": _adacsl(controller={"partition": EqualWidth(10)}),
-        "adacsl-quantiles": _adacsl(controller={"partition": Quantile(10)}),
+        "adacsl-bins": _adacsl(controller={"partition": UniformBins(10)}),
+        "adacsl-quantiles": _adacsl(controller={"partition": QuantileBins(10)}),
     },
     "update": {"adacsl-odds": _adacsl(controller={"update": "odds"})},
     "damping": {"adacsl-damping-0.3": _adacsl(controller={"damping": 0.3})},
-    "caution": {"adacsl-cautious": _adacsl(controller={"caution": 2.0, "update": "odds"})},
-    "every": {"adacsl-every-25": _adacsl(learner=Net(every=25))},
+    "n_standard_errors": {"adacsl-cautious": _adacsl(controller={"n_standard_errors": 2.0, "update": "odds"})},
+    "every": {"adacsl-every-25": _adacsl(learner=NeuralLearner(every=25))},
 }
 """Variants of AdaCSL by the question they answer; the reference, other targets and last epochs are in Table 2."""
 
@@ -117,7 +131,7 @@ VALIDATION_SHARES = (0.02, 0.05, 0.10)
 
 def validation_methods(share: float) -> Methods:
     """Return the methods that look at validation data, named after a share of the rows other than 0.15."""
-    return {f"{name}-validation-{share:g}": method(name) for name in ("ce-bayes", "ce-tuned", "adacsl")}
+    return {f"{name}-validation-{share:g}": method(name) for name in ("net-bayes", "net-tuned", "adacsl")}
 
 
 # profiles
@@ -168,7 +182,8 @@ _PAPER = Profile(
     PAPER_METHODS,
     ("random",),
     {
-        "epochs": 20, "batch_size": 64, "lr": 0.01, "schedule": "constant", "augment": False, "image_size": 50,
+        "epochs": 20, "batch_size": 64, "learning_rate": 0.01, "schedule": "constant", "augment": False,
+        "image_size": 50,
         "optimizer": functools.partial(torch.optim.SGD, weight_decay=0.01),
     },
     {},
@@ -179,7 +194,8 @@ _MODERN = Profile(
     MODERN_METHODS,
     ("random", "group"),
     {
-        "epochs": 15, "batch_size": 128, "lr": 4e-4, "weight_decay": 0.05, "optimizer": "adamw", "augment": True,
+        "epochs": 15, "batch_size": 128, "learning_rate": 4e-4, "weight_decay": 0.05, "optimizer": "adamw",
+        "augment": True,
         "image_size": 64,
     },
     FEATURE_METHODS,
@@ -199,18 +215,18 @@ def all_names() -> set[str]:
     return {*(name for profile in PROFILES.values() for name in profile.order), *(n for t in tables for n in t)}
 
 
-def under(made: Method, protocol: Protocol) -> Method:
+def under(made: CostSensitiveClassifier, protocol: Protocol) -> CostSensitiveClassifier:
     """Return a method whose net, if it has one of its own, is trained by the protocol's settings too."""
-    if not isinstance(made.learner, Net):
+    if not isinstance(made.learner, NeuralLearner):
         return made
-    fresh: Method = clone(made)
-    return fresh.set_params(learner=Net(**{**protocol.net, "every": made.learner.every}))
+    fresh: CostSensitiveClassifier = clone(made)
+    return fresh.set_params(learner=NeuralLearner(**{**protocol.net, "every": made.learner.every}))
 
 
-def quick_method(made: Method) -> Method:
+def quick_method(made: CostSensitiveClassifier) -> CostSensitiveClassifier:
     """Return a method with two folds at most, and the weight adapted after every second batch where it is at all."""
-    own = {"learner": Net(every=2)} if isinstance(made.learner, Net) else {}
-    fresh: Method = clone(made)
+    own = {"learner": NeuralLearner(every=2)} if isinstance(made.learner, NeuralLearner) else {}
+    fresh: CostSensitiveClassifier = clone(made)
     return fresh.set_params(cv=2 if made.cv else None, **own)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from adacsl.datasets import DataError, Task
 from paper.embedding import stand_in
-from paper.engine import Cell, Job, count_nets, jobs_of
+from paper.engine import FitKey, Job, count_nets, jobs_of
 from paper.methods import (
     ABLATIONS,
     CHOICES,
@@ -117,8 +117,8 @@ def ablation_settings(source: Source, profile: Profile, *, weights: str | None, 
 
 
 QUICK_METHODS: dict[tuple[str, str], tuple[str, ...]] = {
-    ("table2", "paper"): ("ce", "ta", "smote", "wce", "adacsl"),
-    **{("table2", name): ("ce-bayes", "adacsl", "adacsl-last", "adacsl-cv") for name in PROFILES if name != "paper"},
+    ("table2", "paper"): ("net", "ta", "net-smote", "net-weighted", "adacsl"),
+    **{("table2", name): ("net-bayes", "adacsl", "adacsl-last", "adacsl-cv") for name in PROFILES if name != "paper"},
     **{("ablations", name): ("adacsl-every-25", "adacsl-validation-0.1") for name in PROFILES if name != "paper"},
 }
 
@@ -134,14 +134,14 @@ class Planned(NamedTuple):
     """Jobs in the order of their running, and what their cells are in the CSV files."""
 
     jobs: list[Job]
-    places: dict[Cell, tuple[Setting, int]]
+    places: dict[FitKey, tuple[Setting, int]]
     tasks: dict[str, Task]
 
 
 def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task], done: set[tuple[Any, ...]]) -> Planned:
     """Gather what is missing into jobs: all of seed 0 first, then seed 1; within a seed the longest first."""
     jobs: list[Job] = []
-    places: dict[Cell, tuple[Setting, int]] = {}
+    places: dict[FitKey, tuple[Setting, int]] = {}
     own = {setting.data: _task_of(setting, tasks[setting.dataset]) for setting in settings}
     for seed in range(wishes.seeds):
         of_seed: list[Job] = []
@@ -149,8 +149,8 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
             task = own[setting.data]
             factor = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in wishes.factors}
             for job in jobs_of(task, setting.methods, list(factor), seed, setting.protocol):
-                missing = tuple(c for c in job.cells if key_of(setting, factor[c.ratio], c) not in done)
-                places |= {cell: (setting, factor[cell.ratio]) for cell in missing}
+                missing = tuple(c for c in job.fits if key_of(setting, factor[c.ratio], c) not in done)
+                places |= {fit: (setting, factor[fit.ratio]) for fit in missing}
                 if missing:
                     of_seed.append(Job(missing, job.payload))
         jobs += sorted(of_seed, key=lambda job: -count_nets(job))
@@ -169,9 +169,9 @@ def _no_groups(name: str) -> str:
     return f"{name} has no groups here, so it cannot be split by group: take --splits random, or give its map"
 
 
-def key_of(setting: Setting, k: int, cell: Cell) -> tuple[Any, ...]:
+def key_of(setting: Setting, k: int, fit: FitKey) -> tuple[Any, ...]:
     """Return what tells the row of a cell from others in a CSV file."""
-    return (setting.dataset, setting.profile, setting.split, k, cell.method, cell.seed)
+    return (setting.dataset, setting.profile, setting.split, k, fit.method, fit.seed)
 
 
 class Estimate(NamedTuple):
@@ -179,7 +179,7 @@ class Estimate(NamedTuple):
 
     sheet: str
     data: str
-    cells: int
+    fits: int
     nets: int
     seconds: float
 
@@ -188,22 +188,22 @@ def estimate(planned: Planned) -> list[Estimate]:
     """Return cells, nets and seconds (of an H200 with twelve nets side by side) of each setting."""
     sums: dict[tuple[str, str], list[float]] = {}
     for job in planned.jobs:
-        setting, _ = planned.places[job.cells[0]]
+        setting, _ = planned.places[job.fits[0]]
         nets = count_nets(job)
         seconds = nets * net_seconds(setting.protocol, len(planned.tasks[setting.data].y))
         parts = sums.setdefault((setting.sheet, setting.data), [0, 0, 0.0])
-        for i, more in enumerate((len(job.cells), nets, seconds)):
+        for i, more in enumerate((len(job.fits), nets, seconds)):
             parts[i] += more
-    return [Estimate(*name, int(cells), int(nets), seconds) for name, (cells, nets, seconds) in sums.items()]
+    return [Estimate(*name, int(fits), int(nets), seconds) for name, (fits, nets, seconds) in sums.items()]
 
 
 def plan_lines(estimates: Sequence[Estimate]) -> list[str]:
     """Return the plan as a table of text."""
     width = max([len(f"{e.sheet} {e.data}") for e in estimates], default=10)
     lines = [f"{'part':<{width}}  cells  nets  seconds on an H200"]
-    lines += [f"{e.sheet + ' ' + e.data:<{width}}  {e.cells:5d}  {e.nets:4d}  {e.seconds:7.0f}" for e in estimates]
-    cells, nets, seconds = (sum(getattr(e, name) for e in estimates) for name in ("cells", "nets", "seconds"))
-    return [*lines, f"{'all':<{width}}  {cells:5d}  {nets:4d}  {seconds:7.0f}"]
+    lines += [f"{e.sheet + ' ' + e.data:<{width}}  {e.fits:5d}  {e.nets:4d}  {e.seconds:7.0f}" for e in estimates]
+    fits, nets, seconds = (sum(getattr(e, name) for e in estimates) for name in ("fits", "nets", "seconds"))
+    return [*lines, f"{'all':<{width}}  {fits:5d}  {nets:4d}  {seconds:7.0f}"]
 
 
 __all__ = [

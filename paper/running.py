@@ -14,7 +14,7 @@ from typing import Any
 from adacsl.datasets import DataError, Task, data_folder
 from adacsl.storage.atomic import replace_file
 from paper.embedding import as_features
-from paper.engine import CellResult, Ended, Tell, about_now, run_missing
+from paper.engine import Ended, FitResult, Tell, about_now, run_missing
 from paper.methods import CHOICES, protocol_identity
 from paper.planning import FEATURES, FIGURE_METHOD, Planned, Setting, key_of, plan, possible, settings_of
 from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
@@ -29,7 +29,7 @@ ABOUT = "about.json"
 # rows
 
 
-def row_of(result: CellResult, setting: Setting, k: int) -> Row:
+def row_of(result: FitResult, setting: Setting, k: int) -> Row:
     """Return a result as a row of Table 2; the cost is the total over the test rows, as in the paper.
 
     Divided by their number it is the normalised cost: with inverse priors, calling everything positive costs 1 per row.
@@ -42,7 +42,7 @@ def row_of(result: CellResult, setting: Setting, k: int) -> Row:
         "epoch": "" if setting.tag == FEATURES else round(metrics["epoch"], 2),
         "seconds": round(result.seconds, 2),
     }
-    return dict(zip(KEY, key_of(setting, k, result.cell), strict=True)) | numbers
+    return dict(zip(KEY, key_of(setting, k, result.fit), strict=True)) | numbers
 
 
 def chosen_rows(rows: Iterable[Row], held_out: Iterable[Row]) -> Iterator[Row]:
@@ -59,9 +59,9 @@ def chosen_rows(rows: Iterable[Row], held_out: Iterable[Row]) -> Iterator[Row]:
             yield best | {"method": choice.name, "seconds": round(sum(row["seconds"] for row in candidates), 2)}
 
 
-def epochs_of(result: CellResult, setting: Setting, k: int) -> Iterator[Row]:
+def epochs_of(result: FitResult, setting: Setting, k: int) -> Iterator[Row]:
     """Yield lambda, T_actual and costs of each epoch, for Figure 1."""
-    about = dict(zip(KEY, key_of(setting, k, result.cell), strict=True))
+    about = dict(zip(KEY, key_of(setting, k, result.fit), strict=True))
     for step in result.history:
         yield about | {name: round(step[name], 5) if name in step else "" for name in EPOCH_COLUMNS[len(KEY) :]}
 
@@ -199,13 +199,13 @@ def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> d
     return found
 
 
-def _export(result: CellResult, planned: Planned, sheets: Mapping[str, Sheet]) -> None:
-    setting, k = planned.places[result.cell]
+def _export(result: FitResult, planned: Planned, sheets: Mapping[str, Sheet]) -> None:
+    setting, k = planned.places[result.fit]
     sheets[setting.sheet].add(row_of(result, setting, k))
     if setting.sheet == "table2" and math.isfinite(result.metrics["validation_cost"]):
-        about = dict(zip(KEY, key_of(setting, k, result.cell), strict=True))
+        about = dict(zip(KEY, key_of(setting, k, result.fit), strict=True))
         sheets["held_out"].add(about | {"validation_cost": round(result.metrics["validation_cost"], 6)})
-    if setting.sheet == "table2" and result.cell.method == FIGURE_METHOD:
+    if setting.sheet == "table2" and result.fit.method == FIGURE_METHOD:
         for row in epochs_of(result, setting, k):
             sheets["figure1"].add(row)
 

@@ -10,7 +10,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import UniformBins
 from adacsl.datasets import Task
 from adacsl.datasets.images import resize
 from adacsl.torch import weighted_cross_entropy
@@ -18,7 +19,7 @@ from adacsl.torch.resnet import load_backbone, named_network, normalise
 from paper.engine import choose_device
 
 COSTS = CostMatrix(fp=2, fn=2)
-BINS = EqualWidth(10)
+BINS = UniformBins(10)
 PER_CLASS = (600, 200)
 """Pictures of each class for training and for validation: 1,200 and 400, as in the paper."""
 
@@ -85,7 +86,7 @@ def two_epochs(
         optimizer = torch.optim.SGD(net.parameters(), lr=lr, weight_decay=weight_decay)
         _epoch(net, optimizer, *parts[0], weight=1.0, batch_size=batch_size, seed=2 * seed)
         before = [_probabilities(net, x) for x, _ in parts]
-        controller = AdaptiveWeight(COSTS, partition=BINS)
+        controller = AdaCSLController(COSTS, partition=BINS)
         step = controller.step(before[1], task.y[rows.validation])
         after = {}
         for branch, weight in (("without", 1.0), ("with", step.weight)):
@@ -135,8 +136,8 @@ def measured(
         row: dict[str, Any] = {"bin": number + 1, "size": int(validation.sum()), "train_size": int(train.sum())}
         row |= _quality("val", before[1][validation], labels[1][validation], "1", ("acc", "cost"))
         for branch, (on_train, on_validation) in after.items():
-            row |= _quality("train", on_train[train], labels[0][train], branch, ("acc", "ce"))
-            row |= _quality("val", on_validation[validation], labels[1][validation], branch, ("acc", "ce", "cost"))
+            row |= _quality("train", on_train[train], labels[0][train], branch, ("acc", "net"))
+            row |= _quality("val", on_validation[validation], labels[1][validation], branch, ("acc", "net", "cost"))
         found.append(row)
     return found
 
@@ -148,7 +149,7 @@ def _quality(
     likely = np.where(y == 1, scores, 1.0 - scores).clip(1e-12)
     values = {
         "acc": float(right.mean()) if len(y) else float("nan"),
-        "ce": float(-np.log(likely).mean()) if len(y) else float("nan"),
+        "net": float(-np.log(likely).mean()) if len(y) else float("nan"),
         "cost": float(COSTS.fp) * int((~right).sum()),  # both errors cost the same
     }
     return {f"{part}_{name}_{when}": values[name] for name in wanted}

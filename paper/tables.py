@@ -87,7 +87,17 @@ def _method_grids(table: pd.DataFrame) -> list[Grid]:
 
 def _claim_grid(found: Sequence[Claim]) -> Grid:
     rows = [
-        (c.dataset, c.profile, c.split, c.contest, _factor(c.k), c.verdict, c.rival, _per_cent(*c[7:10]), _p(c.p))
+        (
+            c.dataset,
+            c.profile,
+            c.split,
+            c.contest,
+            _factor(c.k),
+            c.recommendation,
+            c.rival,
+            _per_cent(*c[7:10]),
+            _p(c.p),
+        )
         for c in found
     ]
     header = ("data", "profile", "split", "contest", "k", "claim", "cheapest rival", "dearer by", "p")
@@ -117,7 +127,7 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
     for name, methods in ABLATIONS.items():
         groups.setdefault(name, []).extend(methods)
     groups["validation"] = [name for share in VALIDATION_SHARES for name in validation_methods(share)]
-    groups["select"] = ["adacsl-last", "ce-bayes", "ce-bayes-last", "wce", "wce-last"]
+    groups["select"] = ["adacsl-last", "net-bayes", "net-bayes-last", "net-weighted", "net-weighted-last"]
     table = summary(results)
     table = table[(table["profile"] == profile) & (table["split"] == "random")]
     dataset = str(table["dataset"].iloc[0])

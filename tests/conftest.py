@@ -33,8 +33,8 @@ SPARSE_CHECKS = ("check_estimator_sparse_array", "check_estimator_sparse_matrix"
 def pytest_collection_modifyitems(items):
     """Leave long checks to the weekly run."""
     for item in items:
-        # AdaptiveCostClassifier has had them all along: it gives its estimator what comes
-        if any(check in item.name for check in SPARSE_CHECKS) and "AdaptiveCostClassifier" not in item.name:
+        # AdaCSLClassifier has had them all along: it gives its estimator what comes
+        if any(check in item.name for check in SPARSE_CHECKS) and "AdaCSLClassifier" not in item.name:
             item.add_marker(pytest.mark.weekly)
 
 

@@ -21,8 +21,8 @@ def test_import_adacsl_loads_no_framework():
 
 def test_using_the_core_loads_no_framework():
     statement = (
-        "import adacsl; c = adacsl.CostMatrix(fp=1, fn=8); adacsl.AdaptiveWeight(c).step([0.1, 0.9], [0, 1]);"
-        "adacsl.brier_curve([0.1, 0.9], [0, 1]); adacsl.cost_interval(c, [0, 1], [1, 1])"
+        "import adacsl; c = adacsl.CostMatrix(fp=1, fn=8); adacsl.AdaCSLController(c).step([0.1, 0.9], [0, 1]);"
+        "adacsl.thresholds.brier_curve([0.1, 0.9], [0, 1]); adacsl.cost_interval(c, [0, 1], [1, 1])"
     )
     assert loaded_after(statement).isdisjoint(HEAVY)
 
@@ -62,7 +62,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Hide
         ("lightning", "import adacsl.integrations.lightning", "adacsl[lightning]"),
         ("onnx", "import adacsl.estimators.onnx", "adacsl[onnx]"),
         ("tabm", "import adacsl.integrations.tabm", "adacsl[tabm]"),
-        ("sklearn", "from adacsl import AdaptiveCostClassifier", "adacsl[sklearn]"),
+        ("sklearn", "from adacsl import AdaCSLClassifier", "adacsl[sklearn]"),
         ("sklearn", "import adacsl.integrations.sklearn", "adacsl[sklearn]"),
         ("skorch", "import adacsl.integrations.skorch", "adacsl[skorch]"),
         ("torch", "import adacsl.integrations.skorch", "adacsl[skorch]"),

@@ -10,15 +10,10 @@ import pytest
 from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import (
-    AdaCSLBoostingClassifier,
-    AdaCSLClassifier,
-    AdaptiveCostClassifier,
-    CostMatrix,
-    Method,
-    PortfolioClassifier,
-)
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.estimators.persistence import save_method
+from adacsl.learners import BoostingLearner, SklearnLearner
+from adacsl.neural import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
 
@@ -43,11 +38,11 @@ def table():
 
 def boosted(library):
     pytest.importorskip(library)
-    return AdaCSLBoostingClassifier(COSTS, engine=library, rounds=3, random_state=0)
+    return CostSensitiveClassifier(COSTS, learner=BoostingLearner(library=library, n_estimators=3), random_state=0)
 
 
 def plain(learner):
-    return Method(COSTS, learner=learner, random_state=0)
+    return CostSensitiveClassifier(COSTS, learner=learner, random_state=0)
 
 
 MODELS = {
@@ -55,18 +50,22 @@ MODELS = {
     "trees": (lambda: plain(ExtraTreesClassifier(5)), NETWORKS | TRAINS | LIBRARIES | PLOTS),
     "histogram": (lambda: plain(HistGradientBoostingClassifier(max_iter=3)), NETWORKS | TRAINS | LIBRARIES | PLOTS),
     "constant": (
-        lambda: Method(COSTS, learner="constant", decide="positive"), NETWORKS | TRAINS | TREES | LIBRARIES | PLOTS
+        lambda: CostSensitiveClassifier(COSTS, learner="constant", decide="positive"),
+        NETWORKS | TRAINS | TREES | LIBRARIES | PLOTS
     ),
     "adaptive": (
-        lambda: AdaptiveCostClassifier(LogisticRegression(), COSTS), NETWORKS | TRAINS | TREES | LIBRARIES | PLOTS
+        lambda: AdaCSLClassifier(COSTS, learner=SklearnLearner(LogisticRegression(), encode=False), decide="bayes"),
+        NETWORKS | TRAINS | TREES | LIBRARIES | PLOTS
     ),
     "xgboost": (lambda: boosted("xgboost"), NETWORKS | TRAINS | LIBRARIES - {"xgboost"}),
     "lightgbm": (lambda: boosted("lightgbm"), NETWORKS | TRAINS | LIBRARIES - {"lightgbm"}),
     "catboost": (lambda: boosted("catboost"), NETWORKS | TRAINS | LIBRARIES - {"catboost"}),
     "stack": (
-        lambda: PortfolioClassifier(COSTS, members=["logistic", "extra-trees"], cv=2, random_state=0), NETWORKS | PLOTS
+        lambda: EnsembleClassifier(COSTS, estimators=["logistic", "extra-trees"], cv=2, random_state=0),
+        NETWORKS | PLOTS
     ),
-    "net": (lambda: AdaCSLClassifier(COSTS, net={"epochs": 1}, random_state=0), TRAINS | LIBRARIES | PLOTS),
+    "net": (lambda: AdaCSLClassifier(COSTS, learner=NeuralLearner(epochs=1), random_state=0),
+    TRAINS | LIBRARIES | PLOTS),
 }  # fmt: skip
 
 
@@ -115,7 +114,7 @@ RUN = "from adacsl.cli.app import run; assert run(sys.argv[1:]) in (0, 1)"
 
 
 def commands(folder, name="logistic"):
-    rows, positive = folder / "rows.csv", ["--positive", "1"]
+    rows, positive = folder / "rows.csv", ["--pos-label", "1"]
     costs = [*positive, "--fn", "5", "--fp", "1"]
     return {
         "data": ["data"],
@@ -171,7 +170,7 @@ def test_a_document_names_nothing_to_import(folder, tmp_path, part):
 
     (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
     tensors, document = read_artefact(saved(folder, "logistic"))
-    for name in ("evil:load", "adacsl.learners.boosting:Booster", "builtins:eval"):
+    for name in ("evil:load", "adacsl.learners.boosting:BoostingLearner", "builtins:eval"):
         write_artefact(tmp_path / "model", tensors, document | {part: name})
         before = set(sys.modules)
         with pytest.raises(ArtefactError):

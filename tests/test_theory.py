@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from adacsl import AdaptiveWeight, CostMatrix, find_threshold, step_factor
+from adacsl import AdaCSLController, CostMatrix, find_threshold
+from adacsl.adaptive import step_factor
 from adacsl.torch import AdaptiveCrossEntropy, AdaptiveFocalLoss, WeightedCrossEntropy
 
 PRICES = [(1.0, 1.0), (1.0, 4.0), (5.0, 2.0), (1.0, 30.0)]
@@ -51,11 +52,11 @@ def test_theorem_1_one_threshold_is_optimal_in_every_subgroup(fp, fn):
     costs = CostMatrix(fp=fp, fn=fn)
     assert costs.threshold == pytest.approx(bayes)
     levels = (np.arange(40) + 0.5) / 40
-    whole = find_threshold(*population(levels, 80), costs, target=bayes)
+    whole = find_threshold(*population(levels, 80), costs, target_threshold=bayes)
     assert whole.low <= bayes <= whole.high
     assert whole.high - whole.low <= 1 / 40 + 1e-9
     for subgroup in (levels[:9], levels[9:25], levels[25:], levels[::7]):
-        found = find_threshold(*population(subgroup, 80), costs, target=bayes)
+        found = find_threshold(*population(subgroup, 80), costs, target_threshold=bayes)
         assert found.value == pytest.approx(bayes)  # T itself is optimal: nothing is nearer to it
 
 
@@ -63,33 +64,35 @@ def test_theorem_1_one_threshold_is_optimal_in_every_subgroup(fp, fn):
 
 
 @pytest.mark.parametrize(("fp", "fn"), PRICES)
-@pytest.mark.parametrize("target", TARGETS)
-def test_lemma_1_multiplying_the_negatives_moves_the_threshold_to_the_target(fp, fn, target):
-    times = fp / fn * (1 - target) / target
-    assert AdaptiveWeight(CostMatrix(fp=fp, fn=fn), target=target).weight == pytest.approx(times)
+@pytest.mark.parametrize("target_threshold", TARGETS)
+def test_lemma_1_multiplying_the_negatives_moves_the_threshold_to_the_target(fp, fn, target_threshold):
+    times = fp / fn * (1 - target_threshold) / target_threshold
+    assert AdaCSLController(CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold).weight == pytest.approx(times)
     levels = (np.arange(200) + 0.5) / 200
     positives, negatives = levels, times * (1 - levels)  # per level, after multiplying
     shifted = positives / (positives + negatives)
-    np.testing.assert_array_equal(shifted > target, levels > fp / (fp + fn))
+    np.testing.assert_array_equal(shifted > target_threshold, levels > fp / (fp + fn))
     # with the new scores and the old samples and costs, the target is a cheapest threshold
     _, labels = population(levels, 400)
-    found = find_threshold(np.repeat(shifted, 400), labels, CostMatrix(fp=fp, fn=fn), target=target)
-    assert found.value == pytest.approx(target)
+    found = find_threshold(np.repeat(shifted, 400), labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
+    assert found.value == pytest.approx(target_threshold)
 
 
 # Theorem 2
 
 
 @pytest.mark.parametrize(("fp", "fn"), PRICES)
-@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("target_threshold", TARGETS)
 @pytest.mark.parametrize("kind", [WeightedCrossEntropy, AdaptiveCrossEntropy])
-def test_theorem_2_minimiser_crosses_the_target_where_the_posterior_crosses_t(fp, fn, target, kind):
+def test_theorem_2_minimiser_crosses_the_target_where_the_posterior_crosses_t(fp, fn, target_threshold, kind):
     bayes = fp / (fp + fn)
     posterior = np.r_[np.linspace(0.01, 0.99, 50), bayes - 1e-3, bayes + 1e-3]
-    p = minimiser(kind(CostMatrix(fp=fp, fn=fn), target=target, reduction="sum").double(), posterior)
-    np.testing.assert_array_equal(p > target, posterior > bayes)
+    p = minimiser(
+        kind(CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, reduction="sum").double(), posterior
+    )
+    np.testing.assert_array_equal(p > target_threshold, posterior > bayes)
     # and in closed form: the odds are divided by the weight
-    odds = posterior / (1 - posterior) * fn / fp * target / (1 - target)
+    odds = posterior / (1 - posterior) * fn / fp * target_threshold / (1 - target_threshold)
     np.testing.assert_allclose(p, odds / (1 + odds), rtol=1e-4)
 
 
@@ -102,12 +105,12 @@ def test_theorem_2_holds_for_a_model_fitted_to_drawn_labels():
     costs = CostMatrix(fp=1, fn=6)
     layer = torch.nn.Linear(1, 1).double()
     features = torch.tensor(x)[:, None]
-    for target in (0.3, 0.5):
-        loss = WeightedCrossEntropy(costs, target=target)
+    for target_threshold in (0.3, 0.5):
+        loss = WeightedCrossEntropy(costs, target_threshold=target_threshold)
         p = minimiser(loss, labels.astype(float), model=_OnFeatures(layer, features))
-        border = x[np.argmin(np.abs(p - target))]
+        border = x[np.argmin(np.abs(p - target_threshold))]
         assert border == pytest.approx((math.log(1 / 6) + 1) / 1.5, abs=0.06)
-        assert np.mean((p > target) == (posterior > 1 / 7)) > 0.98
+        assert np.mean((p > target_threshold) == (posterior > 1 / 7)) > 0.98
 
 
 class _OnFeatures(torch.nn.Module):
@@ -119,12 +122,12 @@ class _OnFeatures(torch.nn.Module):
         return self.layer(self.features)[:, 0]
 
 
-@pytest.mark.parametrize("target", [0.5])
-def test_theorem_2_holds_for_the_focal_loss_at_one_half(target):
+@pytest.mark.parametrize("target_threshold", [0.5])
+def test_theorem_2_holds_for_the_focal_loss_at_one_half(target_threshold):
     """By symmetry of the two parts at p = 1/2 the crossing stays where it is, whatever gamma."""
     posterior = np.r_[np.linspace(0.02, 0.98, 40), 0.2 - 2e-3, 0.2 + 2e-3]
-    loss = AdaptiveFocalLoss(CostMatrix(fp=1, fn=4), target=target, gamma=1.0, reduction="sum")
-    np.testing.assert_array_equal(minimiser(loss, posterior) > target, posterior > 0.2)
+    loss = AdaptiveFocalLoss(CostMatrix(fp=1, fn=4), target_threshold=target_threshold, gamma=1.0, reduction="sum")
+    np.testing.assert_array_equal(minimiser(loss, posterior) > target_threshold, posterior > 0.2)
 
 
 # Lemma 2
@@ -157,7 +160,7 @@ def test_lemma_2_as_printed_misses_one_factor():
 @pytest.mark.parametrize(("fp", "fn"), PRICES)
 def test_correct_is_lemma_2_for_the_reweighted_prior(fp, fn):
     prior = 0.3
-    controller = AdaptiveWeight(CostMatrix(fp=fp, fn=fn))
+    controller = AdaCSLController(CostMatrix(fp=fp, fn=fn))
     weighted_prior = prior / (prior + controller.weight * (1 - prior))
     raw = np.linspace(0.01, 0.99, 99)
     back = prior * (raw - raw * weighted_prior)
@@ -168,30 +171,30 @@ def test_correct_is_lemma_2_for_the_reweighted_prior(fp, fn):
 # Theorem 3
 
 
-@pytest.mark.parametrize("target", TARGETS)
-def test_equation_7_is_the_odds_ratio_to_first_order(target):
-    gaps = np.array([1e-1, 1e-2, 1e-3, 1e-4]) * target * (1 - target)
+@pytest.mark.parametrize("target_threshold", TARGETS)
+def test_equation_7_is_the_odds_ratio_to_first_order(target_threshold):
+    gaps = np.array([1e-1, 1e-2, 1e-3, 1e-4]) * target_threshold * (1 - target_threshold)
     for sign in (-1, 1):
         errors = []
         for gap in sign * gaps:
-            t = target + gap
-            exact = t / (1 - t) * (1 - target) / target
-            assert step_factor(t, target, update="odds") == pytest.approx(exact)
-            errors.append(abs(step_factor(t, target) - exact))
+            t = target_threshold + gap
+            exact = t / (1 - t) * (1 - target_threshold) / target_threshold
+            assert step_factor(t, target_threshold, update="odds") == pytest.approx(exact)
+            errors.append(abs(step_factor(t, target_threshold) - exact))
         # an error of second order: a gap ten times smaller gives an error a hundred times smaller (or less, at 1/2)
         assert all(after <= before / 60 for before, after in pairwise(errors))
-        assert (step_factor(target + sign * 1e-6, target) - 1) / (sign * 1e-6) == pytest.approx(
-            1 / (target * (1 - target)), rel=1e-4
+        assert (step_factor(target_threshold + sign * 1e-6, target_threshold) - 1) / (sign * 1e-6) == pytest.approx(
+            1 / (target_threshold * (1 - target_threshold)), rel=1e-4
         )
 
 
 @pytest.mark.parametrize(("fp", "fn"), PRICES[1:])
-@pytest.mark.parametrize("target", TARGETS)
-def test_theorem_3_one_exact_correction_makes_the_target_optimal(fp, fn, target):
+@pytest.mark.parametrize("target_threshold", TARGETS)
+def test_theorem_3_one_exact_correction_makes_the_target_optimal(fp, fn, target_threshold):
     """A model off by a factor on the odds is put right by one step with the exact odds ratio."""
     levels = (np.arange(400) + 0.5) / 400
     _, labels = population(levels, 800)
-    controller = AdaptiveWeight(CostMatrix(fp=fp, fn=fn), target=target, update="odds")
+    controller = AdaCSLController(CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, update="odds")
     bias = 1.7
 
     def scores():

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 CHECKPOINT, DIGESTS = "last.ckpt", "last.sha256"
@@ -57,7 +58,9 @@ def _fit(folder: Path | None, seed: int = 0) -> list[torch.Tensor]:
     y = (rng.random(80) < 0.4).astype(int)
     X = rng.normal(size=(80, 3)) + y[:, None]
     net = {"module": _net, "epochs": 2, "batch_size": 40}
-    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=5), net=net, cv=2, random_state=0, resume=folder).fit(X, y)
+    clf = AdaCSLClassifier(
+        CostMatrix(fp=1, fn=5), learner=NeuralLearner(**net), cv=2, random_state=0, resume=folder
+    ).fit(X, y)
     return [value.clone() for value in clf.net_.state_dict().values()]
 
 

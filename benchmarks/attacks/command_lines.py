@@ -51,7 +51,7 @@ train rows.csv --out
 train rows.csv --out m --target
 train rows.csv --out m --target nope
 train rows.csv --out m --target Y
-train rows.csv --out m --target y --positive 7
+train rows.csv --out m --target y --pos-label 7
 train rows.csv --out m --target y --fn 8
 train rows.csv --out m --target y --fp 8
 train rows.csv --out m --target y --fn 8 --fp
@@ -77,10 +77,10 @@ train rows.csv --out m --target y --fn 8 --fp 1 --method nope
 train rows.csv --out m --target y --fn 8 --fp 1 --method nope:nope
 train rows.csv --out m --target y --fn 8 --fp 1 --method :
 train rows.csv --out m --target y --fn 8 --fp 1 --method ../x:y
-train rows.csv --out m --target y --fn 8 --fp 1 --members nope
-train rows.csv --out m --target y --fn 8 --fp 1 --method logistic --members nets
-train rows.csv --out m --target y --fn 8 --fp 1 --budget soon
-train rows.csv --out m --target y --fn 8 --fp 1 --budget -5s
+train rows.csv --out m --target y --fn 8 --fp 1 --estimators nope
+train rows.csv --out m --target y --fn 8 --fp 1 --method logistic --estimators nets
+train rows.csv --out m --target y --fn 8 --fp 1 --time-limit soon
+train rows.csv --out m --target y --fn 8 --fp 1 --time-limit -5s
 train rows.csv --out m --target y --fn 8 --fp 1 --method logistic --epochs 3
 train rows.csv --out m --target y --fn 8 --fp 1 --method logistic --device tpu
 train rows.csv --out m --target y --fn 8 --fp 1 --weights nope.pth
@@ -92,7 +92,7 @@ train rows.csv --out m --target y --fn 8 --fp 1 --time-column shop
 train rows.csv --out m --target y --fn 8 --fp 1 --gap 7d
 train rows.csv --out m --target y --fn 8 --fp 1 --time-column when --gap soon
 train rows.csv --out m --target y --fn 8 --fp 1 --time-column when --gap 1e300d
-train rows.csv --out m --target y --fn 8 --fp 1 --time-column when --maturity 1e300y
+train rows.csv --out m --target y --fn 8 --fp 1 --time-column when --label-delay 1e300y
 train rows.csv --out m --target y --fn 8 --fp 1 --time-column when --gap 7
 train rows.csv --out m --target y --fn 8 --fp 1 --cv 1
 train rows.csv --out m --target y --fn 8 --fp 1 --cv 2.9
@@ -125,7 +125,7 @@ train damaged.parquet --out m --target y
 train damaged.xlsx --out m --target y
 train damaged.jsonl --out m --target y
 train one-class.csv --out m --target y
-train long-label.csv --out m --target y --positive a
+train long-label.csv --out m --target y --pos-label a
 train folder --out m --target y
 train --sql "select * from 'nope.csv'" --out m --target y
 train --sql "drop table x" --out m --target y
@@ -149,7 +149,7 @@ compare rows.csv --target y --fn 8 --fp 1 --method mine
 compare rows.csv --target y --fn 8 --fp 1 --ratios many
 compare rows.csv --target y --fn 8 --fp 1 --ratios -1
 compare rows.csv --target y --fn 8 --fp 1 --ratios nan
-compare rows.csv --target y --fn 8 --fp 1 --engine dask
+compare rows.csv --target y --fn 8 --fp 1 --backend dask
 compare rows.csv --target y --fn 8 --fp 1 --address auto
 compare rows.csv --target y --fn 8 --fp 1 --device tpu
 compare rows.csv --target y --fn 8 --fp 1 --segment nope
@@ -208,7 +208,7 @@ threshold scores.csv --fn 8
 threshold scores.csv --fn 8 --fp 1 --score-column nope
 threshold scores.csv --fn 8 --fp 1 --label-column nope
 threshold scores.csv --fn 8 --fp 1 --weight-column nope
-threshold scores.csv --fn 8 --fp 1 --positive 7
+threshold scores.csv --fn 8 --fp 1 --pos-label 7
 threshold scores.csv --fn 8 --fp 1 --curve nope/curve.csv
 threshold scores.csv --costs three.csv
 report

@@ -45,7 +45,7 @@ LONGEST_LINE = 2_000
 ALL_FROM = 100
 """From so many tries on, every forged file is one of them."""
 ARROW = "application/vnd.apache.arrow.stream"
-COSTS = ("--target", "y", "--positive", "yes", "--fn", "8", "--fp", "1")
+COSTS = ("--target", "y", "--pos-label", "yes", "--fn", "8", "--fp", "1")
 
 
 class Case(NamedTuple):
@@ -540,12 +540,14 @@ def _client() -> Any:
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
     from starlette.testclient import TestClient  # noqa: PLC0415
 
-    from adacsl import CostMatrix, Method  # noqa: PLC0415
+    from adacsl import CostMatrix, CostSensitiveClassifier  # noqa: PLC0415
     from adacsl.serving.app import make_app  # noqa: PLC0415
 
     frame = rows().assign(wild="a")
     frame.loc[::2, "wild"] = "b"
-    model = Method(CostMatrix(fp=1, fn=6), learner=LogisticRegression(), positive="yes", random_state=0)
+    model = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=6), learner=LogisticRegression(), pos_label="yes", random_state=0
+    )
     model.fit(frame.drop(columns="y"), frame["y"].to_numpy())
     return TestClient(make_app(model, device="cpu", threads=1), raise_server_exceptions=False)
 

@@ -17,20 +17,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from adacsl import (
-    AdaCSLBoostingClassifier,
-    AdaCSLClassifier,
-    AdaptiveCostClassifier,
-    AdaptiveWeight,
-    CostMatrix,
-    EqualWidth,
-    cost_curve,
-    find_multipliers,
-    find_threshold,
-)
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, cost_curve, find_threshold
+from adacsl.adaptive import UniformBins
 from adacsl.adaptive.controller import LAMBDA_BOUNDS
+from adacsl.learners import BoostingLearner, SklearnLearner
+from adacsl.neural import NeuralLearner
+from adacsl.thresholds import find_multipliers
 from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveFocalLoss
 from benchmarks.attacks.scoreboard import Attack, Attempt
+from tests.made import boosting_classifier
 
 Generator = np.random.Generator
 Draw = Callable[[Generator], str]
@@ -105,7 +100,7 @@ def cheapest_cut(rng: Generator) -> str:
     scores, labels, given = scores_of(rng, n), labels_of(rng, n), prices(rng, n if rng.random() < 0.3 else None)
     weight = rng.integers(1, 5, n).astype(float) if rng.random() < 0.3 else None
     costs, target = CostMatrix(**given), float(rng.uniform(0.01, 0.99))
-    found = find_threshold(scores, labels, costs, target=target, sample_weight=weight)
+    found = find_threshold(scores, labels, costs, target_threshold=target, sample_weight=weight)
     exact = dict(given) if weight is None else given | {"weight": weight}
     best = BRUTE.optimum(scores, labels, **exact)
     paid = BRUTE.cost_at(found.value, scores, labels, **exact)
@@ -115,7 +110,9 @@ def cheapest_cut(rng: Generator) -> str:
         return f"cuts at {found.value} for {float(paid)}, the cheapest costs {float(best.cost)}"
     if abs(Fraction(found.cost) - paid) > Fraction(CLOSE) * stake:
         return f"says {found.cost}, costs {float(paid)}"
-    other = find_threshold(scores, labels, CostMatrix(**units(given, rng)), target=target, sample_weight=weight)
+    other = find_threshold(
+        scores, labels, CostMatrix(**units(given, rng)), target_threshold=target, sample_weight=weight
+    )
     if (other.value, other.low, other.high) != (found.value, found.low, found.high):
         return f"in another unit {other}, not {found}"
     return _not_finite("curve", cost_curve(scores, labels, costs, sample_weight=weight).costs)
@@ -161,12 +158,12 @@ def steered(rng: Generator) -> str:
     n, given = size(rng, 2), {"fp": price(rng), "fn": price(rng)}
     settings: dict[str, Any] = {
         "target": (0.5, "bayes", "middle", 1e-9, 1.0 - 1e-9)[rng.integers(5)], "damping": float(rng.uniform(0.1, 2.0)),
-        "update": ("exponential", "odds")[rng.integers(2)], "caution": float(rng.integers(0, 3)),
-        "partition": (None, EqualWidth(10))[rng.integers(2)],
+        "update": ("exponential", "odds")[rng.integers(2)], "n_standard_errors": float(rng.integers(0, 3)),
+        "partition": (None, UniformBins(10))[rng.integers(2)],
     }  # fmt: skip
     one, other = (
-        AdaptiveWeight(CostMatrix(**given), **settings),
-        AdaptiveWeight(CostMatrix(**units(given, rng)), **settings),
+        AdaCSLController(CostMatrix(**given), **settings),
+        AdaCSLController(CostMatrix(**units(given, rng)), **settings),
     )
     for _ in range(6):
         scores, labels = scores_of(rng, n), labels_of(rng, n, both=True)
@@ -197,7 +194,9 @@ def of_classes(rng: Generator) -> str:
         return f"multipliers {found}"
     if not np.array_equal(found.values, again.values):
         return f"multipliers {found.values} and in another unit {again.values}"
-    one = AdaptiveWeight(costs, target=("bayes", "middle", "half")[rng.integers(3)], damping=float(rng.uniform(0.1, 2)))
+    one = AdaCSLController(
+        costs, target_threshold=("bayes", "middle", "half")[rng.integers(3)], damping=float(rng.uniform(0.1, 2))
+    )
     for _ in range(4):
         one.step(scores, labels)
         inside = (one.lambdas >= LAMBDA_BOUNDS[0]).all() and (one.lambdas <= LAMBDA_BOUNDS[1]).all()
@@ -245,22 +244,23 @@ def separable(
     return x[:n], y[:n], x[n:], y[n:]
 
 
-def booster_cost(engine: str, seed: int, costs: CostMatrix, **settings: Any) -> float:
+def booster_cost(backend: str, seed: int, costs: CostMatrix, **settings: Any) -> float:
     """Return what a booster of separable rows costs on others."""
     x, y, test, truth = separable(seed, noise=(0.0, 0.1)[seed % 2])
-    threads = {"thread_count": 1} if engine == "catboost" else {"n_jobs": 1}
-    short = {"rounds": 150, "lr": 0.1, "patience": 30, "random_state": seed, "params": threads}
-    model = AdaCSLBoostingClassifier(costs, engine=engine, **(short | settings)).fit(x, y)
+    threads = {"thread_count": 1} if backend == "catboost" else {"n_jobs": 1}
+    short = {"n_estimators": 150, "learning_rate": 0.1, "patience": 30, "random_state": seed, "params": threads}
+    model = boosting_classifier(costs, library=backend, **(short | settings)).fit(x, y)
     seen = model.history_["lambda"]
     if not seen.between(*LAMBDA_BOUNDS).all():
         raise ValueError(f"lambda ran to {seen.max()}")
     return costs.mean(truth, model.predict(test))
 
 
-def dearer(engine: str, seeds: range, costs: CostMatrix) -> float:
+def dearer(backend: str, seeds: range, costs: CostMatrix) -> float:
     """Return how many times dearer an adapted booster is than the plain one, in the geometric mean of some seeds."""
     ratios = [
-        booster_cost(engine, seed, costs, target=0.5) / booster_cost(engine, seed, costs, target="bayes")
+        booster_cost(backend, seed, costs, target_threshold=0.5)
+        / booster_cost(backend, seed, costs, target_threshold="bayes")
         for seed in seeds
     ]
     return float(np.exp(np.mean(np.log(ratios))))
@@ -285,10 +285,16 @@ def fitted(rng: Generator) -> str:
     x, y, test, _ = separable(int(rng.integers(10**6)), n=120)
     given, seed = {"fp": price(rng), "fn": price(rng)}, int(rng.integers(10**6))
     make: tuple[Callable[[CostMatrix], Any], ...] = (
-        lambda costs: AdaCSLClassifier(costs, net={"epochs": 3}, random_state=seed),
-        lambda costs: AdaptiveCostClassifier(LogisticRegression(), costs, random_state=seed),
-        lambda costs: AdaCSLBoostingClassifier(
-            costs, engine=("lightgbm", "xgboost")[seed % 2], target=0.5, rounds=20, random_state=seed
+        lambda costs: AdaCSLClassifier(costs, learner=NeuralLearner(epochs=3), random_state=seed),
+        lambda costs: AdaCSLClassifier(
+            costs, learner=SklearnLearner(LogisticRegression(), encode=False), random_state=seed, decide="bayes"
+        ),
+        lambda costs: AdaCSLClassifier(
+            costs,
+            learner=BoostingLearner(library=("lightgbm", "xgboost")[seed % 2], n_estimators=20),
+            target_threshold=0.5,
+            random_state=seed,
+            decide="bayes",
         ),
     )
     chosen = make[rng.integers(len(make))]

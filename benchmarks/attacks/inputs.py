@@ -23,27 +23,26 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import (
-    AdaCSLBoostingClassifier,
     AdaCSLClassifier,
-    AdaptiveCostClassifier,
-    AdaptiveWeight,
+    AdaCSLController,
     CostHistogram,
     CostMatrix,
+    CostSensitiveClassifier,
     Decision,
-    EqualWidth,
-    Method,
+    EnsembleClassifier,
     Policy,
-    PortfolioClassifier,
-    Quantile,
     Task,
-    find_multipliers,
     find_threshold,
 )
+from adacsl.adaptive import QuantileBins, UniformBins
 from adacsl.datasets.loading import load_task
 from adacsl.integrations.boosting import Feedback
-from adacsl.integrations.lightning import AdaptiveCost
+from adacsl.integrations.lightning import AdaCSLCallback
+from adacsl.learners import SklearnLearner
+from adacsl.thresholds import find_multipliers
 from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveFocalLoss, WeightedCrossEntropy
 from benchmarks.attacks.scoreboard import Attack, Attempt
+from tests.made import boosting_classifier
 
 Call = Callable[[Path], Any]
 
@@ -96,7 +95,9 @@ def table(rows: int = 60) -> tuple[pd.DataFrame, np.ndarray[Any, Any]]:
 def fitted(*, names: bool = True) -> Any:
     """Return a fitted model, the same for all; without ``names``, of an array."""
     rows, labels = table()
-    return Method(COSTS, learner=LogisticRegression(), random_state=0).fit(rows if names else rows.to_numpy(), labels)
+    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
+        rows if names else rows.to_numpy(), labels
+    )
 
 
 def masked(values: Any) -> Any:
@@ -112,7 +113,9 @@ def fit(X: Any = None, y: Any = None, /, *, model: Any = None, **given: Any) -> 
 
     def call(_: Path) -> Any:
         right = table()
-        made = Method(COSTS, learner=LogisticRegression(), random_state=0) if model is None else model()
+        made = (
+            CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0) if model is None else model()
+        )
         return made.fit(right[0] if X is None else X, right[1] if y is None else y, **given)
 
     return call
@@ -125,7 +128,7 @@ def net(**settings: Any) -> Call:
 
 def booster(**settings: Any) -> Call:
     """Return a fit of boosters with settings."""
-    return fit(model=lambda: AdaCSLBoostingClassifier(COSTS, random_state=0, **settings))
+    return fit(model=lambda: boosting_classifier(COSTS, random_state=0, **settings))
 
 
 def of_model(X: Any = None, method: str = "predict", **given: Any) -> Call:
@@ -146,11 +149,11 @@ def threshold(scores: Any = SCORES, labels: Any = LABELS, costs: Any = COSTS, **
 
 
 def controller(costs: Any = COSTS, **settings: Any) -> Call:
-    return lambda _: AdaptiveWeight(costs, **settings)
+    return lambda _: AdaCSLController(costs, **settings)
 
 
 def step(scores: Any = SCORES, labels: Any = LABELS, *, of: CostMatrix = COSTS, **more: Any) -> Call:
-    return lambda _: AdaptiveWeight(of).step(scores, labels, **more)
+    return lambda _: AdaCSLController(of).step(scores, labels, **more)
 
 
 def loss(logits: Any, targets: Any, weight: Any = None, *, of: CostMatrix = COSTS) -> Call:
@@ -206,15 +209,15 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("threshold: costs as a tuple", "costs must be a CostMatrix", threshold(costs=(1, 8))),
     Wrong("threshold: costs as a dict", "CostMatrix", threshold(costs={"fp": 1, "fn": 8})),
     Wrong("threshold: costs of three classes", "two classes", threshold(costs=MANY)),
-    Wrong("threshold: target 1", "target must lie", threshold(target=1)),
-    Wrong("threshold: target NaN", "target must lie", threshold(target=float("nan"))),
-    Wrong("threshold: target text", "target must", threshold(target="half")),
+    Wrong("threshold: target 1", "target must lie", threshold(target_threshold=1)),
+    Wrong("threshold: target NaN", "target must lie", threshold(target_threshold=float("nan"))),
+    Wrong("threshold: target text", "target must", threshold(target_threshold="half")),
     Wrong("threshold: candidates NaN", "candidates must be finite", threshold(candidates=[0.1, np.nan])),
     Wrong("threshold: no candidates", "candidates is empty", threshold(candidates=[])),
     Wrong("threshold: negative weights", "must not be negative", threshold(sample_weight=[1, 1, 1, -1])),
     Wrong("threshold: weights of zero", "zero everywhere", threshold(sample_weight=[0, 0, 0, 0])),
-    Wrong("threshold: caution negative", "caution must be", threshold(caution=-1)),
-    Wrong("threshold: caution text", "caution must be", threshold(caution="high")),
+    Wrong("threshold: n_standard_errors negative", "n_standard_errors must be", threshold(n_standard_errors=-1)),
+    Wrong("threshold: n_standard_errors text", "n_standard_errors must be", threshold(n_standard_errors="high")),
     Wrong("threshold: sparse scores", "scores must be", threshold(scipy.sparse.csr_array([SCORES]))),
     Wrong("curve: two lengths", "labels has 1 entries", lambda _: adacsl.cost_curve(SCORES, [1], COSTS)),
     Wrong("multipliers: not probabilities", "sum to 1", lambda _: find_multipliers(np.eye(3) * 0.5, [0, 1, 2], MANY)),
@@ -224,9 +227,9 @@ TABLE: tuple[Wrong, ...] = (
     # the controller
     Wrong("controller: no costs", "costs must be a CostMatrix", controller((1, 8))),
     Wrong("controller: costs of rows", "class-wide costs", controller(CostMatrix(fp=1, fn=[1.0, 2.0]))),
-    Wrong("controller: target 0", "target must lie", controller(target=0)),
-    Wrong("controller: target misspelt", "did you mean 'bayes'|one of 'bayes'", controller(target="bays")),
-    Wrong("controller: target None of a list", "target must", controller(target=[0.5])),
+    Wrong("controller: target 0", "target must lie", controller(target_threshold=0)),
+    Wrong("controller: target misspelt", "did you mean 'bayes'|one of 'bayes'", controller(target_threshold="bays")),
+    Wrong("controller: target None of a list", "target must", controller(target_threshold=[0.5])),
     Wrong("controller: damping 0", "damping must be", controller(damping=0)),
     Wrong("controller: damping 10", "damping must be", controller(damping=10)),
     Wrong("controller: damping text", "damping must be", controller(damping="slow")),
@@ -238,14 +241,15 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("controller: bounds text", "bounds must", controller(bounds=("a", "b"))),
     Wrong("controller: partition a number", "partition must be callable", controller(partition=10)),
     Wrong("controller: update misspelt", "update must be", controller(update="linear")),
-    Wrong("controller: no bins", "bins", lambda _: EqualWidth(0)),
-    Wrong("controller: half a bin", "bins", lambda _: Quantile(2.5)),
+    Wrong("controller: no bins", "bins", lambda _: UniformBins(0)),
+    Wrong("controller: half a bin", "bins", lambda _: QuantileBins(2.5)),
     Wrong("controller: one class", "both classes", step([0.1, 0.2], [0, 0])),
     Wrong("controller: logits", "sigmoid", step([-1.0, 2.0], [0, 1])),
     Wrong("controller: masked scores", "masked", step(masked(SCORES))),
-    Wrong("controller: foreign state", "no state of an AdaptiveWeight", lambda _: AdaptiveWeight(COSTS).load_state_dict(
+    Wrong("controller: foreign state", "no state of an AdaCSLController",
+    lambda _: AdaCSLController(COSTS).load_state_dict(
         {"lambda": 1})),
-    Wrong("controller: partition that numbers too few", "numbered", lambda _: AdaptiveWeight(
+    Wrong("controller: partition that numbers too few", "numbered", lambda _: AdaCSLController(
         COSTS, partition=lambda scores: scores[:1]).step(SCORES, LABELS)),
     # losses
     Wrong("loss: reduction misspelt", "reduction must be", lambda _: WeightedCrossEntropy(COSTS, reduction="avg")),
@@ -261,18 +265,19 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("loss: adapt to NaN", "must be finite", lambda _: AdaptiveCrossEntropy(COSTS).adapt(
         torch.tensor([0.0, float("nan")]), torch.tensor([0, 1]))),
     # callbacks
-    Wrong("callback: no controller", "controller must be an AdaptiveWeight", lambda _: Feedback(5)),
-    Wrong("callback: every 0", "every must be", lambda _: AdaptiveCost(AdaptiveWeight(COSTS), every=0)),
-    Wrong("callback: every 1.5", "every must be", lambda _: Feedback(AdaptiveWeight(COSTS), every=1.5)),
-    Wrong("callback: patience 0", "patience must be", lambda _: Feedback(AdaptiveWeight(COSTS), patience=0)),
+    Wrong("callback: no controller", "controller must be an AdaCSLController", lambda _: Feedback(5)),
+    Wrong("callback: every 0", "every must be", lambda _: AdaCSLCallback(AdaCSLController(COSTS), every=0)),
+    Wrong("callback: every 1.5", "every must be", lambda _: Feedback(AdaCSLController(COSTS), every=1.5)),
+    Wrong("callback: patience 0", "patience must be", lambda _: Feedback(AdaCSLController(COSTS), patience=0)),
     Wrong("callback: costs a tuple", "costs must be a CostMatrix", lambda _: Feedback(
-        AdaptiveWeight(COSTS), costs=(1, 8))),
-    Wrong("callback: labels of another class", "whole numbers 0 to 2", lambda _: Feedback(AdaptiveWeight(MANY)).start(
+        AdaCSLController(COSTS), costs=(1, 8))),
+    Wrong("callback: labels of another class", "whole numbers 0 to 2", lambda _: Feedback(AdaCSLController(MANY)).start(
         np.asarray([0, 1, 3]))),
-    Wrong("callback: one class", "both classes", lambda _: Feedback(AdaptiveWeight(COSTS)).look(
+    Wrong("callback: one class", "both classes", lambda _: Feedback(AdaCSLController(COSTS)).look(
         np.zeros(4), np.zeros(4))),
     # data of a fit
-    Wrong("fit: no labels", "requires y", lambda _: Method(COSTS, learner=LogisticRegression()).fit(X)),
+    Wrong("fit: no labels", "requires y", lambda _: CostSensitiveClassifier(COSTS,
+    learner=LogisticRegression()).fit(X)),
     Wrong("fit: y empty", "y is empty|0 sample", fit(None, [])),
     Wrong("fit: nothing at all", "0 sample", fit(np.empty((0, 3)), [])),
     Wrong("fit: no columns", "0 feature", fit(np.empty((60, 0)))),
@@ -307,20 +312,26 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("fit: prices of zero", "nothing is left to learn", fit(fn=np.zeros(60))),
     Wrong("fit: prices of no column", "amount", fit(fn="amount")),
     Wrong("fit: time of two lengths", "one time for each", fit(time=np.arange(5))),
-    Wrong("fit: gap without time", "gap and maturity are for rows with a time", fit(gap=1)),
+    Wrong("fit: gap without time", "gap and label_delay are for rows with a time", fit(gap=1)),
     # settings of a fit
-    Wrong("settings: costs as a tuple", "costs must be a CostMatrix", fit(model=lambda: Method((1, 8)))),
-    Wrong("settings: costs as an array", "from_array", fit(model=lambda: Method(np.eye(2)))),
-    Wrong("settings: costs of rows", "one price per outcome", fit(model=lambda: Method(CostMatrix(fp=1, fn=[1.0, 2])))),
-    Wrong("settings: costs of three", "2 classes", fit(model=lambda: Method(MANY, learner=LogisticRegression()))),
-    Wrong("settings: learner misspelt", "learner", fit(model=lambda: Method(COSTS, learner="boostng"))),
-    Wrong("settings: learner a number", "learner|classifier", fit(model=lambda: Method(COSTS, learner=5))),
-    Wrong("settings: learner a class", "instance|class", fit(model=lambda: Method(COSTS, learner=LogisticRegression))),
+    Wrong("settings: costs as a tuple", "costs must be a CostMatrix", fit(model=lambda: CostSensitiveClassifier((1,
+    8)))),
+    Wrong("settings: costs as an array", "from_array", fit(model=lambda: CostSensitiveClassifier(np.eye(2)))),
+    Wrong("settings: costs of rows", "one price per outcome", fit(model=lambda: CostSensitiveClassifier(CostMatrix(fp=1,
+    fn=[1.0, 2])))),
+    Wrong("settings: costs of three", "2 classes", fit(model=lambda: CostSensitiveClassifier(MANY,
+    learner=LogisticRegression()))),
+    Wrong("settings: learner misspelt", "learner", fit(model=lambda: CostSensitiveClassifier(COSTS,
+    learner="boostng"))),
+    Wrong("settings: learner a number", "learner|classifier", fit(model=lambda: CostSensitiveClassifier(COSTS,
+    learner=5))),
+    Wrong("settings: learner a class", "instance|class", fit(model=lambda: CostSensitiveClassifier(COSTS,
+    learner=LogisticRegression))),
     Wrong("settings: decide misspelt", "decide must be one of", net(decide="bays")),
     Wrong("settings: decide None", "decide must be one of", net(decide=None)),
     Wrong("settings: select misspelt", "select must be one of", net(select="worst")),
-    Wrong("settings: target 1", "target must be", net(target=1)),
-    Wrong("settings: target a list", "target must be", net(target=[0.5])),
+    Wrong("settings: target 1", "target must be", net(target_threshold=1)),
+    Wrong("settings: target a list", "target must be", net(target_threshold=[0.5])),
     Wrong("settings: controller a number", "controller must be", net(controller=5)),
     Wrong("settings: controller misspelt", "controller has no setting 'dampng'", net(controller={"dampng": 1})),
     Wrong("settings: controller damping", "damping must be", net(controller={"damping": 100})),
@@ -331,9 +342,9 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("settings: epochs 2.5", "epochs must be", net(net={"epochs": 2.5})),
     Wrong("settings: epochs text", "epochs must be", net(net={"epochs": "many"})),
     Wrong("settings: batch of 0", "batch_size must be", net(net={"batch_size": 0})),
-    Wrong("settings: lr negative", "lr must be", net(net={"lr": -1.0})),
-    Wrong("settings: lr NaN", "lr must be", net(net={"lr": float("nan")})),
-    Wrong("settings: lr text", "lr must be", net(net={"lr": "fast"})),
+    Wrong("settings: lr negative", "lr must be", net(net={"learning_rate": -1.0})),
+    Wrong("settings: lr NaN", "lr must be", net(net={"learning_rate": float("nan")})),
+    Wrong("settings: lr text", "lr must be", net(net={"learning_rate": "fast"})),
     Wrong("settings: weight decay negative", "weight_decay must be", net(net={"weight_decay": -1})),
     Wrong("settings: patience 0", "patience must be", net(net={"patience": 0})),
     Wrong("settings: patience 1.5", "patience must be", net(net={"patience": 1.5})),
@@ -368,7 +379,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("settings: validation empty", "empty|0 sample", net(validation=(X.head(0), []))),
     Wrong("settings: validation masked", "masked", net(validation=(X, masked(Y)))),
     Wrong("settings: validation of three", "pair", net(validation=(X, Y, Y))),
-    Wrong("settings: positive unknown", "y has no class", net(positive="ill")),
+    Wrong("settings: positive unknown", "y has no class", net(pos_label="ill")),
     Wrong("settings: policy a dict", "policy must be", net(policy={"refer": 1})),
     Wrong("settings: unknown", "has no setting 'epoch'", lambda _: AdaCSLClassifier(COSTS, epoch=3)),
     Wrong("settings: resume without seed", "random_state", lambda folder: AdaCSLClassifier(
@@ -376,25 +387,27 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("settings: resume a file", "folder|director", lambda folder: AdaCSLClassifier(
         COSTS, resume=a_file(folder), random_state=0).fit(X, Y)),
     Wrong("settings: resume a number", "resume", net(resume=5)),
-    # boosters, estimators, portfolios
-    Wrong("booster: engine misspelt", "engine must be one of", booster(engine="xgbost")),
-    Wrong("booster: rounds 0", "rounds must be", booster(rounds=0)),
-    Wrong("booster: rounds text", "rounds must be", booster(rounds="many")),
+    # boosters, estimators, ensembles
+    Wrong("booster: engine misspelt", "engine must be one of", booster(library="xgbost")),
+    Wrong("booster: rounds 0", "rounds must be", booster(n_estimators=0)),
+    Wrong("booster: rounds text", "rounds must be", booster(n_estimators="many")),
     Wrong("booster: lr 0", "lr must be", booster(lr=0)),
     Wrong("booster: patience 0", "patience must be", booster(patience=0)),
     Wrong("booster: params a list", "params must be", booster(params=[1])),
     Wrong("booster: decide unweighted", "not for boosters", booster(decide="unweighted")),
     Wrong("booster: constant columns", "every column is constant", fit(
-        np.ones((60, 3)), model=lambda: AdaCSLBoostingClassifier(COSTS))),
-    Wrong("estimator: a number", "estimator", lambda _: AdaptiveCostClassifier(5, COSTS).fit(X, Y)),
-    Wrong("estimator: a class", "instance", lambda _: AdaptiveCostClassifier(LogisticRegression, COSTS).fit(X, Y)),
-    Wrong("estimator: rounds 0", "rounds must be", lambda _: AdaptiveCostClassifier(
-        LogisticRegression(), COSTS, rounds=0).fit(X, Y)),
-    Wrong("estimator: training unknown", "training must be", lambda _: AdaptiveCostClassifier(
-        LogisticRegression(), COSTS, training="slow").fit(X, Y)),
-    Wrong("portfolio: member misspelt", "xgbost", lambda _: PortfolioClassifier(COSTS, members=["xgbost"]).fit(X, Y)),
-    Wrong("portfolio: no members", "member", lambda _: PortfolioClassifier(COSTS, members=[]).fit(X, Y)),
-    Wrong("portfolio: members a number", "member", lambda _: PortfolioClassifier(COSTS, members=5).fit(X, Y)),
+        np.ones((60, 3)), model=lambda: CostSensitiveClassifier(COSTS, learner="xgboost"))),
+    Wrong("estimator: a number", "estimator", lambda _: AdaCSLClassifier(COSTS, learner=SklearnLearner(5, encode=False),
+    decide="bayes").fit(X, Y)),
+    Wrong("estimator: a class", "instance", lambda _: AdaCSLClassifier(COSTS, learner=SklearnLearner(LogisticRegression,
+    encode=False), decide="bayes").fit(X, Y)),
+    Wrong("estimator: rounds 0", "rounds must be", lambda _: AdaCSLClassifier(COSTS,
+    learner=SklearnLearner(LogisticRegression(), max_iter=0, encode=False), decide="bayes").fit(X, Y)),
+    Wrong("estimator: training unknown", "training must be", lambda _: AdaCSLClassifier(COSTS,
+    learner=SklearnLearner(LogisticRegression(), training="slow", encode=False), decide="bayes").fit(X, Y)),
+    Wrong("ensemble: member misspelt", "xgbost", lambda _: EnsembleClassifier(COSTS, estimators=["xgbost"]).fit(X, Y)),
+    Wrong("ensemble: no members", "member", lambda _: EnsembleClassifier(COSTS, estimators=[]).fit(X, Y)),
+    Wrong("ensemble: members a number", "member", lambda _: EnsembleClassifier(COSTS, estimators=5).fit(X, Y)),
     Wrong("method: misspelt", "did you mean 'adacsl'", lambda _: adacsl.method("adaclsl")),
     Wrong("method: a number", "there is no method 5", lambda _: adacsl.method(5)),
     # decisions
@@ -415,14 +428,17 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("histogram: masked", "masked", lambda _: CostHistogram().update(masked(SCORES), LABELS)),
     Wrong("histogram: nothing counted", "nothing was counted", lambda _: CostHistogram().curve(COSTS)),
     # comparisons, tasks, checks
-    Wrong("compare: method misspelt", "did you mean 'wce'", lambda _: adacsl.compare(X, Y, COSTS, methods=["wcee"])),
+    Wrong("compare: method misspelt", "did you mean 'net-weighted'", lambda _: adacsl.compare(X, Y, COSTS,
+    methods=["wcee"])),
     Wrong("compare: no methods", "no methods", lambda _: adacsl.compare(X, Y, COSTS, methods=[])),
     Wrong("compare: methods a number", "method", lambda _: adacsl.compare(X, Y, COSTS, methods=5)),
     Wrong("compare: folds 1", "folds", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], folds=1)),
     Wrong("compare: folds 2.9", "folds", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], folds=2.9)),
     Wrong("compare: repeats 0", "repeats", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], repeats=0)),
-    Wrong("compare: ratios of text", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["wce"], ratios=["a"])),
-    Wrong("compare: ratios negative", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["wce"], ratios=[-1])),
+    Wrong("compare: ratios of text", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["net-weighted"],
+    ratios=["a"])),
+    Wrong("compare: ratios negative", "ratio", lambda _: adacsl.compare(X, Y, COSTS, methods=["net-weighted"],
+    ratios=[-1])),
     Wrong("compare: unknown option", "epoch", lambda _: adacsl.compare(X, Y, COSTS, methods=["logistic"], epoch=1)),
     Wrong("compare: y empty", "no rows", lambda _: adacsl.compare(X, [], COSTS, methods=["logistic"])),
     Wrong("compare: two lengths", "label|rows", lambda _: adacsl.compare(X, Y[:9], COSTS, methods=["logistic"])),
@@ -444,7 +460,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("check: y empty", "y|label|0 sample", lambda _: adacsl.check(X, [])),
     Wrong("check: unknown code", "code|ignore", lambda _: adacsl.check(X, Y, ignore=["no-such-code"])),
     # a fitted model
-    Wrong("model: not fitted", "fit", lambda _: Method(COSTS).predict(X)),
+    Wrong("model: not fitted", "fit", lambda _: CostSensitiveClassifier(COSTS).predict(X)),
     Wrong("model: a column missing", "length", of_model(X[["age", "dose"]]), fitted=True),
     Wrong("model: columns in another order", "order", of_model(X[["length", "dose", "age"]]), fitted=True),
     Wrong("model: a column too many", "feature", of_model(X.assign(more=1.0)), fitted=True),
@@ -462,12 +478,12 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("model: saved as a file", "folder|director", lambda folder: fitted().save(a_file(folder)), fitted=True),
     Wrong("model: saved below a file", "folder|director", lambda folder: fitted().save(
         a_file(folder) / "m"), fitted=True),
-    Wrong("model: saved unfitted", "fit", lambda folder: Method(COSTS).save(folder / "m")),
+    Wrong("model: saved unfitted", "fit", lambda folder: CostSensitiveClassifier(COSTS).save(folder / "m")),
     Wrong("model: loaded from nowhere", "nowhere", lambda folder: adacsl.load(folder / "nowhere")),
     Wrong("model: loaded from a file", "folder|director", lambda folder: adacsl.load(a_file(folder))),
     Wrong("model: loaded from a number", "folder|path", lambda _: adacsl.load(5)),
     Wrong("monitor: not a model", "model", lambda _: adacsl.monitor(5, X)),
-    Wrong("monitor: not fitted", "fit", lambda _: adacsl.monitor(Method(COSTS), X)),
+    Wrong("monitor: not fitted", "fit", lambda _: adacsl.monitor(CostSensitiveClassifier(COSTS), X)),
     Wrong("monitor: too few labels", "label|inconsistent|entries", lambda _: adacsl.monitor(
         fitted(), X, Y[:9]), fitted=True),
     Wrong("monitor: level 95", "level", lambda _: adacsl.monitor(fitted(), X, Y, level=95), fitted=True),

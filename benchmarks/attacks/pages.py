@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from adacsl import CostMatrix, Method, monitor
-from adacsl.comparison.recommendation import Verdict
+from adacsl import CostMatrix, CostSensitiveClassifier, monitor
+from adacsl.comparison.recommendation import Recommendation
 from adacsl.datasets.findings import Checks, finding
 from adacsl.datasets.overview import overview_frame
 from adacsl.metrics.intervals import Interval
@@ -25,7 +25,7 @@ from adacsl.monitoring.page import write_monitoring
 from adacsl.report.comparison import write_report
 from adacsl.report.data import ReportData, Saved
 from adacsl.report.markdown import to_markdown
-from adacsl.serving.schema import show
+from adacsl.serving.schema import render_page
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,12 +77,12 @@ def _report(place: str, name: str) -> ReportData:
     def here(*places: str, other: str) -> str:
         return name if place in places else other
 
-    data, known = here("data", other=VIEW[0]), ["ce", "adacsl-cv"]
-    method = here("method", other="ce")
+    data, known = here("data", other=VIEW[0]), ["net", "adacsl-cv"]
+    method = here("method", other="net")
 
     def text(word: str) -> str:
         return {
-            "loans": data, "ce": method, "benign": here("class", other="good"), "EUR": here("unit", other="EUR"),
+            "loans": data, "net": method, "benign": here("class", other="good"), "EUR": here("unit", other="EUR"),
             "cross-entropy, decided at 0.5": here("method's title", other="plain"), "Device": here("fact", other="D"),
             "Which method is cheapest?": here("title", other="Which?"),
         }.get(word, word)  # fmt: skip
@@ -99,7 +99,7 @@ def _report(place: str, name: str) -> ReportData:
                   made.outcomes[(*view, "adacsl-cv")])  # fmt: skip
     parts = _segments(here("segment's column", other="region"), here("segment", other="west"))
     return replace(
-        made, verdicts={view: here("verdict", other="Take it.")}, explained={view: pd.DataFrame(worth)},
+        made, recommendations={view: here("recommendation", other="Take it.")}, explained={view: pd.DataFrame(worth)},
         overview={data: overview_frame(overview, here("prices", other="a miss costs 8"))}, checks={data: [told]},
         model={view: {here("card's line", other="for"): here("card", other="all")}}, savings={view: saved},
         people=here("people", other="customers"), volume=50_000, segments={view: parts},
@@ -118,7 +118,8 @@ def _segments(column: str, name: str) -> pd.DataFrame:
 
 PLACES = (
     "title", "data", "method", "class", "unit", "method's title", "fact", "finding", "finding's code", "finding's page",
-    "column", "value", "today", "segment's column", "segment", "verdict", "prices", "card's line", "card", "people",
+    "column", "value", "today", "segment's column", "segment", "recommendation", "prices", "card's line", "card",
+    "people",
 )  # fmt: skip
 
 
@@ -144,7 +145,9 @@ def _monitor_page(path: Path, place: str, name: str) -> None:
     positive = name if place == "class" else "bad"
     y = np.where(rng.random(300) < 0.3, positive, "good").astype(object)
     features = rng.normal(size=(300, 2)) + (y == positive)[:, None]
-    model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), positive=positive, random_state=0)
+    model = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=8), learner=LogisticRegression(), pos_label=positive, random_state=0
+    )
     found = monitor(model.fit(features[:150], y[:150]), features[150:], y[150:])
     write_monitoring(found, path, title=name if place == "title" else "Loans")
 
@@ -159,14 +162,14 @@ def _served_page(path: Path, place: str, name: str) -> None:
         "positive": here("class"), "costs": here("costs"), "columns": [vars(field)], "picture": False,
         "estimated_cost": None,
     }  # fmt: skip
-    path.write_text(show(about, SimpleNamespace(fields=[field], picture=False), 50), encoding="utf-8")  # type: ignore[arg-type]
+    path.write_text(render_page(about, SimpleNamespace(fields=[field], picture=False), 50), encoding="utf-8")  # type: ignore[arg-type]
 
 
 def _notebook_page(path: Path, place: str, name: str) -> None:
     """Write what a notebook shows, which has no policy against scripts."""
     shown: Any = {
         "costs": lambda: CostMatrix.from_array(1 - np.eye(3), rows="predicted", classes=["a", name, "c"]),
-        "verdict": lambda: Verdict(name, name, (), (), f"Take {name}."),
+        "recommendation": lambda: Recommendation(name, name, (), (), f"Take {name}."),
         "checks": lambda: Checks.of([finding("few-rows", name)]),
     }[place]()
     _write(path, shown._repr_html_())
@@ -182,7 +185,7 @@ IN_MARKDOWN = tuple(place for place in PLACES if place not in (
 PAGES: dict[str, tuple[Callable[[Path, str, str], None], tuple[str, ...]]] = {
     "report": (_report_page, PLACES),
     "served": (_served_page, ("column", "class", "kind", "costs")),
-    "notebook": (_notebook_page, ("costs", "verdict", "checks")),
+    "notebook": (_notebook_page, ("costs", "recommendation", "checks")),
     "markdown": (_markdown_page, IN_MARKDOWN),
     "monitor": (_monitor_page, ("class", "title")),
     "classes": (_classes_page, ("class",)),

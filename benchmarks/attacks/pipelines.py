@@ -27,7 +27,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.estimators.artefact import ArtefactError, read_artefact
 from adacsl.estimators.persistence import load_noted
 from benchmarks.attacks.artefacts import LONGEST, MOST_MEMORY, memory, reset_peak
@@ -54,7 +54,9 @@ def models(folder: Path) -> list[tuple[Path, pd.DataFrame]]:
     }
     kept = rows[["amount", "shop", "age"]]
     for name, learner in made.items():
-        fitted = Method(CostMatrix(fp=1, fn=6), learner=learner, positive="yes", random_state=0).fit(kept, labels)
+        fitted = CostSensitiveClassifier(CostMatrix(fp=1, fn=6), learner=learner, pos_label="yes", random_state=0).fit(
+            kept, labels
+        )
         fitted.save(folder / name)
     return [(folder / name, kept) for name in made]
 

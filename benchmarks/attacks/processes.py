@@ -26,8 +26,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.estimators.onnx import graph_inputs
+from adacsl.neural import NeuralLearner
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 RANKS = Path(__file__).parent / "ranks.py"
@@ -66,12 +67,14 @@ def _rows(n: int = 300) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 KINDS: dict[str, Callable[[], Any]] = {
-    "net of one's own": lambda: AdaCSLClassifier(COSTS, net={"module": _own_net, "epochs": 2}, random_state=0),
-    "default net": lambda: AdaCSLClassifier(COSTS, net={"epochs": 2}, random_state=0),
-    "logistic": lambda: Method(COSTS, learner="logistic", random_state=0),
-    "lightgbm": lambda: Method(COSTS, learner="lightgbm", random_state=0),
-    "xgboost": lambda: Method(COSTS, learner="xgboost", random_state=0),
-    "portfolio": lambda: PortfolioClassifier(COSTS, members=["logistic", "histogram"], cv=2, n_jobs=1, random_state=0),
+    "net of one's own": lambda: AdaCSLClassifier(
+        COSTS, learner=NeuralLearner(module=_own_net, epochs=2), random_state=0
+    ),
+    "default net": lambda: AdaCSLClassifier(COSTS, learner=NeuralLearner(epochs=2), random_state=0),
+    "logistic": lambda: CostSensitiveClassifier(COSTS, learner="logistic", random_state=0),
+    "lightgbm": lambda: CostSensitiveClassifier(COSTS, learner="lightgbm", random_state=0),
+    "xgboost": lambda: CostSensitiveClassifier(COSTS, learner="xgboost", random_state=0),
+    "ensemble": lambda: EnsembleClassifier(COSTS, estimators=["logistic", "histogram"], cv=2, n_jobs=1, random_state=0),
 }
 
 

@@ -22,6 +22,7 @@ from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
 from adacsl.integrations.lightning import ShardedNet
+from adacsl.neural import NeuralLearner
 
 USUAL: dict[str, Any] = {
     "rows": 301, "batch": 33, "epochs": 4, "cv": None, "default": False, "slow": 0.0, "differ": "", "resume": None,
@@ -65,10 +66,12 @@ def fit(processes: int, strategy: str, given: dict[str, Any]) -> Any:
     learner = {"epochs": asked["epochs"], "batch_size": asked["batch"], "trainer": trainer}
     learner |= {} if asked["default"] else {"module": net}
     if other == "lr":
-        learner["lr"] = 0.5
+        learner["learning_rate"] = 0.5
     changed = {"values": (X * 1.5, y), "fewer": (X[:-9], y[:-9]), "labels": (X, 1 - y)}.get(other, (X, y))
     costs, seed = CostMatrix(fp=1, fn=7 if other == "costs" else 5), 1 if other == "seed" else 0
-    clf = AdaCSLClassifier(costs, net=learner, cv=asked["cv"], random_state=seed, resume=asked["resume"])
+    clf = AdaCSLClassifier(
+        costs, learner=NeuralLearner(**learner), cv=asked["cv"], random_state=seed, resume=asked["resume"]
+    )
     clf.fit(*changed)
     return clf.predict_proba(X)[:, 1], clf.history_["lambda"].to_numpy()
 

@@ -43,30 +43,30 @@ def compared(folder: Path, *, seed: int = 0, **changes: Any) -> Comparison:
     x = rng.normal(size=(60, 2))
     y = (x[:, 0] + rng.normal(size=60) > 0.5).astype(int)
     options: dict[str, Any] = {"methods": ["always-positive", "logistic"], "repeats": 1, "folds": 2}
-    options |= {"workers": 1, "progress": False, "segments": {"half": np.arange(60) < 30}}
+    options |= {"n_jobs": 1, "progress": False, "segments": {"half": np.arange(60) < 30}}
     return compare(x, y, CostMatrix(fp=1, fn=5), folder=folder, **(options | changes))
 
 
 def difference(found: Comparison, whole: Comparison) -> str:
     """Say where results differ, to the bit, from those of a run that nobody disturbed; time and place do not count."""
-    if set(found.cells) != set(whole.cells):
-        return f"{len(set(whole.cells) ^ set(found.cells))} cells too few or too many"
-    for cell, mine in found.cells.items():
-        theirs = whole.cells[cell]
+    if set(found.fits) != set(whole.fits):
+        return f"{len(set(whole.fits) ^ set(found.fits))} cells too few or too many"
+    for cell, mine in found.fits.items():
+        theirs = whole.fits[cell]
         one, other = (
             (each.scores.tobytes(), each.decisions.tobytes(), repr(sorted(each.metrics.items())), each.threshold)
             for each in (mine, theirs)
         )
         if one != other:
             return f"{cell} differs"
-    return "" if found.verdict == whole.verdict else "the verdict differs"
+    return "" if found.recommendation == whole.recommendation else "the recommendation differs"
 
 
 # traps: each changes a finished folder and returns how it must be met: "same" results, or "refused" in one line
 
 
 def _file(folder: Path, rng: random.Random, *kinds: str) -> Path:
-    names = {"cells": "cells/*/*/*.json", "splits": "splits/*.json", "run": "run.json"}
+    names = {"fits": "cells/*/*/*.json", "splits": "splits/*.json", "run": "run.json"}
     return rng.choice(sorted(path for kind in kinds for path in folder.glob(names[kind])))
 
 
@@ -75,7 +75,7 @@ def _met(path: Path) -> str:
 
 
 def flip(folder: Path, rng: random.Random, _: Path) -> str:
-    path = _file(folder, rng, "cells", "splits", "run")
+    path = _file(folder, rng, "fits", "splits", "run")
     content = bytearray(path.read_bytes())
     content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
     path.write_bytes(content)
@@ -83,32 +83,32 @@ def flip(folder: Path, rng: random.Random, _: Path) -> str:
 
 
 def truncate(folder: Path, rng: random.Random, _: Path) -> str:
-    path = _file(folder, rng, "cells", "splits", "run")
+    path = _file(folder, rng, "fits", "splits", "run")
     content = path.read_bytes()
     path.write_bytes(content[: rng.randrange(len(content))])
     return _met(path)
 
 
 def delete(folder: Path, rng: random.Random, _: Path) -> str:
-    path = _file(folder, rng, "cells", "splits", "run")
+    path = _file(folder, rng, "fits", "splits", "run")
     path.unlink()
     return _met(path)
 
 
 def foreign(folder: Path, rng: random.Random, other: Path) -> str:
-    path = _file(folder, rng, "cells", "splits", "run")
+    path = _file(folder, rng, "fits", "splits", "run")
     shutil.copy(other / "foreign" / path.relative_to(folder), path)
     return _met(path)
 
 
 def other_settings(folder: Path, rng: random.Random, other: Path) -> str:
-    path = _file(folder, rng, "cells", "splits")
+    path = _file(folder, rng, "fits", "splits")
     shutil.copy(other / "settings" / path.relative_to(folder), path)
     return "same"
 
 
 def doubled(folder: Path, rng: random.Random, _: Path) -> str:
-    kind = rng.choice(["cells", "splits"])
+    kind = rng.choice(["fits", "splits"])
     one, two = _file(folder, rng, kind), _file(folder, rng, kind)
     shutil.copy(one, one.with_name("copy.json") if one == two else two)
     return "same"
@@ -116,14 +116,14 @@ def doubled(folder: Path, rng: random.Random, _: Path) -> str:
 
 def forged(folder: Path, rng: random.Random, _: Path) -> str:
     """Change a result and make its digest fit."""
-    path = _file(folder, rng, "cells")
+    path = _file(folder, rng, "fits")
     body = json.loads(path.read_bytes())
-    what = rng.choice(["cost", "savings", "tp", "fn", "n_test", "accuracy", "decisions", "cell", "scores"])
+    what = rng.choice(["cost", "savings", "tp", "fn", "n_test", "accuracy", "decisions", "fit", "scores"])
     if what == "decisions":
         body[what] = pack(~unpack(body[what]))
     elif what == "scores":
         body[what] = pack(unpack(body[what])[:-1])
-    elif what == "cell":
+    elif what == "fit":
         body[what] |= rng.choice([{"data": 5}, {"seed": "0"}, {"method": "adacsl"}, {"ratio": {"$float": "inf"}}])
     else:
         body["metrics"][what] = rng.choice([rng.random() * 7 + 90, None, "0", {"$float": "nan"}, [1]])
@@ -135,7 +135,7 @@ def forged(folder: Path, rng: random.Random, _: Path) -> str:
 
 def no_file(folder: Path, rng: random.Random, other: Path) -> str:
     """Put a pipe, a giant, a device, a folder or a socket in the place of a file."""
-    path = _file(folder, rng, "cells", "splits", "run")
+    path = _file(folder, rng, "fits", "splits", "run")
     path.unlink()
     what = rng.choice(["pipe", "giant", "device", "link", "socket", "folder"])
     if what == "pipe":
@@ -155,8 +155,8 @@ def no_file(folder: Path, rng: random.Random, other: Path) -> str:
 
 def link(folder: Path, rng: random.Random, other: Path) -> str:
     """Let a folder lead outside, beside a result that has to be set aside and run again."""
-    name = rng.choice(["cells", "cells/data", "cells/data/logistic", "splits", "corrupt", ".lock"])
-    _file(folder, rng, "cells").write_text("{")
+    name = rng.choice(["fits", "cells/data", "cells/data/logistic", "splits", "corrupt", ".lock"])
+    _file(folder, rng, "fits").write_text("{")
     path = folder / name
     if path.is_dir():
         shutil.rmtree(path)
@@ -302,16 +302,16 @@ def _read(folder: Path, whole: Comparison) -> str:
             return "" if said else "no cell is there, and nothing is said"
         except StoreError as error:
             return "" if said else _one_line(str(error), folder)
-    for cell, mine in found.cells.items():
-        if cell not in whole.cells or repr(mine.metrics) != repr(whole.cells[cell].metrics):
+    for cell, mine in found.fits.items():
+        if cell not in whole.fits or repr(mine.metrics) != repr(whole.fits[cell].metrics):
             return f"{cell} is shown with other numbers"
-    missing = len(whole.cells) - len(found.cells)
-    gone = len(whole.cells) - len([*folder.glob("cells/*/*/*.json")])
+    missing = len(whole.fits) - len(found.fits)
+    gone = len(whole.fits) - len([*folder.glob("cells/*/*/*.json")])
     return f"{missing} cells are left out, and nothing is said" if missing > gone and not said else ""
 
 
 def _under(condition: Callable[..., Any], folder: Path, rng: random.Random, whole: Comparison, _: Path) -> str:
-    gone = _file(folder, rng, "cells")
+    gone = _file(folder, rng, "fits")
     gone.unlink()
     before = {path: path.read_bytes() for path in folder.rglob("*.json")}
     with condition(folder, rng) as changes:

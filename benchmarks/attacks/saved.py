@@ -17,9 +17,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 import adacsl
-from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.estimators.artefact import ArtefactError
 from adacsl.estimators.persistence import load_noted, save_method
+from adacsl.learners import BoostingLearner
+from adacsl.neural import NeuralLearner
 from adacsl.storage.documents import sealed
 
 DOCUMENT = "model.json"
@@ -59,35 +61,39 @@ def models(folder: Path, *, few: bool = False) -> list[Model]:
         CostMatrix.from_array([[0, 3, 9], [1, 0, 4], [2, 5, 0]], rows="predicted"),
     )
     said = CostMatrix(fp=1, fn="0.5 * amount + 2")
-    made: dict[str, Method] = {
-        "logistic": Method(said, learner=LogisticRegression(), cv=2, decide="calibrated"),
-        "net": AdaCSLClassifier(costs, net={"epochs": 1}),
-        "forest": Method(many, learner=RandomForestClassifier(n_estimators=3, max_depth=3), random_state=0),
-        "booster": AdaCSLBoostingClassifier(costs, engine="lightgbm", rounds=4),
+    made: dict[str, CostSensitiveClassifier] = {
+        "logistic": CostSensitiveClassifier(said, learner=LogisticRegression(), cv=2, decide="calibrated"),
+        "net": AdaCSLClassifier(costs, learner=NeuralLearner(epochs=1)),
+        "forest": CostSensitiveClassifier(
+            many, learner=RandomForestClassifier(n_estimators=3, max_depth=3), random_state=0
+        ),
+        "booster": CostSensitiveClassifier(costs, learner=BoostingLearner(library="lightgbm", n_estimators=4)),
     }
     if not few:
         learned = CostMatrix(fp=1, fn=adacsl.CostModel("amount", cv=2))
         made |= {
             "tabm": AdaCSLClassifier(
-                costs, net={"epochs": 1, "module": {"kind": "tabm", "k": 2, "d_block": 8, "n_bins": 4}}
+                costs, learner=NeuralLearner(epochs=1, module={"kind": "tabm", "k": 2, "d_block": 8, "n_bins": 4})
             ),
-            "heads": AdaCSLClassifier(costs, cv=2, net={"epochs": 1, "module": {"heads": 2, "bins": 4, "width": 8}}),
-            "nets of three": AdaCSLClassifier(many, net={"epochs": 1}),
-            "xgboost": AdaCSLBoostingClassifier(costs, rounds=4),
-            "portfolio": PortfolioClassifier(costs, members=["logistic", "lightgbm", "histogram"], cv=2, n_jobs=1),
-            "portfolio of three": PortfolioClassifier(many, members=["logistic", "histogram"], cv=2, n_jobs=1),
-            "price model": Method(learned, learner=LogisticRegression(), cv=2),
-            "constant": Method(costs, learner="constant", decide="positive"),
+            "heads": AdaCSLClassifier(
+                costs, cv=2, learner=NeuralLearner(epochs=1, module={"heads": 2, "bins": 4, "width": 8})
+            ),
+            "nets of three": AdaCSLClassifier(many, learner=NeuralLearner(epochs=1)),
+            "xgboost": CostSensitiveClassifier(costs, learner=BoostingLearner(library="xgboost", n_estimators=4)),
+            "ensemble": EnsembleClassifier(costs, estimators=["logistic", "lightgbm", "histogram"], cv=2, n_jobs=1),
+            "ensemble of three": EnsembleClassifier(many, estimators=["logistic", "histogram"], cv=2, n_jobs=1),
+            "price model": CostSensitiveClassifier(learned, learner=LogisticRegression(), cv=2),
+            "constant": CostSensitiveClassifier(costs, learner="constant", decide="positive"),
         }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return [_saved(folder / name.replace(" ", "-"), method) for name, method in made.items()]
 
 
-def _saved(folder: Path, method: Method) -> Model:
+def _saved(folder: Path, method: CostSensitiveClassifier) -> Model:
     many = getattr(method.costs, "n_classes", 2) > 2
     rows, labels = table(classes=3 if many else 2)
-    method.set_params(positive=None if many else "yes").fit(rows, labels)
+    method.set_params(pos_label=None if many else "yes").fit(rows, labels)
     save_method(method, folder, notes={"target": "label", "prices": {"fn": 6.0, "fp": 1.0}, "rows": len(rows)})
     return Model(folder, rows, method.predict_proba(rows))
 

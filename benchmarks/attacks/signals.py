@@ -28,7 +28,7 @@ sys.exit(adacsl.cli.main())
 """
 SECONDS = 240
 """A program that was told to stop is gone after so long, on a machine that does other things as well."""
-COSTS = ("--target", "größe", "--positive", "groß", "--fn", "8", "--fp", "1")
+COSTS = ("--target", "größe", "--pos-label", "groß", "--fn", "8", "--fp", "1")
 LONG = {
     "train": ("train", "rows.csv", *COSTS, "--out", "new"),
     "compare": ("compare", "rows.csv", *COSTS, "--out", "run", "--repeats", "50", "--workers", "2"),

@@ -27,7 +27,8 @@ import torch
 from PIL import Image
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import AdaCSLClassifier, CostMatrix, Method
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier
+from adacsl.neural import NeuralLearner
 from adacsl.serving import app, connections
 from adacsl.serving import rows as serving_rows
 from benchmarks.attacks.scoreboard import Attack, Attempt
@@ -85,7 +86,7 @@ class Served:
         rng = np.random.default_rng(0)
         rows = pd.DataFrame({"debt": rng.normal(size=200), "job": rng.choice(["a", "b"], 200)})
         labels = (rows["debt"] + (rows["job"] == "a") > 0.7).astype(int)
-        model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(rows, labels)
+        model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(rows, labels)
         self.folder, self.words, self.rows = folder, words, rows
         self.expected = model.predict_proba(rows)[:, 1]
         model.save(folder / "model")
@@ -292,7 +293,7 @@ def _pixels(_: Served) -> str:
 
     rng = np.random.default_rng(0)
     settings = {"module": net, "epochs": 1, "augment": False}
-    model = AdaCSLClassifier(COSTS, cv=None, net=settings, device="cpu", random_state=0)
+    model = AdaCSLClassifier(COSTS, cv=None, learner=NeuralLearner(**settings), device="cpu", random_state=0)
     model.fit(rng.integers(0, 255, (24, 12, 12, 3), dtype=np.uint8), np.arange(24) % 2)
     server = connections.Server(app.make_app(model, device="cpu", threads=1))
     with socket.create_server(("127.0.0.1", 0)) as own:
@@ -432,9 +433,9 @@ def _several(served: Served) -> str:
     try:
         workers = _children(two.process.pid)
         _wait(lambda: all(map(_listens, workers)))
-        Method(COSTS, learner=LogisticRegression()).fit(two.rows, (two.rows["job"] == "a").astype(int)).save(
-            two.folder / "model"
-        )
+        CostSensitiveClassifier(COSTS, learner=LogisticRegression()).fit(
+            two.rows, (two.rows["job"] == "a").astype(int)
+        ).save(two.folder / "model")
         os.kill(workers[0], signal.SIGKILL)
         _wait(lambda: "holds another model" in two.log)
         wrong = {two.probe() for _ in range(50)} - {""}

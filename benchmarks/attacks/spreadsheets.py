@@ -52,7 +52,7 @@ def poisoned(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
 
 
 def _tried(place: Path, payload: str, column: str, label: str) -> Iterator[tuple[str, str]]:
-    costs = ["--target", "y", f"--positive={label}", "--fn", "8", "--fp", "1"]
+    costs = ["--target", "y", f"--pos-label={label}", "--fn", "8", "--fp", "1"]
     told = {"check": call(["check", "rows.csv", *costs])}
     train = ["train", "rows.parquet", *costs, "--drop", "id", "--method", "logistic", "--out", "model"]
     told["train"] = call(train)
@@ -63,15 +63,15 @@ def _tried(place: Path, payload: str, column: str, label: str) -> Iterator[tuple
     told["explain"] = call(["explain", "model", "rows.parquet", "--out", "x.csv"])
     told["monitor"] = call(["monitor", "model", "rows.parquet", "--group-column", "shop"])
     told["monitor, no such column"] = call(["monitor", "model", "rows.parquet", f"--time-column={payload}?"])
-    told["threshold"] = call(["threshold", "scores.csv", f"--positive={label}", "--fn", "8", "--fp", "1"])
+    told["threshold"] = call(["threshold", "scores.csv", f"--pos-label={label}", "--fn", "8", "--fp", "1"])
     told["threshold, curve"] = call(
-        ["threshold", "scores.csv", f"--positive={label}", "--fn", "8", "--fp", "1", "--curve", "c.csv"]
+        ["threshold", "scores.csv", f"--pos-label={label}", "--fn", "8", "--fp", "1", "--curve", "c.csv"]
     )
     told["costs template"] = call(["costs", "template", "rows.parquet", "--target", "y", "--out", "matrix.csv"])
     told["costs, printed"] = call(["costs", "template", "rows.parquet", "--target", "y"])
     told["costs, read again"] = call(["check", "rows.parquet", "--target", "y", "--costs", "matrix.csv"])
     told["as JSON"] = call(["check", "rows.parquet", *costs, "--json"])
-    told["no such label"] = call(["check", "rows.csv", "--target", "y", f"--positive={payload}"])
+    told["no such label"] = call(["check", "rows.csv", "--target", "y", f"--pos-label={payload}"])
     told["no such file"] = call(["check", f"./{payload.replace('/', '')}.csv", "--target", "y"])
     files = {"predict to csv": "p.csv", "evaluate": "e.csv", "explain": "x.csv", "costs template": "matrix.csv"}
     for name, said in told.items():

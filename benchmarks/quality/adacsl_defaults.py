@@ -24,7 +24,7 @@ import pandas as pd
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.base.scores import to_probabilities
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
@@ -46,20 +46,22 @@ DROPPED: dict[str, list[str]] = {
 STEERED: dict[str, Any] = {"loss": "weighted", "controller": {}}
 WAYS = {"": "bayes", "-calibrated": "calibrated", "-tuned": "tuned"}
 KINDS: dict[str, dict[str, Any]] = {
-    "ce": {},
+    "net": {},
     "adacsl": STEERED,
-    "ce-last": {"select": "last"},
+    "net-last": {"select": "last"},
     "adacsl-last": {**STEERED, "select": "last"},
-    "ce-cv": {"cv": 5},
+    "net-cv": {"cv": 5},
     "adacsl-cv": {**STEERED, "cv": 5},
 }
 METHODS: dict[str, dict[str, Any]] = {
     f"{kind}{way}": {**own, "decide": WAYS[way]} for kind, own in KINDS.items() for way in WAYS
 }
 DEFAULT = [
-    name for name in METHODS if name not in ("ce-last", "ce-tuned", "ce-last-tuned", "ce-cv-tuned", "adacsl-last-tuned")
+    name
+    for name in METHODS
+    if name not in ("net-last", "net-tuned", "net-last-tuned", "net-cv-tuned", "adacsl-last-tuned")
 ]
-AGAINST = "ce"
+AGAINST = "net"
 FLOOR = 0.01
 """Costs near 0 count as so much of the best constant decision's."""
 
@@ -130,8 +132,8 @@ def run(name: str, split: int, methods: list[str], most: int) -> list[dict[str, 
     return found
 
 
-def _made(label: str, seed: int) -> Method:
-    made = Method(random_state=seed, device="cpu", **METHODS[label])
+def _made(label: str, seed: int) -> CostSensitiveClassifier:
+    made = CostSensitiveClassifier(random_state=seed, device="cpu", **METHODS[label])
     made.check_settings()
     return made
 
@@ -143,7 +145,7 @@ def show(found: pd.DataFrame) -> str:
     each = found.groupby(["method", "table"])[["raw_log_loss", "log_loss"]].mean()
     losses = np.exp(np.log(each).groupby("method").mean())
     lines = [
-        "| method | cost / ce-bayes | / its own Bayes threshold, 95 % over tables | cheaper on | "
+        "| method | cost / net-bayes | / its own Bayes threshold, 95 % over tables | cheaper on | "
         "log loss / base rate, raw and as told |"
     ]
     lines += ["|---" * 5 + "|"]

@@ -1,4 +1,4 @@
-"""Run AdaCSLBoostingClassifier on real tables: what adaptation saves where boosters already do well.
+"""Run AdaCSLClassifier on real tables: what adaptation saves where boosters already do well.
 
 Costs are inverse priors with misses k = 1, 3, 5 times dearer (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of the rows
 for the test; large tables are cut to ``--max-rows`` first, stratified. All modes have the same rounds (300, rate 0.1),
@@ -28,13 +28,14 @@ import pandas as pd
 from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
-from adacsl import AdaCSLBoostingClassifier, AdaptiveWeight, CostMatrix, find_threshold
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, find_threshold
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.base.scores import sigmoid
 from adacsl.costs.instance import bayes_log_odds
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.fitting.splits import cross_splits, one_split
 from adacsl.integrations.boosting import Matrix
+from adacsl.learners import BoostingLearner
 from adacsl.learners.boosting_libraries import load_engine
 from benchmarks.harness import write_csv
 from benchmarks.image_data import data_folder
@@ -63,14 +64,14 @@ class Boosted(NamedTuple):
     margins: list[Any]
 
 
-def prepare(engine: str, table: Table, split: int) -> Cell:
+def prepare(backend: str, table: Table, split: int) -> Cell:
     train, test = train_test_split(
         np.arange(len(table.labels)), test_size=0.25, stratify=table.labels, random_state=split
     )
     encoder = ColumnEncoder().fit(table.features.iloc[train])
     matrix = Matrix(encoder.transform(table.features), table.labels, None, encoder.categories)
-    plan = {"rounds": ROUNDS, "lr": LR, "seed": split, "params": {THREADS[engine]: 1}}
-    return Cell(load_engine(engine), matrix, train, test, split, plan)
+    plan = {"n_estimators": ROUNDS, "learning_rate": LR, "seed": split, "params": {THREADS[backend]: 1}}
+    return Cell(load_engine(backend), matrix, train, test, split, plan)
 
 
 def boost(cell: Cell, folds: list[Any], costs: CostMatrix, target: float, **more: Any) -> list[Boosted]:
@@ -81,7 +82,7 @@ def boost(cell: Cell, folds: list[Any], costs: CostMatrix, target: float, **more
         part = _part(cell.matrix, cell.train[train])
         if "weight" in more:
             part = part._replace(weight=np.full(len(train), more["weight"]))
-        controller = AdaptiveWeight(costs, target=target, bounds=bounds)
+        controller = AdaCSLController(costs, target_threshold=target, bounds=bounds)
         held_out = _part(cell.matrix, cell.train[validation])
         model, seen = cell.engine.boost(part, held_out, controller, **cell.plan)
         done.append(Boosted(model, seen.margins))
@@ -113,12 +114,12 @@ def test_margins(cell: Cell, boosted: list[Boosted], rounds: list[int]) -> NDArr
     return np.mean([cell.engine.margins(model, test) for model in models], axis=0)
 
 
-def run_cell(engine: str, name: str, split: int, options: argparse.Namespace) -> list[dict[str, Any]]:
+def run_cell(backend: str, name: str, split: int, options: argparse.Namespace) -> list[dict[str, Any]]:
     """Return one line per ratio and mode."""
     warnings.simplefilter("ignore")
     os.environ["OMP_NUM_THREADS"] = "1"
     table = load_table(name, data_folder(), options.max_rows)
-    cell = prepare(engine, table, split)
+    cell = prepare(backend, table, split)
     y = table.labels[cell.train]
     # the estimator's own inner splits
     single, crossed = one_split(y, None, 0.2, cell.seed + 1), cross_splits(y, None, 5, cell.seed)
@@ -138,17 +139,23 @@ def run_cell(engine: str, name: str, split: int, options: argparse.Namespace) ->
         decided |= decisions_of(cell, adapted, single, y, costs, 0.5, "adacsl")
         better = held_out_cost(adapted, single, y, costs, 0.5) <= held_out_cost(plain, single, y, costs, bayes)
         decided["auto"] = decided["adacsl" if better else "bayes"]
-        clf = AdaCSLBoostingClassifier(
-            costs, engine=engine, target=0.5, cv=5, rounds=ROUNDS, lr=LR, patience=PATIENCE,
-            params=cell.plan["params"], random_state=split,
-        )  # fmt: skip
+        clf = AdaCSLClassifier(
+            costs,
+            learner=BoostingLearner(
+                library=backend, n_estimators=ROUNDS, learning_rate=LR, patience=PATIENCE, params=cell.plan["params"]
+            ),
+            target_threshold=0.5,
+            cv=5,
+            random_state=split,
+            decide="bayes",
+        )
         clf.fit(table.features.iloc[cell.train], y)
         decided["adacsl-cv"] = clf.predict(table.features.iloc[cell.test])
         plainly = held_out_cost(plain_cv, crossed, y, costs, bayes)
         decided["auto-cv"] = decided["adacsl-cv" if clf.target_costs_[0.5] <= plainly else "bayes-cv"]
         lines += [
             {
-                "engine": engine, "table": name, "split": split, "k": k, "mode": mode,
+                "backend": backend, "table": name, "split": split, "k": k, "mode": mode,
                 "normalized_cost": round(costs.normalized(table.labels[cell.test], decisions), 5),
             }
             for mode, decisions in decided.items()
@@ -170,7 +177,7 @@ def decisions_of(
         found[f"{mode}-last"] = (sigmoid(last) > target).astype(int)
     if tuned:
         seen = sigmoid(boosted[0].margins[rounds[0]])
-        best = find_threshold(seen, labels[0], costs, target=target).value
+        best = find_threshold(seen, labels[0], costs, target_threshold=target).value
         found["tuned"] = (scores > best).astype(int)
     return found
 
@@ -185,7 +192,7 @@ def main() -> None:
     if options.out is not None and options.out.exists():
         with options.out.open(newline="") as file:
             results = [_typed(line) for line in csv.DictReader(file)]
-    done = {(line["engine"], line["table"], line["split"]) for line in results}
+    done = {(line["backend"], line["table"], line["split"]) for line in results}
     cells = [(options.engine, name, split) for split in options.splits for name in options.tables]
     jobs = (joblib.delayed(run_cell)(*cell, options) for cell in cells if cell not in done)
     for lines in joblib.Parallel(options.processes, return_as="generator_unordered")(jobs):
@@ -215,7 +222,7 @@ def show(results: list[dict[str, Any]]) -> None:
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=list(THREADS), default="xgboost")
+    parser.add_argument("--backend", choices=list(THREADS), default="xgboost")
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
     parser.add_argument("--k", type=float, nargs="+", default=[1, 3, 5])
     parser.add_argument("--splits", type=int, nargs="+", default=[10, 11, 12, 13, 14], help="seeds of the splits")

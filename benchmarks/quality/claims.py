@@ -27,12 +27,12 @@ import pandas as pd
 import torch
 from sklearn.model_selection import StratifiedGroupKFold
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.base.scores import to_probabilities
 from adacsl.comparison.statistics import fold_interval
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
 from benchmarks.harness import metadata
 from benchmarks.image_data import ImageData, data_folder, load_images
@@ -40,17 +40,17 @@ from benchmarks.image_data import ImageData, data_folder, load_images
 WEIGHTED = {"loss": "weighted"}
 ADAPTED = {"loss": "weighted", "controller": "auto"}
 METHODS: dict[str, dict[str, Any]] = {
-    "ce": {"decide": "half"},
-    "ce-bayes": {},
-    "ce-tuned": {"decide": "tuned"},
-    "ce-calibrated": {"decide": "calibrated"},
-    "wce": WEIGHTED,
-    "wce-calibrated": {**WEIGHTED, "decide": "calibrated"},
+    "net": {"decide": "half"},
+    "net-bayes": {},
+    "net-tuned": {"decide": "tuned"},
+    "net-calibrated": {"decide": "calibrated"},
+    "net-weighted": WEIGHTED,
+    "net-weighted-calibrated": {**WEIGHTED, "decide": "calibrated"},
     "adacsl": ADAPTED,
     "adacsl-calibrated": {**ADAPTED, "decide": "calibrated"},
     "adacsl-bayes": {**ADAPTED, "target": "bayes", "controller": {}},
 }
-TRAININGS = (("ce", "ce-bayes", "ce-tuned", "ce-calibrated"), ("wce", "wce-calibrated"),
+TRAININGS = (("net", "net-bayes", "net-tuned", "net-calibrated"), ("net-weighted", "net-weighted-calibrated"),
              ("adacsl", "adacsl-calibrated"), ("adacsl-bayes",))  # fmt: skip
 """Methods that share their nets."""
 
@@ -123,7 +123,9 @@ def run(work: Work) -> list[dict[str, Any]]:
         learned[rest[wrong]] = 1 - learned[rest[wrong]]
     # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
     size = int(work.setting) if work.part == "enlarged" else None
-    net = Net(epochs=options.epochs, augment=Augment(rotate=True), views=4, weights=SHARED["weights"], image_size=size)
+    net = NeuralLearner(
+        epochs=options.epochs, augment=Augment(rotate=True), views=4, weights=SHARED["weights"], image_size=size
+    )
     share = {"validation": float(work.setting)} if work.part == "validation" else {"validation": 0.2}
     asked = []
     for form, settings in (FIVE if work.part == "crossed" else ONE).items():
@@ -131,7 +133,7 @@ def run(work: Work) -> list[dict[str, Any]]:
             for k in (
                 [work.k] if work.k else (options.k if work.part in EVERY_PRICE else [options.k[len(options.k) // 2]])
             ):
-                made = Method(
+                made = CostSensitiveClassifier(
                     learner=net, device=options.device, random_state=seed, **(share | settings | METHODS[name])
                 )
                 made.check_settings()
@@ -197,9 +199,9 @@ class Decisions:
 
 
 PAIRS = (
-    ("adacsl", "wce"), ("adacsl", "ce-bayes"), ("adacsl", "ce-calibrated"), ("adacsl", "ce-tuned"),
-    ("adacsl-calibrated", "ce-calibrated"), ("adacsl-bayes", "ce-bayes"), ("wce", "ce-bayes"),
-    ("wce-calibrated", "ce-calibrated"), ("adacsl", "wce-calibrated"),
+    ("adacsl", "net-weighted"), ("adacsl", "net-bayes"), ("adacsl", "net-calibrated"), ("adacsl", "net-tuned"),
+    ("adacsl-calibrated", "net-calibrated"), ("adacsl-bayes", "net-bayes"), ("net-weighted", "net-bayes"),
+    ("net-weighted-calibrated", "net-calibrated"), ("adacsl", "net-weighted-calibrated"),
 )  # fmt: skip
 
 

@@ -52,24 +52,27 @@ class Claim(NamedTuple):
 LAST, FIVE, FIVE_LAST = "one, last", "five, best", "five, last"
 
 CLAIMS = (
-    Claim("AdaCSL costs less than cross-entropy decided at 0.5", "paper", [Contest("adacsl", "ce")]),
-    Claim("... on PV-D too", "paper", [Contest("adacsl", "ce", data="PV-D")]),
-    Claim("AdaCSL costs less than cross-entropy weighted by the costs", "paper", [Contest("adacsl", "wce")]),
-    Claim("... on PV-D too", "paper", [Contest("adacsl", "wce", data="PV-D")]),
+    Claim("AdaCSL costs less than cross-entropy decided at 0.5", "paper", [Contest("adacsl", "net")]),
+    Claim("... on PV-D too", "paper", [Contest("adacsl", "net", data="PV-D")]),
+    Claim("AdaCSL costs less than cross-entropy weighted by the costs", "paper", [Contest("adacsl", "net-weighted")]),
+    Claim("... on PV-D too", "paper", [Contest("adacsl", "net-weighted", data="PV-D")]),
     Claim(
         "One net, best epoch: it costs less than a Bayes, tuned or calibrated threshold",
         "ours",
-        [Contest("adacsl", "ce-bayes"), Contest("adacsl", "ce-tuned"), Contest("adacsl", "ce-calibrated")],
+        [Contest("adacsl", "net-bayes"), Contest("adacsl", "net-tuned"), Contest("adacsl", "net-calibrated")],
     ),
     Claim(
         "Last epoch, none chosen: it costs less than a Bayes threshold and than a fixed weight",
         "ours",
-        [Contest("adacsl", "ce-bayes", LAST), Contest("adacsl", "wce", LAST)],
+        [Contest("adacsl", "net-bayes", LAST), Contest("adacsl", "net-weighted", LAST)],
     ),
     Claim(
         "... also when all three are calibrated",
         "ours",
-        [Contest("adacsl-calibrated", "ce-calibrated", LAST), Contest("adacsl-calibrated", "wce-calibrated", LAST)],
+        [
+            Contest("adacsl-calibrated", "net-calibrated", LAST),
+            Contest("adacsl-calibrated", "net-weighted-calibrated", LAST),
+        ],
     ),
     Claim(
         "Its last epoch costs less than its best one: nothing has to be chosen",
@@ -79,46 +82,55 @@ CLAIMS = (
     Claim(
         "Five cross-fitted nets: it costs less than a fixed weight, and T' = T less than a Bayes threshold",
         "ours",
-        [Contest("adacsl", "wce", FIVE, ALL, "crossed"), Contest("adacsl-bayes", "ce-bayes", FIVE, MIDDLE, "crossed")],
+        [
+            Contest("adacsl", "net-weighted", FIVE, ALL, "crossed"),
+            Contest("adacsl-bayes", "net-bayes", FIVE, MIDDLE, "crossed"),
+        ],
     ),
     Claim(
         "... last epoch, all calibrated (seen at k = 3, then tested at 1 and 5)",
         "ours",
-        [Contest("adacsl-calibrated", name, FIVE_LAST, ALL, "crossed") for name in ("ce-calibrated", "wce-calibrated")],
+        [
+            Contest("adacsl-calibrated", name, FIVE_LAST, ALL, "crossed")
+            for name in ("net-calibrated", "net-weighted-calibrated")
+        ],
     ),
     Claim(
         "... against rivals in their best epoch",
         "ours",
         [
             Contest("adacsl-calibrated", name, FIVE_LAST, ALL, "crossed", other_form=FIVE)
-            for name in ("ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-calibrated")
+            for name in ("net-bayes", "net-tuned", "net-calibrated", "net-weighted", "net-weighted-calibrated")
         ],
     ),
     Claim(
         "T' = T, adapted, costs less than plain cross-entropy with the Bayes threshold",
         "ours",
-        [Contest("adacsl-bayes", "ce-bayes"), Contest("adacsl-bayes", "ce-bayes", LAST)],
+        [Contest("adacsl-bayes", "net-bayes"), Contest("adacsl-bayes", "net-bayes", LAST)],
     ),
     Claim(
         "... on PV-D too",
         "ours",
-        [Contest("adacsl-bayes", "ce-bayes", form, data="PV-D") for form in ("one, best", LAST)],
+        [Contest("adacsl-bayes", "net-bayes", form, data="PV-D") for form in ("one, best", LAST)],
     ),
     Claim(
         "With 2, 5, 15 % of the lesions to adapt on it costs less than a fixed weight",
         "ours",
-        [Contest("adacsl", "wce", "one, best", MIDDLE, "validation", share) for share in ("0.02", "0.05", "0.15")],
+        [
+            Contest("adacsl", "net-weighted", "one, best", MIDDLE, "validation", share)
+            for share in ("0.02", "0.05", "0.15")
+        ],
     ),
     Claim(
         "... in the last epoch",
         "ours",
-        [Contest("adacsl", "wce", LAST, MIDDLE, "validation", share) for share in ("0.02", "0.05", "0.15")],
+        [Contest("adacsl", "net-weighted", LAST, MIDDLE, "validation", share) for share in ("0.02", "0.05", "0.15")],
     ),
     Claim(
         "With 10, 20 % of the labels wrong it costs less than a fixed weight",
         "ours",
         [
-            Contest("adacsl", "wce", form, MIDDLE, "noise", share)
+            Contest("adacsl", "net-weighted", form, MIDDLE, "noise", share)
             for share in ("0.1", "0.2")
             for form in ("one, best", LAST)
         ],
@@ -126,19 +138,19 @@ CLAIMS = (
     Claim(
         "Where positives are 3 times as frequent, or a third, it costs less than calibrated cross-entropy",
         "ours",
-        [Contest("adacsl", "ce-calibrated", ks=MIDDLE, prevalence=times) for times in (3.0, 1 / 3)],
+        [Contest("adacsl", "net-calibrated", ks=MIDDLE, prevalence=times) for times in (3.0, 1 / 3)],
     ),
     Claim(
         "Pictures enlarged to 128 x 128: the last epoch costs less than a Bayes threshold and a fixed weight",
         "ours",
-        [Contest("adacsl", name, LAST, MIDDLE, "enlarged", "128") for name in ("ce-bayes", "wce")],
+        [Contest("adacsl", name, LAST, MIDDLE, "enlarged", "128") for name in ("net-bayes", "net-weighted")],
     ),
     Claim(
         "... and than calibrated ones, calibrated itself",
         "ours",
         [
             Contest("adacsl-calibrated", name, LAST, MIDDLE, "enlarged", "128")
-            for name in ("ce-calibrated", "wce-calibrated")
+            for name in ("net-calibrated", "net-weighted-calibrated")
         ],
     ),
     Claim(
@@ -146,7 +158,7 @@ CLAIMS = (
         "ours",
         [
             Contest(name, name, FIVE, ALL, "crossed", other_form="one, best", other_part="main")
-            for name in ("ce-bayes", "wce", "adacsl")
+            for name in ("net-bayes", "net-weighted", "adacsl")
         ],
     ),
 )
@@ -199,7 +211,7 @@ def page() -> str:
     ]
     parts = [PAGE, "## The claims\n", "| | claim | whose | found |", "|---|---|---|---|"]
     parts += [
-        f"| {number} | {claim.words} | {claim.source} | {verdict(found.values())} |"
+        f"| {number} | {claim.words} | {claim.source} | {recommendation(found.values())} |"
         for number, (claim, found) in enumerate(zip(CLAIMS, tested, strict=True), 1)
     ]
     parts += [
@@ -245,7 +257,7 @@ def judged(contest: Contest, k: float, held: dict[str, Decisions]) -> tuple[floa
     return percent_dearer(own, ours, theirs, contest.prevalence)
 
 
-def verdict(found: Iterable[tuple[float, float, float]]) -> str:
+def recommendation(found: Iterable[tuple[float, float, float]]) -> str:
     """Return what the intervals of a claim say together."""
     ends = [(low, high) for _, low, high in found]
     below, above = sum(high < 0 for _, high in ends), sum(low > 0 for low, _ in ends)

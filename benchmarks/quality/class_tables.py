@@ -23,7 +23,7 @@ import pandas as pd
 from sklearn.datasets import load_digits, load_iris, load_wine, make_classification
 from sklearn.model_selection import train_test_split
 
-from adacsl import CostMatrix, Method, PortfolioClassifier
+from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.base.scores import to_probabilities
 from adacsl.ensemble.base_estimators import default_members
 from adacsl.estimators.fit import fit_methods
@@ -34,20 +34,20 @@ from benchmarks.image_data import data_folder
 STEERED: dict[str, Any] = {"loss": "weighted", "controller": {}}  # adapts also where "auto" would not
 GBM = {"learner": "boosting", "loss": "weighted"}
 METHODS: dict[str, dict[str, Any]] = {
-    "ce-argmax": {"decide": "half"},
-    "ce-bayes": {},
-    "ce-calibrated": {"decide": "calibrated"},
-    "ce-tuned": {"decide": "tuned"},
-    "wce": {"loss": "weighted", "target": "half"},
+    "net-argmax": {"decide": "half"},
+    "net-bayes": {},
+    "net-calibrated": {"decide": "calibrated"},
+    "net-tuned": {"decide": "tuned"},
+    "net-weighted": {"loss": "weighted", "target": "half"},
     "adacsl": {**STEERED},
-    "adacsl-cautious": {"loss": "weighted", "controller": {"caution": 1.0}},
+    "adacsl-cautious": {"loss": "weighted", "controller": {"n_standard_errors": 1.0}},
     "adacsl-auto": {**STEERED, "target": "auto"},
-    "ce-calibrated-cv": {"decide": "calibrated", "cv": 5},
+    "net-calibrated-cv": {"decide": "calibrated", "cv": 5},
     "adacsl-cv": {**STEERED, "cv": 5},
     "gbm-bayes": {**GBM, "target": "bayes"},
     "gbm-weighted": {**GBM, "target": "half"},
 }
-AGAINST = "ce-calibrated"
+AGAINST = "net-calibrated"
 DRAWN = {"drawn-4": 4, "drawn-6": 6, "drawn-8": 8}
 TABLES = ("iris", "wine", "thyroid-3", "digits", *DRAWN)
 
@@ -86,11 +86,11 @@ def run(name: str, split: int, options: argparse.Namespace) -> list[dict[str, An
     asked = []
     for label in options.methods:
         for matrix in prices:
-            if label == "portfolio":
+            if label == "ensemble":
                 members = [m for m in default_members(images=False) if m not in options.without]
-                made: Any = PortfolioClassifier(members=members, n_jobs=1, random_state=split, device="cpu")
+                made: Any = EnsembleClassifier(estimators=members, n_jobs=1, random_state=split, device="cpu")
             else:
-                made = Method(random_state=split, device="cpu", **METHODS[label])
+                made = CostSensitiveClassifier(random_state=split, device="cpu", **METHODS[label])
             made.check_settings()
             asked.append((label, matrix, made))
     rows, found, start = Rows(X, y, train, n_classes=int(y.max()) + 1), [], time.perf_counter()
@@ -112,7 +112,7 @@ def show(found: pd.DataFrame) -> str:
     means = found.pivot_table(index=["table", "matrix"], columns="method", values="relative_cost", sort=False)
     # costs near 0 count as a hundredth of the constant decision's
     ratios = means.clip(lower=0.01).div(means[AGAINST].clip(lower=0.01), axis=0)
-    ratios = ratios[[name for name in ("portfolio", *METHODS) if name in ratios]]
+    ratios = ratios[[name for name in ("ensemble", *METHODS) if name in ratios]]
     lines = ["| table | matrix | " + " | ".join(ratios.columns) + " |", "|---" * (len(ratios.columns) + 2) + "|"]
     rows = [*ratios.iterrows(), (("geometric mean", ""), np.exp(np.log(ratios).mean()))]
     for (table, matrix), row in rows:
@@ -123,9 +123,9 @@ def show(found: pd.DataFrame) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
-    parser.add_argument("--methods", nargs="+", choices=[*METHODS, "portfolio"], default=[*METHODS, "portfolio"])
+    parser.add_argument("--methods", nargs="+", choices=[*METHODS, "ensemble"], default=[*METHODS, "ensemble"])
     parser.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--without", nargs="+", default=[], help="members of the portfolio to leave out")
+    parser.add_argument("--without", nargs="+", default=[], help="members of the ensemble to leave out")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", type=Path)

@@ -25,6 +25,8 @@ import joblib
 import numpy as np
 import pandas as pd
 
+from adacsl.learners import SklearnLearner
+from adacsl.neural import NeuralLearner
 from benchmarks.harness import metadata
 
 ROWS, FRESH, FEATURES = 1_000, 20_000, 8
@@ -114,7 +116,7 @@ def steered_nets(costs: Any, seed: int) -> Any:
     """Return nets of fifteen epochs, cross-fitted and steered."""
     from adacsl import AdaCSLClassifier  # noqa: PLC0415
 
-    return AdaCSLClassifier(costs, net={"epochs": 15}, cv=5, device="cpu", random_state=seed)
+    return AdaCSLClassifier(costs, learner=NeuralLearner(epochs=15), cv=5, device="cpu", random_state=seed)
 
 
 def calibrated_nets(costs: Any, seed: int) -> Any:
@@ -126,25 +128,33 @@ def steered_trees(costs: Any, seed: int) -> Any:
     """Return single trees, which averaging helps most, cross-fitted and steered."""
     from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
 
-    from adacsl import AdaptiveCostClassifier  # noqa: PLC0415
+    from adacsl import AdaCSLClassifier  # noqa: PLC0415
 
-    return AdaptiveCostClassifier(DecisionTreeClassifier(min_samples_leaf=20), costs, cv=5, random_state=seed)
+    return AdaCSLClassifier(
+        costs,
+        learner=SklearnLearner(DecisionTreeClassifier(min_samples_leaf=20), encode=False),
+        cv=5,
+        random_state=seed,
+        decide="bayes",
+    )
 
 
 def steered_regression(costs: Any, seed: int) -> Any:
     """Return logistic regressions, which averaging hardly helps, cross-fitted and steered."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-    from adacsl import AdaptiveCostClassifier  # noqa: PLC0415
+    from adacsl import AdaCSLClassifier  # noqa: PLC0415
 
-    return AdaptiveCostClassifier(LogisticRegression(), costs, cv=5, random_state=seed)
+    return AdaCSLClassifier(
+        costs, learner=SklearnLearner(LogisticRegression(), encode=False), cv=5, random_state=seed, decide="bayes"
+    )
 
 
-def booster(costs: Any, seed: int, engine: str, **settings: Any) -> Any:
+def booster(costs: Any, seed: int, backend: str, **settings: Any) -> Any:
     """Return a booster that is refitted on all rows, unless ``cv`` is given; default: the threshold is tuned."""
-    from adacsl import Method  # noqa: PLC0415
+    from adacsl import CostSensitiveClassifier  # noqa: PLC0415
 
-    return Method(costs, learner=engine, random_state=seed, **({"decide": "tuned"} | settings))
+    return CostSensitiveClassifier(costs, learner=backend, random_state=seed, **({"decide": "tuned"} | settings))
 
 
 LEARNERS = {

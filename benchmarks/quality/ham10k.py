@@ -24,6 +24,7 @@ import numpy as np
 import torch
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 from adacsl.torch.augmentation import Augment
 from benchmarks.harness import write_csv
 from benchmarks.image_data import ImageData, cut, data_folder, load_images
@@ -65,7 +66,9 @@ def run_cell(cell: Cell) -> dict[str, Any]:
     costs = CostMatrix.balanced(data.labels, factor=cell.k)
     # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
     net = {"augment": Augment(rotate=True), "views": 4, "weights": SHARED["weights"]}
-    clf = AdaCSLClassifier(costs, net=net, device=cell.device, random_state=cell.split).set_params(**cell.changes)
+    clf = AdaCSLClassifier(costs, learner=NeuralLearner(**net), device=cell.device, random_state=cell.split).set_params(
+        **cell.changes
+    )
     start = time.perf_counter()
     if cell.mode == "single":
         clf.set_params(validation=(data.images[watch], data.labels[watch])).fit(data.images[rows], data.labels[rows])
@@ -73,7 +76,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         groups = data.groups[rest] if cell.by_group else None
         clf.set_params(cv=5)
         if cell.mode == "cv=5 auto":
-            clf.set_params(target="auto")  # when it was measured, without the candidate that does not adapt
+            clf.set_params(target_threshold="auto")  # when it was measured, without the candidate that does not adapt
         clf.fit(data.images[rest], data.labels[rest], groups=groups)
     seconds = time.perf_counter() - start
     truth = data.labels[test]
@@ -87,7 +90,7 @@ def run_cell(cell: Cell) -> dict[str, Any]:
         "accuracy": round(float(np.mean(decided == truth)), 5),
         # the paper's normalised cost: with inverse priors, calling everything positive costs 1 per row
         "mean_test_cost": round(costs.mean(truth, decided), 5),
-        "target": round(clf.target_, 4),
+        "target": round(clf.target_threshold_, 4),
         "estimated_cost": round(clf.estimated_cost_.estimate, 5),
         "calibration_error": round(clf.calibration_error_, 5),
         "seconds": round(seconds, 1),

@@ -39,7 +39,7 @@ SHARES = [0.65, 0.15, 0.20]
 class Settings:
     """One way to train; a sweep compares several."""
 
-    method: str = "adacsl"  # or "wce" (weighted, not adapted), "ce" (plain, decided at the Bayes threshold)
+    method: str = "adacsl"  # or "net-weighted" (weighted, not adapted), "net" (plain, decided at the Bayes threshold)
     target: str = "half"  # T': "half" = 0.5, "bayes" = T, "middle" = the geometric middle of the odds
     optimizer: str = "adamw"
     lr: float = 3e-4
@@ -54,12 +54,12 @@ class Settings:
 
 
 SWEEP: dict[str, Settings] = {
-    "sgd-1e-2": Settings(optimizer="sgd", lr=1e-2, weight_decay=5e-4),
-    "sgd-3e-2": Settings(optimizer="sgd", lr=3e-2, weight_decay=5e-4),
-    "sgd-paper": Settings(optimizer="sgd", lr=1e-2, weight_decay=1e-2, schedule="constant"),
-    "adamw-1e-4": Settings(lr=1e-4),
+    "sgd-1e-2": Settings(optimizer="sgd", learning_rate=1e-2, weight_decay=5e-4),
+    "sgd-3e-2": Settings(optimizer="sgd", learning_rate=3e-2, weight_decay=5e-4),
+    "sgd-paper": Settings(optimizer="sgd", learning_rate=1e-2, weight_decay=1e-2, schedule="constant"),
+    "adamw-1e-4": Settings(learning_rate=1e-4),
     "adamw-3e-4": Settings(),
-    "adamw-1e-3": Settings(lr=1e-3),
+    "adamw-1e-3": Settings(learning_rate=1e-3),
     "adamw-3e-4-turn": Settings(rotate=True, shift=1 / 16),
     "adamw-3e-4-views": Settings(views=4),
 }
@@ -124,8 +124,8 @@ def train(
     net = nn.Sequential(Normalise(), resnet18(1, weights)).to(device)
     net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     augment = Augment(shift=settings.shift, rotate=settings.rotate)
-    loss = AdaptiveCrossEntropy(costs, target=threshold(settings, costs), damping=settings.damping)
-    criterion: nn.Module = nn.BCEWithLogitsLoss() if settings.method == "ce" else loss.to(device)
+    loss = AdaptiveCrossEntropy(costs, target_threshold=threshold(settings, costs), damping=settings.damping)
+    criterion: nn.Module = nn.BCEWithLogitsLoss() if settings.method == "net" else loss.to(device)
     optimizer = make_optimizer(net, settings, fused=device.type == "cuda")
     scheduler = make_scheduler(optimizer, settings, steps=max(1, rows.numel() // settings.batch) * settings.epochs)
     targets, run = labels.float(), Run()
@@ -159,7 +159,7 @@ def train(
 def threshold(settings: Settings, costs: CostMatrix) -> float:
     """Return T', the threshold this way of training decides with."""
     bayes = float(costs.threshold)
-    if settings.method == "ce" or settings.target == "bayes":
+    if settings.method == "net" or settings.target == "bayes":
         return bayes
     odds = (bayes / (1.0 - bayes)) ** 0.5
     return odds / (1.0 + odds) if settings.target == "middle" else 0.5
@@ -301,7 +301,7 @@ def evaluate(
     folds = [None] if job.fold is None else list(range(5))
     watched = np.concatenate([replace(job, fold=fold).parts(groups)[1] for fold in folds])
     seen = sigmoid(np.concatenate([run.watch[e] for run, e in zip(runs, epochs, strict=True)]))
-    tuned = find_threshold(seen, labels[watched], costs, target=goal).value
+    tuned = find_threshold(seen, labels[watched], costs, target_threshold=goal).value
     return {
         "target": costs.normalized(labels[test], score > goal),
         "tuned": costs.normalized(labels[test], score > tuned),
@@ -373,7 +373,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--crossfit", action="store_true", help="five folds, logits averaged")
     parser.add_argument("--only", nargs="+", choices=list(SWEEP), help="these settings instead of all")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="change settings: lr=1e-3 epochs=20")
-    parser.add_argument("--method", choices=["ce", "wce", "adacsl"])
+    parser.add_argument("--method", choices=["net", "net-weighted", "adacsl"])
     parser.add_argument("--epochs", type=int)
     parser.add_argument("--k", type=float, nargs="+", default=[1.0, 3.0, 5.0])
     parser.add_argument("--splits", type=int, default=2)
@@ -405,7 +405,7 @@ def main() -> None:
     data = load_images(folder / args.data, args.limit)
     names = args.only or (list(SWEEP) if args.sweep else ["adamw-3e-4"])
     if not (args.sweep or args.crossfit):
-        plain = changed(replace(SWEEP[names[0]], method="ce"), args)
+        plain = changed(replace(SWEEP[names[0]], method="net"), args)
         time_epochs(Job("bare", plain, args.k[0], 0, by_group=args.by_group), data, args.device, weights)
         return
     jobs = [

@@ -23,11 +23,11 @@ import pandas as pd
 import torch
 from scipy import stats
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.base.scores import to_probabilities
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
 from benchmarks.harness import metadata
 from benchmarks.image_data import cut, data_folder, load_images
@@ -35,13 +35,13 @@ from benchmarks.quality.ham7_matrices import ham7_matrices
 
 ADAPTED = {"loss": "weighted", "target": "bayes"}
 METHODS: dict[str, dict[str, Any]] = {
-    "ce-argmax": {"decide": "half"},
-    "ce-bayes": {},
-    "ce-calibrated": {"decide": "calibrated"},
-    "ce-tuned": {"decide": "tuned"},
-    "wce": {"loss": "weighted", "target": "half"},
+    "net-argmax": {"decide": "half"},
+    "net-bayes": {},
+    "net-calibrated": {"decide": "calibrated"},
+    "net-tuned": {"decide": "tuned"},
+    "net-weighted": {"loss": "weighted", "target": "half"},
     "adacsl": {**ADAPTED, "controller": {"damping": 0.5}},
-    "adacsl-cautious": {**ADAPTED, "controller": {"damping": 0.5, "caution": 1.0}},
+    "adacsl-cautious": {**ADAPTED, "controller": {"damping": 0.5, "n_standard_errors": 1.0}},
     "adacsl-middle": {"loss": "weighted", "target": "middle", "controller": {"damping": 0.5}},
 }
 FORMS: dict[str, dict[str, Any]] = {
@@ -71,14 +71,14 @@ def run_task(task: tuple[int, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     data, options = SHARED["data"], SHARED["options"]
     rest, test = cut(data.groups, [0.8, 0.2], seed=split)
     # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
-    net = Net(epochs=options.epochs, augment=Augment(rotate=True), views=4, weights=SHARED["weights"])
+    net = NeuralLearner(epochs=options.epochs, augment=Augment(rotate=True), views=4, weights=SHARED["weights"])
     prices = ham7_matrices(data.labels[rest])
     asked = []
     for form in forms:
         for name in names:
             for matrix in matrices:
                 settings = FORMS[form] | METHODS[name]
-                made = Method(learner=net, device=options.device, random_state=split, **settings)
+                made = CostSensitiveClassifier(learner=net, device=options.device, random_state=split, **settings)
                 made.check_settings()
                 asked.append((form, name, matrix, made, prices[matrix]))
     rows = Rows(data.images, data.labels, rest, groups=data.groups, images=True, n_classes=7)
@@ -133,7 +133,7 @@ def table(found: pd.DataFrame) -> pd.DataFrame:
     return means[[name for name in BARS if name in means]]
 
 
-def differences(found: pd.DataFrame, against: str = "ce-bayes") -> pd.DataFrame:
+def differences(found: pd.DataFrame, against: str = "net-bayes") -> pd.DataFrame:
     """Return how much dearer each method is than another, in percent, with the 95 % interval over the splits.
 
     Test rows of two splits may be the same: the variance is the corrected one of Nadeau and Bengio (2003).
@@ -156,7 +156,7 @@ def differences(found: pd.DataFrame, against: str = "ce-bayes") -> pd.DataFrame:
 
 def show(found: pd.DataFrame) -> None:
     print(table(found).round(3).to_string(), "\n")
-    print("against ce-bayes, in percent of its cost (below 0: cheaper)")
+    print("against net-bayes, in percent of its cost (below 0: cheaper)")
     print(differences(found).round(1).to_string(index=False))
 
 

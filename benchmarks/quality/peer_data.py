@@ -1,4 +1,4 @@
-"""Tables, splits, costs and result files of the portfolio benchmark, for Pythons with and without adacsl.
+"""Tables, splits, costs and result files of the ensemble benchmark, for Pythons with and without adacsl.
 
 Peers live in environments of their own, so this module needs numpy, pandas and scikit-learn only (joblib and
 threadpoolctl come with the last). Every result carries a digest of the rows it was measured on: results compare only

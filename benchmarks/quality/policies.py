@@ -30,7 +30,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from adacsl import CostMatrix, Method, Policy, limit_action
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy
+from adacsl.decision import limit_action
 from benchmarks.harness import arguments, metadata
 
 ROWS, FRESH, DAYS = 20_000, 100_000, 50
@@ -94,13 +95,13 @@ def one_draw(seed: int, rows: int, fresh: int) -> Any:
         for shares, costs in ((TWO, CostMatrix(fp=CHECK, fn=60.0)), (THREE, MATRIX)):
             rng = np.random.default_rng(seed)
             x, y = draw(rng, rows, shares)
-            model = Method(costs, learner=learner(), select="log-loss", random_state=seed).fit(x, y)
+            model = CostSensitiveClassifier(costs, learner=learner(), select="log-loss", random_state=seed).fit(x, y)
             told = {"learner": name, "classes": len(shares), "seed": seed}
             found = [*limits(model, rng, fresh, shares), *moved(model, learner, rng, rows, fresh, shares)]
             yield from (told | line for line in found)
 
 
-def limits(model: Method, rng: np.random.Generator, n: int, shares: Any) -> Any:
+def limits(model: CostSensitiveClassifier, rng: np.random.Generator, n: int, shares: Any) -> Any:
     """Yield what capacity, referral and both cost, decided by the model and by the truth."""
     x, _ = draw(rng, n, shares)
     truth, days = chances(x, shares), rng.integers(0, DAYS, n)
@@ -126,13 +127,15 @@ def limits(model: Method, rng: np.random.Generator, n: int, shares: Any) -> Any:
         yield {"case": case, "ours": paid(all_prices, truth, ours), "against": paid(all_prices, truth, best)}
 
 
-def moved(model: Method, learner: Any, rng: np.random.Generator, rows: int, n: int, shares: Any) -> Any:
+def moved(
+    model: CostSensitiveClassifier, learner: Any, rng: np.random.Generator, rows: int, n: int, shares: Any
+) -> Any:
     """Yield what decisions under other shares cost, of the model that is told, and of one fitted to them."""
     for factor, how in ((0.2, "a fifth"), (5.0, "five times as much")):
         last = shares[-1] * factor
         new = np.append(shares[:-1] * (1 - last) / shares[:-1].sum(), last)
         x, y = draw(rng, rows, new)
-        knows = Method(model.costs, learner=learner(), select="log-loss", random_state=0).fit(x, y)
+        knows = CostSensitiveClassifier(model.costs, learner=learner(), select="log-loss", random_state=0).fit(x, y)
         x, _ = draw(rng, n, new)
         truth, costs = chances(x, new), model.costs
         against = paid(costs, truth, knows.decisions(x).actions)

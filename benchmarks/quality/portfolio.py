@@ -1,6 +1,6 @@
 """Test costs of our estimators on the rows of portfolio_peers.py, and the table that compares them with the peers.
 
-    python -m benchmarks.quality.portfolio --out benchmarks/results/portfolio.csv --budget 60
+    python -m benchmarks.quality.portfolio --out benchmarks/results/portfolio.csv --time-limit 60
     python -m benchmarks.quality.portfolio --show OURS.csv PEERS.csv
 
 Same tables, splits, costs and file format (peer_data.py). The best peer of a row is the one with the least mean cost on
@@ -22,7 +22,7 @@ from benchmarks.quality.peer_data import Cell, Costs, Decide, Method, arguments,
 
 
 def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
-    from adacsl import CostMatrix, PortfolioClassifier  # noqa: PLC0415  the table needs none of it
+    from adacsl import CostMatrix, EnsembleClassifier  # noqa: PLC0415  the table needs none of it
     from adacsl.ensemble.base_estimators import default_members  # noqa: PLC0415
     from adacsl.estimators.fit import fit_methods  # noqa: PLC0415
     from adacsl.fitting.rows import Rows  # noqa: PLC0415
@@ -32,8 +32,8 @@ def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> D
     # members that do not depend on the costs are fitted once for all k, as a comparison does it
     asked = [cell.costs(k) for k in options.k]
     methods = [
-        PortfolioClassifier(
-            CostMatrix(fp=c.fp, fn=c.fn), members=members, budget=options.budget, random_state=cell.split,
+        EnsembleClassifier(
+            CostMatrix(fp=c.fp, fn=c.fn), estimators=members, time_limit=options.budget, random_state=cell.split,
             device="cpu", **jobs,
         )
         for c in asked
@@ -62,9 +62,9 @@ def nets(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide
 
 
 def boosting(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
-    from adacsl import AdaCSLBoostingClassifier  # noqa: PLC0415
+    from adacsl import AdaCSLClassifier  # noqa: PLC0415
 
-    return fitted(AdaCSLBoostingClassifier, cell, costs, options, cv=5)
+    return fitted(AdaCSLClassifier, cell, costs, options, cv=5)
 
 
 def fitted(kind: type, cell: Cell, costs: Costs | None, options: argparse.Namespace, **more: Any) -> Decide:
@@ -83,7 +83,7 @@ def fitted(kind: type, cell: Cell, costs: Costs | None, options: argparse.Namesp
 PACKAGES = ("torch", "xgboost", "lightgbm", "catboost", "adacsl")
 OURS = tuple(name for name in PACKAGES if importlib.util.find_spec(name))
 METHODS = {
-    "portfolio": Method(portfolio, per_k=False, modules=OURS),
+    "ensemble": Method(portfolio, per_k=False, modules=OURS),
     "adacsl-nets": Method(nets, modules=OURS),
     "adacsl-boosting": Method(boosting, modules=OURS),
 }
@@ -92,7 +92,7 @@ METHODS = {
 # the table
 
 
-def compare(files: list[Path], ours: str = "portfolio") -> pd.DataFrame:
+def compare(files: list[Path], ours: str = "ensemble") -> pd.DataFrame:
     """Return a line per table and k, losses first: our mean cost, the best peer's, AutoGluon's, and the ratios."""
     rows = pd.concat([pd.read_csv(file, dtype={"digest": str}) for file in files])
     digests = rows.groupby(["table", "split"])["digest"].nunique()
@@ -117,7 +117,7 @@ def compare(files: list[Path], ours: str = "portfolio") -> pd.DataFrame:
     return found.sort_values("to best peer", ascending=False)
 
 
-def each_peer(files: list[Path], ours: str = "portfolio") -> pd.DataFrame:
+def each_peer(files: list[Path], ours: str = "ensemble") -> pd.DataFrame:
     """Return our cost relative to each peer's, the best peer first: what somebody who always takes it would gain."""
     rows = pd.concat([pd.read_csv(file) for file in files])
     costs = rows.pivot(index=["table", "k", "split"], columns="method", values="normalized_cost")
@@ -168,7 +168,7 @@ def page(folder: Path) -> str:
     own = summary(compare([folder / "portfolio_first.csv", peers], "adacsl-nets"))
     boosting = summary(compare([folder / "portfolio_first.csv", peers], "adacsl-boosting"))
     return PAGE.format(
-        table=show([folder / "portfolio.csv", peers], "portfolio"),
+        table=show([folder / "portfolio.csv", peers], "ensemble"),
         each=markdown(each_peer([folder / "portfolio.csv", peers])), first=markdown(first), nets=markdown(own),
         boosting=markdown(boosting), automl=markdown(automl.reset_index()), automl_mean=markdown(summary(automl)),
         automl_others=markdown(summary(others)), own=markdown(each_own(folder)),
@@ -176,26 +176,26 @@ def page(folder: Path) -> str:
 
 
 def each_own(folder: Path) -> pd.DataFrame:
-    """Return what today's portfolio costs relative to our other estimators, on the rows these were run on."""
-    rows = pd.concat([pd.read_csv(folder / "portfolio_first.csv").query("method != 'portfolio'"),
+    """Return what today's ensemble costs relative to our other estimators, on the rows these were run on."""
+    rows = pd.concat([pd.read_csv(folder / "portfolio_first.csv").query("method != 'ensemble'"),
                       pd.read_csv(folder / "portfolio.csv")])  # fmt: skip
     costs = rows.pivot(index=["table", "k", "split"], columns="method", values="normalized_cost").dropna()
     means = costs.groupby(["table", "k"]).mean()
-    names = [name for name in means if name != "portfolio"]
-    return summary(pd.DataFrame({f"to {name}": ratio(means["portfolio"], means[name]) for name in names}))
+    names = [name for name in means if name != "ensemble"]
+    return summary(pd.DataFrame({f"to {name}": ratio(means["ensemble"], means[name]) for name in names}))
 
 
 def compare_automl(files: list[Path]) -> pd.DataFrame:
     """Return a line per table and k, losses first: our mean cost and AutoGluon's, fitted in the same seconds."""
     rows = pd.concat([pd.read_csv(file, dtype={"digest": str}) for file in files])
     means = rows.pivot_table(index=["table", "k"], columns="method", values="normalized_cost")
-    means["to AutoGluon"] = ratio(means["portfolio"], means["autogluon"])
+    means["to AutoGluon"] = ratio(means["ensemble"], means["autogluon"])
     return means.sort_values("to AutoGluon", ascending=False)
 
 
 PAGE = """<!-- made by benchmarks/quality/portfolio.py --page: do not edit -->
 
-# The portfolio against its peers
+# The ensemble against its peers
 
 Nine tables (at most 10,000 rows, card fraud 50,000), misses k = 1, 3, 5 times dearer than inverse priors make them,
 five splits (100 to 104) that no choice was made on, 25 % for the test; cost relative to the cheaper constant
@@ -215,8 +215,8 @@ Nobody knows beforehand which peer will be the best of a table. Against one that
 60 seconds and one core for each fit. AutoGluon 1.6.3: its default models, bagged in five folds, log loss, decided at
 the Bayes threshold (`python -m benchmarks.quality.portfolio_peers --peers autogluon --seconds 60 --threads 1`, one core
 of a 2-core AMD EPYC, the other of which was busy; CatBoost, fastai and torch installed, ray not). Ours:
-`python -m benchmarks.quality.portfolio --budget 60 --jobs 9` without CatBoost, on one core each of an Intel Xeon server
-(nine at a time). The machines differ; no ratio is corrected for it.
+`python -m benchmarks.quality.portfolio --time-limit 60 --jobs 9` without CatBoost, on one core each of an Intel Xeon
+server (nine at a time). The machines differ; no ratio is corrected for it.
 
 {automl_mean}
 
@@ -246,7 +246,7 @@ look at its test rows, after one change that was chosen elsewhere.
 
 ## Our estimators alone
 
-What the portfolio of today costs relative to each (eight tables; card fraud was not run with them). Not every row is
+What the ensemble of today costs relative to each (eight tables; card fraud was not run with them). Not every row is
 cheaper, as was the goal:
 
 {own}
@@ -255,11 +255,11 @@ AdaCSL nets, `AdaCSLClassifier(cv=5)`, first run:
 
 {nets}
 
-Boosting, `AdaCSLBoostingClassifier(cv=5)` (XGBoost), first run:
+Boosting, `AdaCSLClassifier(cv=5)` (XGBoost), first run:
 
 {boosting}
 
-## Who is in the portfolio
+## Who is in the ensemble
 
 Before this benchmark thirteen candidate members were cross-fitted on splits 0 to 2, which it does not use, and
 stacked. Two LightGBM settings, XGBoost, logistic regression, plain nets and nets with ramps were as cheap as any
@@ -280,12 +280,12 @@ def markdown(frame: pd.DataFrame) -> str:
 
 def main() -> None:
     parser = arguments(__doc__, METHODS, "methods")
-    parser.add_argument("--budget", type=float, help="seconds of PortfolioClassifier; default: its own")
-    parser.add_argument("--without", nargs="+", default=[], help="members of the portfolio to leave out")
+    parser.add_argument("--time-limit", type=float, help="seconds of EnsembleClassifier; default: its own")
+    parser.add_argument("--without", nargs="+", default=[], help="members of the ensemble to leave out")
     parser.add_argument("--show", type=Path, nargs="+", help="compare these files instead of running")
     parser.add_argument("--page", type=Path, help="write the page of the docs from the committed results")
     options = parser.parse_args()
-    options.methods = options.methods or ["portfolio"]
+    options.methods = options.methods or ["ensemble"]
     if options.show:
         print(show(options.show, options.methods[0]))
         return

@@ -1,4 +1,4 @@
-"""Is `estimated_cost_` of a portfolio right? Drawn data with a known law: its bias, and how often its interval holds.
+"""Is `estimated_cost_` of an ensemble right? Drawn data with a known law: its bias, and how often its interval holds.
 
 Each draw has 1,000 rows of a logistic law with interactions, and a miss costs five false alarms. The truth is the
 expected cost of the fitted classifier on 50,000 fresh rows, by the law's own probabilities. ``single`` is the same of
@@ -49,29 +49,34 @@ def main() -> int:
     found = summary(draws)
     print(json.dumps(found, indent=2))
     if args.json is not None:
-        info = {"title": "the estimated cost of a portfolio against its true cost", **metadata()}
+        info = {"title": "the estimated cost of an ensemble against its true cost", **metadata()}
         args.json.write_text(json.dumps({**info, "rows": args.rows, **found}, indent=2) + "\n")
     return int(not found["met"])
 
 
 def one_draw(seed: int, rows: int) -> dict[str, float]:
-    """Fit a portfolio to drawn rows; return its estimate and the truth."""
+    """Fit an ensemble to drawn rows; return its estimate and the truth."""
     import torch  # noqa: PLC0415  in the worker
 
-    from adacsl import CostMatrix, Method, PortfolioClassifier  # noqa: PLC0415
-    from adacsl.learners.boosting import Booster  # noqa: PLC0415
-    from adacsl.neural.learner import Net  # noqa: PLC0415
+    from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier  # noqa: PLC0415
+    from adacsl.learners.boosting import BoostingLearner  # noqa: PLC0415
+    from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415
 
     torch.set_num_threads(1)
     members: list[Any] = [
         "logistic",
-        ("lightgbm", Method(learner=Booster("lightgbm", rounds=60, patience=15), select="log-loss")),
-        ("net", Method(learner=Net(epochs=10), select="log-loss")),
+        (
+            "lightgbm",
+            CostSensitiveClassifier(
+                learner=BoostingLearner("lightgbm", n_estimators=60, patience=15), select="log-loss"
+            ),
+        ),
+        ("net", CostSensitiveClassifier(learner=NeuralLearner(epochs=10), select="log-loss")),
     ]
     rng = np.random.default_rng(seed)
     X, chances = law(rng, rows)
     y = (rng.random(rows) < chances).astype(int)
-    clf = PortfolioClassifier(CostMatrix(fp=FP, fn=FN), members=members, n_jobs=1, random_state=seed).fit(X, y)
+    clf = EnsembleClassifier(CostMatrix(fp=FP, fn=FN), estimators=members, n_jobs=1, random_state=seed).fit(X, y)
     fresh, fresh_chances = law(np.random.default_rng(10**6 + seed), FRESH)
     members_logits = [fold_logits(model, fresh) for model in clf.model_.models]  # members x folds x rows
     stack = clf.model_.stack

@@ -1,11 +1,12 @@
-"""What a protocol sees, and what following its verdict costs: drawn data with a known law, old protocol beside new.
+"""What a protocol sees, and what its recommendation costs: drawn data with a known law, old protocol beside new.
 
 Logistic regressions that see more or fewer columns decide at the Bayes threshold, each fitted on random 80 % of its
 training rows; two constants stand beside them. What each costs in truth is measured on fresh rows over many fits.
 Type I: two twins that see all columns. Power: one that does not see two columns, about 10 % dearer. Regret: the true
-cost of the method the verdict takes over that of the best, less 1. Old: five random 80 / 20 splits, the corrected
-variance of Nadeau and Bengio, the simplest method not told apart. New: repeated cross-validation, row costs, the
-simplest method whose upper bound of excess is at most 10 %, else the lowest mean (``adacsl.comparison.statistics``).
+cost of the method the recommendation takes over that of the best, less 1. Old: five random 80 / 20 splits, the
+corrected variance of Nadeau and Bengio, the simplest method not told apart. New: repeated cross-validation, row costs,
+the simplest method whose upper bound of excess is at most 10 %, else the lowest mean
+(``adacsl.comparison.statistics``).
 
     python -m benchmarks.quality.power --draws 200 --jobs 2 --json benchmarks/results/cpu_power.json
 """
@@ -86,7 +87,7 @@ class Found(NamedTuple):
     twins: tuple[float, float]
     dearer: tuple[float, float]
     positive: tuple[float, float]  # what calling everything positive costs
-    verdict: str
+    recommendation: str
     lowest: str
 
 
@@ -159,18 +160,18 @@ def judged(found: list[Found], true: dict[str, float]) -> dict[str, float]:
     """Return how often intervals were right and saw something, and what following the picks costs, in percent."""
     best, dearer = min(true.values()), true[DEARER] - true[FULL]
     twins, other, positive = (np.asarray([one[i] for one in found]) for i in range(3))
-    verdicts, lowest = ([100 * (true[one[i]] / best - 1) for one in found] for i in (3, 4))
+    recommendations, lowest = ([100 * (true[one[i]] / best - 1) for one in found] for i in (3, 4))
     return {
         "type I": outside(twins, 0.0),
         "power": outside(other, 0.0),
         "coverage": 1 - outside(other, dearer),
         "coverage of always-positive": 1 - outside(positive, true["always-positive"]),
         "half-width, %": round(100 * float(np.diff(other).mean()) / 2 / true[FULL], 2),
-        "regret, %": round(float(np.mean(verdicts)), 2),
-        "worst regret, %": round(float(np.max(verdicts)), 2),
+        "regret, %": round(float(np.mean(recommendations)), 2),
+        "worst regret, %": round(float(np.max(recommendations)), 2),
         "regret of the lowest mean, %": round(float(np.mean(lowest)), 2),
         "worst regret of the lowest mean, %": round(float(np.max(lowest)), 2),
-        "constants taken": float(np.mean([one.verdict in CONSTANTS for one in found])),
+        "constants taken": float(np.mean([one.recommendation in CONSTANTS for one in found])),
     }
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from adacsl.comparison.recommendation import TOLERANCE, Prefer, Verdict
+from adacsl.comparison.recommendation import TOLERANCE, Prefer, Recommendation
 from adacsl.comparison.statistics import CELL, CONSTANTS, TODAY, capital, deed, enough_splits, names_of
 
 MORE_IS_BETTER = ("savings", "accuracy", "tp", "tn")
@@ -190,7 +190,7 @@ def block_word(blocks: tuple[str, ...], n: int) -> str:
 
 def overall(
     over: Ranks, *, simplest_first: Sequence[str], tolerance: float = TOLERANCE, prefer: Prefer = "cost"
-) -> Verdict:
+) -> Recommendation:
     """Return the recommended method over many data sets, from average ranks, with the reasons in words.
 
     It is the simplest method whose rank does not differ significantly from the lowest (with ``prefer="simple"``: of
@@ -204,13 +204,13 @@ def overall(
     where = f"{over.n_blocks} {block_word(over.blocks, over.n_blocks)}"
     lowest = f" Lowest average rank: {cheapest} ({average[cheapest]:.1f})." if cheapest and len(names) > 1 else ""
     if cheapest is None or over.critical_difference is None:
-        return Verdict(None, cheapest, (), (), f"No recommendation over data sets: {over.reason}.{lowest}")
+        return Recommendation(None, cheapest, (), (), f"No recommendation over data sets: {over.reason}.{lowest}")
     close = next((group for group in over.groups if cheapest in group), (cheapest,))
     tied = tuple(name for name in close if name != cheapest)
     worse = tuple(name for name in names if name not in close and name != cheapest)
     if over.critical_difference >= len(names) - 1:
         text = f"{where} are too few to show a significant difference in rank between {len(names)} methods."
-        return Verdict(None, cheapest, tied, worse, text + lowest + _left_out(over))
+        return Recommendation(None, cheapest, tied, worse, text + lowest + _left_out(over))
     predicting = [name for name in (cheapest, *tied) if name not in CONSTANTS and name != TODAY]
     base = min(predicting, key=lambda name: (average[name], name), default=cheapest)
     candidates = predicting
@@ -220,7 +220,7 @@ def overall(
     recommended = _simplest(near, simplest_first) if near else None if cheapest == TODAY else cheapest
     and_worse = f"; {names_of(worse)} {'ranks' if len(worse) == 1 else 'rank'} significantly worse" if worse else ""
     text = _overall_words(over, average, cheapest, recommended, tied, where) + and_worse + "."
-    return Verdict(recommended, cheapest, tied, worse, text + _left_out(over))
+    return Recommendation(recommended, cheapest, tied, worse, text + _left_out(over))
 
 
 def _overall_words(

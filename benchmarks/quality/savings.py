@@ -26,18 +26,18 @@ START, END = "<!-- savings: made by benchmarks/quality/savings.py --page -->", "
 
 
 def ours(name: str) -> Fit:
-    """Return how a method of the library's table, or the portfolio, decides about the test rows of a cell."""
+    """Return how a method of the library's table, or the ensemble, decides about the test rows of a cell."""
 
     def fit(cell: Cell, options: argparse.Namespace) -> tuple[NDArray[Any], float]:
-        from adacsl import CostMatrix, PortfolioClassifier  # noqa: PLC0415  the table needs none of it
+        from adacsl import CostMatrix, EnsembleClassifier  # noqa: PLC0415  the table needs none of it
         from adacsl.ensemble.base_estimators import default_members  # noqa: PLC0415
         from adacsl.estimators.registry import method  # noqa: PLC0415
 
         means = {kind: float(np.mean(price)) for kind, price in cell.train._asdict().items()}
-        if name.startswith("portfolio"):
-            members = list(default_members(images=False)) if name == "portfolio-plain" else "auto"
-            clf = PortfolioClassifier(
-                CostMatrix(**means), members=members, random_state=cell.split, n_jobs=1, device="cpu"
+        if name.startswith("ensemble"):
+            members = list(default_members(images=False)) if name == "ensemble-plain" else "auto"
+            clf = EnsembleClassifier(
+                CostMatrix(**means), estimators=members, random_state=cell.split, n_jobs=1, device="cpu"
             )
         else:
             clf = method(name).set_params(costs=CostMatrix(**means), random_state=cell.split, device="cpu", cv=5)
@@ -48,7 +48,8 @@ def ours(name: str) -> Fit:
 
 
 METHODS = {
-    name: ours(name) for name in ("portfolio", "portfolio-plain", "gbm-rows", "gbm-bayes", "adacsl-rows", "adacsl")
+    name: ours(name)
+    for name in ("ensemble", "ensemble-plain", "gbm-instance", "gbm-bayes", "adacsl-instance", "adacsl")
 }
 PACKAGES = ("adacsl", "torch", "lightgbm", "xgboost", "catboost")
 

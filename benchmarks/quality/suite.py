@@ -7,7 +7,8 @@ Beside NAME.csv, one line per cell, lie NAME.meta.json and NAME.npz: the decisio
 benchmarks/quality/verdict_regret.py makes its intervals.
 
     python -m benchmarks.quality.suite --device cuda --workers 14 --csv benchmarks/results/suite.csv  # on a GPU machine
-    python -m benchmarks.quality.suite --tables german-credit telco-churn --repeats 1 --folds 2 --methods logistic wce
+    python -m benchmarks.quality.suite --tables german-credit telco-churn --repeats 1 --folds 2 --methods logistic
+    net-weighted
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Na
         if some and methods:
             found.append(compare_tasks(
                 some, ratios=["1x", "3x", "5x"], repeats=repeats, folds=options.folds, methods=methods,
-                folder=folder / kind, workers=options.workers, device=options.device,
+                folder=folder / kind, n_jobs=options.workers, device=options.device,
             ))  # fmt: skip
     return found
 
@@ -108,7 +109,7 @@ def write(found: list[Comparison], seconds: float, repeats: int, options: argpar
     save_rows(found, options.csv.with_suffix(".npz"), options.folds)
     about = metadata("cuda" if options.device.startswith("cuda") else "cpu")
     about |= {
-        "wall_seconds": round(seconds, 1), "workers": options.workers, "repeats": repeats, "folds": options.folds,
+        "wall_seconds": round(seconds, 1), "n_jobs": options.workers, "repeats": repeats, "folds": options.folds,
         "failed": sum(len(one.failures) for one in found), "note": note(found, options),
     }  # fmt: skip
     options.csv.with_suffix(".meta.json").write_text(json.dumps(about, indent=2) + "\n")
@@ -131,7 +132,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--methods", nargs="+", help="default: all, but the booster that gbm-bayes is anyway")
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out")
     parser.add_argument(
-        "--small-only", nargs="*", default=["portfolio", "metacost", "gbm-bayes-cv"], help="left to the small tables"
+        "--small-only", nargs="*", default=["ensemble", "metacost", "gbm-bayes-cv"], help="left to the small tables"
     )
     parser.add_argument("--max-rows", type=int, default=12_000)
     parser.add_argument("--repeats", type=int, default=2)

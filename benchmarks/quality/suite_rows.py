@@ -13,7 +13,7 @@ import pandas as pd
 
 from adacsl import CostMatrix
 from adacsl.comparison.fits import scale_misses
-from adacsl.comparison.recommendation import verdict
+from adacsl.comparison.recommendation import recommendation
 from adacsl.comparison.result import Comparison
 from adacsl.comparison.statistics import RowCosts, summarise
 
@@ -31,7 +31,7 @@ def save_rows(found: list[Comparison], path: Path, folds: int) -> None:
         for data in one.facts["data"]:
             own = {seed: split for (name, seed), split in one.splits.items() if name == data}
             repeats = max(own) // folds + 1
-            ratios = sorted({cell.ratio for cell in one.cells if cell.data == data})
+            ratios = sorted({cell.ratio for cell in one.fits if cell.data == data})
             methods = _complete(one, data, len(own) * len(ratios))
             n = sum(len(split.labels) for seed, split in own.items() if seed < folds)
             fold = np.zeros((repeats, n), dtype=np.uint8)
@@ -41,10 +41,10 @@ def save_rows(found: list[Comparison], path: Path, folds: int) -> None:
                 at, repeat = split.test_rows, seed // folds
                 fold[repeat, at], labels[at], units[at] = seed % folds, split.labels == 1, split.units
                 prices[:, at] = [np.broadcast_to(getattr(split.costs, name), len(at)) for name in PRICES]
-                for cell in (cell for cell in one.cells if (cell.data, cell.seed) == (data, seed)):
+                for cell in (cell for cell in one.fits if (cell.data, cell.seed) == (data, seed)):
                     if cell.method in methods:
                         place = ratios.index(cell.ratio), methods.index(cell.method), repeat, at
-                        decided[place] = one.cells[cell].decisions
+                        decided[place] = one.fits[cell].decisions
             if (prices == prices[:, :1]).all():
                 prices = prices[:, :1]
             arrays |= {
@@ -93,7 +93,7 @@ def part_of(paired: RowCosts, entries: Any) -> RowCosts:
 
 
 def pick_of(paired: RowCosts, simplest_first: Sequence[str], tolerance: float) -> str:
-    """Return the method that the verdict takes, from what the rows of one data set cost at one ratio."""
+    """Return the method that the recommendation takes, from what the rows of one data set cost at one ratio."""
     summary = summarise(pd.DataFrame(columns=["data", "ratio", "method"]), {("data", 1.0): paired})
-    told = verdict(summary, simplest_first=simplest_first, tolerance=tolerance, costs=paired)
+    told = recommendation(summary, simplest_first=simplest_first, tolerance=tolerance, costs=paired)
     return str(told.recommended or told.cheapest)

@@ -6,9 +6,9 @@ for the test; large tables are cut to ``--max-rows`` first, stratified.
     python -m benchmarks.quality.tables --out benchmarks/results/tables.csv            # the published figures
     python -m benchmarks.quality.tables --tables german_credit --splits 3 --k 1        # does it run?
 
-Modes: ``wce`` weighted cross-entropy (lambda stays 1), ``adacsl``, ``ce-bayes`` plain cross-entropy at the Bayes
-threshold; ``single`` one net, its best epoch on 20 % validation rows; ``cv`` five folds, logits averaged; ``hgb-bayes``
-scikit-learn's histogram boosting at the Bayes threshold.
+Modes: ``net-weighted`` weighted cross-entropy (lambda stays 1), ``adacsl``, ``net-bayes`` plain cross-entropy at the
+Bayes threshold; ``single`` one net, its best epoch on 20 % validation rows; ``cv`` five folds, logits averaged;
+``hgb-bayes`` scikit-learn's histogram boosting at the Bayes threshold.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from benchmarks.image_data import data_folder
 from benchmarks.quality.peer_data import TABLES, Table, load_table
 
 MODES: dict[str, dict[str, Any]] = {
-    "wce-single": {"controller": None},
+    "net-weighted-single": {"controller": None},
     "adacsl-single": {},
-    "wce-cv": {"controller": None, "cv": 5},
+    "net-weighted-cv": {"controller": None, "cv": 5},
     "adacsl-cv": {"cv": 5},
-    "ce-bayes-cv": {"controller": None, "target": "bayes", "cv": 5},
+    "net-bayes-cv": {"controller": None, "target": "bayes", "cv": 5},
 }
 
 
@@ -102,9 +102,9 @@ def show(results: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(results).pivot(index=["table", "k", "split"], columns="mode", values="normalized_cost")
     print(f"{datetime.date.today()}, torch {torch.__version__}: normalised cost, means over splits and k")
     print(frame.groupby("table").mean().round(4).to_string())
-    if "wce-single" in frame:
-        ratios = np.log(frame.div(frame["wce-single"], axis=0).clip(lower=1e-3))
-        print("geometric mean of the cost relative to wce-single")
+    if "net-weighted-single" in frame:
+        ratios = np.log(frame.div(frame["net-weighted-single"], axis=0).clip(lower=1e-3))
+        print("geometric mean of the cost relative to net-weighted-single")
         print(np.exp(ratios.groupby("table").mean()).round(3).to_string())
         # tables count alike, however many cells they have
         print(np.exp(ratios.groupby("table").mean().mean()).round(4).to_string())

@@ -5,7 +5,7 @@
 
 Every row is decided about by models of other folds: two repeats of five, the same for all. Peers are set as their
 documentation has them; they see the same rows. Nothing was chosen on the tested rows but what adacsl recommends, which
-the very comparison says; ``portfolio`` is its default where nothing was compared.
+the very comparison says; ``ensemble`` is its default where nothing was compared.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from adacsl.comparison.statistics import RowCosts, excess_in, fold_interval
 from adacsl.datasets import load_dataset
 from benchmarks.harness import metadata, write_csv
 
-OURS = ("always-positive", "logistic", "adacsl-cv", "portfolio")
+OURS = ("always-positive", "logistic", "adacsl-cv", "ensemble")
 FP, FN = 1.0, 5.0
 """The data set's own prices."""
 
@@ -66,7 +66,7 @@ PEERS: dict[str, tuple[str, Make]] = {
     "half": ("LogisticRegression at 0.5", lambda y: linear()),
     "balanced": ('LogisticRegression(class_weight="balanced")', lambda y: linear(class_weight="balanced")),
     "weighted": ("LogisticRegression(class_weight={0: 1, 1: 5})", lambda y: linear(class_weight={0: FP, 1: FN})),
-    "smote": ("SMOTE, then LogisticRegression", lambda y: oversampled(LogisticRegression(max_iter=1000))),
+    "net-smote": ("SMOTE, then LogisticRegression", lambda y: oversampled(LogisticRegression(max_iter=1000))),
     "tuned": ("TunedThresholdClassifierCV(LogisticRegression)", lambda y: TunedThresholdClassifierCV(linear())),
     "tuned-cost": (
         "TunedThresholdClassifierCV(LogisticRegression, scoring=cost)",
@@ -120,7 +120,7 @@ def main() -> None:
     task = load_dataset("german-credit")
     found = compare_tasks([task], methods=list(OURS), repeats=given.repeats, folds=given.folds, folder=given.run)
     (view,) = found.paired
-    ours, recommended = found.paired[view], str(found.verdicts[view].recommended)
+    ours, recommended = found.paired[view], str(found.recommendations[view].recommended)
     paid = [paid_by(PEERS[name][1], task, ours) for name in given.peers]
     results = measured(ours.paying([*ours.methods, *given.peers], np.stack([*ours.costs, *paid])), recommended)
     for row in sorted(results, key=lambda row: row["cost"]):

@@ -1,11 +1,11 @@
-"""What following the verdict costs on the suite's blocks (tables x ratios), against the method with the lowest mean.
+"""What following the recommendation costs on the suite's blocks (tables x ratios), against the method of lowest mean.
 
-New protocol: the rows (units) of a block fall at random into five parts; the verdict is made from the row costs of four
-of them, and what its pick costs is measured on the fifth. The block's figure is the sum over the parts, divided by what
-the method with the lowest mean over all rows costs on the same rows; several random partitions are added up. Nets and
-boosters are not trained anew: which one to take is decided on other rows than those it is judged on. Twice: among the
-methods that are compared by default, and among all. Old protocol: the same, with seeds in place of parts: the old
-verdict from four random splits, its pick on the fifth.
+New protocol: the rows (units) of a block fall at random into five parts; the recommendation is made from the row costs
+of four of them, and what its pick costs is measured on the fifth. The block's figure is the sum over the parts, divided
+by what the method with the lowest mean over all rows costs on the same rows; several random partitions are added up.
+Nets and boosters are not trained anew: which one to take is decided on other rows than those it is judged on. Twice:
+among the methods that are compared by default, and among all. Old protocol: the same, with seeds in place of parts: the
+old recommendation from four random splits, its pick on the fifth.
 
     python -m benchmarks.quality.verdict_regret --json benchmarks/results/verdict_regret.json
 """
@@ -35,27 +35,28 @@ PARTS, TOLERANCE = 5, 0.10
 def new_blocks(
     path: Path, partitions: int, methods: Container[str] = METHODS, rivals: Container[str] = METHODS
 ) -> Iterator[dict[str, Any]]:
-    """Yield each block of the suite with what the verdict and the lowest mean cost on rows they had not seen.
+    """Yield each block of the suite with what the recommendation and the lowest mean cost on rows they had not seen.
 
     ``methods`` are those to pick from, ``rivals`` those whose best a pick is held against.
     """
     order = list(METHODS)
     for (data, ratio), every in load_rows(path):
         paired = only(every, methods)
-        paid, picks = {"verdict": 0.0, "lowest": 0.0}, []
+        paid, picks = {"recommendation": 0.0, "lowest": 0.0}, []
         for partition in range(partitions):
             parts = np.random.default_rng(partition).integers(PARTS, size=paired.units.max() + 1)[paired.units]
             for part in range(PARTS):
                 taken = picked(part_of(paired, parts != part), order)
                 judged = dict(zip(paired.methods, paired.costs[:, parts == part].sum(axis=1), strict=True))
                 paid = {name: paid[name] + judged[method] for name, method in taken.items()}
-                picks.append(taken["verdict"])
+                picks.append(taken["recommendation"])
         others = only(every, rivals)
         whole = dict(zip(others.methods, others.costs.sum(axis=1), strict=True))
         best = min(whole.values()) * partitions
         yield {
             "data": data, "ratio": ratio, "best": min(whole, key=whole.__getitem__),
-            "verdict": round(float(paid["verdict"] / best), 4), "lowest": round(float(paid["lowest"] / best), 4),
+            "recommendation": round(float(paid["recommendation"] / best), 4),
+            "lowest": round(float(paid["lowest"] / best), 4),
             "picks": dict(pd.Series(picks).value_counts().items()),
         }  # fmt: skip
 
@@ -68,7 +69,7 @@ def only(paired: RowCosts, methods: Container[str]) -> RowCosts:
 
 def picked(paired: RowCosts, order: list[str]) -> dict[str, str]:
     lowest = paired.methods[int(paired.costs.mean(axis=1).argmin())]
-    return {"verdict": pick_of(paired, order, TOLERANCE), "lowest": lowest}
+    return {"recommendation": pick_of(paired, order, TOLERANCE), "lowest": lowest}
 
 
 def old_blocks(path: Path) -> Iterator[dict[str, Any]]:
@@ -79,21 +80,21 @@ def old_blocks(path: Path) -> Iterator[dict[str, Any]]:
         costs = block.pivot_table(index="seed", columns="method", values="cost")[order].to_numpy()
         overlap = float((block["n_test"] / block["n_train"]).mean())
         rest = [np.delete(costs, seed, axis=0) for seed in range(len(costs))]
-        verdicts = [order.index(old_pick(own, order, overlap)) for own in rest]
+        recommendations = [order.index(old_pick(own, order, overlap)) for own in rest]
         lowest = [int(own.mean(axis=0).argmin()) for own in rest]
         best = costs.sum(axis=0).min()
         yield {
             "data": data, "ratio": ratio, "best": order[int(costs.mean(axis=0).argmin())],
-            "verdict": round(float(sum(costs[at, pick] for at, pick in enumerate(verdicts)) / best), 4),
+            "recommendation": round(float(sum(costs[at, pick] for at, pick in enumerate(recommendations)) / best), 4),
             "lowest": round(float(sum(costs[at, pick] for at, pick in enumerate(lowest)) / best), 4),
-            "picks": dict(pd.Series([order[pick] for pick in verdicts]).value_counts().items()),
+            "picks": dict(pd.Series([order[pick] for pick in recommendations]).value_counts().items()),
         }  # fmt: skip
 
 
 def overall(blocks: list[dict[str, Any]]) -> dict[str, float]:
     """Return geometric means over the blocks less 1, in percent, and the worst blocks."""
     found: dict[str, float] = {"blocks": len(blocks)}
-    for name in ("verdict", "lowest"):
+    for name in ("recommendation", "lowest"):
         ratios = np.asarray([block[name] for block in blocks])
         found |= {f"{name}, %": round(100 * (float(np.exp(np.log(ratios).mean())) - 1), 1)}
         found |= {f"{name}, mean, %": round(100 * (float(ratios.mean()) - 1), 1), f"{name}, worst": float(ratios.max())}
@@ -118,7 +119,11 @@ def main() -> None:
         print(pd.DataFrame(blocks).to_string())
         print(name, overall(blocks))
     if options.json is not None:
-        about = {"title": "What following the verdict costs", **metadata("cpu"), "partitions": options.partitions}
+        about = {
+            "title": "What following the recommendation costs",
+            **metadata("cpu"),
+            "partitions": options.partitions,
+        }
         about["command"] = f"python -m benchmarks.quality.verdict_regret --partitions {options.partitions}"
         about["methods"] = list(usual)
         parts = {name: {"overall": overall(blocks), "blocks": blocks} for name, blocks in found.items()}

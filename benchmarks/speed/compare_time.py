@@ -28,7 +28,7 @@ else:
     from sklearn.datasets import load_breast_cancer
     X, y = load_breast_cancer(return_X_y=True)
     y = 1 - y
-found = compare(X, y, CostMatrix(fp=1, fn=8), repeats=1, folds=2, workers=2, device="cpu", progress=False)
+found = compare(X, y, CostMatrix(fp=1, fn=8), repeats=1, folds=2, n_jobs=2, device="cpu", progress=False)
 assert found.failures.empty, found.failures
 """
 

@@ -14,6 +14,7 @@ import warnings
 import torch
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 from benchmarks.harness import arguments, interleave, publish, ratio_row
 from benchmarks.image_data import data_folder
 from benchmarks.quality.peer_data import load_table
@@ -31,7 +32,9 @@ def main() -> int:
     costs = CostMatrix.balanced(table.labels, factor=3)
 
     def fit(cv: int | None) -> None:
-        clf = AdaCSLClassifier(costs, cv=cv, net={"patience": None}, device=options.device, random_state=0)
+        clf = AdaCSLClassifier(
+            costs, cv=cv, learner=NeuralLearner(patience=None), device=options.device, random_state=0
+        )
         clf.fit(table.features, table.labels)
 
     works = {"one": lambda: fit(None), "five": lambda: fit(5)}

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.integrations.lightning import pl
 from adacsl.neural.epoch_selection import Keeper
@@ -163,12 +163,12 @@ def main() -> int:
     costs = CostMatrix.balanced(data.labels, factor=3)
     images, labels = torch.from_numpy(data.images), torch.from_numpy(data.labels)
     settings = Settings(
-        epochs=options.epochs, batch_size=64, lr=3e-4, weight_decay=0.05, device=device, gradient_clip=None,
+        epochs=options.epochs, batch_size=64, learning_rate=3e-4, weight_decay=0.05, device=device, gradient_clip=None,
         evaluation_batch_size=1024,
     )  # fmt: skip
 
     def lightning(kind: type[MemberTraining], watch: Stopwatch) -> None:
-        member = Member(parts[0], parts[1], controller=AdaptiveWeight(costs))
+        member = Member(parts[0], parts[1], controller=AdaCSLController(costs))
         keeper = Keeper(member, HeldOut(parts[1], data.labels[parts[1]], costs))
         net = resnet18(1, weights).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         prepare = nn.Sequential(ChannelsFirst(), Augment(), Normalise())
@@ -176,7 +176,7 @@ def main() -> int:
         make_trainer(settings, Clock(watch)).fit(module)
 
     on_device, labels_on_device = images.to(device), labels.to(device)
-    bare_settings = BareSettings(method="ce", epochs=options.epochs, shift=1 / 16)
+    bare_settings = BareSettings(method="net", epochs=options.epochs, shift=1 / 16)
 
     def bare(watch: Stopwatch) -> None:
         train_bare(on_device, labels_on_device, parts, costs, bare_settings, weights=weights, watch=watch)

@@ -41,7 +41,9 @@ def main() -> int:
     results = []
     for cv in (None, 5):
         start = time.perf_counter()
-        clf = AdaCSLClassifier(CostMatrix(fp=CHECK, fn=float(amounts.mean())), cv=cv, target="bayes", random_state=0)
+        clf = AdaCSLClassifier(
+            CostMatrix(fp=CHECK, fn=float(amounts.mean())), cv=cv, target_threshold="bayes", random_state=0
+        )
         clf.fit(table.features.iloc[train], table.labels[train], fn=amounts[train])
         seconds = time.perf_counter() - start
         decided = clf.predict(table.features.iloc[test], fn=amounts[test])

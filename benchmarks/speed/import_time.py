@@ -28,7 +28,7 @@ REFERENCES = {
     "import pandas and scikit-learn": ["-c", LIBRARIES],
     "import pandas, scikit-learn and torch": ["-c", f"{LIBRARIES}, torch"],
 }
-METHODS = {"logistic": ("logistic", 2.0), "a network": ("ce", 1.5)}
+METHODS = {"logistic": ("logistic", 2.0), "a network": ("net", 1.5)}
 """Methods by what is shown, and how many times its reference a model of each may take to predict."""
 
 
@@ -60,7 +60,7 @@ def works(place: Path) -> tuple[dict[str, list[str]], dict[str, str], dict[str, 
     against["import adacsl"] = "import numpy"
     for (shown, (method, bar)), unused in zip(METHODS.items(), ("torch", "lightning"), strict=True):
         model, out = place / method, place / f"{method}.parquet"
-        train = ["train", rows, "--positive", "1", *COSTS, "--method", method, "--out", model, "--quiet"]
+        train = ["train", rows, "--pos-label", "1", *COSTS, "--method", method, "--out", model, "--quiet"]
         cpu_seconds(["-m", "adacsl.cli", *map(str, train)])
         reference = (
             "import pandas, scikit-learn and torch" if unused == "lightning" else "import pandas and scikit-learn"

@@ -35,7 +35,7 @@ def main() -> int:
     check_equal(losses["torch"], losses["adaptive"], logits, targets)
     works = {name: training_step(loss, logits, targets) for name, loss in losses.items()}
     rows: list[dict[str, Any]] = []
-    for name, key, bar in (("AdaptiveCrossEntropy", "adaptive", 1.05), ("AdaptiveFocalLoss", "focal", None)):
+    for name, key, bar in (("AdaptiveCrossEntropy", "adaptive", 1.05), ("AdaptiveFocalLoss", "net-focal", None)):
         pair = {key: works[key], "torch": works["torch"]}
         seconds = interleave(pair, repeats=args.repeats or 201, warmup=20, device=args.device)
         rows.append(ratio_row(name, seconds[key], seconds["torch"], bar=bar, against=against))
@@ -50,7 +50,7 @@ def two_classes(args: argparse.Namespace) -> tuple[torch.Tensor, torch.Tensor, d
     losses: dict[str, nn.Module] = {
         "torch": nn.BCEWithLogitsLoss(pos_weight=torch.tensor(8.0)),
         "adaptive": AdaptiveCrossEntropy(COSTS),
-        "focal": AdaptiveFocalLoss(COSTS),
+        "net-focal": AdaptiveFocalLoss(COSTS),
     }
     return logits, targets, {k: loss.to(args.device) for k, loss in losses.items()}, "BCEWithLogitsLoss(pos_weight)"
 
@@ -63,8 +63,8 @@ def many_classes(args: argparse.Namespace) -> tuple[torch.Tensor, torch.Tensor, 
     costs = CostMatrix.from_array(prices.numpy(), rows="predicted")
     losses: dict[str, nn.Module] = {
         "torch": nn.CrossEntropyLoss(weight=torch.tensor(costs.class_weights(), dtype=torch.float32)),
-        "adaptive": AdaptiveCrossEntropy(costs, target="half"),
-        "focal": AdaptiveFocalLoss(costs, target="half"),
+        "adaptive": AdaptiveCrossEntropy(costs, target_threshold="half"),
+        "net-focal": AdaptiveFocalLoss(costs, target_threshold="half"),
     }
     return logits, targets, {k: loss.to(args.device) for k, loss in losses.items()}, "CrossEntropyLoss(weight)"
 

@@ -37,12 +37,16 @@ def main() -> int:
         "sorts": lambda: [sort(column) for _ in range(k)],
         "heavy-tailed costs": lambda: find_multipliers(scores, labels, costs),
         "equal costs": lambda: find_multipliers(scores, labels, equal),
-        "caution 1": lambda: find_multipliers(scores, labels, costs, caution=1.0),
+        "n_standard_errors 1": lambda: find_multipliers(scores, labels, costs, n_standard_errors=1.0),
     }
     seconds = interleave(works, repeats=args.repeats or 7, warmup=1, device=args.device)
     rows = [
         ratio_row(
-            name, seconds[name], seconds["sorts"], bar=3.0 if name != "caution 1" else None, against=against(args)
+            name,
+            seconds[name],
+            seconds["sorts"],
+            bar=3.0 if name != "n_standard_errors 1" else None,
+            against=against(args),
         )
         for name in works
         if name != "sorts"

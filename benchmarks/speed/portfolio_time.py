@@ -1,4 +1,4 @@
-"""Time and memory of PortfolioClassifier: until it is useful, until it is done, and to predict a million rows.
+"""Time and memory of EnsembleClassifier: until it is useful, until it is done, and to predict a million rows.
 
     taskset -c 0,1 python -m benchmarks.speed.portfolio_time --json benchmarks/results/cpu_portfolio_time.json
     taskset -c 0,1 python -m benchmarks.speed.portfolio_time --fraud  # the whole of card fraud, 213,605 training rows
@@ -19,7 +19,7 @@ import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 
-from adacsl import CostMatrix, PortfolioClassifier
+from adacsl import CostMatrix, EnsembleClassifier
 from benchmarks import harness
 from benchmarks.quality.peer_data import load_table
 
@@ -28,10 +28,10 @@ def fit(data: Any, costs: CostMatrix, **settings: Any) -> tuple[Any, dict[str, A
     """Fit on one part, measure on the other."""
     X, other, y, truth = data
     start = time.perf_counter()
-    clf = PortfolioClassifier(costs, random_state=0, verbose=True, **settings).fit(X, y)
+    clf = EnsembleClassifier(costs, random_state=0, verbose=True, **settings).fit(X, y)
     seconds = time.perf_counter() - start
     found = {
-        "seconds": seconds, "members": list(clf.members_), "test cost": -clf.score(other, truth),
+        "seconds": seconds, "members": list(clf.estimators_), "test cost": -clf.score(other, truth),
         "estimated cost": list(clf.estimated_cost_), "best member": float(clf.leaderboard_["cost"].min()),
     }  # fmt: skip
     return clf, found
@@ -41,7 +41,7 @@ def predicting(clf: Any, n: int = 1_000_000) -> dict[str, Any]:
     """Time the prediction of many rows, and of each member alone."""
     x = np.random.default_rng(0).normal(size=(n, clf.n_features_in_))
     seconds = {}
-    for name, model in clf.members_.items():
+    for name, model in clf.estimators_.items():
         seconds[name] = harness.wall_seconds(lambda model=model: model.logits(x))
     whole = harness.wall_seconds(lambda: clf.predict(x))
     return {"rows": n, "seconds": whole, "members": seconds, "to the slowest": whole / max(seconds.values())}

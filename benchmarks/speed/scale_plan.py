@@ -37,7 +37,7 @@ METHODS = {
     "logistic regression": ("--method", "logistic"),
     "net (five cross-fitted)": ("--method", "adacsl-cv"),
     "gradient boosting": ("--method", "gbm-bayes"),
-    "portfolio": ("--method", "portfolio"),
+    "ensemble": ("--method", "ensemble"),
 }
 CORES = (1, 8, 64, 512)
 ASSUMED: dict[str, float] = {

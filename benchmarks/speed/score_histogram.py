@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from adacsl import CostHistogram, CostMatrix, Threshold, find_threshold
+from adacsl import CostHistogram, CostMatrix, find_threshold
+from adacsl.thresholds import Threshold
 from benchmarks.harness import Work, arguments, interleave, publish, ratio_row
 from benchmarks.speed.threshold_search import COSTS, SEED, host_peak
 

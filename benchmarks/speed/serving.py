@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS, PAGE = ROOT / "benchmarks/results/serving.json", ROOT / "docs/how-to/serve.md"
 BLOCK = re.compile(r"<!-- serving: made by .*?<!-- serving: end -->", re.DOTALL)
 ARROW = "application/vnd.apache.arrow.stream"
-METHODS = ("logistic", "gbm-bayes", "portfolio")
+METHODS = ("logistic", "gbm-bayes", "ensemble")
 WARM = 10
 
 

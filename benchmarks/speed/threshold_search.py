@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from adacsl import CostMatrix, find_threshold, paper_grid
+from adacsl import CostMatrix, find_threshold
+from adacsl.thresholds import paper_grid
 from benchmarks.harness import Work, arguments, interleave, publish, ratio_row
 
 SEED = 20211114

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adacsl import AdaptiveWeight, ControllerStep, CostMatrix, find_multipliers
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import ControllerStep
+from adacsl.thresholds import find_multipliers
 
 THREE = CostMatrix.from_array([[0, 5, 2], [1, 0, 3], [4, 1, 0]], rows="predicted")
 
@@ -27,13 +29,16 @@ def decided(costs, weights, multipliers, q):
 
 @settings(deadline=None, max_examples=30)
 @given(
-    seed=st.integers(0, 10**6), fn=st.floats(0.3, 20.0), target=st.sampled_from([0.5, 0.2, "bayes", "middle"]),
+    seed=st.integers(0, 10**6), fn=st.floats(0.3, 20.0), target_threshold=st.sampled_from([0.5, 0.2, "bayes",
+    "middle"]),
     damping=st.sampled_from([1.0, 0.5]),
 )  # fmt: skip
-def test_two_classes_are_the_same_rule_with_one_lambda(seed, fn, target, damping):
+def test_two_classes_are_the_same_rule_with_one_lambda(seed, fn, target_threshold, damping):
     # an odd price: cuts on both sides of T' are never equally cheap
     costs = CostMatrix(fp=1.0, fn=fn * np.sqrt(2.0))
-    controller = AdaptiveWeight(costs, target=target, update="odds", damping=damping, bounds=(1e-9, 1e9))
+    controller = AdaCSLController(
+        costs, target_threshold=target_threshold, update="odds", damping=damping, bounds=(1e-9, 1e9)
+    )
     lambdas = np.ones(2)
     for epoch in range(3):
         q, y = recorded(2, seed=seed + epoch)
@@ -48,10 +53,10 @@ def test_two_classes_are_the_same_rule_with_one_lambda(seed, fn, target, damping
     np.testing.assert_allclose(controller.weights, [controller.weight, 1.0])
 
 
-@pytest.mark.parametrize("target", ["bayes", "middle", "half"])
-def test_a_step_multiplies_by_what_would_have_been_cheapest(target):
+@pytest.mark.parametrize("target_threshold", ["bayes", "middle", "half"])
+def test_a_step_multiplies_by_what_would_have_been_cheapest(target_threshold):
     q, y = recorded(3)
-    controller = AdaptiveWeight(THREE, target=target, damping=0.5)
+    controller = AdaCSLController(THREE, target_threshold=target_threshold, damping=0.5)
     w = controller.base_weights
     step = controller.step(q, y)
     assert isinstance(step, ControllerStep)
@@ -65,12 +70,15 @@ def test_a_step_multiplies_by_what_would_have_been_cheapest(target):
 
 
 @settings(deadline=None, max_examples=30)
-@given(seed=st.integers(0, 10**6), k=st.integers(3, 6), caution=st.sampled_from([0.0, 1.0]))
-def test_lambdas_have_a_geometric_mean_of_one_and_keep_their_bounds(seed, k, caution):
+@given(seed=st.integers(0, 10**6), k=st.integers(3, 6), n_standard_errors=st.sampled_from([0.0, 1.0]))
+def test_lambdas_have_a_geometric_mean_of_one_and_keep_their_bounds(seed, k, n_standard_errors):
     q, y = recorded(k, 120, seed)
     matrix = np.random.default_rng(seed).lognormal(0, 1.5, (k, k)) * (1 - np.eye(k))
     costs = CostMatrix.from_array(matrix, rows="predicted")
-    free, bound, usual = (AdaptiveWeight(costs, caution=caution, bounds=b) for b in ((1e-30, 1e30), (0.5, 2.0), None))
+    free, bound, usual = (
+        AdaCSLController(costs, n_standard_errors=n_standard_errors, bounds=b)
+        for b in ((1e-30, 1e30), (0.5, 2.0), None)
+    )
     for _ in range(3):
         assert np.prod(free.step(q, y).lambdas) == pytest.approx(1.0, rel=1e-6)
         bound.step(q, y)
@@ -85,24 +93,25 @@ def test_lambdas_have_a_geometric_mean_of_one_and_keep_their_bounds(seed, k, cau
     before = bound.lambdas
     assert bound.step(q, y, adapt=False).lambdas == tuple(before)  # looking moves nothing, at a bound neither
     np.testing.assert_array_equal(bound.lambdas, before)
-    still = AdaptiveWeight(costs, bounds=(1.0, 1.0))
+    still = AdaCSLController(costs, bounds=(1.0, 1.0))
     still.step(q, y)
     np.testing.assert_array_equal(still.weights, still.base_weights)
 
 
 def test_weights_before_any_step():
-    np.testing.assert_array_equal(AdaptiveWeight(THREE).weights, np.ones(3))
+    np.testing.assert_array_equal(AdaCSLController(THREE).weights, np.ones(3))
     half = np.asarray([2.5, 3.0, 2.5])  # what an error about each class costs in the mean
-    np.testing.assert_allclose(AdaptiveWeight(THREE, target=0.5).weights, half / np.prod(half) ** (1 / 3))
+    np.testing.assert_allclose(AdaCSLController(THREE, target_threshold=0.5).weights, half / np.prod(half) ** (1 / 3))
     np.testing.assert_allclose(
-        AdaptiveWeight(THREE, target="middle").weights ** 2, AdaptiveWeight(THREE, target="half").weights
+        AdaCSLController(THREE, target_threshold="middle").weights ** 2,
+        AdaCSLController(THREE, target_threshold="half").weights,
     )
 
 
 def test_corrected_scores_lead_to_the_same_decisions():
     q, _ = recorded(3)
-    for target in ("bayes", "middle", "half"):
-        controller = AdaptiveWeight(THREE, target=target)
+    for target_threshold in ("bayes", "middle", "half"):
+        controller = AdaCSLController(THREE, target_threshold=target_threshold)
         proba = controller.correct(q)
         np.testing.assert_allclose(proba.sum(1), 1.0)
         np.testing.assert_array_equal(THREE.decide(proba), decided(THREE, controller.base_weights, np.ones(3), q))
@@ -110,10 +119,10 @@ def test_corrected_scores_lead_to_the_same_decisions():
 
 def test_a_saved_state_goes_on():
     q, y = recorded(3)
-    first = AdaptiveWeight(THREE, damping=0.5, caution=0.5)
+    first = AdaCSLController(THREE, damping=0.5, n_standard_errors=0.5)
     first.step(q, y)
     state = json.loads(json.dumps(first.state_dict()))
-    second = AdaptiveWeight(THREE, damping=0.5, caution=0.5)
+    second = AdaCSLController(THREE, damping=0.5, n_standard_errors=0.5)
     second.load_state_dict(state)
     assert second.history == first.history
     assert second.step(q, y) == first.step(q, y)
@@ -124,14 +133,14 @@ def test_a_saved_state_goes_on():
     with pytest.raises(ValueError, match="the saved history cannot be read"):
         second.load_state_dict(state | {"history": [{"lambdas": [1.0]}]})
     with pytest.raises(ValueError, match="saved with costs"):
-        AdaptiveWeight(CostMatrix.from_array(1 - np.eye(3), rows="actual"), damping=0.5, caution=0.5).load_state_dict(
-            state
-        )
+        AdaCSLController(
+            CostMatrix.from_array(1 - np.eye(3), rows="actual"), damping=0.5, n_standard_errors=0.5
+        ).load_state_dict(state)
 
 
 def test_looking_changes_nothing():
     q, y = recorded(3)
-    controller = AdaptiveWeight(THREE)
+    controller = AdaCSLController(THREE)
     seen = controller.step(q, y, adapt=False)
     assert seen.lambdas == (1.0, 1.0, 1.0)
     assert max(seen.multipliers) > 1.0
@@ -141,12 +150,12 @@ def test_looking_changes_nothing():
 def test_a_class_may_be_absent_but_not_all_but_one():
     q, y = recorded(3)
     some = y != 1
-    step = AdaptiveWeight(THREE).step(q[some], y[some])
+    step = AdaCSLController(THREE).step(q[some], y[some])
     assert np.all(np.isfinite(step.lambdas))
     with pytest.raises(ValueError, match=r"at least two classes in the validation set, but all .* labels are 2"):
-        AdaptiveWeight(THREE).step(q[y == 2], y[y == 2])
+        AdaCSLController(THREE).step(q[y == 2], y[y == 2])
     with pytest.raises(ValueError, match="at least two classes"):
-        AdaptiveWeight(THREE).step(q, y, sample_weight=(y == 0).astype(float))
+        AdaCSLController(THREE).step(q, y, sample_weight=(y == 0).astype(float))
 
 
 @pytest.mark.parametrize(
@@ -154,13 +163,13 @@ def test_a_class_may_be_absent_but_not_all_but_one():
 )
 def test_numbers_of_two_classes_are_refused(name, instead):
     with pytest.raises(ValueError, match=f"{name} speaks of two classes, this controller has 3: read {instead}"):
-        getattr(AdaptiveWeight(THREE), name)
+        getattr(AdaCSLController(THREE), name)
 
 
 def test_wrong_scores():
     q, y = recorded(3)
     with pytest.raises(ValueError, match=r"shape \(n, 3\), got \(400, 2\)"):
-        AdaptiveWeight(THREE).step(q[:, :2], y)
+        AdaCSLController(THREE).step(q[:, :2], y)
     with pytest.raises(ValueError, match="from 0 to 2"):
-        AdaptiveWeight(THREE).step(q, y + 1)
-    assert "lambdas=[1, 1, 1]" in repr(AdaptiveWeight(THREE))
+        AdaCSLController(THREE).step(q, y + 1)
+    assert "lambdas=[1, 1, 1]" in repr(AdaCSLController(THREE))

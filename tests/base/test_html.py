@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 import adacsl
-from adacsl import CostMatrix, Decision, Interval, Method, Policy
+from adacsl import CostMatrix, CostSensitiveClassifier, Decision, Policy
 from adacsl.base.html import html_table, in_words
+from adacsl.metrics import Interval
 from adacsl.thresholds.uncertainty import tune_threshold
 
 HOSTILE = "</td><script>alert('x')</script>\"'&"
@@ -92,11 +93,13 @@ def test_cost_matrices_say_what_each_decision_costs():
         (adacsl.cost_curve(SCORES, LABELS, CostMatrix(fp=1, fn=8)), r"Cost of every threshold thresholds 0\.1, 0\.1"),
         (Interval(0.08, 0.0, 0.24), "estimate 0.08 low 0 high 0.24"),
         (tune_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)), "how sure it is"),
-        (adacsl.brier_curve(SCORES, LABELS), "Curve .* area"),
-        (adacsl.decision_curve(SCORES, LABELS), "thresholds 99 numbers, 0.01 to 0.99"),
-        (adacsl.calibration_error(SCORES, LABELS), "Calibration .* error"),
+        (adacsl.thresholds.brier_curve(SCORES, LABELS), "Curve .* area"),
+        (adacsl.thresholds.decision_curve(SCORES, LABELS), "thresholds 99 numbers, 0.01 to 0.99"),
+        (adacsl.metrics.calibration_error(SCORES, LABELS), "Calibration .* error"),
         (
-            adacsl.find_multipliers(np.eye(3), [0, 1, 2], CostMatrix.from_array(1 - np.eye(3), rows="predicted")),
+            adacsl.thresholds.find_multipliers(
+                np.eye(3), [0, 1, 2], CostMatrix.from_array(1 - np.eye(3), rows="predicted")
+            ),
             "Multipliers of the classes values",
         ),
         (Decision(CostMatrix(fp=1, fn=8), "calibrated").fit(SCORES, LABELS), "decide calibrated .* What each"),
@@ -120,7 +123,7 @@ def hostile():
 def test_what_estimators_find_is_escaped(hostile):
     X, y = hostile
     costs = CostMatrix(fp=1, fn=8)
-    model = Method(costs, learner=LogisticRegression(), positive=HOSTILE, random_state=0).fit(X, y)
+    model = CostSensitiveClassifier(costs, learner=LogisticRegression(), pos_label=HOSTILE, random_state=0).fit(X, y)
     assert HOSTILE in read(model.decisions(X, policy=Policy(capacity=5)))
     assert HOSTILE in read(adacsl.monitor(model, X, y))
     assert "<script>alert" not in model._repr_html_()

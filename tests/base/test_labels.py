@@ -46,7 +46,7 @@ def test_plain_labels(classes, labels):
 
 
 @pytest.mark.parametrize(
-    ("labels", "positive"),
+    ("labels", "pos_label"),
     [
         ([0, 1], 1),
         ([0.0, 1.0], 1.0),
@@ -56,9 +56,9 @@ def test_plain_labels(classes, labels):
         (["true", "false"], "true"),
     ],
 )
-def test_custom(labels, positive):
-    assert customary_positive(labels) == positive
-    assert order_classes(labels).labels[1] == positive
+def test_custom(labels, pos_label):
+    assert customary_positive(labels) == pos_label
+    assert order_classes(labels).labels[1] == pos_label
 
 
 @pytest.mark.parametrize("labels", [[1, 2], ["no", "yes"], [0, 2], [-1, 0]])
@@ -87,7 +87,7 @@ def test_the_positive_class_of_text_is_not_guessed(labels):
 
 
 @pytest.mark.parametrize(
-    ("y", "positive", "message"),
+    ("y", "pos_label", "message"),
     [
         ([0, 1, 2], 1, "positive 1 is for two classes, but y has 3: leave it out"),
         ([0, 0], None, "Tree needs two classes, but y holds one class only"),
@@ -95,9 +95,9 @@ def test_the_positive_class_of_text_is_not_guessed(labels):
         ([0, 2], "yes", r"y has no class 'yes' \(it has 0, 2\)$"),
     ],
 )
-def test_wrong_labels(y, positive, message):
+def test_wrong_labels(y, pos_label, message):
     with pytest.raises(ValueError, match=message):
-        encode_labels(np.array(y), positive, who="Tree")
+        encode_labels(np.array(y), pos_label, who="Tree")
 
 
 NAMES = st.lists(st.text("abcd", min_size=1, max_size=3), min_size=2, max_size=5, unique=True)
@@ -126,10 +126,10 @@ def test_numbers_are_positions_in_the_sorted_names_or_an_error(names, random):
             asked()
 
 
-@pytest.mark.parametrize("positive", [0, 1, "0", True])
-def test_positive_says_which_number_is_the_second_of_two_unsorted_names(positive):
-    order = order_classes([0, 1], positive, ["good", "bad"])
-    assert order.labels[1] == int(positive)
+@pytest.mark.parametrize("pos_label", [0, 1, "0", True])
+def test_positive_says_which_number_is_the_second_of_two_unsorted_names(pos_label):
+    order = order_classes([0, 1], pos_label, ["good", "bad"])
+    assert order.labels[1] == int(pos_label)
     assert order.names == ("good", "bad")
     with pytest.raises(ValueError, match="or name 0 or 1 as positive"):
         order_classes([0, 1], "bad", ["good", "bad"])

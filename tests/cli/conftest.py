@@ -46,7 +46,7 @@ def place(tmp_path_factory):
     frame = make_frame(400)
     frame.to_csv(folder / "rows.csv", index=False, date_format="%Y-%m-%d")
     frame.to_parquet(folder / "rows.parquet")
-    words = ["--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--epochs", "3"]
+    words = ["--target", "churn", "--pos-label", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--epochs", "3"]
     words += ["--method", "adacsl", "--cv", "2"]
     code = run(["train", str(folder / "rows.csv"), *words, "--out", str(folder / "model"), "--quiet"])
     assert code == 0
@@ -73,7 +73,7 @@ def pictures(tmp_path_factory):
         for i in range(12):
             pixels = np.clip(rng.normal(light, 30, (12, 12, 3)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(folder / "data" / label / f"{i:02d}.png")
-    words = ["--positive", "ill", "--fn", "8", "--fp", "1", "--epochs", "1", "--image-size", "16", "--device", "cpu"]
+    words = ["--pos-label", "ill", "--fn", "8", "--fp", "1", "--epochs", "1", "--image-size", "16", "--device", "cpu"]
     words += ["--method", "adacsl"]
     assert run(["train", str(folder / "data"), *words, "--out", str(folder / "model"), "--quiet"]) == 0
     return folder

@@ -78,7 +78,7 @@ def test_missing_extra_is_one_line(package):
         (["threshold"], "--scores requires an argument"),
         (["evaluate", "m", "x.csv", "--at-most", "much"], "--at-most must be a number, got 'much'"),
         (["threshold", "x.csv", "--fnn", "8"], "Did you mean --fn"),
-        (["compare", "--engine", "dask"], "engine"),
+        (["compare", "--backend", "dask"], "engine"),
     ],
 )
 def test_wrong_words_are_one_line(refused, words, match):

@@ -185,8 +185,8 @@ def test_prices_that_look_wrong_are_said_once(adacsl, place, rows, tmp_path):
     ("words", "match"),
     [
         (("--target", "left"), "no column 'left'"),
-        (("--positive", "maybe"), "no class 'maybe'"),
-        (("--positive", "no"), "the positive class of the model is 'yes', not 'no': leave out --positive"),
+        (("--pos-label", "maybe"), "no class 'maybe'"),
+        (("--pos-label", "no"), "the positive class of the model is 'yes', not 'no': leave out --pos-label"),
         (("--target", "id"), "has the classes"),
         (("--fn", "age - 1000", "--fp", "1"), "fn"),
         (("--group-column", "shop"), "lacks 1 of the 5 columns that the model was trained on (shop)"),

@@ -4,10 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from adacsl import Checks, compare, load, load_comparison
+from adacsl import compare, load, load_comparison
+from adacsl.datasets import Checks
 from adacsl.datasets.errors import DataWarning
 
-WORDS = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1")
+WORDS = ("--target", "churn", "--pos-label", "yes", "--fn", "8", "--fp", "1")
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_strange_prices_are_said_once(adacsl, place, tmp_path):
     frame = pd.read_csv(place / "rows.csv").drop(columns=["id", "since"])
     frame.loc[frame.index[frame["churn"] == "yes"][0], "amount"] = 1e9
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    words = ("--target", "churn", "--positive", "yes", "--fn", "amount", "--fp", "2")
+    words = ("--target", "churn", "--pos-label", "yes", "--fn", "amount", "--fp", "2")
     for command in (("check",), ("train", "--method", "logistic", "--out", tmp_path / "m")):
         said = adacsl(command[0], tmp_path / "rows.csv", *words, *command[1:])
         assert (said.out + said.err).count("alone carries") == 1
@@ -76,7 +77,7 @@ def test_strange_prices_are_said_once(adacsl, place, tmp_path):
 
 
 def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
-    words = ("compare", leaking, *WORDS, "--methods", "logistic", "--repeats", "1", "--folds", "2", "--workers", "1")
+    words = ("compare", leaking, *WORDS, "--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", "1")
     said = adacsl(*words, "--out", tmp_path / "run", "--json")
     assert said.code == 0
     assert said.err.count("have dates (column 'since')") == 1
@@ -96,7 +97,7 @@ def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
 
 def test_python_compares_without_warnings_of_checks(rows):
     X, y = rows.drop(columns=["churn", "since"]), (rows["churn"] == "yes").astype(int)
-    found = compare(X, y, methods=["logistic"], repeats=1, folds=2, workers=1, progress=False, ignore=["looks-like-id"])
+    found = compare(X, y, methods=["logistic"], repeats=1, folds=2, n_jobs=1, progress=False, ignore=["looks-like-id"])
     assert found.checks["data"].codes == ("costs-not-given",)
     with pytest.raises(ValueError, match="there is no check 'ids'"):
         compare(X, y, methods=["logistic"], repeats=1, folds=2, progress=False, ignore=["ids"])
@@ -105,7 +106,7 @@ def test_python_compares_without_warnings_of_checks(rows):
 # errors end train and compare --save
 
 
-SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--workers", "1")
+SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", "1")
 
 
 def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
@@ -150,7 +151,7 @@ def test_every_error_is_named(refused, place, tmp_path):
 def test_python_compare_warns_of_errors(leaking):
     frame = pd.read_csv(leaking).drop(columns=["id", "since"])
     X, y = frame.drop(columns="churn"), (frame["churn"] == "yes").astype(int)
-    small = {"methods": ["logistic"], "repeats": 1, "folds": 2, "workers": 1, "progress": False}
+    small = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
     with pytest.warns(DataWarning, match=r"'left' alone tells the label .*\[column-tells-label\]"):
         found = compare(X, y, fp=1, fn=8, **small)
     assert found.checks["data"].stop

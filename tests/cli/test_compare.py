@@ -18,7 +18,7 @@ from adacsl.comparison import compare
 from adacsl.comparison.result import Comparison, NoResultError
 from adacsl.learners.boosting import installed_engine
 
-QUICK = ("--methods", "always-negative,always-positive", "--workers", 1)
+QUICK = ("--methods", "always-negative,always-positive", "--n-jobs", 1)
 TWICE = ("--repeats", 1, "--folds", 2)
 
 
@@ -39,12 +39,12 @@ def make_comparison(failures, paired_of):
     rows = [
         {"data": "d", "ratio": 8.0, "method": method, "seed": seed, "cost": cost + 0.01 * seed, "normalized_cost": cost,
          "savings": 1 - cost, "n_train": 80, "n_test": 20}
-        for method, cost in (("ce-bayes", 0.5), ("[red]adacsl", 0.4)) for seed in range(3)
+        for method, cost in (("net-bayes", 0.5), ("[red]adacsl", 0.4)) for seed in range(3)
     ]  # fmt: skip
     columns = ["data", "ratio", "method", "seed", "type", "message"]
     results = pd.DataFrame(rows)
     found = Comparison(results, pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
-    vars(found)["paired"] = paired_of(results)  # computed from cells, which there are none of
+    vars(found)["paired"] = paired_of(results)  # computed from fits, which there are none of
     return found
 
 
@@ -72,7 +72,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert found["price_range"].startswith("If a false negative costs 2.5 to 10")
     assert found["failed"] == []
     assert (found["tolerance"], found["intervals"][:15]) == (0.1, "95 % intervals:")
-    assert [(one["recommended"], one["simpler"], one["saving"]) for one in found["verdicts"]] == [
+    assert [(one["recommended"], one["simpler"], one["saving"]) for one in found["recommendations"]] == [
         ("always-positive", None, None)
     ]
     assert (found["prefer"], found["missing"]) == ("cost", [])
@@ -102,7 +102,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
 
 
 def test_a_file_of_the_users(adacsl, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--ratios", "1x,2x")
+    words = ("--target", "churn", "--pos-label", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--ratios", "1x,2x")
     said = adacsl("compare", place / "rows.csv", *words, *QUICK, *TWICE, "--out", tmp_path / "run", "--json")
     assert said.code == 0, said.err
     assert {(row["data"], row["ratio"]) for row in said.json["table"]} == {("rows", 8.0), ("rows", 16.0)}
@@ -113,7 +113,7 @@ def test_what_is_not_said_about_nets_is_left_to_them(adacsl, spied, tmp_path):
     assert spied["net"] == {}
 
 
-WORDS = ("--target", "churn", "--positive", "yes", "--drop", "id,since", "--fn", 8, "--fp", 0.5)
+WORDS = ("--target", "churn", "--pos-label", "yes", "--drop", "id,since", "--fn", 8, "--fp", 0.5)
 
 
 def train_line(said):
@@ -126,9 +126,9 @@ def train_line(said):
 def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my rows.csv").write_bytes((place / "rows.csv").read_bytes())
-    methods = ("--methods", "always-negative,gbm-bayes", "--workers", 1, "--epochs", 3, *TWICE, "--quiet")
+    methods = ("--methods", "always-negative,gbm-bayes", "--n-jobs", 1, "--epochs", 3, *TWICE, "--quiet")
     command = train_line(adacsl("compare", "my rows.csv", *WORDS, *methods, "--out", "run"))
-    shown = ["--target", "churn", "--positive", "yes", "--drop", "id,since", "--fn", "8", "--fp", "0.5"]
+    shown = ["--target", "churn", "--pos-label", "yes", "--drop", "id,since", "--fn", "8", "--fp", "0.5"]
     # trees have no epochs
     assert command == ["adacsl", "train", "my rows.csv", *shown, "--method", "gbm-bayes", "--out", "model/"]
     assert run(command[1:]) == 0
@@ -152,7 +152,7 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
 
 
 def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refused, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn", "amount", "--fp", 1, *QUICK, *TWICE, "--quiet")
+    words = ("--target", "churn", "--pos-label", "yes", "--fn", "amount", "--fp", 1, *QUICK, *TWICE, "--quiet")
     model = ("--save", tmp_path / "model")
     said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
     assert said.code == 1
@@ -187,15 +187,15 @@ def test_a_full_disk_withholds_no_verdict(adacsl, tmp_path, monkeypatch):
 
 
 def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its_verdict(adacsl, place, tmp_path):
-    words = ("--methods", "ce-bayes", "--workers", 1, "--epochs", 1, "--device", "cpu", *TWICE, "--quiet")
+    words = ("--methods", "net-bayes", "--n-jobs", 1, "--epochs", 1, "--device", "cpu", *TWICE, "--quiet")
     command = train_line(adacsl("compare", place / "rows.csv", *WORDS, *words, "--ratios", 4, "--out", tmp_path / "r"))
-    assert command[-8:] == ["--epochs", "1", "--device", "cpu", "--method", "ce-bayes", "--out", "model/"]
+    assert command[-8:] == ["--epochs", "1", "--device", "cpu", "--method", "net-bayes", "--out", "model/"]
     assert command[command.index("--fn") + 1] == "2"
     assert command[command.index("--fp") + 1] == "0.5"
 
 
 def test_prices_of_rows_made_dearer_have_no_command(adacsl, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn", "amount", "--fp", 1, *QUICK, *TWICE)
+    words = ("--target", "churn", "--pos-label", "yes", "--fn", "amount", "--fp", 1, *QUICK, *TWICE)
     found = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, "--out", tmp_path / "a", "--json")
     assert found.json["train"] == []
     found = adacsl("compare", place / "rows.csv", *words, "--out", tmp_path / "b", "--json")
@@ -205,7 +205,7 @@ def test_prices_of_rows_made_dearer_have_no_command(adacsl, place, tmp_path):
 def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tmp_path):
     rows["done"] = np.where(rows["age"] > 50, "yes", "no")
     rows.to_csv(tmp_path / "rows.csv", index=False)
-    words = (*WORDS, "--baseline-column", "done", "--methods", "always-positive,logistic", "--workers", 1, *TWICE)
+    words = (*WORDS, "--baseline-column", "done", "--methods", "always-positive,logistic", "--n-jobs", 1, *TWICE)
     said = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
@@ -215,15 +215,24 @@ def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tm
     command = shlex.split(lines[-1].partition(": ")[2])
     assert command[command.index("--drop") + 1] == "id,since,done"
     assert ">today<" in (tmp_path / "run/report.html").read_text()
-    (verdict,) = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--json").json["verdicts"]
-    assert (verdict["recommended"], verdict["saving"]["against"]) == ("logistic", "your current decisions")
-    assert verdict["saving"]["percent_low"] < verdict["saving"]["percent"] < verdict["saving"]["percent_high"]
+    (recommendation,) = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--json").json[
+        "recommendations"
+    ]
+    assert (recommendation["recommended"], recommendation["saving"]["against"]) == (
+        "logistic",
+        "your current decisions",
+    )
+    assert (
+        recommendation["saving"]["percent_low"]
+        < recommendation["saving"]["percent"]
+        < recommendation["saving"]["percent_high"]
+    )
     strict = adacsl("report", tmp_path / "run", "--tolerance", 0, "--out", tmp_path / "p.html", "--json").json
     assert strict["tolerance"] == 0
 
 
 def test_the_report_says_which_booster_it_was(adacsl, place, tmp_path):
-    words = ("--methods", "gbm-bayes,always-positive", "--workers", 1, *TWICE, "--quiet")
+    words = ("--methods", "gbm-bayes,always-positive", "--n-jobs", 1, *TWICE, "--quiet")
     assert adacsl("compare", place / "rows.csv", *WORDS, *words, "--out", tmp_path / "run").code == 0
     booster = load_comparison(tmp_path / "run").report_data().facts["boosting"]
     assert booster == (installed_engine() or "scikit-learn")
@@ -234,9 +243,10 @@ def test_the_report_says_which_booster_it_was(adacsl, place, tmp_path):
 def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.pth").touch()
-    words = ("--methods", "ce,wce", "--methods", "focal", "--ratios", "4,2x", "--repeats", 3, "--folds", 4,
-             "--tolerance", 0.2, "--prefer", "simple", "--engine", "ray", "--address", "auto",
-             "--gpus", 0.25, "--workers", 4, "--device", "cpu", "--epochs", 7,
+    words = ("--methods", "net,net-weighted", "--methods", "net-focal", "--ratios", "4,2x", "--repeats", 3,
+             "--folds", 4,
+             "--tolerance", 0.2, "--prefer", "simple", "--backend", "ray", "--address", "auto",
+             "--gpus", 0.25, "--n-jobs", 4, "--device", "cpu", "--epochs", 7,
              "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x", "--ignore", "few-rows")  # fmt: skip
     said = adacsl("compare", *words)
     assert said.code == 130
@@ -248,9 +258,10 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert net.pop("augment").rotate is True
     assert net == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
-        "methods": ["ce", "wce", "focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4, "tolerance": 0.2,
-        "prefer": "simple", "engine": "ray", "address": "auto",
-        "gpus": 0.25, "workers": 4, "device": "cpu", "progress": False, "gap": None, "maturity": None,
+        "methods": ["net", "net-weighted", "net-focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4,
+        "tolerance": 0.2,
+        "prefer": "simple", "backend": "ray", "address": "auto",
+        "gpus": 0.25, "n_jobs": 4, "device": "cpu", "progress": False, "gap": None, "label_delay": None,
         "ignore": ["few-rows"],
     }  # fmt: skip
 
@@ -268,13 +279,13 @@ def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path,
 
 
 def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, paired_of):
-    failures = [("d", 8.0, "smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
+    failures = [("d", 8.0, "net-smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
     found = make_comparison(failures, paired_of)
     monkeypatch.setattr(compare, "compare_tasks", lambda tasks, **options: found)
     monkeypatch.setattr(Comparison, "report", lambda self, path, **_: path)
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
-    assert "7 cells failed; the same command tries them again" in said.out
+    assert "7 fits failed; the same command tries them again" in said.out
     assert "  d, ratio 8, smote, seed 0: ValueError: too few neighbours\n" in said.out
     assert "... and 2 more" in said.out
     assert "[red]adacsl" in said.out  # names are no markup
@@ -305,8 +316,8 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--tolerance", "10"), "--tolerance is a share of the cost from 0 to below 1"),
         (("--baseline-column", "statis"), "did you mean 'status'?"),
         (("--baseline-column", "age"), "must hold decisions ('good' and 'bad', or 0 and 1) or scores"),
-        (("--workers", "0"), "--workers must be at least 1"),
-        (("--address", "auto"), "--address is for --engine ray"),
+        (("--n-jobs", "0"), "--n-jobs must be at least 1"),
+        (("--address", "auto"), "--address is for --backend ray"),
         (("--fn", "0", "--fp", "1"), "fn must cost more than tp"),
         (("--fn", "8"), "--fp 1 (or --fp COLUMN) is missing"),
         (("nothing.csv",), "there is no file or folder nothing.csv"),
@@ -325,7 +336,7 @@ def test_wrong_comparisons_are_one_line(refused, tmp_path, monkeypatch, words, m
 
 
 def test_three_classes_are_one_line(refused, place, tmp_path):
-    words = ("--target", "shop", "--positive", "web", "--fn", 8, "--fp", 1, "--out", tmp_path / "run")
+    words = ("--target", "shop", "--pos-label", "web", "--fn", 8, "--fp", 1, "--out", tmp_path / "run")
     assert "has 3 classes" in refused("compare", place / "rows.csv", *words)
     assert list(tmp_path.iterdir()) == []
 
@@ -339,8 +350,8 @@ def test_reports_of_no_run_are_one_line(refused, tmp_path):
 
 def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_path):
     found = SimpleNamespace(
-        verdict="v", best="ce", progress="", missing=[], report=lambda path, **_: path,
-        failures=pd.DataFrame([("d", 8.0, "smote", 0, "ValueError", "x")],
+        recommendation="v", best="net", progress="", missing=[], report=lambda path, **_: path,
+        failures=pd.DataFrame([("d", 8.0, "net-smote", 0, "ValueError", "x")],
                               columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip
     monkeypatch.setattr(compare, "load_comparison", lambda folder, **_: found)
@@ -349,7 +360,7 @@ def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_p
 
 # more than two classes
 
-CLASSES = ("compare", "wine", "--methods", "ce,ce-bayes", "--epochs", 2, "--workers", 1, *TWICE, "--quiet")
+CLASSES = ("compare", "wine", "--methods", "net,net-bayes", "--epochs", 2, "--n-jobs", 1, *TWICE, "--quiet")
 
 
 def test_more_than_two_classes_are_compared_and_reported(adacsl, tmp_path):
@@ -360,7 +371,7 @@ def test_more_than_two_classes_are_compared_and_reported(adacsl, tmp_path):
     assert "wine, 3 classes; cost per row" in said.out
     assert "ratio" not in said.out
     train = said.out.rstrip().splitlines()[-1]
-    command = f"adacsl train wine --costs {re.escape(str(costs))} --epochs 2 --method ce(-bayes)? --out model/"
+    command = f"adacsl train wine --costs {re.escape(str(costs))} --epochs 2 --method net(-bayes)? --out model/"
     assert re.fullmatch(f"fit and save it: {command}", train)
     assert "3 classes, a cost for each kind of error" in (tmp_path / "run/report.html").read_text()
 
@@ -377,13 +388,13 @@ def test_more_than_two_classes_are_compared_and_reported(adacsl, tmp_path):
 def test_more_than_two_classes_have_no_ratios_and_not_all_methods(adacsl, refused, tmp_path):
     out = ("--out", tmp_path / "run")
     assert "a matrix of 3 classes is compared as it is" in refused(*CLASSES, "--ratios", "1x,3x", *out)
-    line = refused("compare", "wine", "--methods", "ce,metacost", *out)
+    line = refused("compare", "wine", "--methods", "net,metacost", *out)
     assert "method 'metacost' is for two classes, but the data have 3" in line
     assert not (tmp_path / "run").exists()
 
 
 def test_costs_by_segment_are_told_and_reported(adacsl, refused, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id,shop", *QUICK, *TWICE)
+    words = ("--target", "churn", "--pos-label", "yes", "--fn", 8, "--fp", 1, "--drop", "id,shop", *QUICK, *TWICE)
     words = ("compare", place / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
     told = adacsl(*words, "--segment", "shop,age", "--json").json
     assert [part["column"] for part in told["segments"]] == ["shop", "age"]

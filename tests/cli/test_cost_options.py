@@ -9,7 +9,7 @@ from adacsl import CostMatrix
 from adacsl.cli.options import Prices, as_words
 from adacsl.estimators.persistence import load_noted
 
-ROWS = ("--target", "churn", "--positive", "yes", "--method", "gbm-bayes", "--quiet")
+ROWS = ("--target", "churn", "--pos-label", "yes", "--method", "gbm-bayes", "--quiet")
 SAID = ("--fn", "0.5 * amount + 2", "--fp", "1.5")
 
 
@@ -28,7 +28,7 @@ def model(place):
 
 def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model, tmp_path):
     fitted = library.load(model)
-    assert fitted.said_costs_ == CostMatrix(fp=1.5, fn="0.5 * amount + 2")
+    assert fitted.cost_spec_ == CostMatrix(fp=1.5, fn="0.5 * amount + 2")
     assert fitted.costs_ == own(rows).averaged((rows["churn"] == "yes").to_numpy())
     assert load_noted(model)[1]["prices"]["fn"] == "0.5 * amount + 2"
     proba = fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1]
@@ -62,7 +62,7 @@ def test_columns_of_prices_may_be_dropped_features(adacsl, place, rows, tmp_path
     words = (*ROWS, "--drop", "id,amount", *SAID)
     assert adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m").code == 0
     fitted = library.load(tmp_path / "m")
-    assert fitted.said_costs_ is None  # what it cannot see in its features is in the notes
+    assert fitted.cost_spec_ is None  # what it cannot see in its features is in the notes
     assert "amount" not in fitted.feature_names_in_
     assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
     decided = own(rows).decide(fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1])
@@ -87,8 +87,8 @@ def test_matrices_of_three_classes_hold_expressions(adacsl, place, rows, tmp_pat
     words = ("--target", "kind", "--costs", tmp_path / "matrix.csv", "--method", "gbm-bayes", "--quiet")
     assert adacsl("train", tmp_path / "three.parquet", *words, "--out", tmp_path / "m").code == 0
     fitted = library.load(tmp_path / "m")
-    assert fitted.said_costs_.columns == ("amount",)
-    own = fitted.said_costs_.of(data)
+    assert fitted.cost_spec_.columns == ("amount",)
+    own = fitted.cost_spec_.of(data)
     decided = own.decide(fitted.predict_proba(data[fitted.feature_names_in_]))
     assert adacsl("predict", tmp_path / "m", tmp_path / "three.parquet", "--out", tmp_path / "p.csv").code == 0
     assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == fitted.classes_[decided].tolist()

@@ -27,7 +27,7 @@ def wines(tmp_path_factory):
     frame[::2].to_csv(folder / "train.csv", index=False)
     frame[1::2].to_csv(folder / "test.csv", index=False)
     PRICES.to_csv(folder / "prices.csv")
-    words = ["--target", "kind", "--costs", str(folder / "prices.csv"), "--method", "ce-bayes", "--epochs", "8"]
+    words = ["--target", "kind", "--costs", str(folder / "prices.csv"), "--method", "net-bayes", "--epochs", "8"]
     assert run(["train", str(folder / "train.csv"), *words, "--out", str(folder / "model"), "--quiet"]) == 0
     (folder / "prices.csv").rename(folder / "later.csv")  # a model needs the file no more
     return folder
@@ -129,7 +129,7 @@ def test_matrices_and_other_words_exclude_each_other(refused, wines, tmp_path):
     matrix = wines / "later.csv"
     words = ("train", wines / "train.csv", "--target", "kind", "--out", tmp_path / "model")
     assert "--costs holds all prices: leave out --fn" in refused(*words, "--costs", matrix, "--fn", "8", "--fp", "1")
-    assert "positive 'red' is for two classes" in refused(*words, "--costs", matrix, "--positive", "red")
+    assert "positive 'red' is for two classes" in refused(*words, "--costs", matrix, "--pos-label", "red")
     assert "there is no file" in refused(*words, "--costs", tmp_path / "nowhere.csv")
     told = refused(*words)
     assert "has 3 classes (rose: 35, red: 30, white: 24)" in told
@@ -238,7 +238,7 @@ def test_pictures_of_three_classes(adacsl, tmp_path):
             pixels = np.clip(rng.normal(light, 20, (12, 12, 3)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "data" / name / f"{i}.png")
     adacsl("costs", "template", tmp_path / "data", "--out", tmp_path / "m.csv")
-    words = ["--costs", tmp_path / "m.csv", "--method", "ce-bayes", "--epochs", "1", "--image-size", "16"]
+    words = ["--costs", tmp_path / "m.csv", "--method", "net-bayes", "--epochs", "1", "--image-size", "16"]
     words += ["--ignore", "few-positives"]
     done = adacsl(
         "train", tmp_path / "data", *words, "--device", "cpu", "--out", tmp_path / "model", "--json", "--quiet"
@@ -271,7 +271,7 @@ def test_thresholds_take_a_matrix_of_two_classes(adacsl, refused, tmp_path):
     pd.DataFrame({"score": score, "label": label}).to_csv(tmp_path / "scores.csv", index=False)
     pd.DataFrame([[0, 8], [1, 0]], ["well", "ill"], ["well", "ill"]).to_csv(tmp_path / "two.csv")
     words = ("threshold", tmp_path / "scores.csv", "--json")
-    by_name = adacsl(*words, "--fn", "8", "--fp", "1", "--positive", "ill")
+    by_name = adacsl(*words, "--fn", "8", "--fp", "1", "--pos-label", "ill")
     assert json.loads(adacsl(*words, "--costs", tmp_path / "two.csv").out) == json.loads(by_name.out)
     PRICES.to_csv(tmp_path / "three.csv")
     assert "a threshold parts two classes, but" in refused(*words, "--costs", tmp_path / "three.csv")
@@ -281,20 +281,20 @@ def test_comparing_three_classes(adacsl, wines, tmp_path):
     words = ("compare", wines / "train.csv", "--target", "kind", "--costs", wines / "later.csv")
     words += (
         "--methods",
-        "ce-bayes",
+        "net-bayes",
         "--epochs",
         "1",
         "--repeats",
         "1",
         "--folds",
         "2",
-        "--workers",
+        "--n-jobs",
         "1",
         "--out",
         tmp_path / "run",
     )
     told = json.loads(adacsl(*words, "--json", "--quiet").out)
-    assert [row["method"] for row in told["table"]] == ["ce-bayes"]
+    assert [row["method"] for row in told["table"]] == ["net-bayes"]
     assert not told["failed"]
     assert f"--costs {wines / 'later.csv'}" in told["train"][0]
     assert (tmp_path / "run" / "report.html").is_file()

@@ -10,7 +10,7 @@ import pytest
 import adacsl as library
 from adacsl.cli.app import run
 
-WORDS = ("--target", "churn", "--positive", "yes", "--drop", "id,since", "--fn", 8, "--fp", 1)
+WORDS = ("--target", "churn", "--pos-label", "yes", "--drop", "id,since", "--fn", 8, "--fp", 1)
 CODE = """
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
@@ -24,7 +24,7 @@ def forest():
     return RandomForestClassifier(20, min_samples_leaf=5, random_state=0)
 
 def tuned_forest():
-    return adacsl.Method(learner=forest(), decide="tuned")
+    return adacsl.CostSensitiveClassifier(learner=forest(), decide="tuned")
 
 def odd():
     return Odd()
@@ -35,7 +35,7 @@ def classes():
 def unlucky():
     raise RuntimeError("no luck today")
 
-wce = forest
+net-weighted = forest
 thing = 5
 """
 
@@ -53,7 +53,7 @@ def mine(tmp_path, monkeypatch):
 
 def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine):
     words = ("--methods", "always-positive", "--method", "rivals:forest", "--method", "rivals:tuned_forest")
-    quick = ("--workers", 1, "--repeats", 1, "--folds", 2, "--tolerance", 0.5, "--quiet")
+    quick = ("--n-jobs", 1, "--repeats", 1, "--folds", 2, "--tolerance", 0.5, "--quiet")
     said = adacsl("compare", place / "rows.csv", *WORDS, *words, *quick, "--out", "run", "--json")
     assert (said.code, said.err) == (0, "")
     assert {row["method"] for row in said.json["table"]} == {"always-positive", "forest", "tuned_forest"}
@@ -92,7 +92,7 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
             "it must return a scikit-learn classifier or a Method: method 'odd': learner Odd() has no predict_proba",
         ),
         ("rivals:classes", "method 'classes' is a class: give an instance, RandomForestClassifier(...)"),
-        ("rivals:wce", "adacsl has a method wce of its own: call the function otherwise"),
+        ("rivals:wce", "adacsl has a method net-weighted of its own: call the function otherwise"),
     ],
 )
 def test_what_is_wrong_with_a_factory_is_said_in_words(refused, mine, word, line):
@@ -117,6 +117,6 @@ def test_all_are_asked_for_in_one_word(adacsl, monkeypatch, tmp_path):
         raise ValueError("enough")
 
     monkeypatch.setattr(compare, "compare_tasks", stop)
-    for words in ((), ("--all",), ("--methods", "ce,wce")):
+    for words in ((), ("--all",), ("--methods", "net,net-weighted")):
         adacsl("compare", "breast-cancer", *words, "--out", tmp_path / "run")
-    assert asked == [["default"], ["all"], ["ce", "wce"]]
+    assert asked == [["default"], ["all"], ["net", "net-weighted"]]

@@ -1,4 +1,4 @@
-"""A portfolio on the command line: what adacsl train fits unless it is told otherwise."""
+"""An ensemble on the command line: what adacsl train fits unless it is told otherwise."""
 
 import inspect
 
@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import adacsl as library
-from adacsl import CostMatrix, PortfolioClassifier
+from adacsl import CostMatrix, EnsembleClassifier
 from adacsl.cli import train as command
 from adacsl.ensemble import base_estimators
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 
-SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
-QUICK = ("--members", "logistic,histogram", "--workers", "1")
+SAID = ("--target", "churn", "--pos-label", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
+QUICK = ("--estimators", "logistic,histogram", "--n-jobs", "1")
 
 
 @pytest.fixture
@@ -36,15 +36,15 @@ def trained(adacsl, saved, place, tmp_path):
 
 def test_it_is_the_default_and_the_same_as_in_python(trained, rows):
     said, model = trained(*QUICK, "--json", "--quiet")
-    assert (said.code, said.err, said.json["method"]) == (0, "", "portfolio")
+    assert (said.code, said.err, said.json["method"]) == (0, "", "ensemble")
     assert said.json["estimated_cost"]["mean"] == model.estimated_cost_.estimate
     assert [row["member"] for row in said.json["leaderboard"]] == model.leaderboard_["member"].tolist()
-    assert (said.json["members"], said.json["stopped"]) == (2, False)
-    settings = {"members": ["logistic", "histogram"], "n_jobs": 1, "positive": "yes", "random_state": 0}
-    mine = PortfolioClassifier(CostMatrix(fp=1, fn=8), **settings)
+    assert (said.json["estimators"], said.json["stopped"]) == (2, False)
+    settings = {"estimators": ["logistic", "histogram"], "n_jobs": 1, "pos_label": "yes", "random_state": 0}
+    mine = EnsembleClassifier(CostMatrix(fp=1, fn=8), **settings)
     X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
     assert np.array_equal(mine.fit(X, y).predict_proba(X), model.predict_proba(X))
-    assert inspect.signature(command.train).parameters["method"].default == "portfolio"
+    assert inspect.signature(command.train).parameters["method"].default == "ensemble"
 
 
 def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypatch):
@@ -53,7 +53,7 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
 
     monkeypatch.setattr(base_estimators.HistogramBoosting, "fit", fail)
     said, _ = trained(*QUICK)
-    assert said.err.splitlines()[0].startswith("portfolio: 1 of 2 members, out-of-fold cost ")
+    assert said.err.splitlines()[0].startswith("ensemble: 1 of 2 members, out-of-fold cost ")
     assert "note" not in said.err
     for words in ("1 member, ", "estimated cost per row (out of fold): ", "cost alone", "logistic"):
         assert words in said.out
@@ -61,11 +61,13 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
 
 
 def test_what_is_said_about_nets_reaches_its_nets(trained):
-    words = ("--members", "nets", "--workers", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
+    words = ("--estimators", "nets", "--n-jobs", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
     _, model = trained(*words)
     assert (model.net, model.cv, model.device) == ({"epochs": 2}, None, "cpu")
     assert np.isnan(model.oof_scores_).any()
-    chosen = base_estimators.choose_members(["nets", "nets-bent", "logistic"], images=False, net=Net([8], epochs=2))
+    chosen = base_estimators.choose_members(
+        ["nets", "nets-bent", "logistic"], images=False, net=NeuralLearner([8], epochs=2)
+    )
     assert [made.learner.epochs for made in list(chosen.values())[:2]] == [2, 2]
     assert [made.learner.module for made in list(chosen.values())[:2]] == [[8], {"bins": 32}]
 
@@ -77,7 +79,7 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
     monkeypatch.setattr(base_estimators.HistogramBoosting, "fit", stop)
     said, model = trained(*QUICK, "--quiet")
     assert said.code == 130
-    assert list(model.members_) == ["logistic"]
+    assert list(model.estimators_) == ["logistic"]
     assert "left out: histogram (interrupted)" in said.out
     assert "stopped by Ctrl-C: the model is made of the members that were done" in said.out
     monkeypatch.setattr(base_estimators.LogisticRegression, "fit", stop)
@@ -89,14 +91,17 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (("--budget", "soon"), "budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got 'soon'"),
-        (("--members", "logistic,magic"), "there is no member 'magic' (known: logistic, lightgbm"),
-        (("--workers", "0"), "--workers must be at least 1, got 0"),
-        (("--address", "auto"), "--address is for --engine ray"),
-        (("--gpus", "1"), "--gpus is for --engine ray"),
-        (("--method", "gbm-bayes", "--workers", "2"), "for the portfolio, and gbm-bayes is none"),
-        (("--engine", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
-        (("--method", "ce", "--budget", "9s"), "--budget is for the portfolio, and ce is none"),
+        (
+            ("--time-limit", "soon"),
+            "time_limit must be seconds above 0, or a text such as '60s', '5min' or '1h', got 'soon'",
+        ),
+        (("--estimators", "logistic,magic"), "there is no member 'magic' (known: logistic, lightgbm"),
+        (("--n-jobs", "0"), "--n-jobs must be at least 1, got 0"),
+        (("--address", "auto"), "--address is for --backend ray"),
+        (("--gpus", "1"), "--gpus is for --backend ray"),
+        (("--method", "gbm-bayes", "--n-jobs", "2"), "for the ensemble, and gbm-bayes is none"),
+        (("--backend", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
+        (("--method", "net", "--time-limit", "9s"), "--time-limit is for the ensemble, and net is none"),
         (("--rotate",), "--rotate is for the net of pictures, but the data are a table"),
     ],
 )
@@ -106,7 +111,9 @@ def test_wrong_words_are_one_line(refused, place, tmp_path, words, match):
 
 @pytest.mark.parametrize("first", ["histogram", "logistic"])
 def test_members_that_have_no_graph_are_one_line(trained, refused, monkeypatch, tmp_path, first):
-    _, model = trained("--members", f"{first},histogram" if first == "logistic" else first, "--workers", "1", "--quiet")
+    _, model = trained(
+        "--estimators", f"{first},histogram" if first == "logistic" else first, "--n-jobs", "1", "--quiet"
+    )
     monkeypatch.setattr("adacsl.cli.export.load_model", lambda *_, **__: (model, None, None))
     line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
     assert line.startswith("error: ONNX files are written of nets")

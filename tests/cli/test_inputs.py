@@ -8,7 +8,7 @@ import pytest
 
 from adacsl.estimators.persistence import load_noted
 
-WORDS = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1)
+WORDS = ("--target", "churn", "--pos-label", "yes", "--fn", 8, "--fp", 1)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_what_was_left_out_is_said_and_kept(adacsl, refused, place, tmp_path):
     assert (said.json["rows"], said.json["unlabelled"]) == (397, 3)
     assert load_noted(tmp_path / "m")[1]["unlabelled"] == 3
     assert adacsl("evaluate", place / "model", tmp_path / "gaps.csv", *WORDS, "--json").json["unlabelled"] == 3
-    methods = ("--methods", "always-positive,always-negative", "--folds", 2, "--repeats", 1, "--workers", 1)
+    methods = ("--methods", "always-positive,always-negative", "--folds", 2, "--repeats", 1, "--n-jobs", 1)
     said = adacsl("compare", *words, *methods, "--out", tmp_path / "run", "--json", "--quiet")
     assert said.json["left_out"] == {"gaps": {"unlabelled": 3}}
     assert "3 rows have no label and are left out" in (tmp_path / "run" / "report.html").read_text()
@@ -71,7 +71,7 @@ def test_the_next_command_says_how_the_data_were_read(adacsl, formats, tmp_path,
     monkeypatch.chdir(tmp_path)
     words = (*formats["sqlite"], *WORDS, "--drop", "id,since", "--methods", "always-positive,always-negative")
     said = adacsl(
-        "compare", *words, "--folds", 2, "--repeats", 1, "--workers", 1, "--save", "model", "--json", "--quiet"
+        "compare", *words, "--folds", 2, "--repeats", 1, "--n-jobs", 1, "--save", "model", "--json", "--quiet"
     )
     assert said.code == 0, said.err
     assert said.json["next"].startswith("adacsl predict model --sql 'select * from people' --db ")

@@ -22,10 +22,11 @@ from adacsl import CostMatrix
 from adacsl.cli.console import Screen
 from adacsl.cli.model_folder import load_model, save_model
 from adacsl.estimators.artefact import ArtefactError
-from adacsl.neural.learner import Net
+from adacsl.learners import BoostingLearner, SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
-SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
+SAID = ("--target", "churn", "--pos-label", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--ignore", "time-ignored")
 TRAIN = (*SAID, "--method", "adacsl", "--epochs", "2", "--cv", "0")
 
 
@@ -43,9 +44,9 @@ def test_train_saves_a_model_and_says_what_it_will_cost(adacsl, place, tmp_path)
     assert said.json["estimated_cost"]["mean"] == model.estimated_cost_.estimate
     assert said.json["estimated_cost"]["interval"] == list(model.estimated_cost_[1:])
     assert said.json["threshold"] == model.threshold_
-    assert (said.json["classes"], said.json["positive"]) == (["no", "yes"], "yes")
+    assert (said.json["classes"], said.json["pos_label"]) == (["no", "yes"], "yes")
     assert model.feature_names_in_.tolist() == ["age", "gap", "shop", "since", "amount"]
-    assert model.positive_ == "yes"
+    assert model.pos_label_ == "yes"
 
 
 def test_train_text_names_cost_threshold_and_place(adacsl, place, tmp_path):
@@ -69,15 +70,15 @@ def test_adacsl_cv_is_the_cross_fitted_classifier(adacsl, place, rows, tmp_path)
     # the same as in Python, to the last bit
     X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
     clf = library.AdaCSLClassifier(
-        CostMatrix(fp=1, fn=8), net={"epochs": 2}, cv=5, positive="yes", random_state=0, device="cpu"
+        CostMatrix(fp=1, fn=8), learner=NeuralLearner(epochs=2), cv=5, pos_label="yes", random_state=0, device="cpu"
     )
     assert np.array_equal(clf.fit(X, y).decision_scores(X), model.decision_scores(X))
 
 
-@pytest.mark.parametrize("name", ["always-negative", "ce", "gbm-tuned", "wce-tuned"])
+@pytest.mark.parametrize("name", ["always-negative", "net", "gbm-tuned", "net-weighted-tuned"])
 def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp_path, name):
-    words = ("--target", "churn", "--positive", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--method", name)
-    net = ("--epochs", 2) if name in ("ce", "wce-tuned") else ()
+    words = ("--target", "churn", "--pos-label", "yes", "--fn", 8, "--fp", 1, "--drop", "id", "--method", name)
+    net = ("--epochs", 2) if name in ("net", "net-weighted-tuned") else ()
     said = adacsl("train", place / "rows.csv", *words, *net, "--out", tmp_path / "m", "--json")
     assert said.code == 0, said.err
     model = library.load(tmp_path / "m")
@@ -91,7 +92,7 @@ def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp
 
 
 def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--drop", "id", "--method", "adacsl", "--epochs", "2")
+    words = ("--target", "churn", "--pos-label", "yes", "--drop", "id", "--method", "adacsl", "--epochs", "2")
     prices = ("--fn", "amount", "--fp", "2")
     said = adacsl("train", place / "rows.csv", *words, *prices, "--out", tmp_path / "m")
     assert said.code == 0
@@ -111,7 +112,7 @@ def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tm
 
 
 def test_no_costs_are_named(adacsl, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--method", "adacsl", "--epochs", "1")
+    words = ("--target", "churn", "--pos-label", "yes", "--method", "adacsl", "--epochs", "1")
     said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m")
     assert said.code == 0
     assert "warn: no costs were given: each class counts as much as all others" in said.err
@@ -130,7 +131,7 @@ def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
 
 def test_labels_that_are_numbers_come_back_as_numbers(adacsl, place, rows, tmp_path):
     rows.assign(churn=(rows["churn"] == "yes").astype(int)).to_parquet(tmp_path / "rows.parquet")
-    words = ("--target", "churn", "--fn", "8", "--fp", "1", "--method", "ce", "--epochs", "1", "--out", tmp_path / "m")
+    words = ("--target", "churn", "--fn", "8", "--fp", "1", "--method", "net", "--epochs", "1", "--out", tmp_path / "m")
     assert adacsl("train", tmp_path / "rows.parquet", *words).code == 0
     assert adacsl("predict", tmp_path / "m", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet").code == 0
     assert set(pd.read_parquet(tmp_path / "p.parquet")["decision"]) <= {0, 1}
@@ -177,7 +178,7 @@ def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
         (("--fn", "0"), "fn must cost more than tp"),
         (("--fp", "-2"), "fp must cost more than tn"),
         (("--target", "churned"), "no column 'churned'; did you mean 'churn'?"),
-        (("--positive", "maybe"), "no class 'maybe'"),
+        (("--pos-label", "maybe"), "no class 'maybe'"),
         (("--drop", "ID"), "no column 'ID'; did you mean 'id'?"),
         (("--group-column", "house"), "no column 'house'"),
         (("--target", "shop"), "has 3 classes"),
@@ -195,13 +196,13 @@ def test_wrong_training_is_one_line_and_leaves_nothing(refused, place, tmp_path,
 
 
 def test_text_in_a_column_of_prices_is_one_line(refused, place, tmp_path):
-    words = ("--target", "churn", "--positive", "yes", "--fn", "shop", "--fp", "1", "--out", tmp_path / "m")
+    words = ("--target", "churn", "--pos-label", "yes", "--fn", "shop", "--fp", "1", "--out", tmp_path / "m")
     line = refused("train", place / "rows.csv", *words)
     assert f"{place / 'rows.csv'}: column 'shop' must hold numbers to be a price, got '" in line
 
 
 def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
-    words = ("--positive", "a", "--fn", 8, "--fp", 1, "--out", tmp_path / "m")
+    words = ("--pos-label", "a", "--fn", 8, "--fp", 1, "--out", tmp_path / "m")
     assert "there is no file or folder" in refused("train", tmp_path / "none.csv", *words)
     (tmp_path / "empty").mkdir()
     assert "holds no images" in refused("train", tmp_path / "empty", *words)
@@ -220,10 +221,12 @@ def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):
 # methods
 
 WITHOUT_NETS = (
-    "always-negative", "always-positive", "logistic", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows", "metacost",
+    "always-negative", "always-positive", "logistic", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-instance",
+    "metacost",
 )  # fmt: skip
-ALIKE = {"logistic-weighted", "ce-tuned-last", "ce-calibrated-last", "xgboost", "lightgbm", "catboost", "ce-bayes-cv",
-         "wce-cv", "gbm-bayes-cv", "portfolio"}  # fmt: skip
+ALIKE = {"logistic-weighted", "net-tuned-last", "net-calibrated-last", "xgboost", "lightgbm", "catboost",
+         "net-bayes-cv",
+         "net-weighted-cv", "gbm-bayes-cv", "ensemble"}  # fmt: skip
 """Others have their parts too, or they have tests of their own."""
 
 
@@ -246,9 +249,9 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
     assert (said.json["method"], said.json["estimated_cost"]["mean"]) == (name, model.estimated_cost_.estimate)
     assert ("epochs" in said.json) == (name not in WITHOUT_NETS)
     X = rows[model.feature_names_in_]
-    expected = library.method(name, CostMatrix(fp=1, fn=8), positive="yes", random_state=0, device="cpu")
+    expected = library.method(name, CostMatrix(fp=1, fn=8), pos_label="yes", random_state=0, device="cpu")
     if epochs:
-        expected.set_params(learner=Net(epochs=2))
+        expected.set_params(learner=NeuralLearner(epochs=2))
     expected.fit(X, rows["churn"].to_numpy())
     assert np.array_equal(expected.predict_proba(X), model.predict_proba(X))
 
@@ -269,7 +272,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
         assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
 
 
-@pytest.mark.parametrize("name", [pytest.param("ce", marks=pytest.mark.weekly), "ce-calibrated"])
+@pytest.mark.parametrize("name", [pytest.param("net", marks=pytest.mark.weekly), "net-calibrated"])
 def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows, tmp_path, name):
     onnxruntime = pytest.importorskip("onnxruntime")
     pytest.importorskip("onnxscript")
@@ -294,8 +297,8 @@ def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows
         (("--method", "metacost", "--resume", "ckpt"), "--resume is for nets, and metacost trains none"),
         (("--method", "gbm-tuned", "--device", "cuda"), "--device is for nets, and gbm-tuned trains none"),
         (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, and always-negative does not"),
-        (("--method", "smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
-        (("--method", "ce", "--rotate"), "--rotate is for the net of pictures, but the data are a table"),
+        (("--method", "net-smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
+        (("--method", "net", "--rotate"), "--rotate is for the net of pictures, but the data are a table"),
     ],
 )
 def test_options_that_a_method_has_no_use_for_are_one_line(refused, place, tmp_path, words, match):
@@ -314,7 +317,7 @@ def test_boosters_cross_fit_too(adacsl, place, tmp_path):
 def test_constants_say_what_they_decide(adacsl, refused, place, pictures, tmp_path):
     said = adacsl("train", place / "rows.csv", *SAID, "--method", "always-positive", "--out", tmp_path / "m")
     assert "decides yes about every row" in said.out
-    words = ("--positive", "ill", "--fn", 8, "--fp", 1, "--image-size", 16, "--out", tmp_path / "p")
+    words = ("--pos-label", "ill", "--fn", 8, "--fp", 1, "--image-size", 16, "--out", tmp_path / "p")
     said = adacsl("train", pictures / "data", *words, "--method", "always-negative")
     assert said.code == 0, said.err
     assert "decides well about every row" in said.out
@@ -328,7 +331,12 @@ def test_models_with_scores_only_are_predicted_too(adacsl, rows, tmp_path):
     from sklearn.svm import LinearSVC
 
     X, y = rows[["age", "amount"]].to_numpy(), (rows["churn"] == "yes").astype(int).to_numpy()
-    model = library.AdaptiveCostClassifier(LinearSVC(), CostMatrix(fp=1, fn=8), rounds=2, random_state=0).fit(X, y)
+    model = library.AdaCSLClassifier(
+        CostMatrix(fp=1, fn=8),
+        learner=SklearnLearner(LinearSVC(), max_iter=2, encode=False),
+        random_state=0,
+        decide="bayes",
+    ).fit(X, y)
     model.save(tmp_path / "m")
     rows[["age", "amount"]].to_csv(tmp_path / "rows.csv", index=False)
     said = adacsl("predict", tmp_path / "m", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
@@ -440,17 +448,17 @@ def test_bad_price_names_its_row(refused, place, rows, tmp_path):
 
 
 def test_built_in_names_are_data_too(adacsl, tmp_path):
-    words = ("--method", "ce", "--epochs", "1", "--out", tmp_path / "m")
+    words = ("--method", "net", "--epochs", "1", "--out", tmp_path / "m")
     assert adacsl("train", "breast-cancer", *words).code == 0
     said = adacsl("predict", tmp_path / "m", "breast-cancer", "--out", tmp_path / "p.csv", "--json")
     assert said.json["rows"] == 569
-    assert said.json["positive"] == "malignant"
+    assert said.json["pos_label"] == "malignant"
     assert adacsl("evaluate", tmp_path / "m", "breast-cancer", "--json").json["rows"] == 569
 
 
 def test_models_of_arrays_take_columns_by_position(adacsl, refused, rows, tmp_path):
     X, y = rows[["age", "amount"]].to_numpy(), (rows["churn"] == "yes").astype(int)
-    model = library.AdaCSLClassifier(CostMatrix(fp=1, fn=8), net={"epochs": 1}, random_state=0).fit(X, y)
+    model = library.AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=NeuralLearner(epochs=1), random_state=0).fit(X, y)
     model.save(tmp_path / "m")
     rows[["id", "age", "amount"]].to_csv(tmp_path / "rows.csv", index=False)
     words = (tmp_path / "m", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
@@ -568,7 +576,7 @@ def test_devices_are_no_files(refused, place):
 
 
 def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
-    real, calls = library.Method.decision_scores, []
+    real, calls = library.CostSensitiveClassifier.decision_scores, []
 
     def interrupted(self, X, **given):
         calls.append(names(tmp_path))
@@ -576,7 +584,7 @@ def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return real(self, X, **given)
 
-    monkeypatch.setattr(library.Method, "decision_scores", interrupted)
+    monkeypatch.setattr(library.CostSensitiveClassifier, "decision_scores", interrupted)
     said = adacsl("predict", place / "model", place / "rows.csv", "--out", tmp_path / "p.csv", "--batch-rows", 50)
     assert (said.code, said.out) == (130, "")
     assert said.err == "stopped: nothing was written; start the command again\n"
@@ -620,7 +628,7 @@ def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path
     assert "trained on a table, but" in refused("predict", place / "model", pictures / "data", *out)
     assert "trained on pictures, but" in refused("predict", pictures / "model", "breast-cancer", *out)
     assert "trained on pictures" in refused("evaluate", pictures / "model", place / "rows.csv", "--target", "churn",
-                                            "--positive", "yes")  # fmt: skip
+                                            "--pos-label", "yes")  # fmt: skip
     assert "pictures have no columns" in refused("predict", pictures / "model", pictures / "data", "--keep", "id", *out)
     (tmp_path / "none").mkdir()
     assert "holds no pictures" in refused("predict", pictures / "model", tmp_path / "none", *out)
@@ -632,7 +640,9 @@ def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path
 def test_a_model_of_costs_of_each_row_asks_for_their_column(place, adacsl, refused, tmp_path):
     frame = pd.read_csv(place / "rows.csv")
     X, y = frame[["age", "amount"]], frame["churn"]
-    model = library.Method(CostMatrix(fp=2, fn=1), learner=LogisticRegression(), positive="yes", random_state=0)
+    model = library.CostSensitiveClassifier(
+        CostMatrix(fp=2, fn=1), learner=LogisticRegression(), pos_label="yes", random_state=0
+    )
     folder = model.fit(X, y, fn=frame["amount"].to_numpy()).save(tmp_path / "model")
     data = place / "rows.csv"
     asks = "fitted with fn of each row: say which column holds it, --fn NAME, or one cost for all rows, --fn"
@@ -709,7 +719,7 @@ def test_a_limit_makes_a_bad_result_exit_with_1(adacsl, place):
     ("words", "match"),
     [
         (("--target", "left"), "no column 'left'"),
-        (("--positive", "maybe"), "no class 'maybe'"),
+        (("--pos-label", "maybe"), "no class 'maybe'"),
         (("--target", "shop"), "lacks 1 of the 5 columns that the model was trained on (shop)"),
         (("--fn", "-1", "--fp", "1"), "fn must cost more than tp"),
         (("--rows", "x.txt"), "cannot tell how to write"),
@@ -751,7 +761,7 @@ def test_explanation_is_the_librarys_and_is_written_whole(adacsl, place, rows, t
 def test_explanation_shows_the_dearest_columns_of_models_without_names_too(adacsl, rows, tmp_path):
     x = np.random.default_rng(0).normal(size=(120, 18))
     y = (x[:, 4] > 0.5).astype(int)
-    library.method("ce-bayes", CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(x, y).save(tmp_path / "m")
+    library.method("net-bayes", CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(x, y).save(tmp_path / "m")
     frame = pd.DataFrame(x, columns=[f"c{i}" for i in range(18)]).assign(target=y)
     frame.to_csv(tmp_path / "rows.csv", index=False)
     said = adacsl("explain", tmp_path / "m", tmp_path / "rows.csv")
@@ -812,9 +822,9 @@ def test_export_without_its_extra_is_one_line(refused, place, tmp_path, monkeypa
 def test_models_of_boosting_predict_but_are_not_exported(adacsl, refused, rows, tmp_path):
     pytest.importorskip("lightgbm")
     X, y = rows[["age", "shop", "amount"]], (rows["churn"] == "yes").astype(int)
-    model = library.AdaCSLBoostingClassifier(CostMatrix(fp=1, fn=8), engine="lightgbm", rounds=5, random_state=0).fit(
-        X, y
-    )
+    model = library.CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=8), learner=BoostingLearner(library="lightgbm", n_estimators=5), random_state=0
+    ).fit(X, y)
     model.save(tmp_path / "m")
     rows.to_parquet(tmp_path / "rows.parquet")
     said = adacsl("predict", tmp_path / "m", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet")
@@ -936,7 +946,7 @@ def test_a_model_json_of_somebody_else_stays(noted, tmp_path):
 
 def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
     frame = pd.read_parquet(place / "rows.parquet")
-    said = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--method", "logistic")
+    said = ("--target", "churn", "--pos-label", "yes", "--fn", "8", "--fp", "1", "--drop", "id", "--method", "logistic")
     frame[:300].to_csv(tmp_path / "old.csv", index=False, date_format="%Y-%m-%d")
     frame[:300].to_parquet(tmp_path / "old.parquet")
     frame[300:].to_csv(tmp_path / "new.csv", index=False, date_format="%Y-%m-%d")

@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import adacsl as library
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.estimators.persistence import save_method
 
 
@@ -30,7 +30,9 @@ def used(tmp_path_factory):
     """A model, rows like those it was trained on, and others."""
     folder = tmp_path_factory.mktemp("used")
     train = made(2000, 0.1, 0)
-    model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), positive="no", random_state=0)
+    model = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=8), learner=LogisticRegression(), pos_label="no", random_state=0
+    )
     notes = {"target": "paid", "prices": {"fn": 8.0, "fp": 1.0}}
     save_method(model.fit(train[["a", "b"]], train["paid"]), folder / "model", notes=notes)
     made(1500, 0.1, 1).to_csv(folder / "same.csv", index=False)
@@ -54,7 +56,7 @@ def test_without_labels_the_shares_tell(adacsl, used):
     said = adacsl("monitor", used / "model", used / "unknown.parquet", "--json")
     assert said.code == 4
     assert said.json["labels"] is None
-    assert said.json["verdict"] == "retune"
+    assert said.json["recommendation"] == "retune"
     assert said.json["prior"]["now"][1] == pytest.approx(0.4, abs=0.06)
     assert said.json["classes"] == ["yes", "no"]
 

@@ -7,7 +7,7 @@ import pytest
 import adacsl as library
 from adacsl import CostMatrix, Policy
 
-SAID = ("--target", "churn", "--positive", "yes", "--fn", "8", "--fp", "1", "--drop", "id")
+SAID = ("--target", "churn", "--pos-label", "yes", "--fn", "8", "--fp", "1", "--drop", "id")
 
 
 @pytest.fixture(scope="module")

@@ -45,13 +45,13 @@ PROBE = 2
 @pytest.fixture
 def counted(monkeypatch):
     """Count how many rows are scored."""
-    real, seen = library.Method.decision_scores, []
+    real, seen = library.CostSensitiveClassifier.decision_scores, []
 
     def count(self, X, **given):
         seen.extend([len(X)] if len(X) != PROBE else [])
         return real(self, X, **given)
 
-    monkeypatch.setattr(library.Method, "decision_scores", count)
+    monkeypatch.setattr(library.CostSensitiveClassifier, "decision_scores", count)
     return seen
 
 
@@ -189,9 +189,9 @@ def test_parts_that_are_no_whole_files_of_ours_are_never_taken(adacsl, refused, 
     [
         (("--capacity", 5), "look at all rows at once, but a folder of predictions is decided part by part"),
         (("--prior", "em"), "look at all rows at once"),
-        (("--workers", 2), "--workers and --gpus are for --address"),
-        (("--gpus", 0.5), "--workers and --gpus are for --address"),
-        (("--address", "local", "--workers", 0), "--workers must be at least 1, got 0"),
+        (("--n-jobs", 2), "--n-jobs and --gpus are for --address"),
+        (("--gpus", 0.5), "--n-jobs and --gpus are for --address"),
+        (("--address", "local", "--n-jobs", 0), "--n-jobs must be at least 1, got 0"),
         (("--address", "local", "--out", "p.parquet"), "p.parquet is the name of one: give --out predictions/"),
         (("--batch-rows", 0), "--batch-rows must be at least 1"),
         (("--keep", "decision"), "the output has a column of that name already"),
@@ -284,13 +284,13 @@ def test_a_bad_value_fails_its_file_alone(adacsl, place, rows, tmp_path):
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_taken(adacsl, place, data, tmp_path, monkeypatch):
-    real = library.Method.decision_scores
+    real = library.CostSensitiveClassifier.decision_scores
 
     def touch(self, X, **given):
         os.utime(data / "b.parquet")
         return real(self, X, **given)
 
-    monkeypatch.setattr(library.Method, "decision_scores", touch)
+    monkeypatch.setattr(library.CostSensitiveClassifier, "decision_scores", touch)
     said = adacsl("predict", place / "model", data, "--out", tmp_path / "out", "--json")
     assert said.code == 1
     assert said.json["failed"] == [f"{data / 'b.parquet'}: it has changed since the command was started: start again"]
@@ -310,7 +310,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_is_finished(refused, place, dat
 
 
 def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(adacsl, place, data, tmp_path, monkeypatch):
-    real, calls = library.Method.decision_scores, []
+    real, calls = library.CostSensitiveClassifier.decision_scores, []
 
     def interrupted(self, X, **given):
         calls.extend([len(X)] if len(X) != PROBE else [])
@@ -318,7 +318,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(adacsl, place, data
             raise KeyboardInterrupt
         return real(self, X, **given)
 
-    monkeypatch.setattr(library.Method, "decision_scores", interrupted)
+    monkeypatch.setattr(library.CostSensitiveClassifier, "decision_scores", interrupted)
     said = adacsl("predict", place / "model", data, "--out", tmp_path / "out")
     assert (said.code, said.out) == (130, "")
     kept = f"what is finished is kept in {tmp_path / 'out'}; the same command goes on from there"

@@ -146,7 +146,7 @@ def started(place, data, out, *words):
 
 
 def test_a_local_cluster_is_started_for_the_run_and_stdout_is_the_answer(place, data, tmp_path, adacsl):
-    run = started(place, data, tmp_path / "out", "--workers", "2", "--json")
+    run = started(place, data, tmp_path / "out", "--n-jobs", "2", "--json")
     out, err = run.communicate(timeout=300)
     assert (run.returncode, err) == (0, "")
     assert out.count("\n") == 1
@@ -155,7 +155,7 @@ def test_a_local_cluster_is_started_for_the_run_and_stdout_is_the_answer(place, 
 
 def test_ctrl_c_keeps_finished_files_and_the_same_command_goes_on(place, data, tmp_path, adacsl):
     out = tmp_path / "out"
-    run = started(place, data, out, "--workers", "1", "--batch-rows", "100")
+    run = started(place, data, out, "--n-jobs", "1", "--batch-rows", "100")
     while not list(out.glob("*.parquet")):
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)

@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from starlette.testclient import TestClient
 
-from adacsl import CostMatrix, Method, Policy, load, monitor
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy, load, monitor
 from adacsl.cli.app import run
 from adacsl.fitting.rows import prices_of
 from adacsl.monitoring.scored_rows import score_rows
@@ -61,7 +61,7 @@ def models():
     """One fitted model of each kind."""
     frame, labels, levels = samples(300, 0)
     return {
-        name: Method(positive=None if name == "three classes" else "yes", random_state=0, **how).fit(
+        name: CostSensitiveClassifier(pos_label=None if name == "three classes" else "yes", random_state=0, **how).fit(
             frame, levels if name == "three classes" else labels
         )
         for name, how in KINDS.items()

@@ -66,7 +66,7 @@ def test_prices_weights_and_labels_of_columns(adacsl, table):
     rng = np.random.default_rng(1)
     amount, weight = rng.lognormal(1, 1, 200), rng.integers(0, 3, 200)
     frame = {"p": scores, "fraud": np.where(y, "yes", "no"), "amount": amount, "w": weight}
-    words = ("--score-column", "p", "--label-column", "fraud", "--positive", "yes", "--weight-column", "w", "--json")
+    words = ("--score-column", "p", "--label-column", "fraud", "--pos-label", "yes", "--weight-column", "w", "--json")
     said = adacsl("threshold", table(frame, "s.parquet"), *words, "--fn", "amount", "--fp", 2, "--tn", 0.5)
     costs = CostMatrix(fp=2, fn=amount, tn=0.5)
     best = find_threshold(scores, y, costs, sample_weight=weight.astype(float))
@@ -140,7 +140,7 @@ def test_curve_holds_every_cut(adacsl, table, tmp_path):
         ({"score": [0.1, 0.9], "label": [0, 0]}, [], "one class only"),
         ({"score": [0.1, 0.9, 0.5], "label": [0, 1, 2]}, [], "has 3 classes"),
         ({"score": [0.1, 0.9], "label": ["no", "yes"]}, [], "as positive: 'no' or 'yes'"),
-        ({"score": [0.1, 0.9], "label": ["no", "yes"]}, ["--positive", "Y"], "no class 'Y'"),
+        ({"score": [0.1, 0.9], "label": ["no", "yes"]}, ["--pos-label", "Y"], "no class 'Y'"),
     ],
 )
 def test_wrong_tables_are_one_line(refused, table, frame, words, match):

@@ -6,8 +6,8 @@ import pytest
 
 from adacsl.estimators.persistence import load_noted
 
-COSTS = ("--target", "default", "--positive", "yes", "--fn", 8, "--fp", 1)
-TIMES = ("--time-column", "applied", "--gap", "2d", "--maturity", "5d")
+COSTS = ("--target", "default", "--pos-label", "yes", "--fn", 8, "--fp", 1)
+TIMES = ("--time-column", "applied", "--gap", "2d", "--label-delay", "5d")
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +23,14 @@ def loans(tmp_path_factory):
 
 
 def test_compare_says_what_was_tested_on(adacsl, loans, tmp_path):
-    words = ("compare", loans, *COSTS, *TIMES, "--methods", "always-negative,always-positive", "--workers", 1)
+    words = ("compare", loans, *COSTS, *TIMES, "--methods", "always-negative,always-positive", "--n-jobs", 1)
     said = adacsl(*words, "--folds", 2, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
     (first,) = [line for line in lines if line.startswith("window 0: ")]
     assert "tested on 2024-06-29 to 2024-07-18" in first
-    assert "rows left out for gap and maturity" in first
-    assert "--time-column applied --gap 2d --maturity 5d" in lines[-1]
+    assert "rows left out for gap and label_delay" in first
+    assert "--time-column applied --gap 2d --label-delay 5d" in lines[-1]
     again = adacsl(*words, "--folds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
     assert again["windows"]["loans"]["0"] == first.removeprefix("window 0: ")
 
@@ -43,7 +43,7 @@ def test_dates_without_a_time_column_are_named(adacsl, loans, tmp_path):
         1,
         "--folds",
         2,
-        "--workers",
+        "--n-jobs",
         1,
         "--methods",
         "always-positive",
@@ -86,7 +86,7 @@ def test_the_column_of_times_is_that_of_a_capacity_too(adacsl, loans, tmp_path):
         (("--time-column", "applied", "--gap", "7"), "gap=7 has no unit"),
         (("--time-column", "applied", "--gap", "soon"), "gap must be a number in the unit of the times"),
         (("--time-column", "age", "--gap", "7d"), "gap='7d' is of dates, and the times are numbers"),
-        (("--time-column", "applied", "--maturity", "9mo"), "none may train"),
+        (("--time-column", "applied", "--label-delay", "9mo"), "none may train"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_one_line(refused, loans, tmp_path, words, said):

@@ -5,12 +5,12 @@ import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from adacsl import CostMatrix, Method, compare, load_comparison
+from adacsl import CostMatrix, CostSensitiveClassifier, compare, load_comparison
 from adacsl.comparison.baseline import practice
 from adacsl.comparison.statistics import fold_interval
 
-BAYES = ("bayes", Method(learner=GaussianNB()))
-QUICK = {"repeats": 1, "folds": 3, "workers": 1, "progress": False}
+BAYES = ("bayes", CostSensitiveClassifier(learner=GaussianNB()))
+QUICK = {"repeats": 1, "folds": 3, "n_jobs": 1, "progress": False}
 
 
 def table(n=150, classes=2, seed=0):
@@ -46,20 +46,20 @@ def test_the_users_decisions_are_a_row_of_the_table(kept):
 
 def test_the_saving_is_that_against_the_users_decisions(kept):
     found = kept[0]
-    view, verdict = next(iter(found.verdicts.items()))
+    view, recommendation = next(iter(found.recommendations.items()))
     rows = found.paired[view]
-    today, taken = (rows.costs[rows.methods.index(name)] for name in ("today", verdict.recommended))
+    today, taken = (rows.costs[rows.methods.index(name)] for name in ("today", recommendation.recommended))
     expected = fold_interval(today - taken, rows.fits, rows.units)
-    assert verdict.recommended == "bayes"
-    assert verdict.saving[1:4] == pytest.approx(tuple(expected))
-    assert verdict.saving.percent == pytest.approx(100 * expected.estimate / today.mean())
-    assert verdict.saving.against == "your current decisions"
+    assert recommendation.recommended == "bayes"
+    assert recommendation.saving[1:4] == pytest.approx(tuple(expected))
+    assert recommendation.saving.percent == pytest.approx(100 * expected.estimate / today.mean())
+    assert recommendation.saving.against == "your current decisions"
 
 
 def test_a_folder_remembers_the_users_decisions(kept):
     found, X, y, _ = kept
     again = load_comparison(found.folder)
-    assert again.verdict == found.verdict
+    assert again.recommendation == found.recommendation
     assert again.report_data().facts["today: data"] == "decisions, from the column 'now'"
     assert again.report_data().titles["today"] == "your current decisions"
     strict = load_comparison(found.folder, tolerance=0.02)
@@ -73,16 +73,16 @@ def test_a_folder_remembers_the_users_decisions(kept):
 def test_without_a_baseline_threshold_half_is_one():
     X, y = table()
     found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=["always-negative", BAYES], **QUICK)
-    (verdict,) = found.verdicts.values()
+    (recommendation,) = found.recommendations.values()
     outcome = found.outcome("bayes")
     half = outcome.costs.incurred(outcome.labels, (outcome.scores > 0.5).astype(int))
     assert set(found.table["method"]) == {"always-negative", "bayes"}
     saved = half.mean() - outcome.costs.mean(outcome.labels, outcome.decisions)
-    assert verdict.saving.difference == pytest.approx(saved)
-    assert verdict.saving.against == "predicting at threshold 0.5"
-    assert f", {verdict.saving.words}." in found.verdict
+    assert recommendation.saving.difference == pytest.approx(saved)
+    assert recommendation.saving.against == "predicting at threshold 0.5"
+    assert f", {recommendation.saving.words}." in found.recommendation
     # a constant that is recommended is no baseline of itself
-    known = practice(found, next(iter(found.verdicts)), "always-negative")
+    known = practice(found, next(iter(found.recommendations)), "always-negative")
     assert (known.against, known.source, known.other) == ("predicting at threshold 0.5", "bayes", "")
     assert set(known.costs.methods) == {"always-negative", "today"}
     assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(half.mean())
@@ -90,23 +90,26 @@ def test_without_a_baseline_threshold_half_is_one():
 
 def test_threshold_half_has_the_best_probabilities_for_it():
     X, y = table()
-    worse = ("worse", Method(learner=GaussianNB(var_smoothing=10.0)))
+    worse = ("worse", CostSensitiveClassifier(learner=GaussianNB(var_smoothing=10.0)))
     found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=[worse, BAYES], **QUICK)
     outcomes = {name: found.outcome(name) for name in ("worse", "bayes")}
     halves = {name: own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for name, own in outcomes.items()}
     best = min(halves, key=halves.get)
     assert halves["worse"] != halves["bayes"]
     for taken in halves:
-        known = practice(found, next(iter(found.verdicts)), taken)
+        known = practice(found, next(iter(found.recommendations)), taken)
         assert known.source == best
         assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(halves[best])
 
 
 def test_classes_without_a_name_are_negative_and_positive():
     X, y = table(n=300)
-    given = {"methods": ["always-negative", "always-positive", ("bayes", Method(learner=GaussianNB()))], **QUICK}
+    given = {
+        "methods": ["always-negative", "always-positive", ("bayes", CostSensitiveClassifier(learner=GaussianNB()))],
+        **QUICK,
+    }
     found = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), y, CostMatrix(fp=1, fn=30), **given)
-    assert "more than always predicting positive" in found.verdict
+    assert "more than always predicting positive" in found.recommendation
 
 
 @pytest.mark.parametrize("fn", [2, 30])
@@ -114,23 +117,23 @@ def test_the_saving_is_against_the_better_of_threshold_half_and_the_best_constan
     X, y = table(n=300)
     X = X[["b"]].assign(a=X["a"] + 3 * X["b"])
     names, costs = np.array(["good", "bad"])[y], CostMatrix(fp=1, fn=fn)
-    found = compare(X, names, costs, positive="bad", methods=[BAYES, "logistic"], **QUICK)  # no constant was run
-    (verdict,) = found.verdicts.values()
+    found = compare(X, names, costs, pos_label="bad", methods=[BAYES, "logistic"], **QUICK)  # no constant was run
+    (recommendation,) = found.recommendations.values()
     outcomes = [found.outcome(name) for name in ("bayes", "logistic")]
     half = min(own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for own in outcomes)
     constant = min(costs.mean(y, np.full(len(y), label)) for label in (0, 1))
     better, other = sorted([(half, "predicting at threshold 0.5"), (constant, "always predicting bad")])
     assert (better[1], other[1])[fn == 2] == "always predicting bad"
-    saving = verdict.saving
+    saving = recommendation.saving
     assert (saving.against, saving.other) == (better[1], other[1])
     assert (saving.cost, saving.other_cost) == pytest.approx((better[0], other[0]))
-    paid = found.table.set_index("method").loc[verdict.recommended, "mean"]
+    paid = found.table.set_index("method").loc[recommendation.recommended, "mean"]
     assert saving.percent == pytest.approx(100 * (better[0] - paid) / better[0])
-    assert better[1] in verdict.text
-    assert other[1] in verdict.text
+    assert better[1] in recommendation.text
+    assert other[1] in recommendation.text
     shown = found.report_data()
-    assert shown.savings[next(iter(found.verdicts))].against == better[1]
-    for page in (found.to_markdown(), found.report_data().verdicts[next(iter(found.verdicts))]):
+    assert shown.savings[next(iter(found.recommendations))].against == better[1]
+    for page in (found.to_markdown(), found.report_data().recommendations[next(iter(found.recommendations))]):
         assert better[1] in page
         assert other[1] in page
 
@@ -143,7 +146,7 @@ def test_scores_of_today_are_decided_at_half_and_that_is_said():
     decided = compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", **given)
     means = [one.table.set_index("method").loc["today", "mean"] for one in (found, decided)]
     assert means[0] == means[1]
-    assert "your current decisions (your scores at threshold 0.5)" in found.verdict
+    assert "your current decisions (your scores at threshold 0.5)" in found.recommendation
 
 
 def test_more_than_two_classes():
@@ -155,8 +158,8 @@ def test_more_than_two_classes():
     rows = found.table.set_index("method")
     numbers = np.searchsorted(names, X["now"])
     assert rows.loc["today", "mean"] == pytest.approx(costs.mean(y, numbers))
-    assert "your current decisions" in found.verdict
+    assert "your current decisions" in found.recommendation
     plain = compare(X[["a", "b"]], names[y], costs, methods=[BAYES], **QUICK)
-    assert "more than always predicting elm (" in plain.verdict
-    assert "; predicting the likeliest class costs 2.1." in plain.verdict
-    assert plain.verdict.startswith("Only bayes was evaluated: there is nothing to compare it with. Mean cost ")
+    assert "more than always predicting elm (" in plain.recommendation
+    assert "; predicting the likeliest class costs 2.1." in plain.recommendation
+    assert plain.recommendation.startswith("Only bayes was evaluated: there is nothing to compare it with. Mean cost ")

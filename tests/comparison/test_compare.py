@@ -1,4 +1,4 @@
-"""From data to verdict, table and report."""
+"""From data to recommendation, table and report."""
 
 import hashlib
 import json
@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import AdaptiveWeight, CostMatrix, Method, Task, compare, load, load_comparison, method
+from adacsl import AdaCSLController, CostMatrix, CostSensitiveClassifier, Task, compare, load, load_comparison, method
 from adacsl.cli.app import run
 from adacsl.comparison import jobs as jobs_of_comparisons
 from adacsl.comparison.compare import compare_tasks
@@ -21,11 +21,11 @@ from adacsl.comparison.result import Comparison
 from adacsl.comparison.store import Store, StoreError
 from adacsl.estimators.registry import choose_methods, needs_net
 from adacsl.fitting.rows import Rows
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 from adacsl.report.comparison import report_page
 from adacsl.torch.augmentation import Augment
 
-QUICK = {"workers": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
+QUICK = {"n_jobs": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
 
 
 def table(n=240, seed=0):
@@ -41,17 +41,17 @@ def found(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs") / "one"
     methods = [
         "always-positive",
-        "ce",
-        "ce-bayes",
+        "net",
+        "net-bayes",
         "gbm-bayes",
         "adacsl",
-        ("mine", Method(learner=LogisticRegression())),
+        ("mine", CostSensitiveClassifier(learner=LogisticRegression())),
     ]
     return compare(
         x,
         y,
         CostMatrix(fp=1, fn=5),
-        positive="sick",
+        pos_label="sick",
         methods=methods,
         ratios=["1x", 20],
         repeats=1,
@@ -61,8 +61,8 @@ def found(tmp_path_factory):
     )
 
 
-@pytest.mark.parametrize(("engine", "kept"), [("joblib", True), ("ray", False)])
-def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp_path, monkeypatch, engine, kept):
+@pytest.mark.parametrize(("backend", "kept"), [("processes", True), ("ray", False)])
+def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp_path, monkeypatch, backend, kept):
     class SeenError(Exception):
         pass
 
@@ -71,7 +71,7 @@ def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp
 
     monkeypatch.setattr(jobs_of_comparisons, "run", run)
     with pytest.raises(SeenError) as seen:
-        compare(*table(), CostMatrix(fp=1, fn=5), positive="sick", engine=engine, folder=tmp_path / "run", **QUICK)
+        compare(*table(), CostMatrix(fp=1, fn=5), pos_label="sick", backend=backend, folder=tmp_path / "run", **QUICK)
     (parts,) = seen.value.args
     origins = Store.read_only(tmp_path / "run").origins(["data"])
     assert parts == (Parts(tmp_path / "run" / "parts", origins=origins) if kept else None)
@@ -84,8 +84,8 @@ def test_every_cell_has_a_result(found):
 
 
 def test_the_table_holds_means_of_the_cells(found):
-    row = found.table.query("method == 'ce-bayes' and ratio == 20").iloc[0]
-    cells = found.results.query("method == 'ce-bayes' and ratio == 20")
+    row = found.table.query("method == 'net-bayes' and ratio == 20").iloc[0]
+    cells = found.results.query("method == 'net-bayes' and ratio == 20")
     assert row["mean"] == pytest.approx(cells["total_cost"].sum() / cells["n_test"].sum())
     assert row["n"] == 3
 
@@ -105,12 +105,12 @@ def test_outcomes_reproduce_the_costs_of_the_cells(found):
 
 
 def test_the_verdict_of_each_ratio_is_a_line(found):
-    lines = found.verdict.splitlines()
-    assert lines == [f"data, ratio {ratio:g}: {found.verdicts['data', ratio]}" for ratio in (5.0, 20.0)]
-    assert str(found) == found.verdict
+    lines = found.recommendation.splitlines()
+    assert lines == [f"data, ratio {ratio:g}: {found.recommendations['data', ratio]}" for ratio in (5.0, 20.0)]
+    assert str(found) == found.recommendation
     for ratio in (5.0, 20.0):
         block = found.table.query("ratio == @ratio").set_index("method")
-        assert found.verdicts["data", ratio].cheapest == block["mean"].idxmin()
+        assert found.recommendations["data", ratio].cheapest == block["mean"].idxmin()
 
 
 def made(costs, *, ratio=8.0, data="d"):
@@ -132,32 +132,34 @@ def compared(paired_of):
         failures = pd.DataFrame(columns=["data", "ratio", "method", "seed", "type", "message"])
         facts = {"data": {str(data): {"ratio": 8.0} for data in results["data"]}}
         found = Comparison(results, failures, facts, {}, {})
-        vars(found)["paired"] = paired_of(results)  # computed from cells, which there are none of
+        vars(found)["paired"] = paired_of(results)  # computed from fits, which there are none of
         return found
 
     return of
 
 
 def test_the_best_is_the_cheapest_or_the_simplest_that_is_hardly_dearer(compared):
-    clear = compared(made({"ce-bayes": 0.5, "adacsl": 0.3, "always-negative": 0.9}))
+    clear = compared(made({"net-bayes": 0.5, "adacsl": 0.3, "always-negative": 0.9}))
     assert clear.best == "adacsl"
-    assert clear.verdict.startswith("Recommended: adacsl, significantly the lowest cost of 3 methods. ")
-    tied = compared(made({"adacsl-cv": 0.3, "ce-bayes": 0.301, "always-negative": 0.9}))
-    assert tied.best == "ce-bayes"
-    assert tied.verdict.startswith("Recommended: ce-bayes, the simplest method with no significant difference from ")
+    assert clear.recommendation.startswith("Recommended: adacsl, significantly the lowest cost of 3 methods. ")
+    tied = compared(made({"adacsl-cv": 0.3, "net-bayes": 0.301, "always-negative": 0.9}))
+    assert tied.best == "net-bayes"
+    assert tied.recommendation.startswith(
+        "Recommended: net-bayes, the simplest method with no significant difference from "
+    )
 
 
 def test_there_is_no_best_of_one_split(compared):
-    alone = compared(made({"ce-bayes": 0.5, "adacsl": 0.3}).query("seed == 0"))
+    alone = compared(made({"net-bayes": 0.5, "adacsl": 0.3}).query("seed == 0"))
     assert alone.best is None
-    assert alone.verdict.startswith("No recommendation: one split shows no variance")
+    assert alone.recommendation.startswith("No recommendation: one split shows no variance")
 
 
 def test_the_best_of_several_ratios_is_that_of_the_own_ratio_which_fit_fits(compared):
-    first, second = ({"ce-bayes": a, "adacsl": b} for a, b in ((0.5, 0.3), (0.3, 0.5)))
+    first, second = ({"net-bayes": a, "adacsl": b} for a, b in ((0.5, 0.3), (0.3, 0.5)))
     assert compared(made(first), made(first, ratio=2.0)).best == "adacsl"
     found = compared(made(first), made(second, ratio=2.0))
-    assert {verdict.recommended for verdict in found.verdicts.values()} == {"adacsl", "ce-bayes"}
+    assert {recommendation.recommended for recommendation in found.recommendations.values()} == {"adacsl", "net-bayes"}
     assert found.best == "adacsl"
 
 
@@ -182,13 +184,16 @@ def test_a_simpler_method_that_costs_significantly_more_is_recommended_only_if_s
     rng = np.random.default_rng(0)
     x = rng.normal(size=(12_000, 2))
     y = (x[:, 0] + 0.25 * x[:, 1] ** 2 + rng.normal(size=len(x)) > 0.5).astype(int)
-    given = {"methods": ["logistic", ("squares", Method(learner=Squares()))], "folder": tmp_path / "run"}
+    given = {
+        "methods": ["logistic", ("squares", CostSensitiveClassifier(learner=Squares()))],
+        "folder": tmp_path / "run",
+    }
     found = compare(x, y, CostMatrix(fp=1, fn=3), repeats=1, folds=3, **given, **QUICK)
     table = found.table.set_index("method")
     assert table.loc["logistic", "standing"] == "clearly worse"
     assert 0 < table.loc["logistic", "percent_low"] < table.loc["logistic", "percent_high"] < 10
-    (verdict,) = found.verdicts.values()
-    assert (found.best, verdict.recommended, verdict.simpler.method) == ("squares", "squares", "logistic")
+    (recommendation,) = found.recommendations.values()
+    assert (found.best, recommendation.recommended, recommendation.simpler.method) == ("squares", "squares", "logistic")
     assert isinstance(found.fit(x, y).learner, Squares)
     simple = load_comparison(found.folder, prefer="simple")
     assert (simple.best, simple.method().learner) == ("logistic", method("logistic").learner)
@@ -198,7 +203,7 @@ def test_a_simpler_method_that_costs_significantly_more_is_recommended_only_if_s
         assert run(words) == 0
         said = json.loads(capsys.readouterr().out)
         assert (said["best"], said["prefer"]) == (name, prefer)
-        assert f"Recommended: {name}" in said["verdict"]
+        assert f"Recommended: {name}" in said["recommendation"]
         assert f"**{name} (recommended)**" in (tmp_path / "page.md").read_text()
         assert f"Recommended: {name}" in (found.folder / "report.html").read_text()
     with pytest.raises(ValueError, match="prefer must be 'cost' or 'simple', got 'price'"):
@@ -210,10 +215,10 @@ def test_a_simpler_method_that_costs_significantly_more_is_recommended_only_if_s
 
 def own_task():
     x, y = table()
-    return Task.from_data(x, y, CostMatrix(fp=1, fn=5), positive="sick")
+    return Task.from_data(x, y, CostMatrix(fp=1, fn=5), pos_label="sick")
 
 
-@pytest.mark.parametrize("name", ["ce", "ce-bayes", "gbm-bayes", "adacsl", "mine", "always-positive"])
+@pytest.mark.parametrize("name", ["net", "net-bayes", "gbm-bayes", "adacsl", "mine", "always-positive"])
 @pytest.mark.parametrize("ratio", [5.0, 20.0])
 def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(found, name, ratio):
     x, y = table()
@@ -222,16 +227,16 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     assert not hasattr(unfitted, "model_")
     assert (unfitted.costs.fp, unfitted.costs.fn, unfitted.positive) == (1.0, ratio, "sick")
     unfitted.set_params(random_state=1, validation=0.15 / (1 - 1 / 3), device="cpu").fit(x.iloc[rest], y[rest])
-    cell = next(c for c in found.cells if (c.method, c.seed, c.ratio) == (name, 1, ratio))
+    cell = next(c for c in found.fits if (c.method, c.seed, c.ratio) == (name, 1, ratio))
     proba = unfitted.predict_proba(x.iloc[tested])[:, list(unfitted.classes_).index("sick")]
-    np.testing.assert_allclose(proba, found.cells[cell].scores, atol=1e-6)
+    np.testing.assert_allclose(proba, found.fits[cell].scores, atol=1e-6)
     clear = np.abs(proba - unfitted.decision_.probability_threshold) > 1e-6
-    assert np.array_equal((unfitted.predict(x.iloc[tested]) == "sick")[clear], found.cells[cell].decisions[clear])
+    assert np.array_equal((unfitted.predict(x.iloc[tested]) == "sick")[clear], found.fits[cell].decisions[clear])
 
 
 def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp_path):
     x, y = table()
-    chosen = found.verdicts["data", 5.0].recommended or found.verdicts["data", 5.0].cheapest
+    chosen = found.recommendations["data", 5.0].recommended or found.recommendations["data", 5.0].cheapest
     fitted = found.fit(x, y)
     expected = found.method(chosen).set_params(random_state=0).fit(x, y)
     assert np.array_equal(fitted.predict_proba(x), expected.predict_proba(x))
@@ -240,10 +245,10 @@ def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp
     again = load(fitted.save(tmp_path / "model"))
     assert np.array_equal(again.predict_proba(x), fitted.predict_proba(x))
     assert again.predict(x).tolist() == fitted.predict(x).tolist()
-    assert (again.positive_, again.costs_.fn) == ("sick", 5.0)
+    assert (again.pos_label_, again.costs_.fn) == ("sick", 5.0)
 
 
-@pytest.mark.parametrize("name", ["always-positive", "ce", "gbm-bayes", "adacsl", "mine"])
+@pytest.mark.parametrize("name", ["always-positive", "net", "gbm-bayes", "adacsl", "mine"])
 def test_any_method_of_the_comparison_is_fitted_saved_and_loaded(found, name, tmp_path):
     x, y = table()
     fitted = found.fit(x, y, name=name, random_state=3)
@@ -258,7 +263,7 @@ def test_the_nets_of_a_comparison_keep_their_settings(found):
     again = load_comparison(found.folder)
     assert again.method("adacsl").learner.epochs == 2
     x, y = table()
-    one, two = (which.fit(x, y, name="ce-bayes") for which in (found, again))
+    one, two = (which.fit(x, y, name="net-bayes") for which in (found, again))
     assert np.array_equal(one.predict_proba(x), two.predict_proba(x))
     with pytest.raises(ValueError, match="'mine' was a method of your own, and no folder keeps code"):
         again.method("mine")  # code is not kept
@@ -268,26 +273,26 @@ def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_
     x, y = table(120)
     options = QUICK | {
         "net": {"epochs": 1, "augment": Augment(rotate=True)},
-        "methods": ["ce"],
+        "methods": ["net"],
         "repeats": 1,
         "folds": 2,
     }
-    found = compare(x, y, positive="sick", folder=tmp_path / "run", **options)
-    compare(x, y, positive="sick", folder=tmp_path / "run", **options)  # the same code is told to be the same
-    assert found.method("ce").learner.augment.rotate is True
+    found = compare(x, y, pos_label="sick", folder=tmp_path / "run", **options)
+    compare(x, y, pos_label="sick", folder=tmp_path / "run", **options)  # the same code is told to be the same
+    assert found.method("net").learner.augment.rotate is True
     with pytest.raises(ValueError, match=r"its nets had augment='Augment\(.*no folder keeps code"):
-        load_comparison(tmp_path / "run").method("ce")
+        load_comparison(tmp_path / "run").method("net")
 
 
 def test_rows_with_costs_of_their_own_are_fitted_with_them():
     x, y = table()
     amounts = np.random.default_rng(0).uniform(1, 30, len(x))
     options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "repeats": 1, "folds": 2}
-    found = compare(x, y, CostMatrix(fp=2.0, fn=amounts), positive="sick", **options)
+    found = compare(x, y, CostMatrix(fp=2.0, fn=amounts), pos_label="sick", **options)
     with pytest.raises(ValueError, match="the rows had costs of their own in the comparison: give them"):
         found.fit(x, y)
     fitted = found.fit(x, y, name="gbm-bayes", fn=amounts)  # a false alarm costs 2 in every row: known
-    direct = method("gbm-bayes", positive="sick", random_state=0).fit(x, y, fn=amounts, fp=np.full(len(x), 2.0))
+    direct = method("gbm-bayes", pos_label="sick", random_state=0).fit(x, y, fn=amounts, fp=np.full(len(x), 2.0))
     usual = CostMatrix(fp=2.0, fn=amounts).averaged(np.asarray(y) == "sick")
     assert fitted.costs_ == direct.costs_ == usual
     assert np.array_equal(fitted.predict_proba(x), direct.predict_proba(x))
@@ -304,12 +309,14 @@ def test_prices_over_columns_are_remembered(tmp_path):
         "folds": 2,
         "folder": tmp_path / "run",
     }
-    found = compare(x, y, CostMatrix(fp=2, fn="amount / 2"), positive="sick", **options)
-    same = compare(x, y, CostMatrix(fp=2, fn=x["amount"].to_numpy() / 2), positive="sick", **options | {"folder": None})
+    found = compare(x, y, CostMatrix(fp=2, fn="amount / 2"), pos_label="sick", **options)
+    same = compare(
+        x, y, CostMatrix(fp=2, fn=x["amount"].to_numpy() / 2), pos_label="sick", **options | {"folder": None}
+    )
     assert found.table["mean"].tolist() == same.table["mean"].tolist()
     for again in (found, load_comparison(tmp_path / "run")):
         fitted = again.fit(x, y, name="gbm-bayes")
-        assert fitted.said_costs_ == CostMatrix(fp=2, fn="amount / 2")
+        assert fitted.cost_spec_ == CostMatrix(fp=2, fn="amount / 2")
     direct = same.fit(x, y, name="gbm-bayes", fn=x["amount"] / 2)
     assert np.array_equal(fitted.predict(x), direct.predict(x, fn=x["amount"] / 2))
 
@@ -317,19 +324,21 @@ def test_prices_over_columns_are_remembered(tmp_path):
 @pytest.mark.parametrize("kind", ["pairs", "mapping"])
 def test_methods_of_ones_own_are_given_by_name(kind):
     x, y = table()
-    steered = Method(
-        loss="weighted", controller=AdaptiveWeight(CostMatrix(fp=1, fn=1), caution=2.0), learner=Net(epochs=3)
+    steered = CostSensitiveClassifier(
+        loss="weighted",
+        controller=AdaCSLController(CostMatrix(fp=1, fn=1), n_standard_errors=2.0),
+        learner=NeuralLearner(epochs=3),
     )
-    own = {"steered": steered, "tuned": Method(learner=LogisticRegression(), decide="tuned")}
+    own = {"steered": steered, "tuned": CostSensitiveClassifier(learner=LogisticRegression(), decide="tuned")}
     methods = own if kind == "mapping" else ["always-positive", *own.items()]
-    found = compare(x, y, CostMatrix(fp=1, fn=5), positive="sick", methods=methods, repeats=1, folds=2, **QUICK)
+    found = compare(x, y, CostMatrix(fp=1, fn=5), pos_label="sick", methods=methods, repeats=1, folds=2, **QUICK)
     assert len(found.failures) == 0
     assert set(found.table["method"]) == set(own) | ({"always-positive"} if kind == "pairs" else set())
     # its own settings win over those of the comparison's nets
     assert found.history("steered")["epoch"].max() == 2
     fitted = found.fit(x, y, name="steered")
     assert fitted.learner.epochs == 3
-    assert fitted.controller.caution == 2.0
+    assert fitted.controller.n_standard_errors == 2.0
     assert steered.costs is None  # the given one is left alone
     assert not hasattr(steered, "model_")
 
@@ -343,7 +352,7 @@ def test_histories_tell_lambda_by_epoch(found):
 def test_pictures_are_figures(found):
     for figure in (
         found.plot_costs(), found.plot_ratios(), found.plot_threshold(), found.plot_lambda(), found.plot_history(),
-        found.plot_calibration("ce", "adacsl"),
+        found.plot_calibration("net", "adacsl"),
     ):  # fmt: skip
         assert len(figure.data) > 0
 
@@ -352,7 +361,7 @@ def test_the_report_is_one_page(found, tmp_path):
     path = found.report(tmp_path / "report.html")
     text = path.read_text()
     assert "<html" in text
-    assert "ce-bayes" in text
+    assert "net-bayes" in text
     assert f"{found.intervals}." in text.replace("&#39;", "'")
 
 
@@ -363,7 +372,7 @@ def test_a_report_counts_rows_once_and_says_what_is_saved(found):
         assert outcome.repeats == splits // folds
         assert outcome.per_repeat(outcome.n) == found.facts["data"]["data"]["rows"]
     for view, saved in made.savings.items():
-        told = found.verdicts[view].saving
+        told = found.recommendations[view].saving
         assert (saved.against, *saved.percent) == (told.against, told.percent, told.percent_low, told.percent_high)
         assert saved.each == (told.difference, told.low, told.high)
         paid = made.summary_of(view).set_index("method")["cost"][made.recommended_of(view)]
@@ -371,7 +380,7 @@ def test_a_report_counts_rows_once_and_says_what_is_saved(found):
         assert saved.today.low < saved.today.estimate < saved.today.high
         decided = saved.outcome
         assert decided.costs.mean(decided.labels, decided.decisions) == pytest.approx(saved.today.estimate)
-    assert set(made.savings) == set(found.verdicts)
+    assert set(made.savings) == set(found.recommendations)
 
 
 def test_a_report_speaks_of_money_and_people_and_has_a_model_card(found, tmp_path):
@@ -398,11 +407,13 @@ def test_a_report_speaks_of_money_and_people_and_has_a_model_card(found, tmp_pat
 
 
 def test_a_model_card_says_where_a_method_decides(found):
-    said = {name: model_card(found, ("data", 5.0), name)["predicts"] for name in ("always-positive", "ce", "ce-bayes")}
+    said = {
+        name: model_card(found, ("data", 5.0), name)["predicts"] for name in ("always-positive", "net", "net-bayes")
+    }
     assert said == {
         "always-positive": "Always 'sick'.",
-        "ce": "'sick' where its probability is above 0.5.",
-        "ce-bayes": "'sick' where its probability is above 0.167.",
+        "net": "'sick' where its probability is above 0.5.",
+        "net-bayes": "'sick' where its probability is above 0.167.",
     }
 
 
@@ -411,7 +422,7 @@ def test_the_words_of_a_report_have_the_numbers_of_its_table(found):
     view = made.views[0]
     row = made.summary_of(view).set_index("method").loc[made.recommended_of(view)]
     texts = {tile.name: tile for tile in report_page(made).views[0].tiles}
-    (cost,) = re.findall(r"Mean cost ([\d.,]+) \(95 % CI ([\d.,]+)-([\d.,]+)\) per sample", made.verdicts[view])
+    (cost,) = re.findall(r"Mean cost ([\d.,]+) \(95 % CI ([\d.,]+)-([\d.,]+)\) per sample", made.recommendations[view])
     assert texts["Mean cost per sample"].value == cost[0]
     assert texts["Mean cost per sample"].remark == f"95 % CI {cost[1]}-{cost[2]}"
     assert [float(end) for end in cost] == pytest.approx(row[["cost", "low", "high"]].tolist(), rel=0.05)
@@ -439,17 +450,17 @@ def test_a_notebook_shows_verdict_and_table_without_markup_of_the_users(found):
 
 def test_a_comparison_is_read_again_from_its_folder(found):
     again = load_comparison(found.folder)
-    assert again.verdict == found.verdict
+    assert again.recommendation == found.recommendation
     pd.testing.assert_frame_equal(again.table, found.table)
 
 
 def test_started_again_nothing_runs_twice_and_more_can_be_added(found):
     x, y = table()
-    options = {"positive": "sick", "ratios": ["1x", 20], "folder": found.folder} | QUICK
-    before = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
-    again = compare(x, y, CostMatrix(fp=1, fn=5), methods=["ce", "always-negative"], repeats=1, folds=3, **options)
-    assert set(again.results["method"]) == {"ce", "always-negative"}
-    after = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
+    options = {"pos_label": "sick", "ratios": ["1x", 20], "folder": found.folder} | QUICK
+    before = {path: path.stat().st_mtime_ns for path in found.folder.glob("fits/*/*/*.json")}
+    again = compare(x, y, CostMatrix(fp=1, fn=5), methods=["net", "always-negative"], repeats=1, folds=3, **options)
+    assert set(again.results["method"]) == {"net", "always-negative"}
+    after = {path: path.stat().st_mtime_ns for path in found.folder.glob("fits/*/*/*.json")}
     assert all(after[path] == when for path, when in before.items())
     assert len(after) == len(before) + 6
 
@@ -461,8 +472,8 @@ def test_a_folder_of_other_data_is_refused(found):
             x,
             y,
             CostMatrix(fp=1, fn=5),
-            positive="sick",
-            methods=["ce"],
+            pos_label="sick",
+            methods=["net"],
             repeats=1,
             folds=2,
             folder=found.folder,
@@ -480,9 +491,9 @@ class Fails(ClassifierMixin, BaseEstimator):
 
 def test_what_fails_is_named_and_the_others_are_compared():
     x, y = table()
-    methods = ["always-positive", "always-negative", ("fails", Method(learner=Fails()))]
+    methods = ["always-positive", "always-negative", ("fails", CostSensitiveClassifier(learner=Fails()))]
     with pytest.warns(UserWarning, match=r"fails failed in 2 of 2 folds \(RuntimeError: no such luck\)"):
-        found = compare(x, y, positive="sick", methods=methods, repeats=1, folds=2, **QUICK)
+        found = compare(x, y, pos_label="sick", methods=methods, repeats=1, folds=2, **QUICK)
     assert set(found.failures["method"]) == {"fails"}
     assert "no such luck" in found.failures["message"].iloc[0]
     assert set(found.table["method"]) == {"always-positive", "always-negative"}
@@ -491,7 +502,15 @@ def test_what_fails_is_named_and_the_others_are_compared():
 def test_when_all_fail_the_first_error_is_told():
     x, y = table()
     with pytest.raises(RuntimeError, match="no method came to an end: no such luck"):
-        compare(x, y, positive="sick", methods=[("fails", Method(learner=Fails()))], repeats=1, folds=2, **QUICK)
+        compare(
+            x,
+            y,
+            pos_label="sick",
+            methods=[("fails", CostSensitiveClassifier(learner=Fails()))],
+            repeats=1,
+            folds=2,
+            **QUICK,
+        )
 
 
 def test_rows_with_costs_of_their_own_at_two_ratios():
@@ -502,14 +521,14 @@ def test_rows_with_costs_of_their_own_at_two_ratios():
         x,
         y,
         costs,
-        positive="sick",
-        methods=["ce-bayes", "gbm-weighted"],
+        pos_label="sick",
+        methods=["net-bayes", "gbm-weighted"],
         ratios=["1x", "4x"],
         repeats=1,
         folds=2,
         **QUICK,
     )
-    for name in ("ce-bayes", "gbm-weighted"):
+    for name in ("net-bayes", "gbm-weighted"):
         for ratio in sorted(found.results["ratio"].unique()):
             outcome = found.outcome(name, ratio=ratio)
             cells = found.results.query("method == @name and ratio == @ratio")
@@ -521,7 +540,7 @@ def test_rows_with_costs_of_their_own_at_two_ratios():
 def three_parts(task, seed):
     """Training, validation and test rows of a net in a comparison."""
     rest, tested = split_rows(task, Protocol().test, seed)
-    ready = Protocol().prepare(method("ce"), seed)
+    ready = Protocol().prepare(method("net"), seed)
     ((train, validation),) = Rows.of_task(task, rest).folds(ready.cv, ready.validation, seed)
     return train, validation, tested
 
@@ -529,7 +548,7 @@ def three_parts(task, seed):
 def test_groups_never_stand_on_both_sides():
     x, y = table()
     groups = np.repeat(np.arange(60), 4)
-    task = Task.from_data(x, y, positive="sick", groups=groups)
+    task = Task.from_data(x, y, pos_label="sick", groups=groups)
     for seed in range(3):
         split = three_parts(task, seed)
         parts = [set(groups[rows]) for rows in split]
@@ -541,7 +560,7 @@ def test_groups_never_stand_on_both_sides():
 
 def test_splits_are_65_15_20_stratified_and_the_same_each_time():
     x, y = table(1000)
-    task = Task.from_data(x, y, positive="sick")
+    task = Task.from_data(x, y, pos_label="sick")
     split = three_parts(task, 3)
     assert [len(rows) for rows in split] == pytest.approx([650, 150, 200], abs=2)
     assert [task.y[rows].mean() for rows in split] == pytest.approx([task.y.mean()] * 3, abs=0.01)
@@ -550,10 +569,10 @@ def test_splits_are_65_15_20_stratified_and_the_same_each_time():
 
 
 def test_several_data_sets_get_a_verdict_each():
-    tasks = [Task.from_data(*table(seed=s), CostMatrix(fp=1, fn=5), positive="sick", name=f"made-{s}") for s in (1, 2)]
-    found = compare_tasks(tasks, methods=["always-positive", "ce-bayes", "gbm-bayes"], repeats=1, folds=2, **QUICK)
-    assert len(found.verdicts) == 2
-    assert [line.split(",")[0] for line in found.verdict.splitlines()] == ["made-1", "made-2"]
+    tasks = [Task.from_data(*table(seed=s), CostMatrix(fp=1, fn=5), pos_label="sick", name=f"made-{s}") for s in (1, 2)]
+    found = compare_tasks(tasks, methods=["always-positive", "net-bayes", "gbm-bayes"], repeats=1, folds=2, **QUICK)
+    assert len(found.recommendations) == 2
+    assert [line.split(",")[0] for line in found.recommendation.splitlines()] == ["made-1", "made-2"]
 
 
 @pytest.mark.parametrize("kind", ["numpy", "polars"])
@@ -564,8 +583,8 @@ def test_tables_of_any_kind(kind):
         x = polars.from_pandas(x)
     else:
         x = x[["a", "b", "c"]].to_numpy()
-    found = compare(x, y == "sick", CostMatrix(fp=1, fn=5), methods=["gbm-bayes", "ce"], repeats=1, folds=2, **QUICK)
-    assert set(found.table["method"]) == {"gbm-bayes", "ce"}
+    found = compare(x, y == "sick", CostMatrix(fp=1, fn=5), methods=["gbm-bayes", "net"], repeats=1, folds=2, **QUICK)
+    assert set(found.table["method"]) == {"gbm-bayes", "net"}
 
 
 def test_images_leave_out_what_needs_columns():
@@ -575,12 +594,12 @@ def test_images_leave_out_what_needs_columns():
         x,
         y,
         CostMatrix(fp=1, fn=2),
-        methods=["ce-bayes", "always-positive"],
+        methods=["net-bayes", "always-positive"],
         repeats=1,
         folds=2,
         **(QUICK | {"net": {"epochs": 1}}),
     )
-    assert set(found.table["method"]) == {"ce-bayes", "always-positive"}
+    assert set(found.table["method"]) == {"net-bayes", "always-positive"}
 
 
 @pytest.mark.parametrize("ratio", [0, -1, "x", "3y", float("nan"), "inf"])
@@ -608,40 +627,40 @@ def test_a_ratio_is_not_named_twice():
 def test_repeats_and_folds_are_checked(options, message):
     x, y = table()
     with pytest.raises(ValueError, match=message):
-        compare(x, y, positive="sick", methods=["ce"], **options, **QUICK)
+        compare(x, y, pos_label="sick", methods=["net"], **options, **QUICK)
 
 
 def test_tasks_need_names_of_their_own():
-    task = Task.from_data(*table(), positive="sick")
+    task = Task.from_data(*table(), pos_label="sick")
     with pytest.raises(ValueError, match="different names"):
-        compare_tasks([task, task], methods=["ce"], **QUICK)
+        compare_tasks([task, task], methods=["net"], **QUICK)
     with pytest.raises(ValueError, match="no data"):
-        compare_tasks([], methods=["ce"], **QUICK)
+        compare_tasks([], methods=["net"], **QUICK)
 
 
 @pytest.mark.parametrize("n", [300, 60_000])
 def test_small_nets_of_all_methods_are_one_job_and_large_ones_several(n):
-    task = Task.from_data(*table(n), positive="sick")
+    task = Task.from_data(*table(n), pos_label="sick")
     jobs = plan_jobs([task], {task.name: choose_methods()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
-    cells = [cell for job in jobs for cell in job.cells]
+    cells = [cell for job in jobs for cell in job.fits]
     assert len(cells) == len(set(cells)) == 2 * len(choose_methods())
-    trainings = [{training_of(cell) for cell in job.cells if needs_net(method(cell.method))} for job in jobs]
+    trainings = [{training_of(cell) for cell in job.fits if needs_net(method(cell.method))} for job in jobs]
     nets = [sum(5 if name == "adacsl-cv" else 1 for name, _ in group) for group in trainings if group]
     assert len(nets) == 1 if n == 300 else max(nets) == 6
     # no training in two jobs
     assert sum(len(group) for group in trainings) == len(set().union(*trainings))
     # nor a booster that serves several: plain ones know no costs
-    others = [{training_of(cell) for cell in job.cells if not needs_net(method(cell.method))} for job in jobs]
+    others = [{training_of(cell) for cell in job.fits if not needs_net(method(cell.method))} for job in jobs]
     assert sum(len(group) for group in others) == len(set().union(*others))
 
 
 def training_of(cell):
-    """What is trained for a cell, by the first name that asks for it, and the ratio where that counts."""
-    if cell.method in ("ce", "ce-bayes", "ce-tuned", "ce-calibrated"):
-        return "ce", None
-    if cell.method in ("oversample", "undersample", "smote", "portfolio"):
+    """What is trained for a fit, by the first name that asks for it, and the ratio where that counts."""
+    if cell.method in ("net", "net-bayes", "net-tuned", "net-calibrated"):
+        return "net", None
+    if cell.method in ("oversample", "undersample", "net-smote", "ensemble"):
         return cell.method, None
-    return ("wce" if cell.method == "wce-tuned" else cell.method), cell.ratio
+    return ("net-weighted" if cell.method == "net-weighted-tuned" else cell.method), cell.ratio
 
 
 @pytest.mark.parametrize(
@@ -653,4 +672,4 @@ def training_of(cell):
 def test_unknown_parameters_are_named(option, message):
     x, y = table()
     with pytest.raises(TypeError, match=message):
-        compare(x, y, positive="sick", methods=["ce"], **{option: 3})
+        compare(x, y, pos_label="sick", methods=["net"], **{option: 3})

@@ -6,14 +6,14 @@ import pytest
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, compare, load_comparison
+from adacsl import CostMatrix, CostSensitiveClassifier, compare, load_comparison
 from adacsl.comparison.fits import scale_misses
 
 METHODS = {
-    "always-positive": Method(learner="constant", decide="positive"),
-    "logistic": Method(learner=LogisticRegression()),
-    "blind": Method(learner=LogisticRegression(), decide="half"),
-    "prior": Method(learner=DummyClassifier()),
+    "always-positive": CostSensitiveClassifier(learner="constant", decide="positive"),
+    "logistic": CostSensitiveClassifier(learner=LogisticRegression()),
+    "blind": CostSensitiveClassifier(learner=LogisticRegression(), decide="half"),
+    "prior": CostSensitiveClassifier(learner=DummyClassifier()),
 }
 
 
@@ -25,7 +25,7 @@ def rows(n=300, seed=0):
 
 def compared(costs, folder=None, **options):
     x, y = rows()
-    given = {"methods": METHODS, "repeats": 1, "folds": 3, "workers": 1, "progress": False, "folder": folder} | options
+    given = {"methods": METHODS, "repeats": 1, "folds": 3, "n_jobs": 1, "progress": False, "folder": folder} | options
     return compare(x, y, costs, **given)
 
 
@@ -91,7 +91,7 @@ def test_prices_of_rows_are_multiplied():
     x, y = rows()
     amount = np.random.default_rng(1).lognormal(2, 1, len(y))
     found = compare(
-        x.assign(amount=amount), y, CostMatrix(fp=(1, 4), fn="amount"), methods=METHODS, repeats=1, folds=2, workers=1,
+        x.assign(amount=amount), y, CostMatrix(fp=(1, 4), fn="amount"), methods=METHODS, repeats=1, folds=2, n_jobs=1,
         progress=False,
     )  # fmt: skip
     (one,) = found.regrets.values()
@@ -104,7 +104,7 @@ def test_more_than_two_classes_have_no_ranges(tmp_path):
     matrix = CostMatrix.from_array([[0, 2, 9], [1, 0, 3], [4, 1, 0]], rows="predicted", classes=["0", "1", "2"])
     y = y + (x["b"] > 0.5)
     methods = {name: METHODS[name] for name in ("logistic", "prior")}
-    found = compare(x, y.to_numpy(), matrix, methods=methods, repeats=1, folds=2, workers=1, progress=False)
+    found = compare(x, y.to_numpy(), matrix, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
     assert found.price_range == ""
     assert found.regrets == {}
     with pytest.raises(ValueError, match="for two classes"):

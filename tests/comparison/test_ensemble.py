@@ -1,19 +1,19 @@
-"""A portfolio in a comparison: one process, one fit for all cost ratios, and ready to be fitted afterwards."""
+"""An ensemble in a comparison: one process, one fit for all cost ratios, and ready to be fitted afterwards."""
 
 import numpy as np
 import pytest
 from torch import nn
 
-from adacsl import METHODS, CostMatrix, PortfolioClassifier, Task, compare, load_comparison, method
+from adacsl import METHODS, CostMatrix, EnsembleClassifier, Task, compare, load_comparison, method
 from adacsl.comparison.jobs import plan_jobs
 from adacsl.comparison.protocol import Protocol
 from adacsl.ensemble.base_estimators import choose_members, seconds_for
 from adacsl.estimators.registry import choose_methods
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
 MEMBERS = ["logistic", "nets"]
-QUICK = {"workers": 1, "device": "cpu", "progress": False, "net": {"epochs": 2}}
+QUICK = {"n_jobs": 1, "device": "cpu", "progress": False, "net": {"epochs": 2}}
 
 
 def table(n=120):
@@ -36,13 +36,13 @@ def small_net():
 
 @pytest.mark.parametrize(
     "made",
-    [method("portfolio"), method("portfolio", members=MEMBERS, n_jobs=4), PortfolioClassifier()],
+    [method("ensemble"), method("ensemble", estimators=MEMBERS, n_jobs=4), EnsembleClassifier()],
 )
 def test_one_process_and_the_nets_of_the_comparison(made):
     ready = Protocol(net={"epochs": 3}, device="cpu").prepare(made, seed=1)
     assert (ready.make_learner().n_jobs, ready.make_learner().net.epochs) == (1, 3)
     assert Protocol(device="cpu").prepare(made, seed=1).make_learner().net is None
-    own = PortfolioClassifier(net={"epochs": 7})
+    own = EnsembleClassifier(net={"epochs": 7})
     assert Protocol(net={"epochs": 3}, device="cpu").prepare(own, seed=1).make_learner().net.epochs == 7
     assert made.n_jobs != 1  # the user's own is as it was
 
@@ -51,16 +51,19 @@ def test_by_default_for_tables_and_images_and_one_job_a_split():
     for x, y in (table(), pictures()):
         task = Task.from_data(x, y, COSTS)
         chosen = choose_methods(images=task.images)
-        assert "portfolio" in chosen
+        assert "ensemble" in chosen
         jobs = plan_jobs([task], {task.name: chosen}, {task.name: [5.0, 9.0]}, [0, 1], Protocol(device="cpu"))
-        mine = [job for job in jobs if any(cell.method == "portfolio" for cell in job.cells)]
-        assert [sorted(cell.ratio for cell in job.cells) for job in mine] == [[5.0, 9.0]] * 2
+        mine = [job for job in jobs if any(cell.method == "ensemble" for cell in job.fits)]
+        assert [sorted(cell.ratio for cell in job.fits) for job in mine] == [[5.0, 9.0]] * 2
 
 
 def test_portfolios_that_differ_deep_inside_are_different_jobs():
     def made(last):
-        many = [(f"net-{i}", method("ce", learner=Net(lr=0.001 * i, epochs=2, batch_size=32))) for i in range(1, 20)]
-        return method("portfolio", members=[*many[:10], ("mine", Net(lr=last)), *many[10:]])
+        many = [
+            (f"net-{i}", method("net", learner=NeuralLearner(learning_rate=0.001 * i, epochs=2, batch_size=32)))
+            for i in range(1, 20)
+        ]
+        return method("ensemble", estimators=[*many[:10], ("mine", NeuralLearner(learning_rate=last)), *many[10:]])
 
     task = Task.from_data(*table(), COSTS)
     chosen = {"one": made(0.5), "two": made(0.25)}
@@ -69,8 +72,8 @@ def test_portfolios_that_differ_deep_inside_are_different_jobs():
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    chosen = [("portfolio", method("portfolio", members=MEMBERS)), "always-positive"]
-    folder = tmp_path_factory.mktemp("portfolio")
+    chosen = [("ensemble", method("ensemble", estimators=MEMBERS)), "always-positive"]
+    folder = tmp_path_factory.mktemp("ensemble")
     return compare(
         *table(), COSTS, methods=chosen, ratios=["1x", 20], repeats=1, folds=2, folder=folder / "run", **QUICK
     )
@@ -78,27 +81,27 @@ def found(tmp_path_factory):
 
 def test_one_fit_serves_all_ratios_as_if_each_were_alone(found):
     x, y = table()
-    cells = {cell.ratio: result for cell, result in found.cells.items() if cell[2:] == ("portfolio", 0)}
+    cells = {cell.ratio: result for cell, result in found.fits.items() if cell[2:] == ("ensemble", 0)}
     rest = np.setdiff1d(np.arange(len(y)), test := found.splits["data", 0].test_rows)
-    settings = {"members": MEMBERS, "net": {"epochs": 2}, "n_jobs": 1, "random_state": 0, "device": "cpu"}
+    settings = {"estimators": MEMBERS, "net": {"epochs": 2}, "n_jobs": 1, "random_state": 0, "device": "cpu"}
     for ratio, cell in cells.items():  # the same members, each with a stack of its own
-        clf = PortfolioClassifier(CostMatrix(fp=1, fn=ratio), **settings).fit(x[rest], y[rest])
+        clf = EnsembleClassifier(CostMatrix(fp=1, fn=ratio), **settings).fit(x[rest], y[rest])
         np.testing.assert_array_equal(clf.predict_proba(x[test])[:, 1].astype(np.float32), cell.scores)
     assert 0.0 < cells[5.0].seconds == cells[20.0].seconds  # shared, not counted twice
 
 
 def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
-    made = found.method("portfolio")
+    made = found.method("ensemble")
     assert (made.learner.n_jobs, made.learner.net.epochs, made.costs.fn) == ("auto", 2, 5)
-    model = found.fit(*table(), name="portfolio")
+    model = found.fit(*table(), name="ensemble")
     assert set(model.leaderboard_["member"]) == set(MEMBERS)
-    again = load_comparison(found.folder).method("portfolio")  # a folder knows the names, and the settings of nets
+    again = load_comparison(found.folder).method("ensemble")  # a folder knows the names, and the settings of nets
     assert (again.learner.members, again.learner.net.epochs) == ("auto", 2)
-    assert METHODS["portfolio"][0] in found.report_data().titles["portfolio"]
+    assert METHODS["ensemble"][0] in found.report_data().titles["ensemble"]
 
 
 def test_members_of_images_have_names():
-    chosen = choose_members(["nets", "adacsl-bayes", "wce"], images=True, net=Net(epochs=3))
+    chosen = choose_members(["nets", "adacsl-bayes", "net-weighted"], images=True, net=NeuralLearner(epochs=3))
     assert [(made.target, made.learner.epochs) for made in chosen.values()] == [(None, 3), ("bayes", 3), (0.5, 3)]
     assert seconds_for("adacsl-bayes") == seconds_for("nets") < seconds_for("mine")
 
@@ -106,10 +109,10 @@ def test_members_of_images_have_names():
 def test_images():
     x, y = pictures()
     net = {"module": small_net, "epochs": 1, "batch_size": 16}
-    clf = PortfolioClassifier(COSTS, net=net, cv=2, random_state=0, device="cpu").fit(x, y)
+    clf = EnsembleClassifier(COSTS, net=net, cv=2, random_state=0, device="cpu").fit(x, y)
     assert set(clf.leaderboard_["member"]) == {"nets", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert not clf.leaderboard_["left_out"].any()
     assert clf.predict(x[:3]).shape == (3,)
     assert 0.0 <= clf.estimated_cost_.low <= clf.estimated_cost_.high
-    found = compare(x, y, COSTS, methods=["portfolio"], repeats=1, folds=2, **QUICK | {"net": net})
-    assert found.table["method"].tolist() == ["portfolio"]
+    found = compare(x, y, COSTS, methods=["ensemble"], repeats=1, folds=2, **QUICK | {"net": net})
+    assert found.table["method"].tolist() == ["ensemble"]

@@ -1,4 +1,4 @@
-"""Comparisons on more than two classes: from data to verdict, table and report."""
+"""Comparisons on more than two classes: from data to recommendation, table and report."""
 
 import numpy as np
 import pandas as pd
@@ -8,15 +8,15 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, Task, compare, load, load_comparison
+from adacsl import CostMatrix, CostSensitiveClassifier, Task, compare, load, load_comparison
 from adacsl.comparison import store
 from adacsl.comparison.compare import compare_tasks
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.protocol import Protocol, at_ratio, choose_ratios
 from adacsl.estimators.registry import METHODS, choose_methods, title_of
 from adacsl.report.explorer import rule_of
 
-QUICK = {"workers": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
+QUICK = {"n_jobs": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
 NAMES = np.asarray(["barolo", "barbera", "grignolino"])
 PRICES = CostMatrix.from_array(
     [[0, 1, 9], [2, 0, 3], [1, 20, 0]], rows="predicted", classes=["barolo", "barbera", "grignolino"]
@@ -32,7 +32,13 @@ def wine():
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory):
-    methods = ["ce", "ce-bayes", "gbm-bayes", "adacsl", ("mine", Method(learner=LogisticRegression(), decide="tuned"))]
+    methods = [
+        "net",
+        "net-bayes",
+        "gbm-bayes",
+        "adacsl",
+        ("mine", CostSensitiveClassifier(learner=LogisticRegression(), decide="tuned")),
+    ]
     folder = tmp_path_factory.mktemp("runs") / "wine"
     return compare(*wine(), PRICES, methods=methods, repeats=1, folds=2, folder=folder, name="wine", **QUICK)
 
@@ -42,12 +48,12 @@ def test_every_cell_has_a_result_and_no_ratio_to_speak_of(found):
     assert len(found.failures) == 0
     assert set(found.results["ratio"]) == {1.0}
     assert not {"tp", "fp", "fn", "tn"} & set(found.results)
-    assert found.verdict == str(found.verdicts["wine", 1.0])
-    assert "ratio" not in found.verdict
+    assert found.recommendation == str(found.recommendations["wine", 1.0])
+    assert "ratio" not in found.recommendation
 
 
 def test_outcomes_reproduce_the_costs_of_the_cells(found):
-    for name in ("ce", "gbm-bayes", "adacsl", "mine"):
+    for name in ("net", "gbm-bayes", "adacsl", "mine"):
         outcome = found.outcome(name)
         assert outcome.scores.shape == (outcome.n, 3)
         assert outcome.scores.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
@@ -56,11 +62,11 @@ def test_outcomes_reproduce_the_costs_of_the_cells(found):
         assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
         assert cells["accuracy"].mean() == pytest.approx((outcome.labels == outcome.decisions).mean())
     rules = {name: rule_of(found.outcome(name)) for name in found.table["method"]}
-    assert rules == dict.fromkeys(rules, "cheapest") | {"ce": "likeliest"}
-    assert np.array_equal(found.outcome("ce").decisions, found.outcome("ce").scores.argmax(axis=1))
+    assert rules == dict.fromkeys(rules, "cheapest") | {"net": "likeliest"}
+    assert np.array_equal(found.outcome("net").decisions, found.outcome("net").scores.argmax(axis=1))
 
 
-@pytest.mark.parametrize("name", ["ce", "gbm-bayes", "adacsl", "mine"])
+@pytest.mark.parametrize("name", ["net", "gbm-bayes", "adacsl", "mine"])
 def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(found, name):
     x, y = wine()
     rest, tested = Protocol(folds=2).split(Task.from_data(x, y, PRICES), 1)
@@ -69,7 +75,7 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     assert unfitted.positive is None
     unfitted.set_params(random_state=1, validation=0.15 / 0.5, device="cpu").fit(x.iloc[rest], y[rest])
     assert unfitted.classes_.tolist() == SORTED
-    result = next(r for c, r in found.cells.items() if (c.method, c.seed) == (name, 1))
+    result = next(r for c, r in found.fits.items() if (c.method, c.seed) == (name, 1))
     np.testing.assert_allclose(unfitted.predict_proba(x.iloc[tested]), result.scores, atol=1e-6)
     same = unfitted.predict(x.iloc[tested]) == unfitted.classes_[result.decisions]
     assert same.mean() > 0.97  # ties turn in float32
@@ -77,7 +83,7 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
 
 def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp_path):
     x, y = wine()
-    fitted = found.fit(x, y, name="ce-bayes")
+    fitted = found.fit(x, y, name="net-bayes")
     again = load(fitted.save(tmp_path / "model"))
     assert again.predict(x).tolist() == fitted.predict(x).tolist()
     assert set(fitted.predict(x)) <= set(SORTED)
@@ -85,25 +91,25 @@ def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp
 
 def test_a_comparison_is_read_again_and_goes_on(found):
     again = load_comparison(found.folder)
-    assert again.verdict == found.verdict
+    assert again.recommendation == found.recommendation
     pd.testing.assert_frame_equal(again.table, found.table)
-    assert np.array_equal(again.outcome("ce").scores, found.outcome("ce").scores)
-    assert again.outcome("ce").costs == found.outcome("ce").costs
-    before = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
+    assert np.array_equal(again.outcome("net").scores, found.outcome("net").scores)
+    assert again.outcome("net").costs == found.outcome("net").costs
+    before = {path: path.stat().st_mtime_ns for path in found.folder.glob("fits/*/*/*.json")}
     more = compare(
-        *wine(), PRICES, methods=["ce", "wce"], repeats=1, folds=2, folder=found.folder, name="wine", **QUICK
+        *wine(), PRICES, methods=["net", "net-weighted"], repeats=1, folds=2, folder=found.folder, name="wine", **QUICK
     )
-    assert set(more.results["method"]) == {"ce", "wce"}
-    after = {path: path.stat().st_mtime_ns for path in found.folder.glob("cells/*/*/*.json")}
+    assert set(more.results["method"]) == {"net", "net-weighted"}
+    after = {path: path.stat().st_mtime_ns for path in found.folder.glob("fits/*/*/*.json")}
     assert all(after[path] == when for path, when in before.items())
     assert len(after) == len(before) + 2
 
 
 def test_pictures_that_speak_of_two_classes_say_so(found):
-    for figure in (found.plot_costs(), found.plot_history(), found.plot_lambda(), found.plot_calibration("ce")):
+    for figure in (found.plot_costs(), found.plot_history(), found.plot_lambda(), found.plot_calibration("net")):
         assert len(figure.data) > 0
-    cells = found.outcome("ce")
-    (heat,) = found.plot_confusion("ce").data
+    cells = found.outcome("net")
+    (heat,) = found.plot_confusion("net").data
     assert heat.x == tuple(SORTED)
     assert np.allclose(np.asarray(heat.z).T, cells.costs.confusion(cells.labels, cells.decisions))
     for plot, what in ((found.plot_threshold, "thresholds"), (found.plot_ratios, "cost ratios")):
@@ -126,16 +132,16 @@ def test_two_and_more_classes_are_compared_together(tmp_path):
         Task.from_data(x, y, PRICES, name="wine"),
         Task.from_data(x, y == "barolo", CostMatrix(fp=1, fn=5), name="barolo"),
     ]
-    both = compare_tasks(tasks, methods=["gbm-bayes", "ce"], repeats=1, folds=2, **QUICK)
-    first, second, _ = both.verdict.splitlines()
+    both = compare_tasks(tasks, methods=["gbm-bayes", "net"], repeats=1, folds=2, **QUICK)
+    first, second, _ = both.recommendation.splitlines()
     assert first.startswith("barolo, ratio 5: ")
     assert second.startswith("wine: ")
-    assert both.outcome("ce", data="barolo").scores.ndim == 1
+    assert both.outcome("net", data="barolo").scores.ndim == 1
     assert both.results.query("data == 'wine'")["tp"].isna().all()
     text = both.report(tmp_path / "report.html").read_text()
     assert "costs 5 times a false positive" in text
     with pytest.raises(ValueError, match="ratios are prices of a miss in false alarms, for two classes; a matrix of 3"):
-        compare_tasks(tasks, methods=["ce"], ratios=[2], **QUICK)
+        compare_tasks(tasks, methods=["net"], ratios=[2], **QUICK)
 
 
 def test_costs_of_each_row_are_kept_with_their_splits():
@@ -159,7 +165,7 @@ def test_methods_of_two_classes_are_left_out_and_refused_by_name():
     assert not two & set(choose_methods(n_classes=3))
     for name in two:
         with pytest.raises(ValueError, match=f"method '{name}' is for two classes, but the data have 7"):
-            choose_methods(["ce", name], n_classes=7)
+            choose_methods(["net", name], n_classes=7)
     images = choose_methods(images=True, n_classes=3)
     assert "gbm-bayes" not in images
     assert "adacsl" in images
@@ -168,7 +174,7 @@ def test_methods_of_two_classes_are_left_out_and_refused_by_name():
 def test_titles_speak_of_decisions():
     assert not [name for name in choose_methods("all", n_classes=3) if "threshold" in title_of(name, 3)]
     assert title_of("logit-adjusted", 3) == "logits shifted by the costs"
-    assert title_of("ce-tuned") == METHODS["ce-tuned"][0]
+    assert title_of("net-tuned") == METHODS["net-tuned"][0]
 
 
 def test_there_is_one_ratio():
@@ -185,11 +191,11 @@ def test_there_is_one_ratio():
 def test_results_and_splits_survive_being_written(k, n, own, seed):
     rng = np.random.default_rng(seed)
     scores, decisions = rng.random((n, k)).astype(np.float32), rng.integers(0, k, n)
-    result = CellResult(Cell("d", 1.0, "m", 3), {"cost": 0.5}, scores, decisions, provenance={"decide": "half"})
+    result = FitResult(FitKey("d", 1.0, "m", 3), {"cost": 0.5}, scores, decisions, provenance={"decide": "half"})
     again = store.cell_result(store.cell_body(result))
     assert np.array_equal(again.scores, scores)
     assert np.array_equal(again.decisions, decisions)
-    assert (again.cell, again.threshold, again.provenance["decide"]) == (result.cell, None, "half")
+    assert (again.fit, again.threshold, again.provenance["decide"]) == (result.fit, None, "half")
     matrix = rng.uniform(1, 2, (n, k, k) if own else (k, k))
     matrix[..., np.arange(k), np.arange(k)] = 0.0
     costs = CostMatrix.from_array(matrix, rows="predicted", classes=[f"c{j}" for j in range(k)])
@@ -202,9 +208,9 @@ def test_results_and_splits_survive_being_written(k, n, own, seed):
 
 
 def test_decisions_of_another_length_are_refused():
-    body = store.cell_body(CellResult(Cell("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(4)))
+    body = store.cell_body(FitResult(FitKey("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(4)))
     body["decisions"] = store.pack(np.zeros(3, dtype="<i8"))
     with pytest.raises(store.DamagedError, match="its form is wrong"):
         store.cell_result(body)
     with pytest.raises(ValueError, match="scores and decisions must be vectors of one length"):
-        store.cell_body(CellResult(Cell("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(3)))
+        store.cell_body(FitResult(FitKey("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(3)))

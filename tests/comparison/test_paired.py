@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix
-from adacsl.comparison.fits import Cell, CellResult, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, scale_misses
 from adacsl.comparison.statistics import (
     PAIRWISE_COLUMNS,
     SUMMARY_COLUMNS,
@@ -234,8 +234,8 @@ def test_row_costs_are_the_costs_of_stored_decisions():
     }
 
     def cell(method, seed, *decided):
-        result = CellResult(Cell("d", 8.0, method, seed), {}, np.zeros(2, np.float32), np.asarray(decided, bool))
-        return {result.cell: result}
+        result = FitResult(FitKey("d", 8.0, method, seed), {}, np.zeros(2, np.float32), np.asarray(decided, bool))
+        return {result.fit: result}
 
     cells = cell("b", 0, False, True) | cell("b", 1, True, False) | cell("a", 1, True, True)
     dearer = row_costs(cells, splits, lambda _data, ratio, prices: scale_misses(prices, ratio / 4.0))["d", 8.0]

@@ -48,7 +48,7 @@ def counted():
 
 def compared(table, **more):
     return compare(
-        *table, COSTS, methods=["logistic", "gbm-bayes"], repeats=1, folds=3, workers=1, progress=False, **more
+        *table, COSTS, methods=["logistic", "gbm-bayes"], repeats=1, folds=3, n_jobs=1, progress=False, **more
     )
 
 
@@ -79,7 +79,7 @@ def test_a_folder_gives_back_what_memory_holds(table, tmp_path, monkeypatch):
     real = store.check_result
 
     def count(result, *given):
-        measured[result.cell] += 1
+        measured[result.fit] += 1
         real(result, *given)
 
     monkeypatch.setattr(store, "check_result", count)
@@ -87,13 +87,13 @@ def test_a_folder_gives_back_what_memory_holds(table, tmp_path, monkeypatch):
     assert not measured  # what a run has written it need not read
     again = load_comparison(tmp_path / "run")
     assert set(measured.values()) == {1}
-    assert set(measured) == set(again.cells)
+    assert set(measured) == set(again.fits)
     for found in (there, again):
         wanted = here.results.drop(columns="seconds")
         pd.testing.assert_frame_equal(found.results.drop(columns="seconds"), wanted, check_exact=True)
-        for cell, result in here.cells.items():
-            other = found.cells[cell]
+        for cell, result in here.fits.items():
+            other = found.fits[cell]
             for name in ("scores", "decisions"):
                 np.testing.assert_array_equal(getattr(other, name), getattr(result, name))
                 assert getattr(other, name).dtype == getattr(result, name).dtype
-        assert str(found.verdict) == str(here.verdict)
+        assert str(found.recommendation) == str(here.recommendation)

@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 from torch import nn
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.comparison import store as comparison_store
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import Parts, plan_jobs, run_work
 from adacsl.comparison.runner import RunInterrupted, run
 from adacsl.comparison.store import Store, StoreError
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
 from adacsl.neural import fit
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 
 SCRIPT = Path(__file__).parent / "scripts" / "picture_run.py"
 STEERED = {"loss": "weighted", "controller": "auto", "cv": 3}
-BEST, LAST = Method(**STEERED), Method(**STEERED, select="last")
+BEST, LAST = CostSensitiveClassifier(**STEERED), CostSensitiveClassifier(**STEERED, select="last")
 BOTH = {"best": BEST, "last": LAST}
 
 
@@ -61,14 +61,14 @@ def results(pictures):
 
     def find(parts, methods, ratio=3.0):
         task = pictures.made_pictures()
-        cells = [Cell(task.name, ratio, name, 0) for name in methods]
+        cells = [FitKey(task.name, ratio, name, 0) for name in methods]
         return list(run_work({task.name: task}, (methods, pictures.PROTOCOL), cells, parts=parts))
 
     return find
 
 
 def same(one, other):
-    assert one.cell == other.cell
+    assert one.fit == other.fit
     assert np.array_equal(one.scores, other.scores)
     assert np.array_equal(one.decisions, other.decisions)
     assert one.metrics == other.metrics
@@ -110,7 +110,9 @@ def test_nets_of_three_classes_are_taken_up_too(tmp_path, trained):
     costs = CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")
 
     def watched(parts):
-        made = Method(costs, learner=Net(small_net, epochs=2), random_state=0, device="cpu", decide="tuned", **STEERED)
+        made = CostSensitiveClassifier(
+            costs, learner=NeuralLearner(small_net, epochs=2), random_state=0, device="cpu", decide="tuned", **STEERED
+        )
         ((_, candidate),) = fit_methods([(made, costs)], rows, watch=np.arange(30, 36), parts=parts)
         return candidate.watched, made.oof_scores_, made.history_
 
@@ -169,7 +171,7 @@ def test_a_use_that_was_not_watched_then_is_trained_again(tmp_path, trained, res
 
 def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained, pictures):
     task = pictures.made_pictures()
-    cells = [Cell(task.name, 3.0, name, 0) for name in BOTH]
+    cells = [FitKey(task.name, 3.0, name, 0) for name in BOTH]
     going = run_work({task.name: task}, (BOTH, pictures.PROTOCOL), cells, parts=Parts(tmp_path / "parts"))
     next(going)
     next(going)
@@ -180,8 +182,8 @@ def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained, pictures)
 
 def test_a_single_net_leaves_no_parts(tmp_path, trained, pictures):
     task = pictures.made_pictures()
-    work = ({"single": Method(loss="weighted")}, pictures.PROTOCOL)
-    going = run_work({task.name: task}, work, [Cell(task.name, 3.0, "single", 0)], parts=Parts(tmp_path / "parts"))
+    work = ({"single": CostSensitiveClassifier(loss="weighted")}, pictures.PROTOCOL)
+    going = run_work({task.name: task}, work, [FitKey(task.name, 3.0, "single", 0)], parts=Parts(tmp_path / "parts"))
     for _ in going:
         assert not (tmp_path / "parts").exists()
     assert trained.folds == [0]
@@ -216,10 +218,10 @@ def test_a_run_that_is_interrupted_keeps_its_nets_in_its_folder(tmp_path, traine
         with Store.open(tmp_path / "run", {"data": {}}) as store:
             work = functools.partial(run_work, parts=Parts(store.folder / "parts"))
             if stop_at is None:
-                assert run([job], work, store, shared={task.name: task}, workers=1).done == 1
+                assert run([job], work, store, shared={task.name: task}, n_jobs=1).done == 1
             else:
                 with pytest.raises(RunInterrupted):
-                    run([job], work, store, shared={task.name: task}, workers=1)
+                    run([job], work, store, shared={task.name: task}, n_jobs=1)
         assert trained.folds == expected
     assert not (tmp_path / "run/parts").exists()
 
@@ -236,16 +238,16 @@ def test_a_comparison_killed_in_the_middle_of_a_cross_fit_ends_the_same(tmp_path
     )
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
     assert kept(tmp_path / "run/parts") == ["0", "1"]
-    assert not list((tmp_path / "run").rglob("cells/*/*/*.json"))
+    assert not list((tmp_path / "run").rglob("fits/*/*/*.json"))
     again = pictures.compare(tmp_path / "run")
     # of the first split only the net that is missing, then the second split
     assert list(zip(trained.splits, trained.folds, strict=True)) == [(0, 2), (1, 0), (1, 1), (1, 2)]
     trained.folds.clear()
     whole = pictures.compare(tmp_path / "whole")
     assert trained.folds == [0, 1, 2] * 2
-    assert list(whole.cells) == list(again.cells)
-    for cell in whole.cells:
-        same(whole.cells[cell], again.cells[cell])
+    assert list(whole.fits) == list(again.fits)
+    for cell in whole.fits:
+        same(whole.fits[cell], again.fits[cell])
     assert not (tmp_path / "run/parts").exists()
 
 

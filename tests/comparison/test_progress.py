@@ -8,15 +8,15 @@ import pytest
 from rich.console import Console
 from sklearn.dummy import DummyClassifier
 
-from adacsl import CostMatrix, Method, compare
+from adacsl import CostMatrix, CostSensitiveClassifier, compare
 from adacsl.comparison import progress as module
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.progress import Progress, find_leader
 from adacsl.comparison.runner import Event
 
 
-def cell(method="ce", seed=0, data="toy", ratio=8.0):
-    return Cell(data, ratio, method, seed)
+def cell(method="net", seed=0, data="toy", ratio=8.0):
+    return FitKey(data, ratio, method, seed)
 
 
 def console(terminal=False):
@@ -32,19 +32,21 @@ def written(out):
 
 def test_the_leader_has_the_lowest_mean_where_all_were_measured():
     assert find_leader({}) is None
-    costs = {"ce": {0: 0.4, 1: 0.1}, "adacsl": {0: 0.3}}  # the second an easy split, which the other has not seen
+    costs = {"net": {0: 0.4, 1: 0.1}, "adacsl": {0: 0.3}}  # the second an easy split, which the other has not seen
     assert find_leader(costs) == ("adacsl", 0.3)
     costs["adacsl"][1] = 0.5
-    assert find_leader(costs) == ("ce", 0.25)
+    assert find_leader(costs) == ("net", 0.25)
 
 
 def test_the_leader_waits_for_a_common_split_and_ignores_what_is_no_number():
-    assert find_leader({"ce": {0: 0.4}, "wce": {1: 0.3}}) is None
+    assert find_leader({"net": {0: 0.4}, "net-weighted": {1: 0.3}}) is None
     out = console()
     with Progress(3, console=out) as bar:
-        for done, (method, cost) in enumerate([("ce", 0.4), ("wce", float("nan")), ("wce", None)], start=1):
+        for done, (method, cost) in enumerate(
+            [("net", 0.4), ("net-weighted", float("nan")), ("net-weighted", None)], start=1
+        ):
             bar(Event("done", done, 3, (cell(method),), cost=cost))
-    assert written(out).splitlines()[-1] == "3 / 3 runs, lowest cost so far: ce 0.4 per row"
+    assert written(out).splitlines()[-1] == "3 / 3 runs, lowest cost so far: net 0.4 per row"
 
 
 def test_the_unit_is_that_of_the_table():
@@ -54,8 +56,8 @@ def test_the_unit_is_that_of_the_table():
         bar(Event("done", 1, 2, (cell(),), cost=30.5, normalized=0.25))
         bar(Event("done", 2, 2, (cell(data="other"),), cost=0.5, normalized=0.75))
     assert written(out).splitlines() == [
-        "1 / 2 runs, 0 s left, lowest cost so far: ce 30.5 per row",
-        "2 / 2 runs, lowest cost so far: ce 0.5 normalised",
+        "1 / 2 runs, 0 s left, lowest cost so far: net 30.5 per row",
+        "2 / 2 runs, lowest cost so far: net 0.5 normalised",
     ]
 
 
@@ -74,8 +76,8 @@ def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
     lines = written(out).splitlines()
     assert len(lines) == 10
     assert lines[0].startswith("20 / 200 runs, ")
-    assert lines[0].endswith(" left, lowest cost so far: ce 0.142 per row")
-    assert lines[-1] == "200 / 200 runs, lowest cost so far: ce 0.142 per row"
+    assert lines[0].endswith(" left, lowest cost so far: net 0.142 per row")
+    assert lines[-1] == "200 / 200 runs, lowest cost so far: net 0.142 per row"
 
 
 def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, capfd):
@@ -87,8 +89,8 @@ def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, 
             seen.append(capfd.readouterr().err)
             return super().fit(x, y)
 
-    methods = [("slow", Method(learner=Slow(strategy="prior"))), "always-negative"]
-    compare(x, y, CostMatrix(fp=1, fn=2), methods=methods, repeats=1, folds=2, workers=1)
+    methods = [("slow", CostSensitiveClassifier(learner=Slow(strategy="prior"))), "always-negative"]
+    compare(x, y, CostMatrix(fp=1, fn=2), methods=methods, repeats=1, folds=2, n_jobs=1)
     first, *_ = seen[0].splitlines()
     assert first == "data: 60 rows, 2 methods, 2 folds; checking and splitting the rows"
     assert re.search(r"^0 / 4 runs, running: (slow|always-negative).*fold 1", seen[0], re.MULTILINE)
@@ -100,20 +102,20 @@ def test_every_minute_there_is_a_line_with_what_is_running(monkeypatch):
     out = console()
     with Progress(20, console=out) as bar:
         bar(Event("start", 0, 20))
-        bar(Event("running", 0, 20, (cell("ce"), cell("wce"))))
+        bar(Event("running", 0, 20, (cell("net"), cell("net-weighted"))))
         bar(Event("running", 0, 20, (cell("adacsl", 1),)))
         for now[0] in (30.0, 60.0, 90.0, 120.0):
             bar(Event("alive", 0, 20))
-        bar(Event("done", 1, 20, (cell("ce"),), cost=0.5))
+        bar(Event("done", 1, 20, (cell("net"),), cost=0.5))
         bar(Event("failed", 1, 20, (cell("adacsl", 1),), message="E: x"))
         now[0] = 200.0
         bar(Event("alive", 1, 20))
     assert written(out).splitlines() == [
-        "0 / 20 runs, running: ce and wce (fold 1)",
-        "0 / 20 runs, 1 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
-        "0 / 20 runs, 2 min spent, running: ce and wce (fold 1); adacsl (fold 2)",
+        "0 / 20 runs, running: net and net-weighted (fold 1)",
+        "0 / 20 runs, 1 min spent, running: net and net-weighted (fold 1); adacsl (fold 2)",
+        "0 / 20 runs, 2 min spent, running: net and net-weighted (fold 1); adacsl (fold 2)",
         "failed: toy, ratio 8, adacsl, seed 1: E: x",
-        "1 / 20 runs, 1 h 03 min left, lowest cost so far: ce 0.5 per row, running: wce (fold 1)",
+        "1 / 20 runs, 1 h 03 min left, lowest cost so far: net 0.5 per row, running: net-weighted (fold 1)",
     ]
 
 
@@ -123,13 +125,13 @@ def test_a_resumed_run_says_what_is_there_and_counts_from_it():
         bar(Event("start", 9, 10))
         for seed in range(9):
             bar(Event("kept", 9, 10, (cell(seed=seed),), cost=0.5))
-        bar(Event("corrupt", 9, 10, message="x.json was damaged: it is kept there, and its cell runs again"))
+        bar(Event("corrupt", 9, 10, message="x.json was damaged: it is kept there, and its fit runs again"))
         bar(Event("done", 10, 10, (cell(seed=9),), cost=0.5))
         bar(Event("end", 10, 10))
     assert written(out).splitlines() == [
         "9 of 10 runs are done already",
-        "x.json was damaged: it is kept there, and its cell runs again",
-        "10 / 10 runs, lowest cost so far: ce 0.5 per row",
+        "x.json was damaged: it is kept there, and its fit runs again",
+        "10 / 10 runs, lowest cost so far: net 0.5 per row",
     ]
 
 
@@ -137,12 +139,16 @@ def test_a_failure_is_one_line_whatever_it_says():
     out = console()
     with Progress(4, console=out) as bar:
         bar(Event("start", 0, 4))
-        bar(Event("failed", 0, 4, (cell(), cell("[red]wce")), message="ValueError: no\n  [bold]luck", again=True))
-        bar(Event("failed", 0, 4, (cell("[red]wce"),), message="ValueError: " + "long " * 99))
+        bar(
+            Event(
+                "failed", 0, 4, (cell(), cell("[red]net-weighted")), message="ValueError: no\n  [bold]luck", again=True
+            )
+        )
+        bar(Event("failed", 0, 4, (cell("[red]net-weighted"),), message="ValueError: " + "long " * 99))
         bar(Event("end", 0, 4))
     first, second = written(out).splitlines()
-    assert first == "failed, tried again: toy, ratio 8, ce, seed 0 and 1 more: ValueError: no [bold]luck"
-    assert second.startswith("failed: toy, ratio 8, [red]wce, seed 0: ValueError: long long")
+    assert first == "failed, tried again: toy, ratio 8, net, seed 0 and 1 more: ValueError: no [bold]luck"
+    assert second.startswith("failed: toy, ratio 8, [red]net-weighted, seed 0: ValueError: long long")
     assert second.endswith("...")
     assert len(second) < 260
 
@@ -161,15 +167,15 @@ def test_the_bar_shows_cells_and_the_cheapest():
     out = console(terminal=True)
     with Progress(4, console=out) as bar:
         bar(Event("start", 1, 4))
-        bar(Event("kept", 1, 4, (cell("[b]ce", 0),), cost=0.25))
-        bar(Event("done", 2, 4, (cell("[b]ce", 1),), cost=0.75))
-        bar(Event("failed", 2, 4, (cell("wce"),), message="ValueError: x"))
+        bar(Event("kept", 1, 4, (cell("[b]net", 0),), cost=0.25))
+        bar(Event("done", 2, 4, (cell("[b]net", 1),), cost=0.75))
+        bar(Event("failed", 2, 4, (cell("net-weighted"),), message="ValueError: x"))
         bar(Event("end", 2, 4))
     text = written(out)
     assert "2/4" in text
     assert re.search(r"2/4 runs 0:00:0\d \+ \S+ left", text)  # spent, and to come
-    assert "lowest: 0.5 per row [b]ce" in text
-    assert text.count("failed: toy, ratio 8, wce, seed 0: ValueError: x") == 1
+    assert "lowest: 0.5 per row [b]net" in text
+    assert text.count("failed: toy, ratio 8, net-weighted, seed 0: ValueError: x") == 1
     assert "2 / 4 runs" not in text
 
 

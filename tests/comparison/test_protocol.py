@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, Task, compare, load_comparison
+from adacsl import CostMatrix, CostSensitiveClassifier, Task, compare, load_comparison
 from adacsl.comparison.protocol import Protocol, in_words
 from adacsl.comparison.store import StoreError
 
 COSTS = CostMatrix(fp=1, fn=5)
-QUICK = {"workers": 1, "progress": False, "methods": {"plain": Method(learner=LogisticRegression())}}
+QUICK = {"n_jobs": 1, "progress": False, "methods": {"plain": CostSensitiveClassifier(learner=LogisticRegression())}}
 
 
 def table(n=200, seed=0, copied=0):
@@ -131,7 +131,7 @@ def test_sets_larger_than_a_fold_are_said():
 def test_more_repeats_go_on_from_what_is_there(tmp_path):
     data = (*table(), COSTS)
     first = compare(*data, repeats=1, folds=3, folder=tmp_path / "run", **QUICK)
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("cells/*/*/*.json")}
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").glob("fits/*/*/*.json")}
     more = compare(*data, repeats=3, folds=3, folder=tmp_path / "run", **QUICK)
     assert len(kept) == 3
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
@@ -145,7 +145,7 @@ def test_more_repeats_go_on_from_what_is_there(tmp_path):
         compare(*data, repeats=1, folds=4, folder=tmp_path / "run", **QUICK)
 
 
-@pytest.mark.parametrize("methods", [["always-negative", "always-positive", "ce-bayes"], QUICK["methods"]])
+@pytest.mark.parametrize("methods", [["always-negative", "always-positive", "net-bayes"], QUICK["methods"]])
 def test_a_fold_without_positives_is_tested_all_the_same(methods):
     x, y = table(90)
     y[:] = 0

@@ -51,7 +51,7 @@ def store(toys, tmp_path):
 
 
 def cells_of(jobs):
-    return {cell for job in jobs for cell in job.cells}
+    return {cell for job in jobs for cell in job.fits}
 
 
 def dangerous(toys):
@@ -65,10 +65,10 @@ def dangerous(toys):
         for cell in cells:
             note(shared["log"], f"{cell.method} {cell.seed}")
             flag = folder / f"died-{cell.seed}"
-            if payload is not None and cell.method == "wce" and not flag.exists():
+            if payload is not None and cell.method == "net-weighted" and not flag.exists():
                 flag.touch()
                 os._exit(1) if payload == "exit" else os.kill(os.getpid(), signal.SIGKILL)
-            if doomed and payload is None and cell.method == "wce":
+            if doomed and payload is None and cell.method == "net-weighted":
                 (folder / "busy").touch()
                 time.sleep(300)  # the node goes first
             for _ in range(3000):  # elsewhere nothing is done before
@@ -81,30 +81,30 @@ def dangerous(toys):
 
 
 def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path):
-    """All cells end up done once; a job goes on with the cells it still owes."""
+    """All fits end up done once; a job goes on with the fits it still owes."""
     log = tmp_path / "log"
     doomed = cluster.add_node(num_cpus=1)
     doomed_id = doomed.node_id
     jobs = toys.grid(16)
     deaths = {5: "exit", 6: "kill"}
-    jobs = [Job(job.cells, deaths.get(i)) for i, job in enumerate(jobs)]
+    jobs = [Job(job.fits, deaths.get(i)) for i, job in enumerate(jobs)]
 
     events = []
 
     def watch(event):
         events.append(event)
         if event.kind == "done":
-            toys.note(log, f"stored {event.cells[0].method} {event.cells[0].seed}")
+            toys.note(log, f"stored {event.fits[0].method} {event.fits[0].seed}")
         if event.kind == "done" and (tmp_path / "busy").exists() and doomed in cluster.list_all_nodes():
             cluster.remove_node(doomed, allow_graceful=False)
 
     shared = {"x": np.arange(1000.0), "log": str(log), "doomed": doomed_id}
-    tally = run(jobs, dangerous(toys), store, shared=shared, engine="ray", address=cluster.address, on_event=watch)
+    tally = run(jobs, dangerous(toys), store, shared=shared, backend="ray", address=cluster.address, on_event=watch)
     assert doomed not in cluster.list_all_nodes(), "the node was never busy"
     assert tally[:2] == (16, 0)
     assert tally.ran == 16
     assert [event.done for event in events if event.kind == "done"] == list(range(1, 17))
-    assert sorted(event.cells[0] for event in events if event.kind == "done") == sorted(cells_of(jobs))
+    assert sorted(event.fits[0] for event in events if event.kind == "done") == sorted(cells_of(jobs))
     scan = store.scan()
     assert scan.done == cells_of(jobs)
     assert scan.failed == {}
@@ -114,7 +114,7 @@ def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path
     ran = [line for line in lines if not line.startswith("stored ")]
     assert len(stored) == 16
     assert all(i < stored[line] for i, line in enumerate(lines) if line in stored)
-    assert ran.count("wce 5") == ran.count("wce 6") == 2
+    assert ran.count("net-weighted 5") == ran.count("net-weighted 6") == 2
     failures = [event for event in events if event.kind == "failed"]
     assert all(event.again for event in failures)
     assert len(failures) == 3
@@ -128,7 +128,7 @@ def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cl
 
     def work(shared, payload, cells):
         for cell in cells:
-            if payload == "raise" and cell.method == "wce":
+            if payload == "raise" and cell.method == "net-weighted":
                 raise ValueError("no luck")
             if payload == "die":
                 os._exit(1)
@@ -138,22 +138,22 @@ def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cl
             yield result
 
     jobs = toys.grid(8)
-    jobs = [Job(job.cells, payload) for job, payload in zip(jobs, ["raise", "die", None, "no JSON"], strict=True)]
-    tally = run(jobs, work, store, engine="ray", address=cluster.address, workers=2)
+    jobs = [Job(job.fits, payload) for job, payload in zip(jobs, ["raise", "die", None, "no JSON"], strict=True)]
+    tally = run(jobs, work, store, backend="ray", address=cluster.address, n_jobs=2)
     assert tally[:2] == (3, 5)
     failed = store.scan().failed
-    assert set(failed) == {jobs[0].cells[1], *jobs[1].cells, *jobs[3].cells}
-    assert failed[jobs[0].cells[1]][:2] == ("ValueError", "no luck")
-    assert 'raise ValueError("no luck")' in failed[jobs[0].cells[1]].traceback
-    assert failed[jobs[1].cells[0]].type == "WorkerDiedError"
-    assert failed[jobs[1].cells[0]].message.startswith("the worker process died")
+    assert set(failed) == {jobs[0].fits[1], *jobs[1].fits, *jobs[3].fits}
+    assert failed[jobs[0].fits[1]][:2] == ("ValueError", "no luck")
+    assert 'raise ValueError("no luck")' in failed[jobs[0].fits[1]].traceback
+    assert failed[jobs[1].fits[0]].type == "WorkerDiedError"
+    assert failed[jobs[1].fits[0]].message.startswith("the worker process died")
     # what cannot be written is not computed again
     assert {cell: failure.attempts for cell, failure in failed.items()} == {
-        cell: 1 if cell in jobs[3].cells else 2 for cell in failed
+        cell: 1 if cell in jobs[3].fits else 2 for cell in failed
     }
-    assert "must be a JSON value" in failed[jobs[3].cells[0]].message
+    assert "must be a JSON value" in failed[jobs[3].fits[0]].message
     # the next start tries the failed ones only
-    tally = run(toys.grid(8), work, store, engine="ray", address=cluster.address)
+    tally = run(toys.grid(8), work, store, backend="ray", address=cluster.address)
     assert tally[:2] == (8, 0)
     assert tally.ran == 5
     assert store.scan().failed == {}
@@ -172,8 +172,8 @@ def test_a_cluster_of_the_callers_stays_theirs_and_gpus_are_given_to_who_asks(to
 
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     try:
-        assert run(toys.grid(4), work, store, engine="ray", gpus=0.5).done == 4
-        assert run(toys.grid(8)[2:], work, store, engine="ray").done == 4
+        assert run(toys.grid(4), work, store, backend="ray", gpus=0.5).done == 4
+        assert run(toys.grid(8)[2:], work, store, backend="ray").done == 4
         assert ray.is_initialized()
     finally:
         ray.shutdown()
@@ -198,15 +198,15 @@ def test_too_many_gpus_for_the_cluster_are_said(toys, store, cluster):
 
 def test_addresses_that_lead_nowhere_are_one_line(toys, store):
     with pytest.raises(ValueError, match="is an address of Ray Client, which cannot stream results: run on a machine"):
-        run(toys.grid(2), toys.work_slowly, store, engine="ray", address="ray://head:10001")
+        run(toys.grid(2), toys.work_slowly, store, backend="ray", address="ray://head:10001")
     with pytest.raises(ConnectionError, match=r"no Ray cluster at 'nowhere' \(.*\): start one with  ray start --head"):
-        run(toys.grid(2), toys.work_slowly, store, engine="ray", address="nowhere")
+        run(toys.grid(2), toys.work_slowly, store, backend="ray", address="nowhere")
     assert not ray.is_initialized()
 
 
 def test_nobody_at_an_address_is_said_at_once(toys, store):
     with pytest.raises(ConnectionError, match=r"no Ray cluster at '127.0.0.1:1' \(.*\): start one with"):
-        run(toys.grid(2), toys.work_slowly, store, engine="ray", address="127.0.0.1:1")
+        run(toys.grid(2), toys.work_slowly, store, backend="ray", address="127.0.0.1:1")
 
 
 @pytest.mark.weekly
@@ -219,7 +219,7 @@ def test_print_is_put_back_where_ray_has_replaced_it(toys, store, cluster, tmp_p
 
     monkeypatch.setattr(ray, "shutdown", shutdown)
     shared = {"log": str(tmp_path / "log"), "seconds": 0.0}
-    assert run(toys.grid(2), toys.work_slowly, store, shared=shared, engine="ray", address=cluster.address).done == 2
+    assert run(toys.grid(2), toys.work_slowly, store, shared=shared, backend="ray", address=cluster.address).done == 2
     assert builtins.print is before
 
 
@@ -233,18 +233,18 @@ def test_a_local_cluster_is_started_and_ended_and_stdout_is_left_alone(tmp_path)
         from adacsl.comparison.runner import Job, run
         from adacsl.comparison.store import Store
 
-        def work(shared, payload, cells):
+        def work(shared, payload, fits):
             print("from a worker")
             if payload and not os.path.exists(payload):
                 open(payload, "w").close()
                 os._exit(1)
-            for cell in cells:
-                yield toys.result_of(cell)
+            for fit in fits:
+                yield toys.result_of(fit)
 
         if __name__ == "__main__":
             with Store.open({str(tmp_path / "run")!r}, toys.IDENTITY) as store:
                 jobs = [Job(job.cells, {str(tmp_path / "flag")!r}) for job in toys.grid(4)]
-                tally = run(jobs, work, store, engine="ray", workers=1)
+                tally = run(jobs, work, store, backend="ray", n_jobs=1)
             import ray
             assert not ray.is_initialized()
             assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
@@ -265,7 +265,7 @@ def test_ray_is_not_imported_unless_asked_for():
         "sys.modules['ray'] = None\n"
         "store = Store.open(tempfile.mkdtemp(), {}); run([], None, store)\n"
         "from adacsl.comparison.fits import Cell; from adacsl.comparison.runner import Job\n"
-        "run([Job((Cell('a', 1.0, 'b', 0),))], None, store, engine='ray')"
+        "run([Job((FitKey('a', 1.0, 'b', 0),))], None, store, backend='ray')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stderr.splitlines()[-1].endswith("needs 'ray': run  pip install 'adacsl[ray]'")

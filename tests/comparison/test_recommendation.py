@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl import METHODS
-from adacsl.comparison.recommendation import Verdict, verdict, verdicts
+from adacsl.comparison.recommendation import Recommendation, recommendation, recommendations
 from adacsl.comparison.statistics import (
     CONSTANTS,
     TODAY,
@@ -22,7 +22,7 @@ from adacsl.comparison.statistics import (
     summary_of,
 )
 
-ORDER = ["always-negative", "always-positive", "logistic", "ce-bayes", "gbm-bayes", "adacsl", "portfolio"]
+ORDER = ["always-negative", "always-positive", "logistic", "net-bayes", "gbm-bayes", "adacsl", "ensemble"]
 
 
 def frame(costs, *, data="d", ratio=8.0, n=10, splits=None):
@@ -46,27 +46,27 @@ def frame(costs, *, data="d", ratio=8.0, n=10, splits=None):
 
 def said(costs, **options):
     made = {key: options.pop(key) for key in ("n", "splits") if key in options}
-    return verdict(frame(costs, **made), simplest_first=ORDER, **options)
+    return recommendation(frame(costs, **made), simplest_first=ORDER, **options)
 
 
 # the rule
 
 
 def test_the_simplest_within_the_tolerance_is_taken():
-    costs = {"portfolio": (1.0, 0.0), "adacsl": (1.02, 0.04), "ce-bayes": (1.03, 0.06), "logistic": (1.05, 0.09)}
-    assert said(costs).recommended == "ce-bayes"  # 14 % at most is more than 10 % for logistic
+    costs = {"ensemble": (1.0, 0.0), "adacsl": (1.02, 0.04), "net-bayes": (1.03, 0.06), "logistic": (1.05, 0.09)}
+    assert said(costs).recommended == "net-bayes"  # 14 % at most is more than 10 % for logistic
     assert said(costs, tolerance=0.15).recommended == "logistic"
     assert said(costs, tolerance=0.07).recommended == "adacsl"
-    assert said(costs, tolerance=0.0).recommended == "portfolio"
+    assert said(costs, tolerance=0.0).recommended == "ensemble"
 
 
 def test_a_method_that_is_not_told_apart_is_not_taken_for_that():
-    noisy = {"adacsl": (1.0, 0.0), "ce-bayes": (1.27, 0.5)}
-    assert said(noisy).tied == ("ce-bayes",)
+    noisy = {"adacsl": (1.0, 0.0), "net-bayes": (1.27, 0.5)}
+    assert said(noisy).tied == ("net-bayes",)
     assert said(noisy).recommended == "adacsl"
 
 
-SIGNIFICANT = {"gbm-bayes": (0.388, 0.0), "logistic": (0.412, 0.008), "portfolio": (0.389, 0.002)}
+SIGNIFICANT = {"gbm-bayes": (0.388, 0.0), "logistic": (0.412, 0.008), "ensemble": (0.389, 0.002)}
 
 
 def test_a_simpler_method_that_costs_significantly_more_is_an_alternative():
@@ -147,30 +147,32 @@ def test_of_methods_nobody_ordered_the_cheaper_one_is_taken():
 
 def test_a_share_is_needed_as_tolerance():
     with pytest.raises(ValueError, match="tolerance is a share of the cost from 0 to below 1, got 10"):
-        said({"ce-bayes": (1.0, 0.0)}, tolerance=10)
+        said({"net-bayes": (1.0, 0.0)}, tolerance=10)
 
 
 def test_verdicts_has_one_for_each_data_set_and_ratio():
-    costs = {"ce-bayes": (1.0, 0.0), "adacsl": (2.0, 0.1)}
+    costs = {"net-bayes": (1.0, 0.0), "adacsl": (2.0, 0.1)}
     table = pd.concat([frame(costs), frame(costs, ratio=2.0), frame({"adacsl": (1.0, 0.0)}, data="x")])
-    found = verdicts(table, simplest_first=ORDER)
+    found = recommendations(table, simplest_first=ORDER)
     assert {key: one.recommended for key, one in found.items()} == {
-        ("d", 2.0): "ce-bayes", ("d", 8.0): "ce-bayes", ("x", 8.0): "adacsl",
+        ("d", 2.0): "net-bayes", ("d", 8.0): "net-bayes", ("x", 8.0): "adacsl",
     }  # fmt: skip
-    with pytest.raises(ValueError, match="verdict needs a summary of one data set and ratio, got 3: use verdicts"):
-        verdict(table, simplest_first=ORDER)
+    with pytest.raises(
+        ValueError, match="recommendation needs a summary of one data set and ratio, got 3: use recommendations"
+    ):
+        recommendation(table, simplest_first=ORDER)
 
 
 # the words
 
 
 def test_the_cheapest_alone():
-    found = said({"adacsl": (0.22, 0.0), "ce-bayes": (0.25, 0.01), "gbm-bayes": (0.4, 0.01), "logistic": (0.5, 0.01)})
-    assert found == Verdict(
+    found = said({"adacsl": (0.22, 0.0), "net-bayes": (0.25, 0.01), "gbm-bayes": (0.4, 0.01), "logistic": (0.5, 0.01)})
+    assert found == Recommendation(
         "adacsl",
         "adacsl",
         (),
-        ("ce-bayes", "gbm-bayes", "logistic"),
+        ("net-bayes", "gbm-bayes", "logistic"),
         "Recommended: adacsl, significantly the lowest cost of 4 methods. Mean cost 0.22 (95 % CI 0.21-0.23) per "
         "sample. 3 others cost significantly more.",
     )
@@ -178,10 +180,10 @@ def test_the_cheapest_alone():
 
 
 def test_a_simpler_one():
-    found = said({"adacsl": (0.25, 0.0), "ce-bayes": (0.253, 0.01), "gbm-bayes": (0.26, 0.04), "logistic": (0.5, 0.1)})
-    assert (found.recommended, found.cheapest, found.tied) == ("ce-bayes", "adacsl", ("ce-bayes", "gbm-bayes"))
+    found = said({"adacsl": (0.25, 0.0), "net-bayes": (0.253, 0.01), "gbm-bayes": (0.26, 0.04), "logistic": (0.5, 0.1)})
+    assert (found.recommended, found.cheapest, found.tied) == ("net-bayes", "adacsl", ("net-bayes", "gbm-bayes"))
     assert found.text == (
-        "Recommended: ce-bayes, the simplest method with no significant difference from the lowest cost (adacsl) and "
+        "Recommended: net-bayes, the simplest method with no significant difference from the lowest cost (adacsl) and "
         "at most 10 % above it. Mean cost 0.25 (95 % CI 0.24-0.26) per sample. It costs 1.2 % (95 % CI -2.8 to 5.2 %) "
         "more than adacsl, no significant difference; no significant difference between adacsl and gbm-bayes; logistic "
         "costs significantly more."
@@ -189,20 +191,20 @@ def test_a_simpler_one():
 
 
 def test_a_difference_that_may_be_chance_among_many_is_said_so():
-    table = frame({"adacsl": (0.25, 0.0), "ce-bayes": (0.3, 0.02), "gbm-bayes": (0.4, 0.02)})
-    table.loc[table["method"] == "ce-bayes", "standing"] = "probably worse"
-    found = verdict(table, simplest_first=ORDER)
-    assert (found.recommended, found.doubtful, found.worse) == ("adacsl", ("ce-bayes",), ("gbm-bayes",))
+    table = frame({"adacsl": (0.25, 0.0), "net-bayes": (0.3, 0.02), "gbm-bayes": (0.4, 0.02)})
+    table.loc[table["method"] == "net-bayes", "standing"] = "probably worse"
+    found = recommendation(table, simplest_first=ORDER)
+    assert (found.recommended, found.doubtful, found.worse) == ("adacsl", ("net-bayes",), ("gbm-bayes",))
     assert found.text.startswith("Recommended: adacsl, the lowest cost of 3 methods. ")
     assert found.text.endswith(
-        " ce-bayes probably costs more (not significant after correction for multiple tests); gbm-bayes costs "
+        " net-bayes probably costs more (not significant after correction for multiple tests); gbm-bayes costs "
         "significantly more."
     )
 
 
 def test_of_equal_costs_the_simplest_is_the_cheapest():
-    found = said({"adacsl": (0.25, 0.0), "ce-bayes": (0.25, 0.0), "gbm-bayes": (0.4, 0.01)}, tolerance=0.0)
-    assert (found.recommended, found.cheapest, found.tied) == ("ce-bayes", "ce-bayes", ("adacsl",))
+    found = said({"adacsl": (0.25, 0.0), "net-bayes": (0.25, 0.0), "gbm-bayes": (0.4, 0.01)}, tolerance=0.0)
+    assert (found.recommended, found.cheapest, found.tied) == ("net-bayes", "net-bayes", ("adacsl",))
 
 
 def test_large_costs_are_written_out_and_long_lists_cut():
@@ -213,22 +215,22 @@ def test_large_costs_are_written_out_and_long_lists_cut():
 
 
 def test_one_method_is_no_comparison():
-    assert said({"ce-bayes": (0.25, 0.0)}).text == (
-        "Only ce-bayes was evaluated: there is nothing to compare it with. Mean cost 0.25 (95 % CI 0.24-0.26) per "
+    assert said({"net-bayes": (0.25, 0.0)}).text == (
+        "Only net-bayes was evaluated: there is nothing to compare it with. Mean cost 0.25 (95 % CI 0.24-0.26) per "
         "sample."
     )
 
 
 def test_constants():
-    best = said({"always-positive": (0.1, 0.0), "ce-bayes": (0.2, 0.01), "adacsl": (0.3, 0.01)})
+    best = said({"always-positive": (0.1, 0.0), "net-bayes": (0.2, 0.01), "adacsl": (0.3, 0.01)})
     assert best.recommended == "always-positive"
     assert best.text.startswith(
         "Recommended: always predicting positive: the methods that predict cost significantly more. Mean cost 0.1 "
     )
-    unsure = said({"always-positive": (0.1, 0.0), "ce-bayes": (0.11, 0.02), "adacsl": (0.3, 0.01)})
-    assert (unsure.recommended, unsure.cheapest) == ("ce-bayes", "always-positive")
+    unsure = said({"always-positive": (0.1, 0.0), "net-bayes": (0.11, 0.02), "adacsl": (0.3, 0.01)})
+    assert (unsure.recommended, unsure.cheapest) == ("net-bayes", "always-positive")
     assert unsure.text == (
-        "Recommended: ce-bayes, the lowest cost of the methods that predict. Mean cost 0.11 (95 % CI 0.1-0.12) per "
+        "Recommended: net-bayes, the lowest cost of the methods that predict. Mean cost 0.11 (95 % CI 0.1-0.12) per "
         "sample. It costs 10 % (95 % CI -10 to 30 %) more than always predicting positive, no significant difference: "
         "predicting is not shown to cost less; adacsl costs significantly more."
     )
@@ -238,46 +240,46 @@ def test_constants():
 
 @pytest.mark.parametrize("base", [0.0, -0.5])
 def test_without_a_positive_cost_differences_are_in_units_of_cost(base):
-    found = said({"adacsl": (base, 0.0), "ce-bayes": (base + 0.03, 0.04), "gbm-bayes": (base + 0.3, 0.01)})
+    found = said({"adacsl": (base, 0.0), "net-bayes": (base + 0.03, 0.04), "gbm-bayes": (base + 0.3, 0.01)})
     assert found.recommended == "adacsl"
     cost = "cost 0 (95 % CI -0.01 to 0.01)" if base == 0 else "benefit 0.5 (95 % CI 0.49-0.51)"
     assert found.text == (
         f"Recommended: adacsl, the lowest cost of 3 methods. Mean {cost} per sample. No significant difference between "
-        "it and ce-bayes; gbm-bayes costs significantly more."
+        "it and net-bayes; gbm-bayes costs significantly more."
     )
 
 
 def test_tolerance_of_a_benefit_is_a_share_of_it():
-    costs = {"adacsl": (-0.5, 0.0), "ce-bayes": (-0.48, 0.025)}
-    assert said(costs).recommended == "ce-bayes"  # gives up 9 % at most
+    costs = {"adacsl": (-0.5, 0.0), "net-bayes": (-0.48, 0.025)}
+    assert said(costs).recommended == "net-bayes"  # gives up 9 % at most
     assert said(costs, tolerance=0.07).recommended == "adacsl"
     assert "It costs 0.02 (95 % CI -0.005 to 0.045) more than adacsl" in said(costs).text
-    dearer = said({"adacsl": (-0.5, 0.0), "ce-bayes": (-0.48, 0.01)})
+    dearer = said({"adacsl": (-0.5, 0.0), "net-bayes": (-0.48, 0.01)})
     assert dearer.recommended == "adacsl"
-    assert "ce-bayes is simpler and earns 4 % (95 % CI 2-6 %) less: --prefer simple" in dearer.text
+    assert "net-bayes is simpler and earns 4 % (95 % CI 2-6 %) less: --prefer simple" in dearer.text
 
 
 def test_today_is_never_recommended_but_kept_where_it_is_cheapest():
-    costs = {"today": (0.2, 0.0), "ce-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
+    costs = {"today": (0.2, 0.0), "net-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
     found = said(costs)
-    assert (found.recommended, found.cheapest) == ("ce-bayes", "today")
+    assert (found.recommended, found.cheapest) == ("net-bayes", "today")
     assert found.text == (
-        "Keep your current decisions: no method costs significantly less. Of the methods, recommended: ce-bayes. Mean "
+        "Keep your current decisions: no method costs significantly less. Of the methods, recommended: net-bayes. Mean "
         "cost 0.21 (95 % CI 0.2-0.22) per sample. adacsl costs significantly more."
     )
-    better = said({"today": (0.2, 0.0), "ce-bayes": (0.3, 0.02)})
+    better = said({"today": (0.2, 0.0), "net-bayes": (0.3, 0.02)})
     assert better.recommended is None
     assert better.text == (
-        "Keep your current decisions: every method costs significantly more. The lowest-cost method, ce-bayes, costs "
+        "Keep your current decisions: every method costs significantly more. The lowest-cost method, net-bayes, costs "
         "50 % (95 % CI 40-60 %) more."
     )
-    none = said({"today": (0.2, 0.0), "ce-bayes": (0.3, 0.02)}, splits={"ce-bayes": 1})
+    none = said({"today": (0.2, 0.0), "net-bayes": (0.3, 0.02)}, splits={"net-bayes": 1})
     assert none.recommended is None
-    assert none.text == "No recommendation: no method has enough finished folds. Too few folds to judge: ce-bayes."
+    assert none.text == "No recommendation: no method has enough finished folds. Too few folds to judge: net-bayes."
 
 
 def test_one_split_is_no_evidence():
-    found = said({"always-negative": (0.5, 0.1), "ce-bayes": (0.3, 0.1), "adacsl": (0.2, 0.0)}, n=1)
+    found = said({"always-negative": (0.5, 0.1), "net-bayes": (0.3, 0.1), "adacsl": (0.2, 0.0)}, n=1)
     assert (found.recommended, found.cheapest) == (None, "adacsl")
     assert found.text == (
         "No recommendation: one split shows no variance; give more folds or repeats. The lowest cost on it: adacsl."
@@ -285,10 +287,10 @@ def test_one_split_is_no_evidence():
 
 
 def test_missing_splits_are_mentioned():
-    costs = {"adacsl": (0.1, 0.0), "ce-bayes": (0.2, 0.01), "logistic": (0.3, 0.01)}
+    costs = {"adacsl": (0.1, 0.0), "net-bayes": (0.2, 0.01), "logistic": (0.3, 0.01)}
     assert said(costs, splits={"adacsl": 8}).text.endswith("adacsl finished fewer than all 10 folds.")
     found = said(costs, splits={"logistic": 2})
-    assert (found.worse, found.text.split(". ")[-1]) == (("ce-bayes",), "Too few folds to judge: logistic.")
+    assert (found.worse, found.text.split(". ")[-1]) == (("net-bayes",), "Too few folds to judge: logistic.")
     alone = said({"adacsl": (0.1, 0.0), "logistic": (0.3, 0.0)}, splits={"logistic": 1})
     assert alone.text.startswith("Recommended: adacsl, the only method with enough finished folds. ")
 
@@ -313,12 +315,12 @@ def rows_of(means, *, n=400, repeats=2, folds=5, spread=0.5, fits=0.0, seed=0):
 
 
 def judged(costs, **options):
-    return verdict(summary_of(costs).assign(data="d", ratio=8.0), simplest_first=ORDER, costs=costs, **options)
+    return recommendation(summary_of(costs).assign(data="d", ratio=8.0), simplest_first=ORDER, costs=costs, **options)
 
 
 def test_a_saving_is_the_paired_difference_in_percent_of_today():
-    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
-    found = saving_of("ce-bayes", Practice("threshold 0.5", costs))
+    costs = rows_of({"net-bayes": 0.6, TODAY: 0.8})
+    found = saving_of("net-bayes", Practice("threshold 0.5", costs))
     dearer = fold_interval(costs.costs[0] - costs.costs[1], costs.fits, costs.units)
     assert found.difference == pytest.approx(0.2)
     assert (found.low, found.high) == pytest.approx((-dearer.high, -dearer.low))
@@ -347,46 +349,46 @@ def test_savings_in_words(saving, words):
 
 
 def test_the_words_say_what_is_saved():
-    costs = rows_of({"ce-bayes": 0.5, "portfolio": 0.9, TODAY: 0.8})
+    costs = rows_of({"net-bayes": 0.5, "ensemble": 0.9, TODAY: 0.8})
     plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
     found = judged(plain, practice=lambda taken: Practice("threshold 0.5", costs, "always predicting bad", 0.85))
     assert (found.saving.against, found.saving.other) == ("threshold 0.5", "always predicting bad")
-    assert found.text.startswith("Recommended: ce-bayes, significantly the lowest cost of 2 methods. Mean cost 0.5 (")
-    assert f"per sample, {found.saving.words}. portfolio costs significantly more." in found.text
+    assert found.text.startswith("Recommended: net-bayes, significantly the lowest cost of 2 methods. Mean cost 0.5 (")
+    assert f"per sample, {found.saving.words}. ensemble costs significantly more." in found.text
 
 
 def test_nothing_is_cheaper_than_free():
-    costs = rows_of({"ce-bayes": 0.0, TODAY: 0.8})
+    costs = rows_of({"net-bayes": 0.0, TODAY: 0.8})
     free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
-    found = saving_of("ce-bayes", Practice("now", free))
+    found = saving_of("net-bayes", Practice("now", free))
     assert found.percent == found.percent_high == 100.0
     assert found.high == found.difference
     assert (
-        saving_of("ce-bayes", Practice("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100
+        saving_of("net-bayes", Practice("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100
     )  # benefits
 
 
 def test_without_a_common_row_nothing_is_saved():
-    costs = rows_of({"ce-bayes": 0.6, TODAY: 0.8})
+    costs = rows_of({"net-bayes": 0.6, TODAY: 0.8})
     values = costs.costs.copy()
     values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
-    assert saving_of("ce-bayes", Practice("now", replace(costs, costs=values))) is None
-    assert saving_of("ce-bayes", None) is None
+    assert saving_of("net-bayes", Practice("now", replace(costs, costs=values))) is None
+    assert saving_of("net-bayes", None) is None
 
 
 def test_where_a_constant_or_today_leads_the_excess_is_over_the_cheapest_that_predicts():
-    means = {"always-positive": 1.0, "portfolio": 1.001, "logistic": 1.003, "adacsl": 1.5}
+    means = {"always-positive": 1.0, "ensemble": 1.001, "logistic": 1.003, "adacsl": 1.5}
     costs = rows_of(means, spread=0.2, n=2000)
     assert judged(costs).recommended == "logistic"
     assert judged(costs).text.startswith(
-        "Recommended: logistic, the simplest method with no significant difference from the lowest cost (portfolio) and"
+        "Recommended: logistic, the simplest method with no significant difference from the lowest cost (ensemble) and"
     )
     worse = rows_of(means | {"logistic": 1.06}, spread=0.2, n=2000)
-    assert judged(worse).recommended == "portfolio"
+    assert judged(worse).recommended == "ensemble"
     assert judged(worse, prefer="simple").recommended == "logistic"
     table = summary_of(costs).assign(data="d", ratio=8.0)
-    assert verdict(table, simplest_first=ORDER).recommended == "portfolio"  # nothing is known about the others
-    with_today = {TODAY: 0.9, "always-positive": 1.0, "portfolio": 1.4, "logistic": 1.5}
+    assert recommendation(table, simplest_first=ORDER).recommended == "ensemble"  # nothing is known about the others
+    with_today = {TODAY: 0.9, "always-positive": 1.0, "ensemble": 1.4, "logistic": 1.5}
     assert judged(rows_of(with_today, spread=0.2)).recommended is None  # all cost significantly more than today
     assert judged(rows_of(with_today | {"always-positive": 0.91}, spread=0.2)).recommended == "always-positive"
     assert judged(rows_of(with_today | {"logistic": 0.91}, spread=0.2)).recommended == "logistic"

@@ -1,4 +1,4 @@
-"""The runner: only missing cells run, failures are recorded and tried again, and killing it loses nothing."""
+"""The runner: only missing fits run, failures are recorded and tried again, and killing it loses nothing."""
 
 import contextlib
 import hashlib
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from adacsl.comparison import runner
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.runner import Job, RunInterrupted, run
 from adacsl.comparison.store import Store, StoreError
 from adacsl.execution import threads as execution_threads
@@ -51,7 +51,7 @@ def plain(toys):
 
 
 def cells_of(jobs):
-    return {cell for job in jobs for cell in job.cells}
+    return {cell for job in jobs for cell in job.fits}
 
 
 def drafts(folder):
@@ -67,7 +67,7 @@ def raises(text):
 
 def at_second_cell(act):
     def later(cell):
-        if cell.method == "wce":
+        if cell.method == "net-weighted":
             act(cell)
 
     return later
@@ -96,29 +96,29 @@ def _death():
 dies = _death()  # travels by value: workers cannot import this file
 
 
-both = pytest.mark.parametrize("workers", [1, 2])
+both = pytest.mark.parametrize("n_jobs", [1, 2])
 
 
 # the ordinary course
 
 
 @both
-def test_all_cells_run_once_and_a_second_run_does_nothing(toys, store, workers):
+def test_all_cells_run_once_and_a_second_run_does_nothing(toys, store, n_jobs):
     jobs, events = toys.grid(6), []
-    tally = run(jobs, plain(toys), store, workers=workers, on_event=events.append)
+    tally = run(jobs, plain(toys), store, n_jobs=n_jobs, on_event=events.append)
     assert tally[:2] == (6, 0)
     assert tally.ran == 6
     assert store.scan().done == cells_of(jobs)
-    begun = {cell for event in events if event.kind == "running" for cell in event.cells}
+    begun = {cell for event in events if event.kind == "running" for cell in event.fits}
     assert begun == set(cells_of(jobs))
     events = [event for event in events if event.kind not in ("running", "alive")]
     assert [event.kind for event in events] == ["start", *["done"] * 6, "end"]
     assert [event.done for event in events] == [0, 1, 2, 3, 4, 5, 6, 6]
-    assert {event.cells[0]: event.cost for event in events[1:-1]} == {
+    assert {event.fits[0]: event.cost for event in events[1:-1]} == {
         cell: toys.result_of(cell).metrics["normalized_cost"] for cell in cells_of(jobs)
     }
     before = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.json")}
-    again = run([Job(job.cells, raises("it ran")) for job in jobs], plain(toys), store, workers=workers)
+    again = run([Job(job.fits, raises("it ran")) for job in jobs], plain(toys), store, n_jobs=n_jobs)
     assert again[:2] == (6, 0)
     assert again.ran == 0
     assert before == {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.json")}
@@ -126,24 +126,24 @@ def test_all_cells_run_once_and_a_second_run_does_nothing(toys, store, workers):
 
 
 @both
-def test_a_job_gets_only_its_missing_cells(toys, store, tmp_path, workers):
+def test_a_job_gets_only_its_missing_cells(toys, store, tmp_path, n_jobs):
     jobs, log = toys.grid(6), tmp_path / "log"
-    for cell in (jobs[0].cells[1], *jobs[2].cells):
+    for cell in (jobs[0].fits[1], *jobs[2].fits):
         store.write(toys.result_of(cell))
     events = []
     shared = {"log": str(log), "seconds": 0}
-    tally = run(jobs, toys.work_slowly, store, shared=shared, workers=workers, on_event=events.append)
+    tally = run(jobs, toys.work_slowly, store, shared=shared, n_jobs=n_jobs, on_event=events.append)
     assert tally.done == 6
     assert tally.ran == 3
-    assert sorted(log.read_text().splitlines()) == ["ce 0", "ce 1", "wce 1"]
-    kept = {event.cells[0]: event.cost for event in events if event.kind == "kept"}
-    assert kept == {c: toys.result_of(c).metrics["normalized_cost"] for c in (jobs[0].cells[1], *jobs[2].cells)}
+    assert sorted(log.read_text().splitlines()) == ["net 0", "net 1", "net-weighted 1"]
+    kept = {event.fits[0]: event.cost for event in events if event.kind == "kept"}
+    assert kept == {c: toys.result_of(c).metrics["normalized_cost"] for c in (jobs[0].fits[1], *jobs[2].fits)}
 
 
 def test_results_carry_where_they_came_from(toys, store):
     job = toys.grid(2)[0]
-    run([job], plain(toys), store, workers=2)
-    found = store.read(job.cells[0]).provenance
+    run([job], plain(toys), store, n_jobs=2)
+    found = store.read(job.fits[0]).provenance
     assert found["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
     assert found["versions"]["numpy"] == np.__version__
     assert {"torch", "scikit-learn", "adacsl"} <= set(found["versions"])
@@ -169,7 +169,7 @@ def test_shared_data_are_mapped_not_copied_and_each_worker_may_change_its_own(to
 
     result_of = toys.result_of
     shared = {"x": data, "sum": float(data.sum()), "empty": np.zeros(0), "text": "y"}
-    assert run(toys.grid(8), work, store, shared=shared, workers=2).failed == 0
+    assert run(toys.grid(8), work, store, shared=shared, n_jobs=2).failed == 0
     assert data[7] == 7
     assert not list(store.folder.glob(".shared*"))
 
@@ -188,7 +188,7 @@ def test_threads_are_shared_among_the_workers(toys, store, monkeypatch):
 
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(runner, "cores", lambda: 3)
-    run(toys.grid(2), work, store, workers=2)
+    run(toys.grid(2), work, store, n_jobs=2)
     assert set(store.results()["threads"]) == {1}
     assert set(store.results()["variable"]) == {1}
 
@@ -203,12 +203,12 @@ def test_fewer_threads_asked_for_are_respected(monkeypatch, asked, share, thread
 
 
 @both
-def test_a_failing_job_is_recorded_tried_again_and_the_others_go_on(toys, store, workers):
+def test_a_failing_job_is_recorded_tried_again_and_the_others_go_on(toys, store, n_jobs):
     jobs, events = toys.grid(6), []
-    jobs[1] = Job(jobs[1].cells, at_second_cell(raises("no <b>luck</b>")))
-    tally = run(jobs, plain(toys), store, workers=workers, retries=2, on_event=events.append)
+    jobs[1] = Job(jobs[1].fits, at_second_cell(raises("no <b>luck</b>")))
+    tally = run(jobs, plain(toys), store, n_jobs=n_jobs, retries=2, on_event=events.append)
     assert tally[:2] == (5, 1)
-    bad = jobs[1].cells[1]
+    bad = jobs[1].fits[1]
     scan = store.scan()
     assert scan.done == cells_of(jobs) - {bad}
     assert set(scan.failed) == {bad}
@@ -219,10 +219,10 @@ def test_a_failing_job_is_recorded_tried_again_and_the_others_go_on(toys, store,
     assert "raise ValueError(text)" in failure.traceback
     failed = [event for event in events if event.kind == "failed"]
     assert [event.again for event in failed] == [True, True, False]
-    assert {event.cells for event in failed} == {(bad,)}
+    assert {event.fits for event in failed} == {(bad,)}
     assert failed[0].message == "ValueError: no <b>luck</b>"
     # the next start tries again
-    tally = run(toys.grid(6), plain(toys), store, workers=workers)
+    tally = run(toys.grid(6), plain(toys), store, n_jobs=n_jobs)
     assert tally[:2] == (6, 0)
     assert tally.ran == 1
     assert store.scan().failed == {}
@@ -230,18 +230,18 @@ def test_a_failing_job_is_recorded_tried_again_and_the_others_go_on(toys, store,
 
 
 @both
-def test_a_job_that_fails_once_is_done_in_the_same_run(toys, store, tmp_path, workers):
+def test_a_job_that_fails_once_is_done_in_the_same_run(toys, store, tmp_path, n_jobs):
     jobs = toys.grid(4)
-    jobs[0] = Job(jobs[0].cells, once(tmp_path / "flag", raises("once")))
-    tally = run(jobs, plain(toys), store, workers=workers)
+    jobs[0] = Job(jobs[0].fits, once(tmp_path / "flag", raises("once")))
+    tally = run(jobs, plain(toys), store, n_jobs=n_jobs)
     assert tally[:2] == (4, 0)
     assert store.scan().failed == {}
 
 
 @both
-def test_no_retries_means_one_attempt(toys, store, workers):
+def test_no_retries_means_one_attempt(toys, store, n_jobs):
     job = toys.grid(2)[0]
-    tally = run([Job(job.cells, raises("x"))], plain(toys), store, workers=workers, retries=0)
+    tally = run([Job(job.fits, raises("x"))], plain(toys), store, n_jobs=n_jobs, retries=0)
     assert tally[:2] == (0, 2)
     assert {failure.attempts for failure in store.scan().failed.values()} == {1}
 
@@ -250,30 +250,33 @@ def test_no_retries_means_one_attempt(toys, store, workers):
 @pytest.mark.parametrize(
     ("fault", "message"),
     [
-        ("another cell", r"RuntimeError: the work yielded a result it was not asked for: toy, ratio 8, ce, seed 99"),
-        ("too few", r"RuntimeError: the work ended without a result for 1 of its cells, such as toy, ratio 8, wce, "),
-        ("no JSON", r"TypeError: cell.history\[0\].x must be a JSON value .*, got set"),
-        ("lengths", r"ValueError: toy, ratio 8, ce, seed 0: scores and decisions must be vectors of one length"),
+        ("another fit", r"RuntimeError: the work yielded a result it was not asked for: toy, ratio 8, net, seed 99"),
+        (
+            "too few",
+            r"RuntimeError: the work ended without a result for 1 of its fits, such as toy, ratio 8, net-weighted, ",
+        ),
+        ("no JSON", r"TypeError: fit.history\[0\].x must be a JSON value .*, got set"),
+        ("lengths", r"ValueError: toy, ratio 8, net, seed 0: scores and decisions must be vectors of one length"),
         ("exit", r"SystemExit: 3"),
     ],
 )
-def test_faulty_work_is_a_failure_that_says_why(toys, store, workers, fault, message):
+def test_faulty_work_is_a_failure_that_says_why(toys, store, n_jobs, fault, message):
     result_of = toys.result_of
 
     def work(shared, payload, cells):
         if fault == "exit":
             sys.exit(3)
         result = result_of(cells[0])
-        if fault == "another cell":
-            yield result_of(Cell("toy", 8.0, "ce", 99))
+        if fault == "another fit":
+            yield result_of(FitKey("toy", 8.0, "net", 99))
         elif fault == "no JSON":
             result.history.append({"x": {1}})
             result.history.pop(0)
         elif fault == "lengths":
-            result = type(result)(result.cell, result.metrics, result.scores, result.decisions[:3])
+            result = type(result)(result.fit, result.metrics, result.scores, result.decisions[:3])
         yield result
 
-    tally = run(toys.grid(2), work, store, workers=workers, retries=0)
+    tally = run(toys.grid(2), work, store, n_jobs=n_jobs, retries=0)
     assert tally.failed > 0
     failure = next(iter(store.scan().failed.values()))
     assert re.match(message, f"{failure.type}: {failure.message}")
@@ -281,50 +284,50 @@ def test_faulty_work_is_a_failure_that_says_why(toys, store, workers, fault, mes
 
 def test_a_job_that_cannot_be_sent_fails_alone(toys, store):
     jobs = toys.grid(6)
-    jobs[0] = Job(jobs[0].cells, threading.Lock())
-    tally = run(jobs, plain(toys), store, workers=2)
+    jobs[0] = Job(jobs[0].fits, threading.Lock())
+    tally = run(jobs, plain(toys), store, n_jobs=2)
     assert tally[:2] == (4, 2)
     assert "pickle" in next(iter(store.scan().failed.values())).message
 
 
 def test_a_dying_worker_takes_no_other_job_with_it(toys, store):
     jobs, events = toys.grid(8), []
-    jobs[1] = Job(jobs[1].cells, at_second_cell(dies))
-    tally = run(jobs, plain(toys), store, workers=2, on_event=events.append)
+    jobs[1] = Job(jobs[1].fits, at_second_cell(dies))
+    tally = run(jobs, plain(toys), store, n_jobs=2, on_event=events.append)
     assert tally[:2] == (7, 1), store.failures().to_dict("records")
-    failure = store.scan().failed[jobs[1].cells[1]]
+    failure = store.scan().failed[jobs[1].fits[1]]
     assert failure.type == "WorkerDiedError"
     assert failure.message == "the worker process died with exit code SIGKILL(-9) (out of memory?)"
     assert failure.attempts == 2
-    assert [event.cells for event in events if event.kind == "failed"] == [(jobs[1].cells[1],)] * 2
+    assert [event.fits for event in events if event.kind == "failed"] == [(jobs[1].fits[1],)] * 2
     assert len([event for event in events if event.kind == "done"]) == 7
     assert not drafts(store.folder)
 
 
 def test_a_job_whose_worker_died_once_is_done(toys, store, tmp_path):
     jobs = toys.grid(4)
-    jobs[0] = Job(jobs[0].cells, once(tmp_path / "flag", dies))
-    assert run(jobs, plain(toys), store, workers=2)[:2] == (4, 0), store.failures().to_dict("records")
+    jobs[0] = Job(jobs[0].fits, once(tmp_path / "flag", dies))
+    assert run(jobs, plain(toys), store, n_jobs=2)[:2] == (4, 0), store.failures().to_dict("records")
     assert store.scan().failed == {}
 
 
 def test_a_damaged_result_is_told_kept_and_run_again(toys, store):
     jobs, events = toys.grid(4), []
-    run(jobs, plain(toys), store, workers=1)
-    path = store.folder / "cells" / "toy" / "ce" / "ratio-8_seed-1.json"
+    run(jobs, plain(toys), store, n_jobs=1)
+    path = store.folder / "fits" / "toy" / "net" / "ratio-8_seed-1.json"
     path.write_bytes(path.read_bytes()[:-30])
-    tally = run(jobs, plain(toys), store, workers=1, on_event=events.append)
+    tally = run(jobs, plain(toys), store, n_jobs=1, on_event=events.append)
     assert tally[:2] == (4, 0)
     assert tally.ran == 1
     (event,) = [event for event in events if event.kind == "corrupt"]
-    assert "was damaged (its digest does not fit its content): it is kept there, and its cell runs" in event.message
+    assert "was damaged (its digest does not fit its content): it is kept there, and its fit runs" in event.message
     (kept,) = (store.folder / "corrupt").rglob("*.json")
     assert str(kept) in event.message
     assert store.scan().corrupt == {}
 
 
 @both
-def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(toys, store, workers):
+def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(toys, store, n_jobs):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def fill(event):
@@ -333,10 +336,10 @@ def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(to
 
     try:
         with pytest.raises(StoreError, match=r"could not write .*: File too large; free some space, check permissions"):
-            run([*toys.grid(2), Job(())], plain(toys), store, workers=workers, on_event=fill)
+            run([*toys.grid(2), Job(())], plain(toys), store, n_jobs=n_jobs, on_event=fill)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    assert store.scan().done == {toys.grid(2)[0].cells[0]}
+    assert store.scan().done == {toys.grid(2)[0].fits[0]}
     assert not drafts(store.folder)
 
 
@@ -346,11 +349,11 @@ def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(to
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"engine": "dask"}, r"engine must be 'joblib' \(this machine\) or 'ray' \(a cluster\), got 'dask'"),
-        ({"workers": 0}, "workers must be a whole number of at least 1, got 0"),
+        ({"backend": "dask"}, r"engine must be 'joblib' \(this machine\) or 'ray' \(a cluster\), got 'dask'"),
+        ({"n_jobs": 0}, "n_jobs must be a whole number of at least 1, got 0"),
         ({"retries": -1}, "retries must not be negative, got -1"),
-        ({"gpus": 1.0}, "address and gpus are for engine='ray'; processes of this machine see all its GPUs"),
-        ({"address": "auto"}, "address and gpus are for engine='ray'"),
+        ({"gpus": 1.0}, "address and gpus are for backend='ray'; processes of this machine see all its GPUs"),
+        ({"address": "auto"}, "address and gpus are for backend='ray'"),
     ],
 )
 def test_wrong_settings_are_named(toys, store, settings, message):
@@ -363,22 +366,22 @@ def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
         time.sleep(60.0)
 
     jobs = [
-        Job((Cell("made", 4.0, "ce", seed), Cell("made", 4.0, "wce", seed)), at_second_cell(sleep_long))
+        Job((FitKey("made", 4.0, "net", seed), FitKey("made", 4.0, "net-weighted", seed)), at_second_cell(sleep_long))
         for seed in range(3)
     ]
     begin = time.monotonic()
     with pytest.raises(RunInterrupted):
-        run(jobs, plain(toys), store, workers=2, seconds=6.0)
+        run(jobs, plain(toys), store, n_jobs=2, seconds=6.0)
     assert time.monotonic() - begin < 15.0
-    # the first cells of the two jobs that had begun
-    assert {cell.method for job in jobs for cell in job.cells if store.has(cell)} == {"ce"}
+    # the first fits of the two jobs that had begun
+    assert {cell.method for job in jobs for cell in job.fits if store.has(cell)} == {"net"}
     assert not drafts(store.folder)
 
 
 def test_a_run_says_now_and_then_that_it_is_alive(toys, store, monkeypatch):
     monkeypatch.setattr(runner, "BEAT", 0.2)
     events = []
-    run([Job((Cell("made", 4.0, "ce", 0),), lambda cell: time.sleep(1.5))], plain(toys), store, workers=2,
+    run([Job((FitKey("made", 4.0, "net", 0),), lambda cell: time.sleep(1.5))], plain(toys), store, n_jobs=2,
         on_event=events.append)  # fmt: skip
     kinds = [event.kind for event in events]
     assert kinds[0] == "start"
@@ -389,15 +392,15 @@ def test_a_run_says_now_and_then_that_it_is_alive(toys, store, monkeypatch):
 
 
 def test_in_this_process_the_cell_at_hand_is_finished_first(toys, store):
-    jobs = [Job((Cell("made", 4.0, "ce", seed), Cell("made", 4.0, "wce", seed))) for seed in range(2)]
-    with pytest.raises(RunInterrupted, match="1 of 4 cells are done"):
-        run(jobs, plain(toys), store, workers=1, seconds=0.0)
-    assert run(jobs, plain(toys), store, workers=1, seconds=60.0).done == 4
+    jobs = [Job((FitKey("made", 4.0, "net", seed), FitKey("made", 4.0, "net-weighted", seed))) for seed in range(2)]
+    with pytest.raises(RunInterrupted, match="1 of 4 fits are done"):
+        run(jobs, plain(toys), store, n_jobs=1, seconds=0.0)
+    assert run(jobs, plain(toys), store, n_jobs=1, seconds=60.0).done == 4
 
 
 def test_a_cell_in_two_jobs_is_refused(toys, store):
     jobs = toys.grid(2) * 2
-    with pytest.raises(ValueError, match="every cell must belong to one job, but 2 belong to several, such as toy, "):
+    with pytest.raises(ValueError, match="every fit must belong to one job, but 2 belong to several, such as toy, "):
         run(jobs, plain(toys), store)
 
 
@@ -413,11 +416,11 @@ def test_control_c_in_this_process_says_how_to_go_on(toys, store):
         raise KeyboardInterrupt
 
     jobs = toys.grid(4)
-    jobs[1] = Job(jobs[1].cells, interrupt)
-    with pytest.raises(KeyboardInterrupt, match="interrupted: 2 of 4 cells are done; start it again to go on"):
-        run(jobs, plain(toys), store, workers=1)
+    jobs[1] = Job(jobs[1].fits, interrupt)
+    with pytest.raises(KeyboardInterrupt, match="interrupted: 2 of 4 fits are done; start it again to go on"):
+        run(jobs, plain(toys), store, n_jobs=1)
     with pytest.raises(RunInterrupted):
-        run(jobs, plain(toys), store, workers=1)
+        run(jobs, plain(toys), store, n_jobs=1)
     assert store.scan().failed == {}
 
 
@@ -466,7 +469,7 @@ def lines(log):
 def snapshot(folder):
     """Return what tells a finished file from another one in its place."""
     found = {}
-    for path in folder.glob("cells/*/*/*.json"):
+    for path in folder.glob("fits/*/*/*.json"):
         status = path.stat()
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         found[path.relative_to(folder)] = (status.st_ino, status.st_mtime_ns, digest)
@@ -474,7 +477,7 @@ def snapshot(folder):
 
 
 def name_in_log(path):
-    cell = json.loads(path.read_text())["cell"]
+    cell = json.loads(path.read_text())["fit"]
     return f"{cell['method']} {cell['seed']}"
 
 
@@ -488,7 +491,7 @@ def test_killing_it_loses_no_cell_and_runs_none_twice(toys, tmp_path, start, tim
         begun = len(lines(log))
         process = start(folder, log, n, 0.03)
         sessions.append(process.pid)
-        if rng.random() < 0.7:  # while cells run
+        if rng.random() < 0.7:  # while fits run
             enough = begun + 1 + rng.randint(1, 9)
             wait_until(lambda enough=enough: len(lines(log)) >= enough)
             time.sleep(rng.uniform(0, 0.06))
@@ -501,7 +504,7 @@ def test_killing_it_loses_no_cell_and_runs_none_twice(toys, tmp_path, start, tim
             os.kill(process.pid, signal.SIGKILL)
         process.wait()
         kills += 1
-        assert finished.isdisjoint(lines(log)[begun:]), "a finished cell ran again"
+        assert finished.isdisjoint(lines(log)[begun:]), "a finished fit ran again"
         now = snapshot(folder)
         assert known.items() <= now.items(), "a finished file has changed"
         known = now
@@ -538,7 +541,7 @@ def test_workers_end_soon_after_the_run_was_killed(tmp_path, start):
 def test_control_c_ends_workers_quickly_and_can_go_on(toys, tmp_path, start, whom):
     folder, log = tmp_path / "run", tmp_path / "log"
     with Store.open(folder, toys.IDENTITY) as store:
-        store.write(toys.result_of(Cell("toy", 8.0, "ce", 0)))
+        store.write(toys.result_of(FitKey("toy", 8.0, "net", 0)))
     process = start(folder, log, 8, 60)
     wait_until(lambda: len(lines(log)) > 2)
     begin = time.monotonic()
@@ -549,9 +552,9 @@ def test_control_c_ends_workers_quickly_and_can_go_on(toys, tmp_path, start, who
     assert process.returncode == 130
     assert "Traceback" not in log.with_suffix(".errors").read_text()
     assert log.with_suffix(".stop").read_text() == (
-        "interrupted: 1 of 8 cells are done; start it again to go on from there"
+        "interrupted: 1 of 8 fits are done; start it again to go on from there"
     )
     wait_until(lambda: not members(process.pid), seconds=3)
     assert not drafts(folder)
     with Store.open(folder, toys.IDENTITY) as store:
-        assert run(toys.grid(8), plain(toys), store, workers=1).ran == 7
+        assert run(toys.grid(8), plain(toys), store, n_jobs=1).ran == 7

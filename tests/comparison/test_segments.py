@@ -10,12 +10,17 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.naive_bayes import GaussianNB
 
-from adacsl import CostMatrix, Method, compare, load_comparison
+from adacsl import CostMatrix, CostSensitiveClassifier, compare, load_comparison
 from adacsl.comparison.segments import segment_costs
 from adacsl.comparison.statistics import Evidence, fold_interval
 from adacsl.comparison.store import Store, StoreError
 
-QUICK = {"methods": [("bayes", Method(learner=GaussianNB()))], "workers": 1, "progress": False, "folds": 3}
+QUICK = {
+    "methods": [("bayes", CostSensitiveClassifier(learner=GaussianNB()))],
+    "n_jobs": 1,
+    "progress": False,
+    "folds": 3,
+}
 
 
 def together(values, keys):
@@ -150,7 +155,7 @@ def test_every_row_is_in_one_segment_and_counted_as_brute_force_counts(kept):
         missed, alarmed = (labels == 1) & (decided == 0), (labels == 0) & (decided == 1)
         assert row["rows"] == (X["region"] == region).sum()
         assert row["share"] == pytest.approx((X["region"] == region).mean())
-        assert row["positive"] == pytest.approx(y[X["region"] == region].mean())
+        assert row["pos_label"] == pytest.approx(y[X["region"] == region].mean())
         assert row["decided"] == pytest.approx(decided.mean())
         assert row["misses"] == pytest.approx(missed.sum() / (labels == 1).sum())
         assert row["alarms"] == pytest.approx(alarmed.sum() / (labels == 0).sum())
@@ -201,9 +206,13 @@ def test_a_notebook_shows_names_letter_by_letter():
     X, y = table()
     name = "<script>alert('x')</script>"
     found = compare(
-        X, y, CostMatrix(fp=1, fn=5), repeats=1, **QUICK | {"methods": [(name, Method(learner=GaussianNB()))]}
+        X,
+        y,
+        CostMatrix(fp=1, fn=5),
+        repeats=1,
+        **QUICK | {"methods": [(name, CostSensitiveClassifier(learner=GaussianNB()))]},
     )
-    verdict = next(iter(found.verdicts.values()))
-    for shown in (found, verdict):
+    recommendation = next(iter(found.recommendations.values()))
+    for shown in (found, recommendation):
         assert name not in shown._repr_html_()
         assert "&lt;script&gt;alert(" in shown._repr_html_()

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from adacsl import CostMatrix
 from adacsl.comparison import store as comparison_store
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.store import Failure, Store, StoredSplit, StoreError, file_name, ratio_name
 from adacsl.storage import documents
 
@@ -29,7 +29,7 @@ IDENTITY = {
     "data": {"toy": {"digest": "aa", "rows": 9, "source": "toy.csv"}},
     "protocol": {"test": 0.25, "epochs": 30, "net": {"width": 64}},
 }
-CELL = Cell("toy", 8.0, "ce-tuned", 3)
+CELL = FitKey("toy", 8.0, "net-tuned", 3)
 PLACE = "toy/ce-tuned/ratio-8_seed-3.json"
 
 
@@ -37,7 +37,7 @@ def made(cell=CELL, n=11, **changes):
     rng = np.random.default_rng(1)
     scores = rng.random(n).astype(np.float32)
     fields = {
-        "cell": cell,
+        "fit": cell,
         "metrics": {"cost": 0.1 + 0.2, "normalized_cost": 0.5, "tp": 3.0, "n_test": float(n)},
         "scores": scores,
         "decisions": scores > 0.4,
@@ -46,7 +46,7 @@ def made(cell=CELL, n=11, **changes):
         "seconds": 1.5,
         "provenance": {"device": "abacus"},
     }
-    return CellResult(**(fields | changes))
+    return FitResult(**(fields | changes))
 
 
 @pytest.fixture
@@ -94,8 +94,8 @@ def test_a_result_comes_back_as_it_was(store):
     result = made()
     assert store.write(result)
     back = store.read(CELL)
-    assert back.cell == CELL
-    assert isinstance(back.cell, Cell)
+    assert back.fit == CELL
+    assert isinstance(back.fit, FitKey)
     assert back.metrics == result.metrics
     assert back.scores.dtype == np.float32
     assert np.array_equal(back.scores, result.scores)
@@ -103,12 +103,12 @@ def test_a_result_comes_back_as_it_was(store):
     assert np.array_equal(back.decisions, result.decisions)
     assert (back.threshold, back.seconds, back.history) == (0.4, 1.5, result.history)
     assert back.provenance["device"] == "abacus"
-    assert (store.folder / "cells" / PLACE).exists()
+    assert (store.folder / "fits" / PLACE).exists()
 
 
 def test_the_file_is_legal_json_with_plain_arrays(store):
     store.write(made(metrics={"cost": math.nan, "savings": -math.inf}, threshold=math.inf))
-    text = (store.folder / "cells" / PLACE).read_text()
+    text = (store.folder / "fits" / PLACE).read_text()
 
     def refuse(constant):
         raise AssertionError(constant)
@@ -159,18 +159,18 @@ def test_numpy_values_and_odd_layouts_are_taken(store):
 
 
 def test_numpy_numbers_name_the_same_cell(store):
-    store.write(made(Cell("toy", np.float64(8), "ce-tuned", np.int64(3))))
+    store.write(made(FitKey("toy", np.float64(8), "net-tuned", np.int64(3))))
     assert store.scan().done == {CELL}
-    assert store.has(Cell("toy", 8, "ce-tuned", 3))
+    assert store.has(FitKey("toy", 8, "net-tuned", 3))
 
 
 def test_the_first_result_stays(store):
     assert store.write(made())
     before = files(store.folder)
-    inode = (store.folder / "cells" / PLACE).stat().st_ino
+    inode = (store.folder / "fits" / PLACE).stat().st_ino
     assert not store.write(made(threshold=0.9))
     assert files(store.folder) == before
-    assert (store.folder / "cells" / PLACE).stat().st_ino == inode
+    assert (store.folder / "fits" / PLACE).stat().st_ino == inode
 
 
 def test_without_hard_links_the_first_result_stays_too(store, monkeypatch):
@@ -187,17 +187,17 @@ def test_without_hard_links_the_first_result_stays_too(store, monkeypatch):
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
-        ({"history": [{"a": {1, 2}}]}, TypeError, r"cell.history\[0\].a must be a JSON value .*, got set"),
-        ({"metrics": {3: 1.0}}, TypeError, r"cell.metrics: keys must be str other than '\$float', got 3"),
+        ({"history": [{"a": {1, 2}}]}, TypeError, r"fit.history\[0\].a must be a JSON value .*, got set"),
+        ({"metrics": {3: 1.0}}, TypeError, r"fit.metrics: keys must be str other than '\$float', got 3"),
         ({"metrics": {"$float": 1.0}}, TypeError, r"keys must be str other than '\$float', got '\$float'"),
         ({"decisions": np.zeros(3, bool)}, ValueError, r"seed 3: scores and decisions must be vectors of one length"),
-        ({"cell": Cell("a", math.nan, "b", 0)}, ValueError, "a cost ratio must be finite, got nan"),
+        ({"fit": FitKey("a", math.nan, "b", 0)}, ValueError, "a cost ratio must be finite, got nan"),
     ],
 )
 def test_what_cannot_be_stored_is_said_and_leaves_nothing(store, changes, error, message):
     with pytest.raises(error, match=message):
         store.write(made(**changes))
-    assert not (store.folder / "cells").exists()
+    assert not (store.folder / "fits").exists()
 
 
 # names
@@ -228,12 +228,12 @@ def test_names_of_users_lead_nowhere_else(store):
         "",
     ]
     for name in names:
-        store.write(made(Cell(name, 1.0, name, 0)))
-    assert store.scan().done == {Cell(name, 1.0, name, 0) for name in names}
+        store.write(made(FitKey(name, 1.0, name, 0)))
+    assert store.scan().done == {FitKey(name, 1.0, name, 0) for name in names}
     assert set(store.results()["method"]) == set(names)
     written = [path for path in store.folder.rglob("*.json") if path.name != "run.json"]
     assert len(written) == len(names)
-    assert {path.parents[2] for path in written} == {store.folder / "cells"}
+    assert {path.parents[2] for path in written} == {store.folder / "fits"}
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=1e-9, max_value=1e9), max_size=6))
@@ -244,7 +244,7 @@ def test_ratios_have_exact_names(ratios):
 
 def test_nearly_equal_ratios_are_two_cells(store):
     for ratio in (3.0, 3.0000001):
-        store.write(made(Cell("toy", ratio, "ce", 0)))
+        store.write(made(FitKey("toy", ratio, "net", 0)))
     assert len(store.scan().done) == 2
 
 
@@ -255,7 +255,7 @@ def test_a_run_is_opened_again_and_may_grow(store):
     store.write(made())
     store.close()
     with Store.open(store.folder, IDENTITY) as again:
-        again.write(made(Cell("toy", 16.0, "smote", 99)))
+        again.write(made(FitKey("toy", 16.0, "net-smote", 99)))
         assert len(again.scan().done) == 2
     run = json.loads((store.folder / "run.json").read_text())
     assert run["identity"] == IDENTITY
@@ -298,7 +298,7 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
-    forge(store.folder / "cells" / PLACE, schema_version=5)
+    forge(store.folder / "fits" / PLACE, schema_version=5)
     for act in (store.scan, store.results, lambda: store.read(CELL)):
         with pytest.raises(StoreError, match=r"has schema version 5; adacsl .* reads version 4: update adacsl"):
             act()
@@ -368,14 +368,14 @@ def test_the_lock_of_a_killed_process_is_free(tmp_path):
 
 def test_drafts_of_killed_processes_are_removed_and_never_read(store):
     store.write(made())
-    folder = store.folder / "cells" / "toy" / "ce-tuned"
+    folder = store.folder / "fits" / "toy" / "net-tuned"
     (folder / ".0123.draft").write_bytes(b"{")
     (store.folder / ".shared-1.draft").mkdir()
     (store.folder / ".shared-1.draft" / "buffers").write_bytes(b"x")
     assert store.scan().done == {CELL}
     store.close()
     Store.open(store.folder, IDENTITY).close()
-    assert sorted(files(store.folder)) == [".lock", f"cells/{PLACE}", "run.json"]
+    assert sorted(files(store.folder)) == [".lock", f"fits/{PLACE}", "run.json"]
     assert not (store.folder / ".shared-1.draft").exists()
 
 
@@ -405,7 +405,7 @@ def binary(path):
 
 
 def other_cell(path):
-    forge(path, cell={"data": "toy", "ratio": 8.0, "method": "ce-tuned", "seed": 4})
+    forge(path, fit={"data": "toy", "ratio": 8.0, "method": "net-tuned", "seed": 4})
 
 
 def other_kind(path):
@@ -449,10 +449,10 @@ def odd_number(path):
     ids=lambda damage: damage.__name__,
 )
 def test_damage_is_found_set_aside_and_counts_as_missing(store, damage):
-    whole = Cell("toy", 8.0, "ce-tuned", 5)
+    whole = FitKey("toy", 8.0, "net-tuned", 5)
     store.write(made())
     store.write(made(whole))
-    path = store.folder / "cells" / PLACE
+    path = store.folder / "fits" / PLACE
     damage(path)
     content = path.read_bytes()
     with pytest.raises(StoreError, match=r"seed-3.json is damaged \(.*\): start the comparison again, it re-runs"):
@@ -465,7 +465,7 @@ def test_damage_is_found_set_aside_and_counts_as_missing(store, damage):
     scan = store.scan()
     assert scan.done == {whole}
     (aside,) = scan.corrupt
-    assert aside.parent == store.folder / "corrupt" / "toy" / "ce-tuned"
+    assert aside.parent == store.folder / "corrupt" / "toy" / "net-tuned"
     assert aside.read_bytes() == content
     assert not path.exists()
     assert store.scan().corrupt == {}
@@ -473,15 +473,15 @@ def test_damage_is_found_set_aside_and_counts_as_missing(store, damage):
     assert store.scan().done == {CELL, whole}
     damage(path)
     assert len({*store.scan().corrupt, aside}) == 2  # nothing that was set aside is overwritten
-    with pytest.raises(StoreError, match=r"has no result of toy, ratio 8, ce-tuned, seed 3: run the comparison again"):
+    with pytest.raises(StoreError, match=r"has no result of toy, ratio 8, net-tuned, seed 3: run the comparison again"):
         store.read(CELL)
 
 
 def test_other_files_do_not_matter(store):
     store.write(made())
-    (store.folder / "cells" / "notes.txt").write_text("x")
+    (store.folder / "fits" / "notes.txt").write_text("x")
     (store.folder / "report.html").write_text("x")
-    (store.folder / "cells" / "toy" / "ce-tuned" / ".DS_Store").write_text("x")
+    (store.folder / "fits" / "toy" / "net-tuned" / ".DS_Store").write_text("x")
     assert store.scan() == ({CELL}, {}, {}, {CELL: pytest.approx({"cost": 0.3, "normalized": 0.5})})
 
 
@@ -530,7 +530,7 @@ def test_a_damaged_failure_is_as_good_as_none(store, damage):
     store.fail(CELL, ValueError("x"))
     damage(store.folder / "failed" / PLACE)
     if damage is missing_part:
-        forge(store.folder / "failed" / PLACE, cell={"data": 1})
+        forge(store.folder / "failed" / PLACE, fit={"data": 1})
     if damage is other_kind:
         forge(store.folder / "failed" / PLACE, format="adacsl-cell")
     assert store.scan().failed == {}
@@ -543,9 +543,9 @@ def test_a_damaged_failure_is_as_good_as_none(store, damage):
 def test_results_have_one_row_per_cell_in_order(store):
     full = ["cost", "total_cost", "normalized_cost", "savings", "accuracy", "tp", "fp", "fn", "tn", "n_train", "n_test"]
     metrics = dict.fromkeys(reversed(full), 1.0)
-    store.write(made(Cell("b", 8.0, "ce", 1), metrics=metrics | {"epoch": 4.0}, threshold=None))
-    store.write(made(Cell("a", 16.0, "ce", 0), metrics=metrics))
-    store.write(made(Cell("a", 2.0, "ce", 0), metrics=metrics | {"lambda": 1.5}))
+    store.write(made(FitKey("b", 8.0, "net", 1), metrics=metrics | {"epoch": 4.0}, threshold=None))
+    store.write(made(FitKey("a", 16.0, "net", 0), metrics=metrics))
+    store.write(made(FitKey("a", 2.0, "net", 0), metrics=metrics | {"lambda": 1.5}))
     frame = store.results()
     assert list(frame.columns[:15]) == ["data", "ratio", "method", "seed", *full]
     assert set(frame.columns[15:-3]) == {"epoch", "lambda"}
@@ -641,7 +641,7 @@ def test_a_damaged_or_missing_split_is_named_and_written_anew(store):
 def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(store, tmp_path):
     store.write(made())
     before = files(store.folder)
-    other = Cell("toy", 8.0, "ce-tuned", 4)
+    other = FitKey("toy", 8.0, "net-tuned", 4)
     acts = [
         lambda: store.write(made(other)),
         lambda: store.fail(other, ValueError("x" * 300)),
@@ -745,7 +745,7 @@ def test_reading_results_of_a_run_loads_no_torch():
 
 
 def test_documents_with_wrong_tails_are_not_whole():
-    content = comparison_store.document("cell", {"a": 1})
+    content = comparison_store.document("fit", {"a": 1})
     assert documents.is_whole(content)
     assert not documents.is_whole(content[1:])
     assert not documents.is_whole(b"")

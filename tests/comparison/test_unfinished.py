@@ -8,12 +8,12 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.naive_bayes import GaussianNB
 
-from adacsl import CostMatrix, Method, compare, load_comparison
+from adacsl import CostMatrix, CostSensitiveClassifier, compare, load_comparison
 from adacsl.cli.app import run
 from adacsl.comparison.runner import RunInterrupted
 from adacsl.report.comparison import render_report
 
-QUICK = {"repeats": 1, "folds": 3, "workers": 1, "progress": False}
+QUICK = {"repeats": 1, "folds": 3, "n_jobs": 1, "progress": False}
 METHODS = ["always-negative", "always-positive", "logistic"]
 
 
@@ -50,9 +50,9 @@ def finished(tmp_path_factory):
 def unfinished(finished, tmp_path):
     """The folder of a run that ended after four of its nine fits; one method has not begun."""
     folder = shutil.copytree(finished.folder, tmp_path / "some")
-    shutil.rmtree(folder / "cells/data/logistic")
+    shutil.rmtree(folder / "fits/data/logistic")
     for seed in (1, 2):
-        (folder / f"cells/data/always-positive/ratio-5_seed-{seed}.json").unlink()
+        (folder / f"fits/data/always-positive/ratio-5_seed-{seed}.json").unlink()
     return folder
 
 
@@ -62,11 +62,11 @@ def test_an_unfinished_run_says_so_and_recommends_nothing(finished, unfinished):
     found = load_comparison(unfinished)
     assert found.progress == "4 of 9 runs done"
     assert found.best is None
-    (verdict,) = found.verdicts.values()
-    assert (verdict.recommended, verdict.saving) == (None, None)
-    assert verdict.text.startswith("4 of 9 runs done: no recommendation until every method has every fold.")
-    assert "always-positive (1 of 3 folds)" in verdict.text
-    assert "logistic (not started)" in verdict.text
+    (recommendation,) = found.recommendations.values()
+    assert (recommendation.recommended, recommendation.saving) == (None, None)
+    assert recommendation.text.startswith("4 of 9 runs done: no recommendation until every method has every fold.")
+    assert "always-positive (1 of 3 folds)" in recommendation.text
+    assert "logistic (not started)" in recommendation.text
     with pytest.raises(ValueError, match=r"no method is recommended: 4 of 9 runs done.*name=\.\.\."):
         found.fit(*table())
     assert found.method("always-positive") is not None
@@ -113,23 +113,23 @@ def test_a_run_of_other_methods_in_the_same_folder_is_complete_on_its_own(unfini
 
 
 def test_a_method_that_failed_everywhere_is_named_with_the_reason():
-    methods = [*METHODS, ("mine", Method(learner=Failing()))]
+    methods = [*METHODS, ("mine", CostSensitiveClassifier(learner=Failing()))]
     with pytest.warns(UserWarning, match=r"mine failed in 3 of 3 folds \(ArithmeticError: no <solution> for these"):
         found = compare(*table(), CostMatrix(fp=1, fn=5), methods=methods, **QUICK)
-    (verdict,) = found.verdicts.values()
-    assert verdict.recommended in METHODS  # the others are complete
-    assert "mine failed in 3 of 3 folds (ArithmeticError: no <solution> for these rows)" in verdict.text
+    (recommendation,) = found.recommendations.values()
+    assert recommendation.recommended in METHODS  # the others are complete
+    assert "mine failed in 3 of 3 folds (ArithmeticError: no <solution> for these rows)" in recommendation.text
     page = render_report(found.report_data())
     assert "mine failed in 3 of 3 folds (ArithmeticError: no &lt;solution&gt; for these rows)" in page
     assert "mine failed in 3 of 3 folds" in found.to_markdown()
 
 
 def test_a_method_that_failed_in_some_folds_withholds_the_recommendation():
-    methods = [*METHODS, ("mine", Method(learner=Failing(always=False)))]
+    methods = [*METHODS, ("mine", CostSensitiveClassifier(learner=Failing(always=False)))]
     with pytest.warns(UserWarning, match=r"mine failed in \d of 5 folds"):
         found = compare(*table(), CostMatrix(fp=1, fn=5), methods=methods, **QUICK | {"folds": 5})
     assert set(found.table["method"]) == {*METHODS, "mine"}
     assert found.best is None
-    assert found.verdict.startswith("No recommendation until every method has every fold.")
-    assert "mine failed in" in found.verdict
-    assert "run it again, or compare without it" in found.verdict
+    assert found.recommendation.startswith("No recommendation until every method has every fold.")
+    assert "mine failed in" in found.recommendation
+    assert "run it again, or compare without it" in found.recommendation

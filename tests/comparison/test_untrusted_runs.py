@@ -24,7 +24,7 @@ from adacsl.execution import processes, worker
 from adacsl.storage import atomic
 
 COSTS = CostMatrix(fp=1, fn=5)
-CELL = "cells/data/logistic/ratio-5_seed-1.json"
+CELL = "fits/data/logistic/ratio-5_seed-1.json"
 SPLIT = "splits/data_seed-1.json"
 
 
@@ -35,7 +35,7 @@ def table(seed=0):
 
 
 def compared(folder, seed=0, **changes):
-    options = {"methods": ["always-positive", "logistic"], "repeats": 1, "folds": 2, "workers": 1, "progress": False}
+    options = {"methods": ["always-positive", "logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
     return compare(*table(seed), COSTS, folder=folder, **(options | changes))
 
 
@@ -71,16 +71,16 @@ def forge(path, change):
 
 def same(one, other):
     """Equal to the bit in everything but when and how long."""
-    assert list(one.cells) == list(other.cells)
-    for cell, mine in one.cells.items():
-        theirs = other.cells[cell]
+    assert list(one.fits) == list(other.fits)
+    for cell, mine in one.fits.items():
+        theirs = other.fits[cell]
         assert mine.scores.tobytes() == theirs.scores.tobytes()
         assert mine.decisions.tobytes() == theirs.decisions.tobytes()
         assert (mine.threshold, mine.history) == (theirs.threshold, theirs.history)
         np.testing.assert_equal(mine.metrics, theirs.metrics)
 
 
-# cells and splits that are not ours
+# fits and splits that are not ours
 
 
 def cheaper(body):
@@ -106,7 +106,7 @@ def other_decisions(body):
 
 
 def number_for_a_name(body):
-    body["cell"]["data"] = 5
+    body["fit"]["data"] = 5
 
 
 FORGERIES = {
@@ -115,7 +115,7 @@ FORGERIES = {
     nameless_cost: r"its cost is None, its decisions make",
     one_row_less: r"it decides about 29 rows and 2 classes, its split has 30 rows and 2 classes",
     other_decisions: r"its cost is .*, its decisions make",
-    number_for_a_name: r"its form is wrong: a cell is named by two texts and two numbers",
+    number_for_a_name: r"its form is wrong: a fit is named by two texts and two numbers",
 }
 
 
@@ -130,10 +130,10 @@ def test_a_result_whose_numbers_do_not_follow_from_its_decisions_is_run_again(fo
     same(load_comparison(folder), whole)
 
 
-@pytest.mark.parametrize("what", ["cell", "doubled", "other method's"])
+@pytest.mark.parametrize("what", ["fit", "doubled", "other method's"])
 def test_results_of_other_data_or_of_another_cell_are_run_again(folder, finished, foreign, what):
     whole, reason = load_comparison(finished), "it holds data, ratio 5, "
-    if what == "cell":
+    if what == "fit":
         shutil.copy(foreign / CELL, folder / CELL)
         reason = "it belongs to other data or settings"
     elif what == "doubled":
@@ -197,7 +197,7 @@ def test_results_on_data_that_nobody_knows_are_told(folder):
         load_comparison(folder)
     with Store.open(folder.parent / "mine", {"data": {}}) as store:
         shutil.copytree(folder / "splits", store.folder / "splits")
-        store.write(cell_result(comparison_store.read_document(folder / CELL, "cell")))
+        store.write(cell_result(comparison_store.read_document(folder / CELL, "fit")))
     with pytest.raises(StoreError, match=r"holds results on 'data', which its run.json does not know: remove them"):
         load_comparison(store.folder)
 
@@ -212,7 +212,7 @@ def test_a_run_file_that_says_nothing_is_damaged(folder, identity):
 
 def test_failures_under_another_name_do_not_count(folder):
     with Store.open(folder.parent / "mine", {}) as store:
-        cell = next(iter(load_comparison(folder).cells))._replace(seed=9)
+        cell = next(iter(load_comparison(folder).fits))._replace(seed=9)
         store.fail(cell, ValueError("x"))
         (path,) = (store.folder / "failed").rglob("*.json")
         path.rename(path.with_name("ratio-5_seed-8.json"))
@@ -267,7 +267,7 @@ def test_pipes_giants_and_devices_are_not_read(folder, finished, trap):
 # links
 
 
-@pytest.mark.parametrize("name", ["cells", "cells/data", "cells/data/logistic", "splits", "corrupt", "failed", "parts"])
+@pytest.mark.parametrize("name", ["fits", "fits/data", "fits/data/logistic", "splits", "corrupt", "failed", "parts"])
 def test_links_lead_nowhere(folder, tmp_path, name):
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -278,7 +278,7 @@ def test_links_lead_nowhere(folder, tmp_path, name):
         (folder / CELL).write_text("{")
     if name in ("failed", "parts"):
         with Store.open(folder, Store.read_only(folder).identity) as store:
-            cell = next(iter(load_comparison(folder).cells))._replace(method="new")
+            cell = next(iter(load_comparison(folder).fits))._replace(method="new")
             acts = {
                 "failed": lambda: store.fail(cell, ValueError("x")),
                 "parts": lambda: Parts(folder / "parts").write("training", 0, {"x": 1}),
@@ -288,7 +288,7 @@ def test_links_lead_nowhere(folder, tmp_path, name):
     else:
         with pytest.raises(StoreError, match=rf"{name} is a link, which may lead anywhere: remove it, or choose"):
             compared(folder)
-        if name.startswith("cells"):
+        if name.startswith("fits"):
             with pytest.raises(StoreError, match=f"{name} is a link"):
                 load_comparison(folder)
     assert not list(outside.iterdir())
@@ -346,7 +346,7 @@ def test_no_pickle_lies_in_the_folder_while_a_run_goes_on(load_module, tmp_path)
         # what was planted is never read, whatever it is called
         for name in ("objects", "buffers", ".shared-0.draft"):
             (folder / name).write_bytes(pickle.dumps(Planted(trace)))
-        assert run(toys.grid(4), work, store, shared={"x": np.ones(2_000_000), "word": phrase}, workers=2).failed == 0
+        assert run(toys.grid(4), work, store, shared={"x": np.ones(2_000_000), "word": phrase}, n_jobs=2).failed == 0
         results = store.results()
     assert set(results["pickles"]) == {0}
     assert set(results["named"]) == {1}  # the planted one

@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adacsl import CostMatrix, find_multipliers
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl import CostMatrix
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.adaptive.held_out import HeldOut, tune_cut
 from adacsl.base.scores import log_odds
 from adacsl.costs.instance import bayes_log_odds, row_offsets
 from adacsl.costs.matrix import scale_misses
+from adacsl.thresholds import find_multipliers
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -109,7 +110,7 @@ def test_the_controller_sees_each_row_at_the_threshold_it_will_have():
     paid = CostMatrix(fp=1, fn=np.asarray(known.fn) * rng.choice([0.5, 1.5], 400))
     scores, labels = rng.uniform(0.01, 0.99, 400), rng.integers(0, 2, 400)
     usual = CostMatrix(fp=1, fn=15)
-    found = AdaptiveWeight(usual, target=0.5).step(scores, labels, costs=paid.decided_by(known)).threshold
+    found = AdaCSLController(usual, target_threshold=0.5).step(scores, labels, costs=paid.decided_by(known)).threshold
     moved = log_odds(scores) - bayes_log_odds(known) + bayes_log_odds(usual)
     totals = [paid.total(labels, (moved > cut).astype(int)) for cut in np.sort(moved)]
     # within rounding of the found place

@@ -9,9 +9,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adacsl import AdaptiveWeight, CostMatrix, find_multipliers, find_threshold, step_factor
+from adacsl import AdaCSLController, CostMatrix, find_threshold
+from adacsl.adaptive import step_factor
 from adacsl.adaptive.held_out import tune_cut
 from adacsl.base.scores import sigmoid
+from adacsl.thresholds import find_multipliers
 from adacsl.torch.losses import AdaptiveCrossEntropy
 
 PRICE = st.floats(-12, 12).map(lambda power: 10.0**power)
@@ -27,11 +29,14 @@ def columns(rows):
 
 
 @given(ROWS, PRICE, PRICE, BINARY, st.sampled_from(["half", "bayes", "middle"]), st.sampled_from([0.0, 2.0]))
-def test_the_unit_of_money_moves_no_lambda(rows, fp, fn, scale, target, caution):
+def test_the_unit_of_money_moves_no_lambda(rows, fp, fn, scale, target_threshold, n_standard_errors):
     """Exactly, as a power of two rounds nothing."""
     scores, labels = columns(rows)
     one, other = (
-        AdaptiveWeight(CostMatrix(fp=fp * by, fn=fn * by), target=target, caution=caution) for by in (1.0, scale)
+        AdaCSLController(
+            CostMatrix(fp=fp * by, fn=fn * by), target_threshold=target_threshold, n_standard_errors=n_standard_errors
+        )
+        for by in (1.0, scale)
     )
     for _ in range(3):
         steps = [controller.step(scores, labels) for controller in (one, other)]
@@ -74,42 +79,46 @@ def test_who_is_surely_positive_is_called_so(fp, fn):
 
 @pytest.mark.parametrize(("fp", "fn"), [(1e-12, 1e12), (1e12, 1e-12), (1, 1e9), (1e9, 1)])
 def test_bayes_is_plain_however_unequal_the_prices(fp, fn):
-    controller = AdaptiveWeight(CostMatrix(fp=fp, fn=fn), target="bayes")
+    controller = AdaCSLController(CostMatrix(fp=fp, fn=fn), target_threshold="bayes")
     assert controller.base_weight == 1.0
-    assert 0.0 < controller.target < 1.0
-    assert np.float32(controller.target) < 1.0
+    assert 0.0 < controller.target_threshold < 1.0
+    assert np.float32(controller.target_threshold) < 1.0
 
 
 def test_a_small_probability_of_a_dear_miss_counts():
     costs = CostMatrix(fp=1e-12, fn=1e12)
     assert costs.decide([1e-20, 1e-26]).tolist() == [1, 0]
-    assert AdaptiveWeight(costs, target="bayes").correct(np.asarray([1e-20, 1e-26])) == pytest.approx([1e-20, 1e-26])
+    assert AdaCSLController(costs, target_threshold="bayes").correct(np.asarray([1e-20, 1e-26])) == pytest.approx(
+        [1e-20, 1e-26]
+    )
     logits = np.asarray([-46.0, -44.0])
     _, cut = tune_cut(logits, np.asarray([0, 1]), costs, None)
     assert (sigmoid(logits - cut) > costs.threshold).tolist() == [True, True]  # misses are all that counts
 
 
-@pytest.mark.parametrize("target", [1e-9, 1e-20])
-def test_the_exact_update_knows_which_way_beyond_its_limits(target):
-    assert step_factor(target / 2, target, update="odds") <= 1.0
-    assert step_factor(target * 2, target, update="odds") >= 1.0
-    assert step_factor(1 - target / 2, 1 - 1e-9, update="odds") >= 1.0
+@pytest.mark.parametrize("target_threshold", [1e-9, 1e-20])
+def test_the_exact_update_knows_which_way_beyond_its_limits(target_threshold):
+    assert step_factor(target_threshold / 2, target_threshold, update="odds") <= 1.0
+    assert step_factor(target_threshold * 2, target_threshold, update="odds") >= 1.0
+    assert step_factor(1 - target_threshold / 2, 1 - 1e-9, update="odds") >= 1.0
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])
-@pytest.mark.parametrize("target", [1e-9, 1e-30, 1 - 1e-9])
-def test_a_target_that_the_scores_type_cannot_hold(dtype, target):
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=8), target=target)
+@pytest.mark.parametrize("target_threshold", [1e-9, 1e-30, 1 - 1e-9])
+def test_a_target_that_the_scores_type_cannot_hold(dtype, target_threshold):
+    controller = AdaCSLController(CostMatrix(fp=1, fn=8), target_threshold=target_threshold)
     for _ in range(3):
         controller.step(np.asarray([0.0, 0.2, 0.9, 1.0], dtype=dtype), [0, 1, 0, 1])
         assert 1e-3 <= controller.lambda_ <= 1e3
         assert math.isfinite(controller.weight)
 
 
-@pytest.mark.parametrize("target", [1e-9, 0.5, 1 - 1e-9])
+@pytest.mark.parametrize("target_threshold", [1e-9, 0.5, 1 - 1e-9])
 @pytest.mark.parametrize("update", ["exponential", "odds"])
-def test_the_fastest_steps_stay_numbers(target, update):
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=8), target=target, update=update, damping=2.0, bounds=(1e-30, 1e30))
+def test_the_fastest_steps_stay_numbers(target_threshold, update):
+    controller = AdaCSLController(
+        CostMatrix(fp=1, fn=8), target_threshold=target_threshold, update=update, damping=2.0, bounds=(1e-30, 1e30)
+    )
     for labels in ([0, 1, 1, 0], [1, 0, 0, 1]) * 3:
         controller.step([0.0, 1e-9, 1 - 1e-9, 1.0], labels)
         assert 0.0 < controller.weight < math.inf
@@ -118,7 +127,7 @@ def test_the_fastest_steps_stay_numbers(target, update):
 @pytest.mark.parametrize("damping", [2.1, 10, 1e9, math.inf])
 def test_steps_that_only_overshoot_are_refused(damping):
     with pytest.raises(ValueError, match="damping must be a positive number of at most 2"):
-        AdaptiveWeight(CostMatrix(fp=1, fn=8), damping=damping)
+        AdaCSLController(CostMatrix(fp=1, fn=8), damping=damping)
 
 
 def test_prices_beyond_all_sums_are_refused():
@@ -141,8 +150,8 @@ def test_the_largest_and_smallest_prices_add_up(size):
     exact = 25 * (Fraction(costs.fp) + Fraction(costs.fn))
     assert costs.total(labels, decided) == pytest.approx(float(exact))
     assert costs.normalized(labels, decided) == pytest.approx(float(exact / 50 / Fraction(costs.fp)))
-    cautious = find_threshold([0.2, 0.4, 0.6, 0.8] * 25, labels, costs, caution=2.0)
-    same = find_threshold([0.2, 0.4, 0.6, 0.8] * 25, labels, CostMatrix(fp=1, fn=3), caution=2.0)
+    cautious = find_threshold([0.2, 0.4, 0.6, 0.8] * 25, labels, costs, n_standard_errors=2.0)
+    same = find_threshold([0.2, 0.4, 0.6, 0.8] * 25, labels, CostMatrix(fp=1, fn=3), n_standard_errors=2.0)
     assert cautious.value == same.value
 
 

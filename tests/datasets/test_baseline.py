@@ -58,7 +58,7 @@ FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "now": ["yes", "no", "no", "yes
 
 def test_a_column_is_no_feature_and_travels_with_its_rows(tmp_path):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
-    words = {"target": "y", "positive": "yes", "costs": {"fp": 1, "fn": 8}}
+    words = {"target": "y", "pos_label": "yes", "costs": {"fp": 1, "fn": 8}}
     task = load_task(tmp_path / "t.csv", baseline_column="now", **words)
     assert list(task.X.columns) == ["a"]
     assert task.baseline.column == "now"
@@ -74,13 +74,13 @@ def test_a_column_is_no_feature_and_travels_with_its_rows(tmp_path):
 
 def test_in_python_it_is_an_array_or_a_column_of_x():
     X, y = FRAME[["a", "now"]], FRAME["y"]
-    task = Task.from_data(X, y, positive="yes", baseline="now")
-    given = Task.from_data(X[["a"]], y, positive="yes", baseline=FRAME["now"].to_list())
+    task = Task.from_data(X, y, pos_label="yes", baseline="now")
+    given = Task.from_data(X[["a"]], y, pos_label="yes", baseline=FRAME["now"].to_list())
     assert list(task.X.columns) == ["a"]
     assert task.digest == given.digest
     with pytest.raises(ValueError, match=r"baseline must hold one decision for each of 4 rows, got shape \(2,\)"):
-        Task.from_data(X, y, positive="yes", baseline=[0, 1])
+        Task.from_data(X, y, pos_label="yes", baseline=[0, 1])
     pictures = np.zeros((4, 8, 8, 3), np.uint8)
-    assert Task.from_data(pictures, y, positive="yes", baseline=[0.1, 0.2, 0.3, 0.4]).baseline.kind == "scores"
+    assert Task.from_data(pictures, y, pos_label="yes", baseline=[0.1, 0.2, 0.3, 0.4]).baseline.kind == "scores"
     with pytest.raises(DataError, match="baseline='now' names a column, and X is no table"):
-        Task.from_data(pictures, y, positive="yes", baseline="now")
+        Task.from_data(pictures, y, pos_label="yes", baseline="now")

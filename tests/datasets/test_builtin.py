@@ -181,7 +181,7 @@ def test_the_list_without_a_folder_names_the_variable(monkeypatch):
 
 def test_descriptions_are_plain_values():
     told = describe("churn_tv")
-    assert (told["rows"], told["positives"], told["positive"]) == (9379, 449, "left")
+    assert (told["rows"], told["positives"], told["pos_label"]) == (9379, 449, "left")
     assert told["left_out"] == ["id", "C_FP", "C_FN", "C_TP", "C_TN"]
     assert all(isinstance(value, str | int | list | None) for value in told.values())
 

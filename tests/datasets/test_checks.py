@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_iris
 
 import adacsl
-from adacsl import Checks, CostMatrix, Finding, Task, check
+from adacsl import CostMatrix, Task, check
 from adacsl.adaptive.controller import LAMBDA_BOUNDS
-from adacsl.datasets import load_task
+from adacsl.datasets import Checks, Finding, load_task
 from adacsl.datasets.checks import (
     COPIES,
     FEW,

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from adacsl import CostMatrix, Method, method
+from adacsl import CostMatrix, CostSensitiveClassifier, method
 from adacsl.datasets.columns import Columns, read_columns
 from adacsl.datasets.encoder import TableEncoder
 
@@ -71,7 +71,7 @@ def test_a_model_predicts_a_dict_of_arrays(learner, named):
         model = method("gbm-bayes", costs, random_state=0)
     else:
         inner = LogisticRegression() if learner == "linear" else make_pipeline(StandardScaler(), LogisticRegression())
-        model = Method(costs, learner=inner, random_state=0)
+        model = CostSensitiveClassifier(costs, learner=inner, random_state=0)
     model.fit(X, y)
     arrays = {"x1": frame["x1"].to_numpy(), "x0": frame["x0"].tolist()}
     np.testing.assert_array_equal(model.predict_proba(arrays), model.predict_proba(X))

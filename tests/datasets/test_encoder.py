@@ -397,7 +397,7 @@ def test_sparse_matrices_are_written_out_up_to_a_size():
     for form in (sparse.csr_array, sparse.csc_matrix, sparse.coo_array, sparse.dok_array):
         encoder = TableEncoder().fit(form(full))
         np.testing.assert_array_equal(encoder.transform(form(full)), TableEncoder().fit(full).transform(full))
-    with pytest.raises(ValueError, match=r"40,000 x 50,000 would be a table of 14.9 GiB.*AdaptiveCostClassifier"):
+    with pytest.raises(ValueError, match=r"40,000 x 50,000 would be a table of 14.9 GiB.*AdaCSLClassifier"):
         TableEncoder().fit(sparse.csr_array((40_000, 50_000)))
 
 

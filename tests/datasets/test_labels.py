@@ -30,7 +30,7 @@ def test_custom_names_the_positive_class(values, classes):
 
 
 @pytest.mark.parametrize(
-    ("values", "positive", "y"),
+    ("values", "pos_label", "y"),
     [
         ([1, 2, 2], "1", [1, 0, 0]),
         ([1.0, 2.0, 2.0], "1", [1, 0, 0]),
@@ -45,8 +45,8 @@ def test_custom_names_the_positive_class(values, classes):
         (pd.Series(["b", "a", "a"], dtype="category"), "a", [0, 1, 1]),
     ],
 )
-def test_the_positive_class_is_named(values, positive, y):
-    assert class_labels(values, positive)[0].tolist() == y
+def test_the_positive_class_is_named(values, pos_label, y):
+    assert class_labels(values, pos_label)[0].tolist() == y
 
 
 @given(st.lists(st.sampled_from(["sick", "well"]), min_size=2).filter(lambda v: len(set(v)) == 2))
@@ -57,7 +57,7 @@ def test_labels_follow_their_name(values):
 
 
 @pytest.mark.parametrize(
-    ("values", "positive", "message"),
+    ("values", "pos_label", "message"),
     [
         (["yes", "no"], "Yes", "has no class 'Yes'; did you mean 'yes'.*yes: 1, no: 1"),
         (["yes", "no", "no"], "5", "has no class '5' \\(it has no: 2, yes: 1\\)"),
@@ -73,6 +73,6 @@ def test_labels_follow_their_name(values):
         (["1.0", "01"], "1", "has no class '1'"),  # both would fit
     ],
 )
-def test_bad_labels_are_explained(values, positive, message):
+def test_bad_labels_are_explained(values, pos_label, message):
     with pytest.raises(DataError, match=message):
-        class_labels(values, positive, what="y")
+        class_labels(values, pos_label, what="y")

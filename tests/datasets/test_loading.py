@@ -34,7 +34,7 @@ def shop(tmp_path):
 
 
 def test_a_table_becomes_a_task(shop):
-    task = load_task(shop, target="fraud", positive="yes")
+    task = load_task(shop, target="fraud", pos_label="yes")
     assert isinstance(task, Task)
     assert task.y.tolist() == [0, 1, 0, 1, 0, 0]
     assert list(task.X.columns) == ["customer", "amount", "check", "channel"]
@@ -47,20 +47,20 @@ def test_a_table_becomes_a_task(shop):
 
 
 def test_groups_and_dropped_columns_are_no_features(shop):
-    task = load_task(shop, target="fraud", positive="yes", group_column="customer", drop=["check"])
+    task = load_task(shop, target="fraud", pos_label="yes", group_column="customer", drop=["check"])
     assert list(task.X.columns) == ["amount", "channel"]
     assert task.groups.tolist() == ["a", "a", "b", "c", "c", "d"]
 
 
 def test_prices_of_each_row_come_from_columns(shop):
-    task = load_task(shop, target="fraud", positive="yes", costs={"fp": 2, "fn": "amount"})
+    task = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 2, "fn": "amount"})
     assert task.costs.fn.tolist() == [10.0, 0.0, 30.5, 40.0, 5.0, 6.0]
     assert task.costs.fp == 2
     assert "amount" in task.X  # an amount is often known beforehand
-    task = load_task(shop, target="fraud", positive="yes", costs={"fn": "amount", "fp": "check"}, drop=["amount"])
+    task = load_task(shop, target="fraud", pos_label="yes", costs={"fn": "amount", "fp": "check"}, drop=["amount"])
     assert task.costs.fp.tolist() == [1, 2, 3, 1, 1, 1]
     assert "amount" not in task.X
-    task = load_task(shop, target="fraud", positive="yes", costs=CostMatrix(fp="C_FN", fn=1, tp=0.5))
+    task = load_task(shop, target="fraud", pos_label="yes", costs=CostMatrix(fp="C_FN", fn=1, tp=0.5))
     assert task.costs.fp.tolist() == [1] * 6
     assert (task.costs.fn, task.costs.tp) == (1, 0.5)
     assert "C_FN" not in task.X
@@ -68,21 +68,21 @@ def test_prices_of_each_row_come_from_columns(shop):
 
 def test_prices_may_be_expressions_over_all_columns(shop):
     said = {"fp": (1, 4), "fn": "0.5 * amount + check"}
-    task = load_task(shop, target="fraud", positive="yes", costs=said, drop=["check"])
+    task = load_task(shop, target="fraud", pos_label="yes", costs=said, drop=["check"])
     assert task.costs.fn.tolist() == [6.0, 2.0, 18.25, 21.0, 3.5, 4.0]
     assert task.costs.fp == 2
     assert task.said == CostMatrix(**said)
     assert task.said.ranges == task.costs.ranges == {"fp": (1.0, 4.0)}
     assert "check" not in task.X
     assert task.rows([0, 1]).said == task.said
-    short = load_task(shop, target="fraud", positive="yes", costs={"fp": 1, "fn": "amount"})
+    short = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": "amount"})
     assert short.said == CostMatrix(fp=1, fn="amount")
-    long = load_task(shop, target="fraud", positive="yes", costs=CostMatrix(fp=1, fn="amount"))
+    long = load_task(shop, target="fraud", pos_label="yes", costs=CostMatrix(fp=1, fn="amount"))
     assert long.digest == short.digest
-    plain = load_task(shop, target="fraud", positive="yes", costs={"fp": 1, "fn": 2})
+    plain = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": 2})
     assert plain.said is None
     with pytest.raises(DataError, match="no column 'amounts'; did you mean 'amount'"):
-        load_task(shop, target="fraud", positive="yes", costs={"fp": 1, "fn": "2 * amounts"})
+        load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": "2 * amounts"})
 
 
 def test_data_in_memory_settle_their_prices_too():
@@ -137,23 +137,23 @@ def test_bad_costs_are_explained(costs, message):
         ({"target": "Fraud"}, "no column 'Fraud'; did you mean 'fraud'\\? \\(it has customer, amount"),
         ({"target": "zzz"}, "no column 'zzz' \\(it has customer"),
         ({"target": "fraud"}, "which class of column 'fraud' of .*my shop.csv is positive"),
-        ({"target": "fraud", "positive": "1"}, "no class '1' \\(it has no: 4, yes: 2\\)"),
+        ({"target": "fraud", "pos_label": "1"}, "no class '1' \\(it has no: 4, yes: 2\\)"),
         ({"target": "customer"}, "has 4 classes"),
         ({"target": "C_FN"}, "one class only"),
         (
-            {"target": "channel", "positive": "web", "on_error": "stop"},
+            {"target": "channel", "pos_label": "web", "on_error": "stop"},
             "'channel' of .*my shop.csv is missing in 1 of 6 rows, first in row 4",
         ),
-        ({"target": "fraud", "positive": "yes", "drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
-        ({"target": "fraud", "positive": "yes", "group_column": "client"}, "no column 'client'"),
-        ({"target": "fraud", "positive": "yes", "group_column": "channel"}, "missing in 1 rows, first in row 4"),
-        ({"target": "fraud", "positive": "yes", "costs": {"fn": "amount"}}, "only fn has a price"),
+        ({"target": "fraud", "pos_label": "yes", "drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
+        ({"target": "fraud", "pos_label": "yes", "group_column": "client"}, "no column 'client'"),
+        ({"target": "fraud", "pos_label": "yes", "group_column": "channel"}, "missing in 1 rows, first in row 4"),
+        ({"target": "fraud", "pos_label": "yes", "costs": {"fn": "amount"}}, "only fn has a price"),
         (
-            {"target": "fraud", "positive": "yes", "costs": {"fp": 1, "fn": "amnt"}},
+            {"target": "fraud", "pos_label": "yes", "costs": {"fp": 1, "fn": "amnt"}},
             "no column 'amnt'; did you mean 'amount'",
         ),
-        ({"target": "fraud", "positive": "yes", "costs": {"fp": 1, "fn": "customer"}}, "hold numbers.* 'a'"),
-        ({"target": "fraud", "positive": "yes", "drop": ["customer", "amount", "check", "channel"]}, "no column left"),
+        ({"target": "fraud", "pos_label": "yes", "costs": {"fp": 1, "fn": "customer"}}, "hold numbers.* 'a'"),
+        ({"target": "fraud", "pos_label": "yes", "drop": ["customer", "amount", "check", "channel"]}, "no column left"),
     ],
 )
 def test_what_is_wrong_with_a_table_is_said(shop, options, message):
@@ -196,7 +196,7 @@ def test_nested_columns_are_refused(tmp_path):
 def test_odd_names_and_html_stay_data(tmp_path):
     path = tmp_path / "a&b <c>.csv"
     path.write_text('<b>x</b>,"y, z",target\n1,2,<i>\n3,4,ok\n')
-    task = load_task(path, positive="<i>")
+    task = load_task(path, pos_label="<i>")
     assert list(task.X.columns) == ["<b>x</b>", "y, z"]
     assert task.classes == ("ok", "<i>")
     assert task.name == "a-b-c"
@@ -241,15 +241,15 @@ def pets(tmp_path):
 
 
 def test_an_image_folder_becomes_a_task(pets):
-    task = load_task(pets, positive="cat", image_size=8)
+    task = load_task(pets, pos_label="cat", image_size=8)
     assert task.images
     assert task.X.shape == (5, 8, 8, 3)
     assert task.X.dtype == np.uint8
     assert task.y.tolist() == [1, 1, 1, 0, 0]
     assert task.classes == ("dog", "cat")
     assert task.X[1, 0, 0].tolist() == [10, 0, 245]
-    assert load_task(pets, positive="cat").X.shape == (5, 64, 64, 3)
-    assert load_task(pets, positive="dog", costs={"fp": 1, "fn": 3}).costs == CostMatrix(fp=1, fn=3)
+    assert load_task(pets, pos_label="cat").X.shape == (5, 64, 64, 3)
+    assert load_task(pets, pos_label="dog", costs={"fp": 1, "fn": 3}).costs == CostMatrix(fp=1, fn=3)
 
 
 def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
@@ -258,17 +258,17 @@ def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
     ):
         load_task(pets)
     with pytest.raises(DataError, match="no class 'Dog'; did you mean 'dog'"):
-        load_task(pets, positive="Dog")
+        load_task(pets, pos_label="Dog")
     for option in ({"target": "y"}, {"segments": ["y"]}, {"drop": ["y"]}, {"group_column": "y"}):
         with pytest.raises(DataError, match="holds pictures: columns of labels, groups"):
             load_task(pets, **option)
     (pets / "dog" / "broken.jpg").write_bytes(b"no jpeg")
     with pytest.raises(DataError, match=r"cannot read image .*broken\.jpg"):
-        load_task(pets, positive="dog", on_error="stop")
+        load_task(pets, pos_label="dog", on_error="stop")
     (pets / "dog" / "broken.jpg").unlink()
     (pets / "bird").mkdir()
     with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\): say what errors cost"):
-        load_task(pets, positive="dog")
+        load_task(pets, pos_label="dog")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no images"):
         load_task(tmp_path / "empty")
@@ -361,8 +361,8 @@ def test_an_archive_of_jpegs_becomes_a_task(tmp_path):
         a, b = arrays["offsets"][i : i + 2]
         expected = np.asarray(Image.open(io.BytesIO(arrays["jpeg"][a:b].tobytes())))
         np.testing.assert_array_equal(task.X[i], expected)
-    assert load_task(tmp_path / "skin.npz", image_size=8, positive="0").X.shape == (600, 8, 8, 3)
-    assert load_task(tmp_path / "skin.npz", positive="0").y.tolist() == (1 - arrays["labels"]).tolist()
+    assert load_task(tmp_path / "skin.npz", image_size=8, pos_label="0").X.shape == (600, 8, 8, 3)
+    assert load_task(tmp_path / "skin.npz", pos_label="0").y.tolist() == (1 - arrays["labels"]).tolist()
 
 
 @pytest.mark.parametrize(

@@ -293,7 +293,7 @@ def test_a_folder_of_pictures_is_no_table(tmp_path):
         Image.new("RGB", (4, 4)).save(tmp_path / kind / "a.png")
     pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "dog" / "notes.parquet")
     assert not is_table(tmp_path)
-    assert load_task(tmp_path, positive="cat").images
+    assert load_task(tmp_path, pos_label="cat").images
 
 
 # queries
@@ -394,7 +394,7 @@ def test_words_that_do_not_belong_together(bank):
 
 def test_a_query_is_a_task(bank):
     sql = "select word, real, case when whole > 500 then 'yes' else 'no' end as bad from loans"
-    task = load_task(sql=sql, db=bank / "bank.sqlite", target="bad", positive="yes")
+    task = load_task(sql=sql, db=bank / "bank.sqlite", target="bad", pos_label="yes")
     assert (task.name, list(task.X.columns)) == ("bank", ["word", "real"])
     assert task.y.tolist() == (sample()["whole"] > 500).tolist()
     assert data_classes(sql=sql, db=bank / "bank.sqlite", target="bad") == ("no", "yes")
@@ -407,20 +407,20 @@ def test_rows_without_a_label_are_left_out_and_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,price,y\n1,2,yes\n2,2,\n3,2,no\n4,2, \n5,2,no\n")
     with pytest.warns(DataWarning, match=r"t\.csv: 2 rows have no label and are left out, 3 are used"):
-        task = load_task(path, target="y", positive="yes")
+        task = load_task(path, target="y", pos_label="yes")
     assert (task.X["x"].tolist(), task.y.tolist()) == ([1, 3, 5], [1, 0, 0])
     assert task.reading.facts() == {"unlabelled": 2}
     assert data_classes(path, target="y") == ("no", "yes")
     with pytest.raises(DataError, match="missing in 2 of 5 rows, first in row 2"):
-        load_task(path, target="y", positive="yes", on_error="stop")
+        load_task(path, target="y", pos_label="yes", on_error="stop")
     with pytest.raises(DataError, match="on_error must be 'skip' or 'stop', got 'ignore'"):
-        load_task(path, target="y", positive="yes", on_error="ignore")
+        load_task(path, target="y", pos_label="yes", on_error="ignore")
     path.write_text("x,price,y\n1,2,yes\n2,2,\n3,inf,no\n")
     with pytest.raises(DataError, match=r"row 2.*\(rows are counted without the 1 that have no label\)"):
-        load_task(path, target="y", positive="yes", costs={"fp": 1, "fn": "price"})
+        load_task(path, target="y", pos_label="yes", costs={"fp": 1, "fn": "price"})
     path.write_text("x,y\n1,\n2,\n")
     with pytest.raises(DataError, match="missing in 2 of 2 rows"):
-        load_task(path, target="y", positive="yes")
+        load_task(path, target="y", pos_label="yes")
 
 
 def test_broken_pictures_are_left_out_and_listed(tmp_path):
@@ -428,21 +428,21 @@ def test_broken_pictures_are_left_out_and_listed(tmp_path):
         (tmp_path / kind).mkdir()
         for i in range(3):
             Image.new("RGB", (6, 6), (40 * i, 9, 9)).save(tmp_path / kind / f"{i}.png")
-    whole = load_task(tmp_path, positive="cat", image_size=6)
+    whole = load_task(tmp_path, pos_label="cat", image_size=6)
     (tmp_path / "cat" / "1.png").write_bytes(b"no picture")
     cut = (tmp_path / "dog" / "2.png").read_bytes()
     (tmp_path / "dog" / "2.png").write_bytes(cut[:-30])
     with pytest.warns(DataWarning, match=r"2 pictures cannot be read and are left out \(cat/1.png, dog/2.png\), 4 are"):
-        task = load_task(tmp_path, positive="cat", image_size=6)
+        task = load_task(tmp_path, pos_label="cat", image_size=6)
     np.testing.assert_array_equal(task.X, whole.X[[0, 2, 3, 4]])
     assert task.y.tolist() == [1, 1, 0, 0]
     assert [line.partition(": ")[0] for line in task.reading.broken] == ["cat/1.png", "dog/2.png"]
     with pytest.raises(DataError, match=r"cannot read image .*1\.png"):
-        load_task(tmp_path, positive="cat", on_error="stop")
+        load_task(tmp_path, pos_label="cat", on_error="stop")
     for path in tmp_path.rglob("*.png"):
         path.write_bytes(b"no picture")
     with pytest.raises(DataError, match=r"none of 6 images can be read, the first, .*0\.png: no image"):
-        load_task(tmp_path, positive="cat")
+        load_task(tmp_path, pos_label="cat")
 
 
 def test_a_table_that_cannot_be_unpacked_is_named(tmp_path):

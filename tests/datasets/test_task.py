@@ -13,7 +13,7 @@ from adacsl.datasets import DataError, Task
 
 def made(**options):
     frame = pd.DataFrame({"age": [30, 40, 50, 60], "job": ["a", "b", None, "a"]}, index=[7, 8, 9, 10])
-    return Task.from_data(frame, ["no", "yes", "no", "yes"], positive="yes", **options)
+    return Task.from_data(frame, ["no", "yes", "no", "yes"], pos_label="yes", **options)
 
 
 def test_data_in_memory():
@@ -110,7 +110,7 @@ def test_a_matrix_with_two_names_says_which_class_is_positive():
     named = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
     task = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named)
     assert (task.classes, task.y.tolist(), task.costs) == (("well", "ill"), [1, 0, 0], CostMatrix(fp=1, fn=8))
-    turned = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named, positive="well")
+    turned = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named, pos_label="well")
     assert (turned.classes, turned.costs) == (("ill", "well"), CostMatrix(fp=8, fn=1))
 
 
@@ -135,7 +135,7 @@ REFER = CostMatrix.from_array(
         ("abca", PETS, {}, "no column for 'a', 'b', 'c' and names 'dog', 'cat', 'ant'"),
         ("abab", PETS, {}, r"2 classes \(a: 2, b: 2\): the cost matrix has no column"),
         ("aaaa", PETS, {}, "one class only"),
-        ("abca", "balanced", {"positive": "a"}, "positive 'a' is for two classes, but the labels has 3: leave it out"),
+        ("abca", "balanced", {"pos_label": "a"}, "positive 'a' is for two classes, but the labels has 3: leave it out"),
         ("abca", CostMatrix.from_array(1 - np.eye(4), rows="actual"), {}, "has 4 classes, but the data have 3"),
         (
             "abca",

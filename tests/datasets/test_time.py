@@ -68,8 +68,8 @@ def test_times_that_are_none_are_named(bad, said):
 
 @pytest.mark.parametrize("said", ["7 days", "d", "-1d", "nan", "inf", True, [7], "1.5mo", "", -3, float("nan")])
 def test_durations_that_are_none_are_refused(said):
-    with pytest.raises(ValueError, match="maturity must be"):
-        Duration.read(said, "maturity")
+    with pytest.raises(ValueError, match="label_delay must be"):
+        Duration.read(said, "label_delay")
 
 
 @settings(max_examples=60)

@@ -9,10 +9,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import AdaCSLBoostingClassifier, CostMatrix, Method, Policy, load
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy, load
 from adacsl.decision.policy import limit_action, number_periods
 from adacsl.decision.priors import estimate_prior, shift_prior
 from adacsl.integrations.sklearn import mean_cost
+from adacsl.learners import BoostingLearner
 
 COSTS = CostMatrix(fp=1, fn=8)
 RNG = np.random.default_rng(0)
@@ -25,20 +26,20 @@ DAYS = np.datetime64("2026-01-01") + RNG.integers(0, 10, 600)
 
 @pytest.fixture(scope="module")
 def model():
-    return Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y)
+    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
 def words():
     """Two classes with names, of which the first in sorted order is the positive one."""
     labels = np.where(Y == 1, "bad", "good")
-    return Method(COSTS, learner=LogisticRegression(), positive="bad", random_state=0).fit(X, labels)
+    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), pos_label="bad", random_state=0).fit(X, labels)
 
 
 @pytest.fixture(scope="module")
 def three():
     labels = np.asarray(["ant", "bee", "cat"])[Y3]
-    return Method(K3, learner=LogisticRegression(), random_state=0).fit(X, labels)
+    return CostSensitiveClassifier(K3, learner=LogisticRegression(), random_state=0).fit(X, labels)
 
 
 # without a policy, everything is as it was
@@ -58,7 +59,9 @@ def test_the_shares_of_the_training_are_known(model, three):
     assert model.decision_.prior == pytest.approx(Y.mean())
     np.testing.assert_allclose(three.decision_.prior, np.bincount(Y3) / 600)
     weight = np.where(Y == 1, 3.0, 1.0)
-    weighted = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y, sample_weight=weight)
+    weighted = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
+        X, Y, sample_weight=weight
+    )
     assert weighted.decision_.prior == pytest.approx(weight[Y == 1].sum() / weight.sum())
 
 
@@ -161,7 +164,7 @@ def test_capacity_of_each_day_from_arrays_and_columns(model):
     wanted = limit_action(each, 1, 3, DAYS).actions
     assert (model.predict(X, capacity=3, per="day", time=DAYS) == wanted).all()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    named = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
+    named = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
     for table in (
         frame.assign(when=DAYS),
         frame.assign(when=DAYS.astype(str)),
@@ -276,7 +279,9 @@ def test_models_of_before_say_that_they_do_not_know_their_shares(model, tmp_path
 
 def test_a_booster_takes_a_policy_too(tmp_path):
     pytest.importorskip("xgboost")
-    booster = AdaCSLBoostingClassifier(COSTS, rounds=5, random_state=0).fit(X, Y)
+    booster = CostSensitiveClassifier(
+        COSTS, learner=BoostingLearner(library="xgboost", n_estimators=5), random_state=0
+    ).fit(X, Y)
     booster.policy = Policy(refer=0.3)
     assert "refer" in booster.predict(X)
     assert (load(booster.save(tmp_path / "model")).predict(X) == booster.predict(X)).all()
@@ -286,7 +291,9 @@ def test_prices_over_columns_are_those_of_the_rows(tmp_path):
     amount = RNG.lognormal(2, 1, 600)
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(amount=amount)
     policy = Policy(refer=0.5, capacity=4, per="day", time="when")
-    said = Method(CostMatrix(fp=1, fn="amount"), learner=LogisticRegression(), random_state=0, policy=policy)
+    said = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn="amount"), learner=LogisticRegression(), random_state=0, policy=policy
+    )
     said.fit(table, Y)
     found = said.decisions(table.assign(when=DAYS))
     each = CostMatrix(fp=1, fn=amount).with_referral(0.5).expected_of_each(said.predict_proba(table)[:, 1])
@@ -342,13 +349,13 @@ def test_settings_that_do_not_fit_the_rows_are_refused(model, settings, error, m
 
 def test_a_column_that_is_not_there_is_named():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
     with pytest.raises(ValueError, match=r"no column 'when'.*'a', 'b', 'c'"):
         model.predict(frame, capacity=3, per="day", time="when")
 
 
 def test_decisions_that_look_at_no_costs_take_no_policy():
-    model = Method(COSTS, learner=LogisticRegression(), decide="half", random_state=0).fit(X, Y)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), decide="half", random_state=0).fit(X, Y)
     with pytest.raises(ValueError, match="decide='half' looks at none"):
         model.predict(X, capacity=3)
 
@@ -364,7 +371,9 @@ def test_the_column_of_the_models_own_times_is_taken_under_any_policy():
     X = pd.DataFrame({"a": rng.normal(size=200)})
     y, timed = (X["a"] > 0.5).astype(int), X.assign(when=np.datetime64("2024-01-01") + np.arange(200) // 20)
     own = Policy(refer=0.3, capacity=2, per="day", time="when")
-    model = Method(CostMatrix(fp=1, fn=5), learner=LogisticRegression(), policy=own, random_state=0).fit(X, y)
+    model = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=5), learner=LogisticRegression(), policy=own, random_state=0
+    ).fit(X, y)
     for policy in (Policy(), Policy(refer=0.3)):
         np.testing.assert_array_equal(
             model.decisions(timed, policy=policy).actions, model.decisions(X, policy=policy).actions

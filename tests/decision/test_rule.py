@@ -28,18 +28,18 @@ def made(n=400, seed=0, sharpen=1.0):
     return odds / (1 + odds), y
 
 
-def fitted(decide, *, seed=1, target=None, costs=COSTS, **about):
+def fitted(decide, *, seed=1, target_threshold=None, costs=COSTS, **about):
     scores, labels = made(seed=seed)
-    return Decision(costs, decide, target=target).fit(scores, labels, **about)
+    return Decision(costs, decide, target_threshold=target_threshold).fit(scores, labels, **about)
 
 
 # thresholds
 
 
-@pytest.mark.parametrize("target", [None, 0.5, 0.03])
+@pytest.mark.parametrize("target_threshold", [None, 0.5, 0.03])
 @pytest.mark.parametrize("decide", DECIDE)
-def test_scores_probabilities_and_decisions_agree(decide, target):
-    decision, scores = fitted(decide, target=target), made(seed=2)[0]
+def test_scores_probabilities_and_decisions_agree(decide, target_threshold):
+    decision, scores = fitted(decide, target_threshold=target_threshold), made(seed=2)[0]
     decided = decision.predict(scores)
     proba = decision.probabilities(scores)
     np.testing.assert_array_equal(decided, decision.of_probabilities(proba))
@@ -52,7 +52,7 @@ def test_scores_probabilities_and_decisions_agree(decide, target):
 
 
 def test_the_target_is_the_score_that_means_the_bayes_threshold():
-    decision = Decision(COSTS, target=0.3)
+    decision = Decision(COSTS, target_threshold=0.3)
     assert decision.threshold_ == pytest.approx(0.3)
     assert decision.probabilities(np.asarray([0.3]))[0] == pytest.approx(1 / 9)
     # odds are multiplied, by one factor
@@ -65,20 +65,20 @@ def test_the_target_is_the_score_that_means_the_bayes_threshold():
 def test_half_is_blind_and_raw_looks_at_the_score():
     s = np.asarray([0.2, 0.4, 0.6])
     assert Decision(COSTS, "half").predict(s).tolist() == [0, 0, 1]
-    assert Decision(COSTS, "raw", target=0.5).predict(s).tolist() == [0, 0, 1]
+    assert Decision(COSTS, "raw", target_threshold=0.5).predict(s).tolist() == [0, 0, 1]
     # of probabilities: a score of 0.5 means 1/9 here, so even odds lie far above it
-    assert Decision(COSTS, "half", target=0.5).predict(np.asarray([0.88, 0.9])).tolist() == [0, 1]
+    assert Decision(COSTS, "half", target_threshold=0.5).predict(np.asarray([0.88, 0.9])).tolist() == [0, 1]
     assert Decision(COSTS, "negative").predict(s).tolist() == [0, 0, 0]
     assert Decision(COSTS, "positive").predict(s).tolist() == [1, 1, 1]
 
 
-@pytest.mark.parametrize("target", [None, 0.5])
+@pytest.mark.parametrize("target_threshold", [None, 0.5])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_tuned_is_the_cheapest_of_all_cuts(target, weighted):
+def test_tuned_is_the_cheapest_of_all_cuts(target_threshold, weighted):
     scores, labels = made(seed=3, sharpen=2.0)
     scores = scores.round(2).clip(0.005, 0.995)  # ties
     weight = np.random.default_rng(0).integers(0, 4, 400) if weighted else None
-    decision = Decision(COSTS, "tuned", target=target).fit(scores, labels, sample_weight=weight)
+    decision = Decision(COSTS, "tuned", target_threshold=target_threshold).fit(scores, labels, sample_weight=weight)
     cheapest = min(COSTS.mean(labels, scores > cut, sample_weight=weight) for cut in [-1.0, *scores])
     for decided in (decision.predict(scores), scores > decision.threshold_):
         assert COSTS.mean(labels, decided, sample_weight=weight) == pytest.approx(cheapest)
@@ -104,10 +104,10 @@ def test_rows_with_costs_have_thresholds_of_their_own():
 
 
 @pytest.mark.parametrize("decide", ["bayes", "tuned", "calibrated", "unweighted"])
-@given(fp=EXTREME, fn=EXTREME, target=st.sampled_from([None, 0.5]))
-def test_extreme_costs(decide, fp, fn, target):
+@given(fp=EXTREME, fn=EXTREME, target_threshold=st.sampled_from([None, 0.5]))
+def test_extreme_costs(decide, fp, fn, target_threshold):
     scores, labels = made(60)
-    decision = Decision(CostMatrix(fp=fp, fn=fn), decide, target=target).fit(scores, labels)
+    decision = Decision(CostMatrix(fp=fp, fn=fn), decide, target_threshold=target_threshold).fit(scores, labels)
     assert np.isfinite(decision.probabilities(np.asarray([0.0, 1e-12, 0.5, 1.0]))).all()
     decided, costs = decision.predict(scores), decision.costs
     if not 1e-10 < fp / fn < 1e10:
@@ -115,7 +115,7 @@ def test_extreme_costs(decide, fp, fn, target):
     if decide == "tuned":
         cheapest = min(costs.mean(labels, scores > cut) for cut in [-1.0, *scores])
         assert costs.mean(labels, decided) == pytest.approx(cheapest, rel=1e-6)
-    elif decide != "calibrated" and target == 0.5:
+    elif decide != "calibrated" and target_threshold == 0.5:
         np.testing.assert_array_equal(decided, scores > 0.5)
     elif decide != "calibrated" and fn != fp:
         assert set(decided.tolist()) == {int(fn > fp)}
@@ -123,7 +123,7 @@ def test_extreme_costs(decide, fp, fn, target):
 
 @pytest.mark.parametrize("decide", DECIDE)
 def test_written_and_read(decide):
-    decision, scores = fitted(decide, target=0.4), made(seed=5)[0]
+    decision, scores = fitted(decide, target_threshold=0.4), made(seed=5)[0]
     again = Decision.from_dict(json.loads(json.dumps(decision.to_dict())), COSTS)
     np.testing.assert_array_equal(again.probabilities(scores), decision.probabilities(scores))
     np.testing.assert_array_equal(again.predict(scores), decision.predict(scores))
@@ -150,14 +150,15 @@ def loss_of(slope, centre, logits, labels):
 
 
 @given(
-    seed=st.integers(0, 1000), sharpen=st.floats(0.2, 8.0), fn=st.floats(0.1, 50.0), target=st.floats(0.05, 0.95),
+    seed=st.integers(0, 1000), sharpen=st.floats(0.2, 8.0), fn=st.floats(0.1, 50.0), target_threshold=st.floats(0.05,
+    0.95),
     decide=st.sampled_from(["bayes", "tuned"]),
 )  # fmt: skip
-def test_stretching_predicts_better_and_decides_the_same(seed, sharpen, fn, target, decide):
+def test_stretching_predicts_better_and_decides_the_same(seed, sharpen, fn, target_threshold, decide):
     scores, labels = made(seed=seed, sharpen=sharpen)
     costs, fresh = CostMatrix(fp=1, fn=fn), made(seed=seed + 1, sharpen=sharpen)[0]
-    decision = Decision(costs, decide, target=target, weighted=True).fit(scores, labels)
-    before = Decision(costs, target=decision.mapped)  # the same threshold, nothing stretched
+    decision = Decision(costs, decide, target_threshold=target_threshold, weighted=True).fit(scores, labels)
+    before = Decision(costs, target_threshold=decision.mapped)  # the same threshold, nothing stretched
     np.testing.assert_array_equal(decision.predict(fresh), before.predict(fresh))
     np.testing.assert_array_equal(decision.predict(fresh), fresh > decision.threshold_)
     near = min(1e-9, decision.mapped / 10)  # also after the rounding of stored scores
@@ -192,7 +193,7 @@ def test_what_is_not_stretched():
     prices = CostMatrix(fp=np.ones(400), fn=np.linspace(1, 20, 400))
     assert Decision(COSTS).fit(scores, labels).calibration_ is None  # scores that are probabilities
     assert Decision(COSTS, "tuned").fit(scores, labels, costs=prices).calibration_ is None
-    assert Decision(COSTS, target=0.5, weighted=True).fit(scores[:12], labels[:12]).calibration_ is None
+    assert Decision(COSTS, target_threshold=0.5, weighted=True).fit(scores[:12], labels[:12]).calibration_ is None
 
 
 # calibration

@@ -128,9 +128,9 @@ def ablation(method: str) -> float:
     return dearer(*place, method, "adacsl", sheet_name=name)[0]
 
 
-def caution(table: str, size: int) -> float:
-    """Return the cost of five cross-fitted nets with so much caution, relative to one net with none."""
-    own = sheet("caution.csv").query("data == @table").groupby("method")["cost"].mean()
+def n_standard_errors(table: str, size: int) -> float:
+    """Return the cost of five cross-fitted nets with so much n_standard_errors, relative to one net with none."""
+    own = sheet("n_standard_errors.csv").query("data == @table").groupby("method")["cost"].mean()
     return float(own[f"adacsl-cv-caution-{size}"] / own["adacsl-caution-0"])
 
 
@@ -243,30 +243,30 @@ def ham7_saved(form: str, matrix: str, method: str) -> list[float]:
     """
     part = sheet("ham7.csv").query("form == @form and matrix == @matrix")
     costs = part.pivot(index="split", columns="method", values="cost")
-    difference, n = costs[method] - costs["ce-bayes"], len(costs)
+    difference, n = costs[method] - costs["net-bayes"], len(costs)
     share = part["n_test"].mean() / part["n_train"].mean()
     reach = float(stats.t.ppf(0.975, n - 1)) * math.sqrt((1 / n + share) * float(difference.var(ddof=1)))
-    middle, base = float(difference.mean()), float(costs["ce-bayes"].mean())
+    middle, base = float(difference.mean()), float(costs["net-bayes"].mean())
     return [100 * value / base for value in (-middle, middle - reach, middle + reach)]
 
 
 def blindness() -> list[float]:
     """Return how many times as much the likeliest class costs as the Bayes decision: over all forms and matrices."""
     forms = sheet("ham7.csv")["form"].unique()
-    pairs = [zip(ham7("ce-argmax", form), ham7("ce-bayes", form), strict=True) for form in forms]
+    pairs = [zip(ham7("net-argmax", form), ham7("net-bayes", form), strict=True) for form in forms]
     return [blind / seeing for pair in pairs for blind, seeing in pair]
 
 
 CLASS_METHODS = (
-    "portfolio", "ce-argmax", "ce-bayes", "ce-calibrated", "ce-tuned", "wce", "adacsl", "adacsl-cautious",
-    "adacsl-auto", "ce-calibrated-cv", "adacsl-cv", "gbm-bayes", "gbm-weighted",
+    "ensemble", "net-argmax", "net-bayes", "net-calibrated", "net-tuned", "net-weighted", "adacsl", "adacsl-cautious",
+    "adacsl-auto", "net-calibrated-cv", "adacsl-cv", "gbm-bayes", "gbm-weighted",
 )  # fmt: skip
 
 
 @cache
 def _class_ratios() -> Any:
     means = sheet("class_tables.csv").pivot_table(index=["table", "matrix"], columns="method", values="relative_cost")
-    return means.clip(lower=0.01).div(means["ce-calibrated"].clip(lower=0.01), axis=0)[list(CLASS_METHODS)]
+    return means.clip(lower=0.01).div(means["net-calibrated"].clip(lower=0.01), axis=0)[list(CLASS_METHODS)]
 
 
 def class_row(table: str = "", matrix: str = "") -> list[float]:
@@ -298,8 +298,8 @@ def held_out_picks(dataset: str) -> int:
     rows = sheet("docs/paper/results/held_out.csv")
     own = rows.query("dataset == @dataset and profile == 'four-views' and seed < 2")
     adapted = ["adacsl-cv", "adacsl-cv-target-middle", "adacsl-cv-target-bayes"]
-    wide = own.pivot_table(index=["k", "seed"], columns="method", values="validation_cost")[["ce-bayes-cv", *adapted]]
-    return int((wide["ce-bayes-cv"] <= wide[adapted].min(axis=1)).sum())
+    wide = own.pivot_table(index=["k", "seed"], columns="method", values="validation_cost")[["net-bayes-cv", *adapted]]
+    return int((wide["net-bayes-cv"] <= wide[adapted].min(axis=1)).sum())
 
 
 def policy(
@@ -315,29 +315,29 @@ def policy(
 
 
 @cache
-def _boosted(engine: str) -> Any:
+def _boosted(backend: str) -> Any:
     rows = sheet("boosting.csv").query("engine == @engine")
     costs = rows.pivot(index=["table", "k", "split"], columns="mode", values="normalized_cost")
     return costs.clip(lower=0.0)
 
 
-def boosted(engine: str, mode: str, against: str = "bayes", table: str = "", without: str = "") -> float:
+def boosted(backend: str, mode: str, against: str = "bayes", table: str = "", without: str = "") -> float:
     """Return the cost of a booster relative to another's: geometric mean over splits and k, tables counting alike."""
-    costs = _boosted(engine)
+    costs = _boosted(backend)
     by_table = (
         np.log((costs[mode] / costs[against]).clip(1e-3, 1e3)).groupby("table").mean().drop(without, errors="ignore")
     )
     return float(np.exp(by_table[table] if table else by_table.mean()))
 
 
-def boosted_each(engine: str, mode: str, against: str) -> list[float]:
+def boosted_each(backend: str, mode: str, against: str) -> list[float]:
     """Return the same of each table, sorted."""
-    return sorted(boosted(engine, mode, against, table) for table in _boosted(engine).index.levels[0])
+    return sorted(boosted(backend, mode, against, table) for table in _boosted(backend).index.levels[0])
 
 
-def with_and_without(engine: str, mode: str) -> str:
+def with_and_without(backend: str, mode: str) -> str:
     """Return the relative cost over all tables, and in brackets without thyroid."""
-    return f"{boosted(engine, mode):.3f} ({boosted(engine, mode, without='ann_thyroid'):.3f})"
+    return f"{boosted(backend, mode):.3f} ({boosted(backend, mode, without='ann_thyroid'):.3f})"
 
 
 def word(number: int) -> str:
@@ -350,4 +350,4 @@ def table_costs(mode: str, without: str = "") -> float:
     """Return cost relative to one net with weighted cross-entropy: geometric mean over tables and k, less one table."""
     means = sheet("tables.csv").pivot_table(index=["table", "k"], columns="mode", values="cost")
     means = means[means.index.get_level_values("table") != without]
-    return geometric((means[mode] / means["wce-single"]).dropna().tolist())
+    return geometric((means[mode] / means["net-weighted-single"]).dropna().tolist())

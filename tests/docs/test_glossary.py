@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix
+from adacsl import AdaCSLClassifier, CostMatrix
 from adacsl.decision.rule import DECIDE
+from adacsl.learners import BoostingLearner, SklearnLearner
+from adacsl.neural import NeuralLearner
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs/glossary.md").read_text(encoding="utf-8")
 COSTS = CostMatrix(fp=1, fn=8)
@@ -26,9 +28,21 @@ def test_every_way_to_decide_is_there():
 @pytest.mark.parametrize(
     "clf",
     [
-        AdaCSLClassifier(COSTS, net={"epochs": 2}, random_state=0),
-        AdaCSLBoostingClassifier(COSTS, rounds=3, lr=0.5, target=0.5, controller={"caution": 0}, random_state=0),
-        AdaptiveCostClassifier(LogisticRegression(), COSTS, rounds=3, random_state=0),
+        AdaCSLClassifier(COSTS, learner=NeuralLearner(epochs=2), random_state=0),
+        AdaCSLClassifier(
+            COSTS,
+            learner=BoostingLearner(library="xgboost", n_estimators=3, learning_rate=0.5),
+            target_threshold=0.5,
+            controller={"n_standard_errors": 0},
+            random_state=0,
+            decide="bayes",
+        ),
+        AdaCSLClassifier(
+            COSTS,
+            learner=SklearnLearner(LogisticRegression(), max_iter=3, encode=False),
+            random_state=0,
+            decide="bayes",
+        ),
     ],
     ids=lambda clf: type(clf).__name__,
 )

@@ -92,9 +92,9 @@ def test_too_few_splits_are_said(checkout):
 
 def test_table_ratios_are_geometric_means_and_losses_are_named(checkout):
     costs = {
-        ("a", "wce-single"): [1.0, 3.0],
+        ("a", "net-weighted-single"): [1.0, 3.0],
         ("a", "adacsl-cv"): [0.5, 1.5],  # half
-        ("b", "wce-single"): [1.0, 1.0],
+        ("b", "net-weighted-single"): [1.0, 1.0],
         ("b", "adacsl-cv"): [2.0, 2.0],  # twice
         ("b", "hgb-bayes"): [0.9, 0.9],
     }
@@ -109,8 +109,8 @@ def test_table_ratios_are_geometric_means_and_losses_are_named(checkout):
 
 
 def test_the_table_with_the_largest_ratios_is_left_out_too(checkout):
-    thyroid = {("ann_thyroid", "wce-single"): [1.0, 1.0], ("ann_thyroid", "adacsl-cv"): [0.25, 0.25]}
-    costs = {("b", "wce-single"): [1.0, 1.2], ("b", "adacsl-cv"): [1.0, 0.98]}
+    thyroid = {("ann_thyroid", "net-weighted-single"): [1.0, 1.0], ("ann_thyroid", "adacsl-cv"): [0.25, 0.25]}
+    costs = {("b", "net-weighted-single"): [1.0, 1.2], ("b", "adacsl-cv"): [1.0, 0.98]}
     write(checkout, "tables.csv", table_rows(thyroid | costs))
     page, _ = run(checkout)
     assert f"| **all** | {math.sqrt(0.25 * 0.9):.3f} |" in page
@@ -127,7 +127,7 @@ def test_the_table_with_the_largest_ratios_is_left_out_too(checkout):
 
 def test_a_rival_of_the_paper_is_compared_split_by_split(checkout):
     (checkout / "docs/paper/results").mkdir(parents=True)
-    costs = {"adacsl": [0.2, 0.3, 0.4], "wce": [0.2, 0.36, 0.49]}
+    costs = {"adacsl": [0.2, 0.3, 0.4], "net-weighted": [0.2, 0.36, 0.49]}
     rows = [
         {"dataset": "HAM10K", "profile": "modern", "split": "random", "k": k, "method": name, "seed": seed,
          "normalized_cost": cost * k}
@@ -137,19 +137,25 @@ def test_a_rival_of_the_paper_is_compared_split_by_split(checkout):
     page, _ = run(checkout)
     extra = [0.0, 20.0, 30.0]  # percent of .3, whatever k
     reach = 4.303 * math.sqrt((1 / 3 + 0.25) * sum((x - 50 / 3) ** 2 for x in extra) / 2)
-    assert f"| one net | wce | 17 % | {50 / 3 - reach:.0f} to {50 / 3 + reach:.0f} % |" in page
+    assert f"| one net | net-weighted | 17 % | {50 / 3 - reach:.0f} to {50 / 3 + reach:.0f} % |" in page
 
 
 def test_regret_stands_beside_the_old_protocols(checkout):
-    over = {"blocks": 1, "verdict, %": 5.0, "verdict, worst": 1.3, "lowest, %": 4.0, "lowest, worst": 1.2}
-    block = {"data": "german-credit", "ratio": 5.0, "best": "wce", "verdict": 1.05, "lowest": 1.04,
+    over = {"blocks": 1, "recommendation, %": 5.0, "recommendation, worst": 1.3, "lowest, %": 4.0, "lowest, worst": 1.2}
+    block = {"data": "german-credit", "ratio": 5.0, "best": "net-weighted", "recommendation": 1.05, "lowest": 1.04,
              "picks": {"logistic": 20}}  # fmt: skip
     part = {"overall": over, "blocks": [block]}
-    made = {"command": "python x.py", "date": "today", "device": "here", "partitions": 4, "new": part,
-            "methods": ["logistic", "wce"],
-            "new_against_all": {"overall": over | {"verdict, %": 6.6}, "blocks": [block]},
-            "all": {"overall": over | {"verdict, %": 9.9}, "blocks": [block]},
-            "old": {"overall": over | {"verdict, %": 27.2}, "blocks": [block | {"verdict": 1.5}]}}  # fmt: skip
+    made = {
+        "command": "python x.py",
+        "date": "today",
+        "device": "here",
+        "partitions": 4,
+        "new": part,
+        "methods": ["logistic", "net-weighted"],
+        "new_against_all": {"overall": over | {"recommendation, %": 6.6}, "blocks": [block]},
+        "all": {"overall": over | {"recommendation, %": 9.9}, "blocks": [block]},
+        "old": {"overall": over | {"recommendation, %": 27.2}, "blocks": [block | {"recommendation": 1.5}]},
+    }
     (checkout / "benchmarks/results/verdict_regret.json").write_text(json.dumps(made))
     publish.main(checkout)
     page = (checkout / "docs/evidence.md").read_text()
@@ -160,17 +166,17 @@ def test_regret_stands_beside_the_old_protocols(checkout):
         "| row costs, all methods, excess at most 10 % | 1 | 9.9 % | 1.30 x | 4.0 % | 1.20 x |",
     ):
         assert line in page
-    assert "| german-credit | 5 | wce | 1.050 | 1.040 | logistic (20) | 1.500 |" in page
+    assert "| german-credit | 5 | net-weighted | 1.050 | 1.040 | logistic (20) | 1.500 |" in page
 
 
 def test_a_cost_of_zero_in_one_split_is_no_problem(checkout):
-    costs = {("a", "wce-single"): [1.0, 1.0, 1.0], ("a", "adacsl-cv"): [0.0, 1.0, 1.0]}
+    costs = {("a", "net-weighted-single"): [1.0, 1.0, 1.0], ("a", "adacsl-cv"): [0.0, 1.0, 1.0]}
     write(checkout, "tables.csv", table_rows(costs))
     assert "| a | 0.667 |" in run(checkout)[0]
 
 
 def test_costs_of_zero_throughout_give_no_ratio(checkout):
-    costs = {("a", "wce-single"): [1.0, 1.0], ("a", "adacsl-cv"): [0.0, 0.0]}
+    costs = {("a", "net-weighted-single"): [1.0, 1.0], ("a", "adacsl-cv"): [0.0, 0.0]}
     write(checkout, "tables.csv", table_rows(costs))
     page, _ = run(checkout)
     assert "| a | - |" in page

@@ -1,4 +1,4 @@
-"""The suite, what it keeps of every row, and what following the verdict costs: scripts of benchmarks/."""
+"""The suite, what it keeps of every row, and what following the recommendation costs: scripts of benchmarks/."""
 
 import json
 import sys
@@ -33,7 +33,7 @@ def written(tmp_path_factory):
     folder = root / "benchmarks/results"
     folder.mkdir(parents=True)
     (root / "docs").mkdir()
-    words = "--tables german-credit telco-churn --repeats 2 --folds 2 --workers 1"
+    words = "--tables german-credit telco-churn --repeats 2 --folds 2 --n-jobs 1"
     words += " --methods always-negative always-positive logistic"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(suite, "load_dataset", lambda name, folder: drawn_task(name, own_prices="telco" in name))
@@ -70,7 +70,7 @@ def paired_costs(factor, n=400, seed=0):
     base = np.tile(np.random.default_rng(seed).uniform(0.5, 1.5, n), 2)
     fits = np.concatenate([np.random.default_rng(1 + repeat).permutation(n) % 5 + 5 * repeat for repeat in range(2)])
     rows = np.tile(np.arange(n), 2)
-    return RowCosts(("ce-bayes", "adacsl"), np.stack([factor * base, base]), rows, fits, rows)
+    return RowCosts(("net-bayes", "adacsl"), np.stack([factor * base, base]), rows, fits, rows)
 
 
 @pytest.mark.parametrize(("factor", "taken", "paid"), [(1.02, "adacsl", 1.0), (1.5, "adacsl", 1.0)])
@@ -79,16 +79,16 @@ def test_regret_is_what_the_pick_of_other_rows_costs(monkeypatch, factor, taken,
     monkeypatch.setattr(regret, "load_rows", lambda path: [(("made", 5.0), paired_costs(factor))])
     (block,) = regret.new_blocks(Path("unused"), 2)
     assert block["picks"] == {taken: 10}
-    assert (block["verdict"], block["lowest"], block["best"]) == (paid, 1.0, "adacsl")
-    found = regret.overall([block, block | {"verdict": 2.0}])
-    assert found["verdict, %"] == pytest.approx(100 * (np.sqrt(paid * 2.0) - 1), abs=0.06)
-    assert found["verdict, worst"] == 2.0
+    assert (block["recommendation"], block["lowest"], block["best"]) == (paid, 1.0, "adacsl")
+    found = regret.overall([block, block | {"recommendation": 2.0}])
+    assert found["recommendation, %"] == pytest.approx(100 * (np.sqrt(paid * 2.0) - 1), abs=0.06)
+    assert found["recommendation, worst"] == 2.0
 
 
 def test_the_old_protocols_regret_is_the_one_an_audit_found():
     regret = verdict_regret
     found = regret.overall(list(regret.old_blocks(ROOT / "benchmarks/results/suite_random_splits.csv")))
-    assert (found["blocks"], round(found["verdict, %"]), round(found["lowest, %"])) == (27, 27, 9)
+    assert (found["blocks"], round(found["recommendation, %"]), round(found["lowest, %"])) == (27, 27, 9)
 
 
 def test_the_old_interval_and_verdict():

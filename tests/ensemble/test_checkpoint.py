@@ -1,4 +1,4 @@
-"""A portfolio is kept: saved and read, resumed, pickled, exported, and at home in scikit-learn."""
+"""An ensemble is kept: saved and read, resumed, pickled, exported, and at home in scikit-learn."""
 
 import shutil
 import signal
@@ -26,19 +26,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 import adacsl
-from adacsl import CostMatrix, Method, PortfolioClassifier
+from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.estimators.artefact import ArtefactError
 from adacsl.estimators.onnx import graph_inputs
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.histogram_boosting import HistogramBoosting
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=6)
-NET = Method(learner=Net({"width": 4, "depth": 1}, epochs=2), select="log-loss")
-BENT = Method(learner=Net({"bins": 4, "width": 4, "depth": 1}, epochs=2), select="log-loss")
-STEERED = Method(learner=Net({"width": 4}, epochs=2), loss="weighted", controller="auto")
-TREES = Method(learner=Model(HistogramBoosting(max_iter=5), encode=False))
+NET = CostSensitiveClassifier(learner=NeuralLearner({"width": 4, "depth": 1}, epochs=2), select="log-loss")
+BENT = CostSensitiveClassifier(learner=NeuralLearner({"bins": 4, "width": 4, "depth": 1}, epochs=2), select="log-loss")
+STEERED = CostSensitiveClassifier(learner=NeuralLearner({"width": 4}, epochs=2), loss="weighted", controller="auto")
+TREES = CostSensitiveClassifier(learner=SklearnLearner(HistogramBoosting(max_iter=5), encode=False))
 
 
 def table(n=200, seed=0):
@@ -67,7 +67,7 @@ def images(n=24):
 
 
 def quick(members=("logistic", ("trees", TREES), ("net", NET)), **settings):
-    return PortfolioClassifier(COSTS, members=members, **{"cv": 3, "n_jobs": 1, "random_state": 0} | settings)
+    return EnsembleClassifier(COSTS, estimators=members, **{"cv": 3, "n_jobs": 1, "random_state": 0} | settings)
 
 
 def check_same(one, other, X, seconds=True):
@@ -87,15 +87,15 @@ def check_same(one, other, X, seconds=True):
 
 def test_every_kind_of_member_comes_back_the_same(tmp_path):
     X, y = table()
-    engines = [(name, Booster(name, rounds=5)) for name in ("xgboost", "lightgbm", "catboost")]
-    forest = ("forest", Model(ExtraTreesClassifier(3)))
+    engines = [(name, BoostingLearner(name, n_estimators=5)) for name in ("xgboost", "lightgbm", "catboost")]
+    forest = ("forest", SklearnLearner(ExtraTreesClassifier(3)))
     members = ["logistic", ("trees", TREES), ("net", NET), ("bent", BENT), ("steered", STEERED)]
     clf = quick([*members, *engines, forest]).fit(X, y)
     back = adacsl.load(clf.save(tmp_path / "model"))
     check_same(clf, back, table(500, seed=1)[0])
-    assert list(back.members_) == list(clf.members_)
-    assert len(back.members_) == 9
-    assert isinstance(back, PortfolioClassifier)
+    assert list(back.estimators_) == list(clf.estimators_)
+    assert len(back.estimators_) == 9
+    assert isinstance(back, EnsembleClassifier)
     assert (back.members, back.cv, back.n_jobs, back.random_state) == (None, 3, 1, 0)
     # what was read is written again
     check_same(back, adacsl.load(back.save(tmp_path / "again")), X)
@@ -103,7 +103,7 @@ def test_every_kind_of_member_comes_back_the_same(tmp_path):
 
 def test_settings_that_are_plain_values_come_back(tmp_path):
     X, y = numbers()
-    clf = quick(["logistic", ("again", "logistic")], strength=0.1, budget=None, decide="tuned").fit(X, y)
+    clf = quick(["logistic", ("again", "logistic")], strength=0.1, time_limit=None, decide="tuned").fit(X, y)
     back = adacsl.load(clf.save(tmp_path / "model"))
     check_same(clf, back, X)
     assert (back.strength, back.decide) == (0.1, "tuned")
@@ -113,11 +113,11 @@ def test_settings_that_are_plain_values_come_back(tmp_path):
 
 def test_a_portfolio_by_its_name(tmp_path):
     X, y = numbers()
-    made = adacsl.method("portfolio", COSTS, members=["logistic", "histogram"], n_jobs=1, cv=3, random_state=0)
-    assert type(made) is PortfolioClassifier
+    made = adacsl.method("ensemble", COSTS, estimators=["logistic", "histogram"], n_jobs=1, cv=3, random_state=0)
+    assert type(made) is EnsembleClassifier
     back = adacsl.load(made.fit(X, y).save(tmp_path / "model"))
     check_same(made, back, X)
-    assert (type(back), back.members, back.n_jobs) == (PortfolioClassifier, ["logistic", "histogram"], 1)
+    assert (type(back), back.members, back.n_jobs) == (EnsembleClassifier, ["logistic", "histogram"], 1)
 
 
 def picture_net():
@@ -129,7 +129,7 @@ def picture_net():
 def test_images(tmp_path):
     X, y = images()
     net = {"module": picture_net, "epochs": 1, "image_size": 12, "views": 4}
-    clf = quick(["nets", "adacsl"], net=net, cv=2).fit(X, y)
+    clf = quick(["nets", "adacsl"], learner=NeuralLearner(**net), cv=2).fit(X, y)
     folder = clf.save(tmp_path / "model")
     check_same(clf, adacsl.load(folder, module=picture_net), X)
     with pytest.raises(ArtefactError, match=r"load\(folder, module="):
@@ -206,7 +206,7 @@ def test_more_members_another_stack_and_more_time_are_the_same_fit(tmp_path, fla
     assert flawed.fits == 3
     more = quick(["logistic", ("flawed", flawed())], resume=tmp_path, strength=0.1, decide="tuned").fit(X, y)
     assert flawed.fits == 3
-    assert list(more.members_) == ["logistic", "flawed"]
+    assert list(more.estimators_) == ["logistic", "flawed"]
     quick([("flawed", flawed(C=0.1))], resume=tmp_path).fit(X, y)  # the same name, another member
     assert flawed.fits == 6
     quick([("flawed", LogisticRegression())], resume=tmp_path).fit(X, y)
@@ -217,8 +217,8 @@ def test_nets_go_on_within(tmp_path):
     X, y = numbers()
 
     def fit(seen, last=None, resume=None):
-        net = Net({"width": 4}, epochs=4, trainer={"callbacks": [Watch(seen, last)]})
-        return quick(["logistic", ("net", Method(learner=net))], resume=resume).fit(X, y)
+        net = NeuralLearner({"width": 4}, epochs=4, trainer={"callbacks": [Watch(seen, last)]})
+        return quick(["logistic", ("net", CostSensitiveClassifier(learner=net))], resume=resume).fit(X, y)
 
     with pytest.raises(SystemExit):
         fit([], 3, tmp_path / "run")
@@ -233,11 +233,11 @@ def test_nets_go_on_within(tmp_path):
 def test_images_and_nets_of_ones_own_go_on(tmp_path):
     X, y = images()
     net = {"module": picture_net, "epochs": 1}
-    first = quick(["nets", "adacsl"], net=net, cv=2, resume=tmp_path).fit(X, y)
-    again = quick(["nets", "adacsl"], net=net, cv=2, resume=tmp_path).fit(X, y)
+    first = quick(["nets", "adacsl"], learner=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
+    again = quick(["nets", "adacsl"], learner=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
     check_same(first, again, X)
     with pytest.raises(ValueError, match="belong to other data"):
-        quick(["nets"], net=net, cv=2, resume=tmp_path).fit(255 - X, y)
+        quick(["nets"], learner=NeuralLearner(**net), cv=2, resume=tmp_path).fit(255 - X, y)
 
 
 OTHERS = {
@@ -327,8 +327,8 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
     [
-        PortfolioClassifier(
-            members=["logistic", ("tree", DecisionTreeClassifier(max_depth=2))], cv=2, n_jobs=1, random_state=0
+        EnsembleClassifier(
+            estimators=["logistic", ("tree", DecisionTreeClassifier(max_depth=2))], cv=2, n_jobs=1, random_state=0
         )
     ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
@@ -339,7 +339,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_clone_keeps_every_setting():
-    clf = quick(strength=0.1, net={"epochs": 3}, budget="60s", decide="tuned", positive="a")
+    clf = quick(strength=0.1, learner=NeuralLearner(epochs=3), time_limit="60s", decide="tuned", pos_label="a")
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
     assert params["net__epochs"] == 3
@@ -351,8 +351,8 @@ def test_pipelines_and_searches():
     X, y = numbers()
     pipeline = make_pipeline(StandardScaler(), quick(["logistic"]))
     grid = {
-        "portfolioclassifier__strength": [0.01, "auto"],
-        "portfolioclassifier__members": [["logistic"], ["logistic", ("tree", DecisionTreeClassifier(max_depth=2))]],
+        "ensembleclassifier__strength": [0.01, "auto"],
+        "portfolioclassifier__estimators": [["logistic"], ["logistic", ("tree", DecisionTreeClassifier(max_depth=2))]],
     }
     search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
     assert np.all(search.cv_results_["mean_test_score"] < 0)  # minus a cost
@@ -396,7 +396,7 @@ def check_exported(clf, path, X):
 
 def test_nets_and_sums_are_one_graph(tmp_path):
     X, y = numbers()
-    scaled = Model(make_pipeline(StandardScaler(), LogisticRegression()), encode=True)
+    scaled = SklearnLearner(make_pipeline(StandardScaler(), LogisticRegression()), encode=True)
     members = ["logistic", ("scaled", scaled), ("steered", STEERED)]
     clf = quick(members, cv=2, decide="tuned").fit(X, y)
     back = adacsl.load(clf.save(tmp_path / "model"))
@@ -410,13 +410,13 @@ def test_graphs_of_encoded_tables_and_of_images(tmp_path):
     clf = quick(["logistic", ("net", NET), ("bent", BENT)]).fit(X, y)
     check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), table(500, seed=1)[0])
     X, y = images()
-    clf = quick(["nets", "adacsl"], net={"module": picture_net, "epochs": 1, "image_size": 12}, cv=2).fit(X, y)
+    clf = quick(["nets", "adacsl"], learner=NeuralLearner(module=picture_net, epochs=1, image_size=12), cv=2).fit(X, y)
     check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), X)
 
 
 def test_members_with_other_inputs_have_no_graph(tmp_path):
     X, y = images()
-    nets = [(f"{size}", Net(picture_net, epochs=1, image_size=size)) for size in (12, 14)]
+    nets = [(f"{size}", NeuralLearner(picture_net, epochs=1, image_size=size)) for size in (12, 14)]
     clf = quick(nets, cv=2).fit(X, y)
     with pytest.raises(ValueError, match="members '12' and '14' take other inputs"):
         clf.export_onnx(tmp_path / "clf.onnx", X)

@@ -19,7 +19,7 @@ from sklearn.model_selection import StratifiedKFold, TimeSeriesSplit, cross_val_
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, PortfolioClassifier
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.adaptive.held_out import HeldOut, halves
 from adacsl.base.scores import log_odds, sigmoid
 from adacsl.ensemble.base_estimators import MEMBERS, choose_members, default_members
@@ -28,9 +28,9 @@ from adacsl.ensemble.stacking import stack_members
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.boosting_libraries import load_engine
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
 from adacsl.metrics.intervals import cost_interval
 
 COSTS = CostMatrix(fp=1, fn=5)
@@ -50,8 +50,8 @@ X, Y = drawn()
 
 
 def fitted(members=QUICK, **settings):
-    given = {"costs": COSTS, "members": members} | ONE | settings
-    return PortfolioClassifier(**given).fit(X, Y)
+    given = {"costs": COSTS, "estimators": members} | ONE | settings
+    return EnsembleClassifier(**given).fit(X, Y)
 
 
 def left_out(clf):
@@ -112,12 +112,12 @@ def test_members_come_as_names_methods_classifiers_and_pairs():
         "logistic",
         GaussianNB(),
         ("mine", GaussianNB()),
-        Method(learner=Model(GaussianNB())),
+        CostSensitiveClassifier(learner=SklearnLearner(GaussianNB())),
         ("tree", "histogram"),
     ]
     chosen = choose_members(given, images=False)
     assert list(chosen) == ["logistic", "gaussiannb", "mine", "gaussiannb-2", "tree"]
-    assert all(isinstance(made, Method) for made in chosen.values())
+    assert all(isinstance(made, CostSensitiveClassifier) for made in chosen.values())
     assert chosen["gaussiannb"].select == "log-loss"
     assert list(choose_members({"a": GaussianNB(), "b": "logistic"}, images=False)) == ["a", "b"]
 
@@ -144,7 +144,7 @@ def test_wrong_members_are_refused_before_anything_is_fitted(members, error, wor
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("budget", "soon"), ("budget", 0), ("budget", True), ("n_jobs", 0), ("n_jobs", 1.5), ("strength", -1)],
+    [("time_limit", "soon"), ("time_limit", 0), ("time_limit", True), ("n_jobs", 0), ("n_jobs", 1.5), ("strength", -1)],
 )
 def test_wrong_settings_are_refused(name, value):
     with pytest.raises(ValueError, match=name):
@@ -177,7 +177,7 @@ def cost_of(logits):
 
 
 def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
-    clf = fitted([(name, Model(model, encode=False)) for name, model in zip("ab", QUICK, strict=True)])
+    clf = fitted([(name, SklearnLearner(model, encode=False)) for name, model in zip("ab", QUICK, strict=True)])
     columns = by_hand()
     stack, nested = stack_members(columns, Y, cut=np.log(1 / 5), seed=0)
     table = clf.leaderboard_.set_index("member")
@@ -200,7 +200,7 @@ def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
 
 
 def test_predictions_are_the_stack_of_the_folds_mean_models():
-    clf = fitted([(name, Model(model, encode=False)) for name, model in zip("ab", QUICK, strict=True)])
+    clf = fitted([(name, SklearnLearner(model, encode=False)) for name, model in zip("ab", QUICK, strict=True)])
     fresh = drawn(50, seed=9)[0]
     columns = []
     for model in QUICK:
@@ -212,8 +212,8 @@ def test_predictions_are_the_stack_of_the_folds_mean_models():
     expected = clf.model_.stack.logits(np.stack(columns, axis=1))
     np.testing.assert_allclose(clf.predict_proba(fresh)[:, 1], sigmoid(expected), rtol=1e-9)
     np.testing.assert_array_equal(clf.predict(fresh), sigmoid(expected) > THRESHOLD)
-    assert list(clf.members_) == ["a", "b"]
-    np.testing.assert_allclose(clf.members_["a"].logits(fresh), columns[0], rtol=1e-9)
+    assert list(clf.estimators_) == ["a", "b"]
+    np.testing.assert_allclose(clf.estimators_["a"].logits(fresh), columns[0], rtol=1e-9)
 
 
 @pytest.mark.parametrize("decide", ["tuned", "calibrated"])
@@ -229,7 +229,7 @@ def test_other_decisions_work_on_the_stack(decide):
 
 def test_costs_of_each_row_move_each_rows_threshold():
     amounts = np.random.default_rng(1).uniform(0.5, 30.0, len(Y))
-    clf = PortfolioClassifier(COSTS, members=QUICK, **ONE).fit(X, Y, fn=amounts)
+    clf = EnsembleClassifier(COSTS, estimators=QUICK, **ONE).fit(X, Y, fn=amounts)
     chance = clf.predict_proba(X)[:, 1]
     np.testing.assert_array_equal(clf.predict(X, fn=amounts), chance > 1 / (1 + amounts))
     assert set(clf.predict(X, fn=np.full(len(X), 1e9))) == {1}
@@ -239,7 +239,7 @@ def test_costs_of_each_row_move_each_rows_threshold():
 
 def test_weights_of_rows_reach_members_stack_and_estimate():
     weight = np.random.default_rng(1).integers(0, 3, len(Y)).astype(float)
-    clf = PortfolioClassifier(COSTS, members=QUICK, **ONE).fit(X, Y, sample_weight=weight)
+    clf = EnsembleClassifier(COSTS, estimators=QUICK, **ONE).fit(X, Y, sample_weight=weight)
     used = weight > 0
     assert np.isnan(clf.oof_scores_[~used]).all()
     paid = np.where(clf.oof_scores_ > THRESHOLD, Y == 0, 5 * (Y == 1))
@@ -255,8 +255,8 @@ def test_groups_stay_together_in_folds_and_stack(monkeypatch):
         LogisticRegression, "fit", lambda self, x, y, **more: seen.append(x) or train(self, x, y, **more)
     )
     coded = np.column_stack([X, groups])
-    member = Model(LogisticRegression(), encode=False)
-    PortfolioClassifier(COSTS, members=[member], strength=0.1, **ONE).fit(coded, Y, groups=groups)
+    member = SklearnLearner(LogisticRegression(), encode=False)
+    EnsembleClassifier(COSTS, estimators=[member], strength=0.1, **ONE).fit(coded, Y, groups=groups)
     folds = [part[:, 4] for part in seen if part.shape[1] == 5]
     assert len(folds) == 5
     for part in folds:
@@ -278,8 +278,12 @@ def test_one_split_and_validation_rows_of_their_own():
     assert len(other.oof_scores_) == len(Y) + 100
     assert np.isnan(other.oof_scores_[: len(Y)]).all()
     alone = LogisticRegression().fit(X, Y)
-    member = PortfolioClassifier(
-        COSTS, members=[Model(LogisticRegression(), encode=False)], cv=None, validation=drawn(100, seed=5), **ONE
+    member = EnsembleClassifier(
+        COSTS,
+        estimators=[SklearnLearner(LogisticRegression(), encode=False)],
+        cv=None,
+        validation=drawn(100, seed=5),
+        **ONE,
     ).fit(X, Y)
     np.testing.assert_allclose(member.model_.columns(X)[:, 0], alone.decision_function(X), rtol=1e-6)
 
@@ -287,15 +291,15 @@ def test_one_split_and_validation_rows_of_their_own():
 def test_a_rare_class_gets_fewer_folds():
     y = (np.arange(240) < 3).astype(int)
     with pytest.warns(UserWarning, match="3 rows: 3 folds instead of 5"):
-        clf = PortfolioClassifier(COSTS, members=QUICK, **ONE).fit(X, y)
+        clf = EnsembleClassifier(COSTS, estimators=QUICK, **ONE).fit(X, y)
     assert np.isfinite(clf.oof_scores_).all()
     with pytest.raises(ValueError, match="at least 5 samples of each class"):
-        PortfolioClassifier(COSTS, members=QUICK, **ONE).fit(X, (np.arange(240) < 1).astype(int))
+        EnsembleClassifier(COSTS, estimators=QUICK, **ONE).fit(X, (np.arange(240) < 1).astype(int))
 
 
 def test_constant_columns_only_give_the_share_of_positives():
     with pytest.warns(UserWarning, match="'lightgbm' is left out: every column is constant"):
-        clf = PortfolioClassifier(COSTS, members=[LogisticRegression(), "lightgbm"], **ONE).fit(np.ones((240, 2)), Y)
+        clf = EnsembleClassifier(COSTS, estimators=[LogisticRegression(), "lightgbm"], **ONE).fit(np.ones((240, 2)), Y)
     np.testing.assert_allclose(clf.predict_proba(np.ones((3, 2)))[:, 1], Y.mean(), atol=0.01)
 
 
@@ -303,7 +307,7 @@ def test_constant_columns_only_give_the_share_of_positives():
 def test_a_column_that_tells_the_label_is_named(column):
     table = pd.DataFrame(X, columns=list("abcd")).assign(answer=column)
     with pytest.warns(UserWarning, match="column 'answer' alone tells every label"):
-        PortfolioClassifier(COSTS, members=[DecisionTreeClassifier(max_depth=2)], **ONE).fit(table, Y)
+        EnsembleClassifier(COSTS, estimators=[DecisionTreeClassifier(max_depth=2)], **ONE).fit(table, Y)
 
 
 def mixed(n=240):
@@ -318,9 +322,13 @@ def mixed(n=240):
 def test_tables_of_all_kinds_are_taken():
     polars = pytest.importorskip("polars")
     table = mixed()
-    members = ["logistic", ("booster", Method(learner=Booster("lightgbm", rounds=10), select="log-loss")), "histogram"]
-    one = PortfolioClassifier(COSTS, members=members, cv=3, **ONE).fit(table, Y)
-    other = PortfolioClassifier(COSTS, members=members, cv=3, **ONE).fit(polars.from_pandas(table), Y)
+    members = [
+        "logistic",
+        ("booster", CostSensitiveClassifier(learner=BoostingLearner("lightgbm", n_estimators=10), select="log-loss")),
+        "histogram",
+    ]
+    one = EnsembleClassifier(COSTS, estimators=members, cv=3, **ONE).fit(table, Y)
+    other = EnsembleClassifier(COSTS, estimators=members, cv=3, **ONE).fit(polars.from_pandas(table), Y)
     assert set(left_out(one).values()) == {""}
     np.testing.assert_array_equal(one.predict_proba(table), other.predict_proba(polars.from_pandas(table)))
 
@@ -338,7 +346,7 @@ def test_tables_of_all_kinds_are_taken():
     ],
 )
 def test_a_member_that_fails_is_left_out_and_the_rest_goes_on(member, why):
-    member = Method(learner="constant", decide="negative") if member == "constant" else member
+    member = CostSensitiveClassifier(learner="constant", decide="negative") if member == "constant" else member
     with pytest.warns(UserWarning, match=f"member 'bad' is left out: .*{why}") as told:
         clf = fitted([QUICK[0], ("bad", member), QUICK[1]])
     assert len(told) == 1
@@ -370,7 +378,7 @@ def test_with_no_member_left_every_reason_is_named():
 def test_the_budget_ends_what_takes_too_long_and_the_first_is_waited_for():
     start = time.monotonic()
     with pytest.warns(UserWarning, match="member 'slow' is left out: out of time"):
-        clf = fitted([("slow", Sleeper()), QUICK[0]], budget="0.5s", n_jobs=2)
+        clf = fitted([("slow", Sleeper()), QUICK[0]], time_limit="0.5s", n_jobs=2)
     assert time.monotonic() - start < 50
     assert left_out(clf) == {"logisticregression": "", "slow": "out of time"}
 
@@ -392,9 +400,9 @@ def test_ctrl_c_ends_a_fit_in_several_processes(tmp_path):
         textwrap.dedent(f"""
         import sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from test_classifier import COSTS, LogisticRegression, PortfolioClassifier, Sleeper, X, Y
+        from test_classifier import COSTS, LogisticRegression, EnsembleClassifier, Sleeper, X, Y
         if __name__ == "__main__":
-            clf = PortfolioClassifier(COSTS, members=[LogisticRegression(), Sleeper()], n_jobs=2, verbose=True)
+            clf = EnsembleClassifier(COSTS, members=[LogisticRegression(), Sleeper()], n_jobs=2, verbose=True)
             print(clf.fit(X, Y).leaderboard_["left_out"].tolist())
         """)
     )
@@ -416,7 +424,11 @@ def test_ctrl_c_ends_a_fit_in_several_processes(tmp_path):
 
 @pytest.mark.weekly
 def test_neither_repetition_nor_processes_nor_their_death_change_a_bit():
-    members = [("slow", Dozer()), GaussianNB(), ("booster", Method(learner=Booster("lightgbm", rounds=10)))]
+    members = [
+        ("slow", Dozer()),
+        GaussianNB(),
+        ("booster", CostSensitiveClassifier(learner=BoostingLearner("lightgbm", n_estimators=10))),
+    ]
     one, again = (fitted(members) for _ in range(2))
     with pytest.warns(UserWarning, match="member 'bad' is left out: the worker process died") as told:
         other = fitted([("bad", Dying()), *members], n_jobs=2)
@@ -434,7 +446,7 @@ def test_neither_repetition_nor_processes_nor_their_death_change_a_bit():
 
 def test_the_callers_random_state_and_threads_are_left_alone():
     torch = pytest.importorskip("torch")
-    net = Method(learner="net", select="log-loss").set_params(learner=_tiny_net())
+    net = CostSensitiveClassifier(learner="net", select="log-loss").set_params(learner=_tiny_net())
     before, drawn_before = torch.get_num_threads(), torch.random.get_rng_state()
     state = np.random.get_state()[1].copy()  # noqa: NPY002  the caller's
     fitted([QUICK[0], ("net", net)], cv=2)
@@ -444,15 +456,15 @@ def test_the_callers_random_state_and_threads_are_left_alone():
 
 
 def _tiny_net():
-    from adacsl.neural.learner import Net
+    from adacsl.neural.learner import NeuralLearner
 
-    return Net(epochs=3)
+    return NeuralLearner(epochs=3)
 
 
 def test_progress_is_told_on_stderr(capsys, monkeypatch):
     clf = fitted(verbose=True)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(",")[0] for line in lines] == ["portfolio: 1 of 2 members", "portfolio: 2 of 2 members"]
+    assert [line.split(",")[0] for line in lines] == ["ensemble: 1 of 2 members", "ensemble: 2 of 2 members"]
     assert all("out-of-fold cost 0." in line for line in lines)
     assert len(clf.history_) == 2
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -497,11 +509,25 @@ def check_choices(held, shown, folds):
 @pytest.mark.parametrize("learner", ["net", "lightgbm", "passes"])
 def test_the_epoch_or_round_of_least_log_loss_is_kept(looked, learner):
     if learner == "net":
-        method = Method(COSTS, learner=_tiny_net(), select="log-loss", cv=2, random_state=0)
+        method = CostSensitiveClassifier(COSTS, learner=_tiny_net(), select="log-loss", cv=2, random_state=0)
     elif learner == "lightgbm":
-        method = Method(COSTS, learner=Booster("lightgbm", rounds=30, lr=0.3), select="log-loss", cv=2, random_state=0)
+        method = CostSensitiveClassifier(
+            COSTS,
+            learner=BoostingLearner("lightgbm", n_estimators=30, learning_rate=0.3),
+            select="log-loss",
+            cv=2,
+            random_state=0,
+        )
     else:
-        method = AdaptiveCostClassifier(GaussianNB(), COSTS, select="log-loss", cv=2, random_state=0, target="middle")
+        method = AdaCSLClassifier(
+            COSTS,
+            learner=SklearnLearner(GaussianNB(), encode=False),
+            select="log-loss",
+            cv=2,
+            random_state=0,
+            target_threshold="middle",
+            decide="bayes",
+        )
     method.fit(X, Y)
     assert looked
     for held, shown in looked.values():
@@ -535,7 +561,7 @@ def test_margins_shown_each_round_are_those_of_the_model_cut_there(name, weighte
         Matrix(x[own], Y[own], None if weight is None else weight[own], (4,)) for own in (slice(160), slice(160, None))
     ]
     shown = []
-    options = {"rounds": 25, "lr": 0.3, "seed": 0, "params": ONE_THREAD[name], "patience": 10}
+    options = {"n_estimators": 25, "learning_rate": 0.3, "seed": 0, "params": ONE_THREAD[name], "patience": 10}
     model = engine.boost_plainly(*parts, lambda margins: shown.append(np.array(margins)), **options)
     assert 10 < len(shown) <= 25
     for rounds in (1, 2, len(shown) // 2, len(shown)):
@@ -550,17 +576,24 @@ def test_margins_shown_each_round_are_those_of_the_model_cut_there(name, weighte
 def test_plain_boosters_give_unbiased_probabilities(name):
     pytest.importorskip(name)
     x, y = drawn(600, seed=4)
-    learner = Booster(name, rounds=40, lr=0.1, params=ONE_THREAD[name])
-    plain = Method(CostMatrix(fp=1, fn=50), learner=learner, select="log-loss", cv=3, random_state=0).fit(x, y)
+    learner = BoostingLearner(name, n_estimators=40, learning_rate=0.1, params=ONE_THREAD[name])
+    plain = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=50), learner=learner, select="log-loss", cv=3, random_state=0
+    ).fit(x, y)
     assert np.mean(plain.oof_scores_) == pytest.approx(y.mean(), abs=3 * np.sqrt(y.var() / len(y)))
     fresh, labels = drawn(2000, seed=8)
     assert np.mean(plain.predict_proba(fresh)[:, 1]) == pytest.approx(labels.mean(), abs=0.06)
 
 
-@pytest.mark.parametrize("target", [0.5, "bayes", "auto"])
-def test_steered_members_bring_probabilities_too(target):
+@pytest.mark.parametrize("target_threshold", [0.5, "bayes", "auto"])
+def test_steered_members_bring_probabilities_too(target_threshold):
     params = ONE_THREAD["lightgbm"]
-    steered = AdaCSLBoostingClassifier(engine="lightgbm", rounds=10, target=target, select="log-loss", params=params)
+    steered = AdaCSLClassifier(
+        learner=BoostingLearner(library="lightgbm", n_estimators=10, params=params),
+        target_threshold=target_threshold,
+        select="log-loss",
+        decide="bayes",
+    )
     clf = fitted([("steered", steered), QUICK[0]], cv=2)
     # a weighted loss scores high; the shift takes that back
     assert np.mean(sigmoid(clf.model_.columns(X)[:, 0])) == pytest.approx(Y.mean(), abs=0.12)
@@ -569,8 +602,12 @@ def test_steered_members_bring_probabilities_too(target):
 def test_a_comparison_watches_what_predict_would_say():
     rows = Rows(X, Y, np.arange(180))
     watch = np.arange(180, 240)
-    steered = AdaCSLBoostingClassifier(engine="lightgbm", rounds=10, target=0.5, params=ONE_THREAD["lightgbm"])
-    watched, fit = (PortfolioClassifier(COSTS, members=[steered, *QUICK], **ONE) for _ in range(2))
+    steered = AdaCSLClassifier(
+        learner=BoostingLearner(library="lightgbm", n_estimators=10, params=ONE_THREAD["lightgbm"]),
+        target_threshold=0.5,
+        decide="bayes",
+    )
+    watched, fit = (EnsembleClassifier(COSTS, estimators=[steered, *QUICK], **ONE) for _ in range(2))
     ((number, candidate),) = fit_methods([(watched, COSTS)], rows, watch=watch)
     list(fit_methods([(fit, COSTS)], rows))
     np.testing.assert_allclose(candidate.watched, fit.model_.logits(X[watch]), rtol=1e-6)
@@ -583,7 +620,7 @@ def test_images_are_stacked_too():
     images = rng.integers(0, 255, (40, 8, 8, 3)).astype(np.uint8)
     images[y == 1, :4] //= 2
     net = {"epochs": 1, "module": _flat_net}
-    clf = PortfolioClassifier(COSTS, net=net, cv=2, device="cpu", **ONE).fit(images, y)
+    clf = EnsembleClassifier(COSTS, net=net, cv=2, device="cpu", **ONE).fit(images, y)
     assert set(left_out(clf)) == {"nets", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert set(left_out(clf).values()) == {""}
     assert clf.predict_proba(images).shape == (40, 2)

@@ -1,4 +1,4 @@
-"""Where a fit runs changes nothing: portfolios behind ``trainer=``, on pretended workers."""
+"""Where a fit runs changes nothing: ensembles behind ``trainer=``, on pretended workers."""
 
 import pickle
 import sys
@@ -10,19 +10,19 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 import adacsl
-from adacsl import CostMatrix, Method, PortfolioClassifier
+from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.ensemble import classifier
 from adacsl.execution.executors import Report
-from adacsl.learners.boosting import Booster
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.boosting import BoostingLearner
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=6)
-RAY = {"engine": "ray", "workers": 3}
-LIGHT = Booster("lightgbm", rounds=4)
-STEERED = Method(learner=LogisticRegression(), loss="weighted", controller="auto")
-WEIGHTED = Method(learner="xgboost", loss="weighted", select="log-loss", target=0.4)
-NET = Method(learner=Net({"width": 4, "depth": 1}, epochs=1), select="log-loss")
+RAY = {"backend": "ray", "n_jobs": 3}
+LIGHT = BoostingLearner("lightgbm", n_estimators=4)
+STEERED = CostSensitiveClassifier(learner=LogisticRegression(), loss="weighted", controller="auto")
+WEIGHTED = CostSensitiveClassifier(learner="xgboost", loss="weighted", select="log-loss", target_threshold=0.4)
+NET = CostSensitiveClassifier(learner=NeuralLearner({"width": 4, "depth": 1}, epochs=1), select="log-loss")
 MEMBERS = [("nb", GaussianNB()), ("light", LIGHT), ("weighted", WEIGHTED), ("steered", STEERED), ("net", NET)]
 
 
@@ -95,7 +95,7 @@ def away(monkeypatch):
 
 def stacked(members=MEMBERS, trainer=None, costs=COSTS, **settings):
     usual = {"cv": 3, "n_jobs": 1, "random_state": 0} | settings
-    return PortfolioClassifier(costs, members=members, trainer=trainer, **usual)
+    return EnsembleClassifier(costs, estimators=members, **(usual | (trainer or {})))
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_elsewhere_a_portfolio_is_the_same_fold_by_fold(here, away, tmp_path):
     )
     # what was kept serves any other place; nets and boosters are numbers, Bayes' estimator is not and is fitted again
     away.clear()
-    check_same(here, stacked(trainer={"workers": 1}, resume=tmp_path).fit(X, y, sample_weight=np.arange(1.0, 152)), X)
+    check_same(here, stacked(trainer={"n_jobs": 1}, resume=tmp_path).fit(X, y, sample_weight=np.arange(1.0, 152)), X)
     again = stacked(trainer=RAY, resume=tmp_path).fit(X, y, sample_weight=np.arange(1.0, 152))
     check_same(here, again, X)
     assert {name[0] for name in away} <= {"nb"}
@@ -141,31 +141,31 @@ def test_a_fold_that_fails_leaves_its_member_out(away):
     X, y = numbers()
     X[0, 0] = 99.0  # in the training rows of two folds
     with pytest.warns(UserWarning, match="member 'picky' is left out: no such row, please"):
-        clf = stacked([("picky", Model(Picky(), encode=False)), ("light", LIGHT)], RAY).fit(X, y)
+        clf = stacked([("picky", SklearnLearner(Picky(), encode=False)), ("light", LIGHT)], RAY).fit(X, y)
     assert ("picky", 2, 3) in away
-    assert list(clf.members_) == ["light"]
+    assert list(clf.estimators_) == ["light"]
 
 
 def test_with_too_little_time_folds_are_left_out_too(away):
     X, y = numbers()
     with pytest.warns(UserWarning, match="left out: out of time"):
-        clf = stacked(["logistic", ("tabm", GaussianNB())], RAY, budget=1e-3).fit(X, y)
-    assert list(clf.members_) == ["logistic"]
+        clf = stacked(["logistic", ("tabm", GaussianNB())], RAY, time_limit=1e-3).fit(X, y)
+    assert list(clf.estimators_) == ["logistic"]
 
 
 def test_the_trainer_is_kept_by_clones_and_by_no_artefact(tmp_path):
     made = stacked(trainer=RAY)
     assert clone(made).trainer == made.trainer == made.get_params()["trainer"] == RAY
     assert stacked().trainer is None
-    saved = stacked(["logistic"], {"workers": 1}).fit(*numbers()).save(tmp_path / "m")
-    assert "workers" not in (saved / "model.json").read_text()
+    saved = stacked(["logistic"], {"n_jobs": 1}).fit(*numbers()).save(tmp_path / "m")
+    assert "n_jobs" not in (saved / "model.json").read_text()
     assert adacsl.load(tmp_path / "m").trainer is None
 
 
 @pytest.mark.parametrize(
     ("made", "match"),
     [
-        (stacked(trainer={"workers": 0}), r"must be .*, got 0"),
+        (stacked(trainer={"n_jobs": 0}), r"must be .*, got 0"),
     ],
 )
 def test_places_that_make_no_sense_are_refused(made, match):

@@ -9,10 +9,10 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.naive_bayes import GaussianNB
 from torch import nn
 
-from adacsl import CostMatrix, PortfolioClassifier, load
+from adacsl import CostMatrix, EnsembleClassifier, load
 from adacsl.base.scores import losses_of, to_logits, to_probabilities
 from adacsl.ensemble.base_estimators import default_members
-from adacsl.ensemble.classifier import Portfolio
+from adacsl.ensemble.classifier import EnsembleSettings
 from adacsl.ensemble.stacking import stack_members
 from adacsl.fitting.rows import Rows
 
@@ -36,7 +36,7 @@ CODES = np.searchsorted(NAMES, Y)
 
 
 def fitted(members=QUICK, **settings):
-    return PortfolioClassifier(**({"costs": COSTS, "members": members} | ONE | settings)).fit(X, Y)
+    return EnsembleClassifier(**({"costs": COSTS, "estimators": members} | ONE | settings)).fit(X, Y)
 
 
 def test_the_stack_is_that_of_scikit_learns_held_out_probabilities():
@@ -65,8 +65,8 @@ def test_probabilities_decisions_and_scores_agree():
     assert clf.classes_.tolist() == NAMES.tolist()
     assert np.array_equal(clf.predict(X), NAMES[(proba @ PRICES.T).argmin(axis=1)])
     assert clf.score(X, Y) == pytest.approx(-PRICES[np.searchsorted(NAMES, clf.predict(X)), CODES].mean())
-    assert list(clf.members_) == ["logisticregression", "gaussiannb"]
-    assert clf.positive_ is None
+    assert list(clf.estimators_) == ["logisticregression", "gaussiannb"]
+    assert clf.pos_label_ is None
     with pytest.raises(ValueError, match="3 classes have no threshold"):
         clf.threshold_  # noqa: B018
 
@@ -98,7 +98,11 @@ def test_what_is_saved_predicts_the_same_bits(tmp_path, settings):
     assert back.costs_.classes == tuple(NAMES)
     assert np.array_equal(back.oof_scores_, clf.oof_scores_, equal_nan=True)
     assert back.leaderboard_.equals(clf.leaderboard_)
-    assert (back.target_, back.target_costs_, back.positive_) == (clf.target_, clf.target_costs_, None)
+    assert (back.target_threshold_, back.target_costs_, back.pos_label_) == (
+        clf.target_threshold_,
+        clf.target_costs_,
+        None,
+    )
 
 
 def test_members_of_an_unfinished_fit_are_taken_up(tmp_path, monkeypatch):
@@ -118,7 +122,7 @@ def test_members_fitted_in_processes_are_the_same():
 
 def test_weights_and_groups_of_rows():
     weight = np.where(np.arange(len(Y)) % 7 == 0, 0.0, 1.0)
-    made = PortfolioClassifier(COSTS, members=QUICK, **ONE)
+    made = EnsembleClassifier(COSTS, estimators=QUICK, **ONE)
     clf = made.fit(X, Y, sample_weight=weight, groups=np.arange(len(Y)) // 3)
     assert np.array_equal(np.isnan(clf.oof_scores_).all(axis=1), weight == 0)
 
@@ -127,13 +131,13 @@ def test_a_class_of_one_row_is_stacked_though_a_fold_lacks_it():
     labels = np.where(Y == "oak", "elm", Y)
     labels[7] = "oak"
     with pytest.warns(UserWarning, match="fewer rows than 5 folds"):
-        clf = PortfolioClassifier(COSTS, members=QUICK, **ONE).fit(X, labels)
+        clf = EnsembleClassifier(COSTS, estimators=QUICK, **ONE).fit(X, labels)
     assert np.isfinite(clf.predict_proba(X)).all()
     assert clf.predict_proba(X).shape == (len(X), 3)
 
 
 def test_of_two_common_classes_the_rarer_sets_the_folds():
-    learner = Portfolio()
+    learner = EnsembleSettings()
     y = np.repeat([0, 1, 2], [50, 4, 1])
     rows = Rows(np.zeros((55, 1)), y, np.arange(55), n_classes=3)
     with pytest.warns(UserWarning, match="all classes but one have at most 4 rows: 4 folds instead of 5"):
@@ -155,8 +159,8 @@ def test_pictures_are_stacked(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.choice(3, 90)
     pixels = (rng.integers(0, 120, (90, 12, 12, 1)) + 40 * y[:, None, None, None]).astype(np.uint8)
-    clf = PortfolioClassifier(COSTS, net={"module": picture_net, "epochs": 1}, cv=2, **ONE).fit(pixels, NAMES[y])
-    assert len(clf.members_) == 3
+    clf = EnsembleClassifier(COSTS, net={"module": picture_net, "epochs": 1}, cv=2, **ONE).fit(pixels, NAMES[y])
+    assert len(clf.estimators_) == 3
     back = load(clf.save(tmp_path / "model"), module=picture_net)
     assert np.array_equal(back.predict_proba(pixels), clf.predict_proba(pixels))
 
@@ -165,5 +169,5 @@ def test_pictures_are_stacked(tmp_path):
 def test_all_members_that_are_installed_know_three_classes():
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # nothing is left out
-        clf = PortfolioClassifier(COSTS, cv=2, **ONE).fit(X, Y)
+        clf = EnsembleClassifier(COSTS, cv=2, **ONE).fit(X, Y)
     assert (clf.leaderboard_["left_out"] == "").all()

@@ -13,8 +13,8 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 import adacsl
-from adacsl import CostMatrix, PortfolioClassifier
-from adacsl.learners.boosting import Booster
+from adacsl import CostMatrix, EnsembleClassifier
+from adacsl.learners.boosting import BoostingLearner
 
 pytest.importorskip("ray", reason="needs adacsl[ray]")
 
@@ -78,12 +78,12 @@ def test_a_node_may_die_while_members_train(cluster, tmp_path):
     members = [
         "logistic",
         ("slow", slow),
-        ("light", Booster("lightgbm", rounds=5)),
-        ("boost", Booster("xgboost", rounds=5)),
+        ("light", BoostingLearner("lightgbm", n_estimators=5)),
+        ("boost", BoostingLearner("xgboost", n_estimators=5)),
     ]
 
     def stacked(**where):
-        return PortfolioClassifier(COSTS, members=members, cv=3, random_state=0, **where)
+        return EnsembleClassifier(COSTS, estimators=members, cv=3, random_state=0, **where)
 
     def kill():
         while not (tmp_path / "busy").exists():
@@ -92,12 +92,12 @@ def test_a_node_may_die_while_members_train(cluster, tmp_path):
 
     killer = threading.Thread(target=kill)
     killer.start()
-    trainer = {"engine": "ray", "address": cluster.address, "workers": 3}
+    trainer = {"backend": "ray", "address": cluster.address, "n_jobs": 3}
     found = stacked(trainer=trainer, resume=tmp_path / "kept").fit(X, y)
     killer.join()
     assert doomed not in cluster.list_all_nodes()
     assert not ray.is_initialized()  # what we joined we left
-    assert list(found.members_) == ["logistic", "slow", "light", "boost"]
+    assert list(found.estimators_) == ["logistic", "slow", "light", "boost"]
     assert same(stacked(n_jobs=1).fit(X, y), found, X)
 
 
@@ -108,11 +108,13 @@ def test_the_processes_of_a_member_may_die(cluster):
         def fit(self, X, y, sample_weight=None):
             os._exit(1)
 
-    trainer = {"engine": "ray", "address": cluster.address}
-    made = PortfolioClassifier(COSTS, members=["logistic", ("deadly", Deadly())], cv=3, random_state=0, trainer=trainer)
+    trainer = {"backend": "ray", "address": cluster.address}
+    made = EnsembleClassifier(
+        COSTS, estimators=["logistic", ("deadly", Deadly())], cv=3, random_state=0, **(trainer or {})
+    )
     with pytest.warns(UserWarning, match="member 'deadly' is left out: the worker process died"):
         made.fit(X, y)
-    assert list(made.members_) == ["logistic"]
+    assert list(made.estimators_) == ["logistic"]
 
 
 def test_a_killed_driver_goes_on_with_what_was_done(tmp_path):
@@ -153,8 +155,8 @@ def test_ctrl_c_ends_the_tasks_and_keeps_what_is_done(tmp_path):
 
 
 def test_adacsl_train_says_it_as_a_comparison_does(tmp_path):
-    words = ["german-credit", "--members", "logistic,lightgbm-shallow", "--cv", "3", "--quiet"]
-    for place, where in (("here", []), ("ray", ["--engine", "ray", "--address", "local", "--workers", "2"])):
+    words = ["german-credit", "--estimators", "logistic,lightgbm-shallow", "--cv", "3", "--quiet"]
+    for place, where in (("here", []), ("ray", ["--backend", "ray", "--address", "local", "--n-jobs", "2"])):
         run = [sys.executable, "-m", "adacsl.cli", "train", *words, *where, "--out", str(tmp_path / place), "--json"]
         done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300)
         assert done.returncode == 0, done.stderr
@@ -164,7 +166,7 @@ def test_adacsl_train_says_it_as_a_comparison_does(tmp_path):
 
 def test_an_address_that_leads_nowhere_is_one_line():
     with pytest.raises(ConnectionError, match=r"no Ray cluster at '127.0.0.1:1'"):
-        PortfolioClassifier(trainer={"engine": "ray", "address": "127.0.0.1:1"}).fit(*numbers())
+        EnsembleClassifier(backend="ray", address="127.0.0.1:1").fit(*numbers())
 
 
 def test_the_example_runs_on_a_cluster_of_its_own(tmp_path):

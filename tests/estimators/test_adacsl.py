@@ -29,11 +29,14 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
-from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, Decision, EqualWidth, Interval
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, Decision
+from adacsl.adaptive import UniformBins
 from adacsl.datasets.images import as_images
+from adacsl.metrics import Interval
+from adacsl.neural import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=8)
-HISTORY = ["epoch", "fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost", "train_loss"]
+HISTORY = ["epoch", "fold", "target_threshold", "adapted", "lambda", "weight", "threshold", "val_cost", "train_loss"]
 
 
 def made_up(n=300, share=0.2, seed=0):
@@ -46,7 +49,9 @@ def made_up(n=300, share=0.2, seed=0):
 
 
 def quick(costs=COSTS, *, net=None, **settings):
-    return AdaCSLClassifier(costs, net={"epochs": 3} | (net or {}), **({"random_state": 0} | settings))
+    return AdaCSLClassifier(
+        costs, learner=NeuralLearner(**{"epochs": 3} | (net or {})), **({"random_state": 0} | settings)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +76,7 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore:the positive class was not named")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
-    [AdaCSLClassifier(net={"epochs": 15}, random_state=0)],
+    [AdaCSLClassifier(learner=NeuralLearner(epochs=15), random_state=0)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
     xfail_strict=True,
 )
@@ -81,11 +86,11 @@ def test_scikit_learn_checks(estimator, check):
 
 def test_clone_keeps_every_setting():
     clf = quick(
-        controller={"partition": EqualWidth(3), "bounds": (0.1, 10.0)},
-        target="middle",
+        controller={"partition": UniformBins(3), "bounds": (0.1, 10.0)},
+        target_threshold="middle",
         cv=4,
         decide="tuned",
-        positive="a",
+        pos_label="a",
     )
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
@@ -94,15 +99,15 @@ def test_clone_keeps_every_setting():
 
 
 def test_settings_inside_settings_can_be_read_and_changed():
-    clf = quick(controller={"caution": 2.0})
+    clf = quick(controller={"n_standard_errors": 2.0})
     assert clf.get_params()["net__epochs"] == 3
     assert clf.get_params()["controller__caution"] == 2.0
-    changed = clone(clf).set_params(net__lr=0.1, controller__damping=0.5)
-    assert changed.net == {"epochs": 3, "lr": 0.1}
-    assert changed.controller == {"caution": 2.0, "damping": 0.5}
+    changed = clone(clf).set_params(net__learning_rate=0.1, controller__damping=0.5)
+    assert changed.net == {"epochs": 3, "learning_rate": 0.1}
+    assert changed.controller == {"n_standard_errors": 2.0, "damping": 0.5}
     assert clf.net == {"epochs": 3}
-    given = quick(controller=AdaptiveWeight(COSTS, caution=3.0)).set_params(controller__damping=0.5)
-    assert (given.controller["caution"], given.controller["damping"]) == (3.0, 0.5)
+    given = quick(controller=AdaCSLController(COSTS, n_standard_errors=3.0)).set_params(controller__damping=0.5)
+    assert (given.controller["n_standard_errors"], given.controller["damping"]) == (3.0, 0.5)
     assert quick().set_params(controller__damping=0.5).controller == {"damping": 0.5}
     with pytest.raises(ValueError, match="Invalid parameter"):
         quick().set_params(nonsense=1)
@@ -115,7 +120,7 @@ def test_settings_inside_settings_can_be_read_and_changed():
         ({"views": 4}, r"say net=\{'views': ...\}"),
         ({"adapt": False}, "say controller=None"),
         ({"damping": 0.5}, r"say controller=\{'damping': ...\}"),
-        ({"partition": EqualWidth(3)}, r"say controller=\{'partition': ...\}"),
+        ({"partition": UniformBins(3)}, r"say controller=\{'partition': ...\}"),
         ({"crossfit": 5}, "say cv"),
         ({"pos_label": 1}, "say positive"),
         ({"nonsense": 1}, "has no setting 'nonsense'"),
@@ -139,9 +144,9 @@ def test_pipeline_and_pandas_output(data):
 
 
 def test_grid_search_finds_the_cheapest(data):
-    search = GridSearchCV(quick(), {"net__lr": [1e-6, 3e-3], "net__epochs": [5]}, cv=2).fit(*data)
-    assert search.best_params_["net__lr"] == 3e-3
-    assert search.best_estimator_.net == {"epochs": 5, "lr": 3e-3}
+    search = GridSearchCV(quick(), {"net__learning_rate": [1e-6, 3e-3], "net__epochs": [5]}, cv=2).fit(*data)
+    assert search.best_params_["net__learning_rate"] == 3e-3
+    assert search.best_estimator_.net == {"epochs": 5, "learning_rate": 3e-3}
     # scores are minus the mean cost
     assert (search.cv_results_["mean_test_score"] < 0).all()
 
@@ -190,10 +195,10 @@ def test_metadata_reach_fit_and_score(data):
 def test_attributes(fitted, data):
     _, y = data
     assert fitted.classes_.tolist() == [0, 1]
-    assert fitted.positive_ == 1
+    assert fitted.pos_label_ == 1
     assert fitted.n_features_in_ == 5
     assert fitted.costs_ == COSTS
-    assert fitted.target_ == fitted.threshold_ == 0.5
+    assert fitted.target_threshold_ == fitted.threshold_ == 0.5
     assert list(fitted.history_.columns) == HISTORY
     assert len(fitted.history_) == 3 * 3
     assert sorted(set(fitted.history_["fold"])) == [0, 1, 2]
@@ -238,8 +243,8 @@ def test_a_single_split_scores_its_validation_rows_only(data):
 
 def test_best_epoch_or_last(data):
     X, y = data
-    best = quick(net={"epochs": 15, "lr": 0.1, "patience": None}, select="best").fit(X, y)
-    last = quick(net={"epochs": 15, "lr": 0.1, "patience": None}, select="last").fit(X, y)
+    best = quick(learner=NeuralLearner(epochs=15, learning_rate=0.1, patience=None), select="best").fit(X, y)
+    last = quick(learner=NeuralLearner(epochs=15, learning_rate=0.1, patience=None), select="last").fit(X, y)
     costs = best.history_["val_cost"]
     assert costs.tolist() == last.history_["val_cost"].tolist()
     assert costs.min() < costs.iloc[-1]  # else this test tells nothing
@@ -253,11 +258,11 @@ def test_best_epoch_or_last(data):
 
 def test_early_stopping(data):
     X, y = data
-    patient = quick(net={"epochs": 40, "lr": 0.05, "patience": 2}).fit(X, y)
+    patient = quick(learner=NeuralLearner(epochs=40, learning_rate=0.05, patience=2)).fit(X, y)
     costs = patient.history_["val_cost"].to_numpy()
     assert len(costs) < 40
     assert len(costs) - 1 - costs.argmin() == 2
-    assert len(quick(net={"epochs": 12, "lr": 0.05, "patience": None}).fit(X, y).history_) == 12
+    assert len(quick(learner=NeuralLearner(epochs=12, learning_rate=0.05, patience=None)).fit(X, y).history_) == 12
 
 
 def test_without_adaptation_lambda_stays_one(data):
@@ -277,25 +282,27 @@ def test_settings_of_the_controller_are_used(data):
     assert bounded.between(0.999, 1.001).all()
     assert bounded.iloc[1] in (0.999, 1.001)
     given = quick(
-        controller=AdaptiveWeight(CostMatrix(fp=5, fn=1), update="odds", damping=0.5)
+        controller=AdaCSLController(CostMatrix(fp=5, fn=1), update="odds", damping=0.5)
     )  # costs are the method's
     assert np.array_equal(given.fit(*data).history_["lambda"], damped)
     with pytest.raises(ValueError, match="a controller has no setting 'speed'; it has partition, update"):
         quick(controller={"speed": 2}).fit(*data)
-    with pytest.raises(TypeError, match="controller must be None, 'auto', a dict of settings or an AdaptiveWeight"):
+    with pytest.raises(TypeError, match="controller must be None, 'auto', a dict of settings or an AdaCSLController"):
         quick(controller=0.5).fit(*data)
-    assert (quick(controller={"caution": 1e6}).fit(*data).history_["lambda"] == 1).all()
+    assert (quick(controller={"n_standard_errors": 1e6}).fit(*data).history_["lambda"] == 1).all()
 
 
 # targets and decisions
 
 
 @pytest.mark.parametrize("decide", ["bayes", "tuned", "unweighted", "calibrated", "half", "raw"])
-@pytest.mark.parametrize("target", [0.5, "middle", "auto"])
+@pytest.mark.parametrize("target_threshold", [0.5, "middle", "auto"])
 @pytest.mark.parametrize("costs", [COSTS, CostMatrix(fp=30, fn=1, tp=-0.5), None])
-def test_predict_and_predict_proba_never_disagree(data, target, decide, costs):
+def test_predict_and_predict_proba_never_disagree(data, target_threshold, decide, costs):
     X, y = data
-    clf = quick(costs, net={"epochs": 1}, target=target, decide=decide, cv=2, positive=1).fit(X, y)
+    clf = quick(
+        costs, learner=NeuralLearner(epochs=1), target_threshold=target_threshold, decide=decide, cv=2, pos_label=1
+    ).fit(X, y)
     proba = clf.predict_proba(X)
     assert proba.sum(1) == pytest.approx(1)
     positive, decided = proba[:, 1], clf.predict(X)
@@ -309,7 +316,9 @@ def test_predict_and_predict_proba_never_disagree(data, target, decide, costs):
     if decide != "calibrated":
         assert np.array_equal(decided, (clf.decision_scores(X) > clf.threshold_).astype(int))
     # the same for the class that comes first
-    other = quick(costs, net={"epochs": 1}, target=target, decide=decide, cv=2, positive=0).fit(X, 1 - y)
+    other = quick(
+        costs, learner=NeuralLearner(epochs=1), target_threshold=target_threshold, decide=decide, cv=2, pos_label=0
+    ).fit(X, 1 - y)
     assert other.predict_proba(X)[:, 0] == pytest.approx(positive, abs=1e-6)
     if not blind:
         assert np.array_equal(other.predict(X), 1 - other.costs_.decide(other.predict_proba(X)[:, 0]))
@@ -317,7 +326,7 @@ def test_predict_and_predict_proba_never_disagree(data, target, decide, costs):
 
 def test_old_names_of_decisions(data):
     with pytest.raises(ValueError, match="decide='target' is called decide='bayes' now"):
-        quick(decide="target").fit(*data)
+        quick(decide="target_threshold").fit(*data)
 
 
 def test_scores_at_the_threshold_itself_agree_too(fitted, data, monkeypatch):
@@ -325,7 +334,7 @@ def test_scores_at_the_threshold_itself_agree_too(fitted, data, monkeypatch):
     near = np.array([0.5, np.nextafter(0.5, 0), np.nextafter(0.5, 1), 0.0, 1.0])
     monkeypatch.setattr(fitted, "decision_scores", lambda *_, **__: near)
     for threshold in (0.5, float(np.nextafter(0.5, 1)), 0.1, 1e-7, 1 - 1e-7):
-        monkeypatch.setattr(fitted, "decision_", Decision(COSTS, target=threshold))
+        monkeypatch.setattr(fitted, "decision_", Decision(COSTS, target_threshold=threshold))
         assert fitted.threshold_ == threshold
         expected = (near > threshold).astype(int)
         assert np.array_equal(fitted.predict(X), expected)
@@ -335,40 +344,42 @@ def test_scores_at_the_threshold_itself_agree_too(fitted, data, monkeypatch):
 def test_named_targets(data):
     bayes = 1 / 9
     for name, expected in (("bayes", bayes), ("middle", 1 / (1 + np.sqrt(8))), (0.3, 0.3)):
-        clf = quick(target=name).fit(*data)
-        assert clf.target_ == pytest.approx(expected)
+        clf = quick(target_threshold=name).fit(*data)
+        assert clf.target_threshold_ == pytest.approx(expected)
         assert clf.threshold_ == pytest.approx(expected)
     # plain cross-entropy to begin with
-    assert quick(target="bayes").fit(*data).history_["weight"].iloc[0] == pytest.approx(1.0)
+    assert quick(target_threshold="bayes").fit(*data).history_["weight"].iloc[0] == pytest.approx(1.0)
 
 
 def test_auto_takes_the_cheapest_target(data):
-    clf = quick(net={"epochs": 4}, target="auto", cv=StratifiedKFold(3), select="last").fit(*data)
+    clf = quick(learner=NeuralLearner(epochs=4), target_threshold="auto", cv=StratifiedKFold(3), select="last").fit(
+        *data
+    )
     assert list(clf.target_costs_) == pytest.approx(["plain", 0.5, 1 / (1 + np.sqrt(8)), 1 / 9])
     assert len(set(clf.target_costs_.values())) > 1
     assert clf.adapted_
-    assert clf.target_ == min(clf.target_costs_, key=clf.target_costs_.get)
+    assert clf.target_threshold_ == min(clf.target_costs_, key=clf.target_costs_.get)
     # without a choice of the epoch, held-out scores are those the targets were compared by
-    assert clf.estimated_cost_.estimate == pytest.approx(clf.target_costs_[clf.target_])
+    assert clf.estimated_cost_.estimate == pytest.approx(clf.target_costs_[clf.target_threshold_])
     assert clf.net_.members == 3
     assert len(clf.history_) == 4 * 3 * 4
 
 
 @pytest.mark.parametrize("module", [None, lambda d: nn.Sequential(nn.Linear(d, 4), nn.Dropout(), nn.Linear(4, 1))])
 def test_each_target_trains_as_if_it_were_alone(data, module):
-    clf = quick(net={"epochs": 4, "module": module}, target="auto", cv=3).fit(*data)
-    history = clf.history_.set_index(["adapted", "target"])
+    clf = quick(learner=NeuralLearner(epochs=4, module=module), target_threshold="auto", cv=3).fit(*data)
+    history = clf.history_.set_index(["adapted", "target_threshold"])
     for key, cost in clf.target_costs_.items():
-        own = {"target": "bayes", "controller": None} if key == "plain" else {"target": key}
-        alone = quick(net={"epochs": 4, "module": module}, cv=3, **own).fit(*data)
-        which = (alone.adapted_, alone.target_)
-        assert history.loc[[which]].equals(alone.history_.set_index(["adapted", "target"]))
-        assert alone.target_costs_ == {alone.target_: cost}
+        own = {"target_threshold": "bayes", "controller": None} if key == "plain" else {"target_threshold": key}
+        alone = quick(learner=NeuralLearner(epochs=4, module=module), cv=3, **own).fit(*data)
+        which = (alone.adapted_, alone.target_threshold_)
+        assert history.loc[[which]].equals(alone.history_.set_index(["adapted", "target_threshold"]))
+        assert alone.target_costs_ == {alone.target_threshold_: cost}
         weights, others = clf.net_.state_dict(), alone.net_.state_dict()
         equal = [torch.equal(value, others[name]) for name, value in weights.items() if value.is_floating_point()]
-        if which != (clf.adapted_, clf.target_) and alone.target_ == clf.target_:
+        if which != (clf.adapted_, clf.target_threshold_) and alone.target_threshold_ == clf.target_threshold_:
             continue  # plain or steered from T' = T: both begin with weight 1, and an early epoch is the same
-        assert all(equal) == (alone.target_ == clf.target_)
+        assert all(equal) == (alone.target_threshold_ == clf.target_threshold_)
 
 
 def test_a_tuned_threshold_is_the_cheapest_of_the_out_of_fold_scores(data):
@@ -405,7 +416,7 @@ def test_sample_weights_count_in_the_estimate(data):
 
 def test_probabilities_are_about_right():
     X, y = made_up(3000, seed=4)
-    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=20), net={"epochs": 12}, random_state=0, cv=3).fit(X, y)
+    clf = AdaCSLClassifier(CostMatrix(fp=1, fn=20), learner=NeuralLearner(epochs=12), random_state=0, cv=3).fit(X, y)
     test, labels = made_up(3000, seed=5)
     assert clf.decision_scores(test).mean() > 2 * labels.mean()  # what the weighted nets say
     assert clf.predict_proba(test)[:, 1].mean() == pytest.approx(labels.mean(), rel=0.35)
@@ -476,9 +487,9 @@ def test_labels_of_any_type(data, kind):
     X, y = data
     names, positive = LABELS[kind]
     named = np.array([names[0], names[1]])[y if positive == names[1] else 1 - y]
-    clf = quick(positive=positive).fit(X, named)
+    clf = quick(pos_label=positive).fit(X, named)
     assert clf.classes_.tolist() == sorted(names)
-    assert clf.positive_ == positive
+    assert clf.pos_label_ == positive
     plain = quick().fit(X, y)
     decided = clf.predict(X)
     assert decided.dtype == named.dtype
@@ -503,7 +514,7 @@ def test_labels_of_any_type(data, kind):
 )
 def test_labels_in_any_container(data, wrap):
     X, y = data
-    clf = quick(positive="yes").fit(X, wrap(np.array(["no", "yes"])[y]))
+    clf = quick(pos_label="yes").fit(X, wrap(np.array(["no", "yes"])[y]))
     assert clf.classes_.tolist() == ["no", "yes"]
     assert np.array_equal(clf.predict(X) == "yes", quick().fit(X, y).predict(X) == 1)
     assert clf.score(X, wrap(np.array(["no", "yes"])[y])) < 0
@@ -521,19 +532,19 @@ def test_a_guessed_positive_class_is_never_silent(data, names):
     X, y = data
     with pytest.warns(UserWarning, match=r"the positive class was not named: taking .*name it as positive"):
         clf = quick().fit(X, np.array(names)[y])
-    assert clf.positive_ == names[1]
+    assert clf.pos_label_ == names[1]
 
 
 @pytest.mark.parametrize("names", [[0, 1], [-1, 1], [False, True], [0.0, 1.0]])
 def test_plain_labels_need_no_naming(data, names):
     X, y = data
-    assert quick().fit(X, np.array(names)[y]).positive_ == names[1]  # a warning would be an error here
+    assert quick().fit(X, np.array(names)[y]).pos_label_ == names[1]  # a warning would be an error here
 
 
 def test_wrong_labels(data, fitted):
     X, y = data
     with pytest.raises(ValueError, match=r"y has no class 'yes' \(it has 0, 1\)"):
-        quick(positive="yes").fit(X, y)
+        quick(pos_label="yes").fit(X, y)
     with pytest.raises(ValueError, match=r"one class only: .*0"):
         quick().fit(X, np.zeros(len(y), dtype=int))
     with pytest.raises(ValueError, match=r"the labels have 3 classes, the costs 2"):
@@ -580,7 +591,7 @@ def test_wrong_validation_fractions(data, validation):
 def test_every_form_of_cv(data, cv):
     X, y = data
     cv = list(StratifiedKFold(3).split(X, y)) if cv == "pairs" else cv
-    clf = quick(net={"epochs": 1}, cv=cv).fit(X, y)
+    clf = quick(learner=NeuralLearner(epochs=1), cv=cv).fit(X, y)
     assert clf.net_.members == 3
     assert not np.isnan(clf.oof_scores_).any()
 
@@ -599,7 +610,7 @@ def test_groups_never_straddle(data, monkeypatch):
 
     monkeypatch.setattr(module, "train", spy)
     for cv in (None, 3, GroupKFold(3)):
-        quick(net={"epochs": 1}, cv=cv).fit(X, y, groups=groups)
+        quick(learner=NeuralLearner(epochs=1), cv=cv).fit(X, y, groups=groups)
     assert len(seen) == 1 + 2 * 3 + 3  # folds by number are made twice, the second time for the estimate
     for member in seen:
         assert not set(groups[member.train]) & set(groups[member.validation])
@@ -628,11 +639,14 @@ def test_rows_of_weight_zero_might_as_well_not_be_there(data):
 
 def test_weights_move_the_model(data):
     X, y = data
-    plain = quick(net={"epochs": 5}, controller=None, select="last").fit(X, y, sample_weight=np.ones(len(y)))
-    assert np.allclose(
-        plain.decision_scores(X), quick(net={"epochs": 5}, controller=None, select="last").fit(X, y).decision_scores(X)
+    plain = quick(learner=NeuralLearner(epochs=5), controller=None, select="last").fit(
+        X, y, sample_weight=np.ones(len(y))
     )
-    heavy = quick(net={"epochs": 5}, controller=None, select="last").fit(
+    assert np.allclose(
+        plain.decision_scores(X),
+        quick(learner=NeuralLearner(epochs=5), controller=None, select="last").fit(X, y).decision_scores(X),
+    )
+    heavy = quick(learner=NeuralLearner(epochs=5), controller=None, select="last").fit(
         X, y, sample_weight=np.where(y == 1, 20.0, 1.0)
     )
     assert heavy.decision_scores(X).mean() > plain.decision_scores(X).mean() + 0.02
@@ -660,7 +674,7 @@ def X_of(table):
 def test_two_rows_are_too_few():
     with pytest.raises(ValueError, match=r"at least 2 samples of each class .* have 1 and 1"):
         quick().fit(np.array([[0.0], [1.0]]), [0, 1])
-    four = quick(net={"batch_size": 2}).fit(np.array([[0.0], [1.0], [0.1], [0.9]]), [0, 1, 0, 1])
+    four = quick(learner=NeuralLearner(batch_size=2)).fit(np.array([[0.0], [1.0], [0.1], [0.9]]), [0, 1, 0, 1])
     assert four.predict([[0.5]]).shape == (1,)
 
 
@@ -670,9 +684,9 @@ def test_a_diverging_net_says_so(data):
             return super().forward(x) ** 3 * 1e10
 
     with pytest.raises(FloatingPointError, match=r"became NaN or infinite in epoch \d+: lower lr"):
-        quick(net={"lr": 1e30, "module": lambda d: Exploding(d, 1)}).fit(*data)
+        quick(learner=NeuralLearner(learning_rate=1e30, module=lambda d: Exploding(d, 1))).fit(*data)
     with pytest.raises(FloatingPointError, match="lower lr"):
-        quick(net={"lr": 1e38, "epochs": 10}).fit(*data)
+        quick(learner=NeuralLearner(learning_rate=1e38, epochs=10)).fit(*data)
 
 
 def test_wrong_settings(data):
@@ -683,8 +697,8 @@ def test_wrong_settings(data):
         ({"net": {"depth": 3}}, "net has no setting 'depth'; it has .*epochs"),
         ({"net": {"schedule": "steps"}}, "schedule must be 'cosine' or 'constant', got 'steps'"),
         ({"net": {"every": 0}}, "every must be None or a number of batches from 1, got 0"),
-        ({"target": "elsewhere"}, "target must be a number or one of"),
-        ({"target": 1.0}, "target must be a number between 0 and 1"),
+        ({"target_threshold": "elsewhere"}, "target_threshold must be a number or one of"),
+        ({"target_threshold": 1.0}, "target_threshold must be a number between 0 and 1"),
         ({"net": {"optimizer": "magic"}}, "optimizer must be 'adamw', 'sgd' or a callable, got 'magic'"),
         ({"net": {"epochs": 0}}, "epochs must be 'auto' or a whole number of at least 1, got 0"),
         ({"net": {"batch_size": 0.5}}, "batch_size must be 'auto' or a whole number"),
@@ -695,7 +709,7 @@ def test_wrong_settings(data):
         with pytest.raises(ValueError, match=match):
             quick(**settings).fit(*data)
     with pytest.raises(TypeError, match=r"net must be a dict of settings or Net\(...\), got 3"):
-        AdaCSLClassifier(COSTS, net=3).fit(*data)
+        AdaCSLClassifier(COSTS, learner=NeuralLearner(**3)).fit(*data)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
@@ -703,14 +717,14 @@ def test_an_absent_gpu_falls_back_with_one_line(data):
     X, y = data
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf = quick(net={"module": lambda d: nn.Linear(d, 1)}, device="cuda", cv=3).fit(X, y)
+        clf = quick(learner=NeuralLearner(module=lambda d: nn.Linear(d, 1)), device="cuda", cv=3).fit(X, y)
         clf.predict_proba(X)
         clf.predict(X)
     assert [str(w.message) for w in caught] == ["device='cuda' asked for, but no GPU is available: using the CPU"]
     assert caught[0].filename == __file__
     assert np.array_equal(
         clf.predict_proba(X),
-        quick(net={"module": lambda d: nn.Linear(d, 1)}, device="cpu", cv=3).fit(X, y).predict_proba(X),
+        quick(learner=NeuralLearner(module=lambda d: nn.Linear(d, 1)), device="cpu", cv=3).fit(X, y).predict_proba(X),
     )
 
 
@@ -764,7 +778,7 @@ class Two(nn.Module):
 
 
 def features_of(X):
-    return quick(net={"epochs": 1}).fit(X, np.arange(len(X)) % 2).encoder_.n_features_out_
+    return quick(learner=NeuralLearner(epochs=1)).fit(X, np.arange(len(X)) % 2).encoder_.n_features_out_
 
 
 @pytest.mark.parametrize("kind", ["instance", "class", "factory", "one logit", "flat"])
@@ -778,7 +792,7 @@ def test_module(data, kind):
         "one logit": lambda d: Two(d, 1),
         "flat": lambda d: nn.Sequential(Two(d, 1), nn.Flatten(0)),
     }[kind]
-    clf = quick(net={"module": module, "lr": 0.02, "epochs": 8}, cv=2).fit(X, y)
+    clf = quick(learner=NeuralLearner(module=module, learning_rate=0.02, epochs=8), cv=2).fit(X, y)
     assert len(clf.net_) == 2
     assert COSTS.normalized(y, clf.predict(X)) < 0.8
     assert len(clf.history_) <= 16
@@ -789,7 +803,9 @@ def test_a_given_net_is_copied_with_its_weights(data):
     X, y = data
     net = Two(features_of(X))
     before = [p.clone() for p in net.parameters()]
-    clf = quick(net={"module": net, "lr": 0.0, "epochs": 1, "weight_decay": 0.0}, select="last").fit(X, y)
+    clf = quick(learner=NeuralLearner(module=net, learning_rate=0.0, epochs=1, weight_decay=0.0), select="last").fit(
+        X, y
+    )
     for given, kept, then in zip(net.parameters(), clf.net_.parameters(), before, strict=True):
         assert torch.equal(given, then)
         assert torch.equal(kept, then)
@@ -798,15 +814,17 @@ def test_a_given_net_is_copied_with_its_weights(data):
 
 def test_wrong_modules(data):
     with pytest.raises(TypeError, match=r"module='resnet18' names an image net, but X is a table"):
-        quick(net={"module": "resnet18"}).fit(*data)
+        quick(learner=NeuralLearner(module="resnet18")).fit(*data)
     with pytest.raises(TypeError, match=r"module must be an nn.Module or a callable that returns one, got int"):
-        quick(net={"module": lambda d: d}).fit(*data)
+        quick(learner=NeuralLearner(module=lambda d: d)).fit(*data)
 
 
 def test_a_last_batch_of_one_row_is_no_problem_for_batch_norms():
     X, y = made_up(106)
     clf = quick(
-        net={"batch_size": 12, "module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))},
+        learner=NeuralLearner(
+            batch_size=12, module=lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
+        ),
         validation=0.2,
     )
     clf.fit(X, y)  # 85 rows train: seven batches of twelve would leave one row alone
@@ -818,11 +836,14 @@ def test_optimizers(data):
     given = {}
 
     def mine(parameters, lr):
-        given["lr"] = lr
+        given["learning_rate"] = lr
         return torch.optim.SGD(parameters, lr=lr)
 
-    scores = [quick(net={"optimizer": o, "lr": 0.01}).fit(X, y).decision_scores(X) for o in ("adamw", "sgd", mine)]
-    assert given == {"lr": 0.01}
+    scores = [
+        quick(learner=NeuralLearner(optimizer=o, learning_rate=0.01)).fit(X, y).decision_scores(X)
+        for o in ("adamw", "sgd", mine)
+    ]
+    assert given == {"learning_rate": 0.01}
     assert not np.allclose(scores[0], scores[1])
     assert not np.allclose(scores[1], scores[2])
 
@@ -836,7 +857,7 @@ def test_trainer_options_reach_lightning(data):
         def on_train_epoch_end(self, trainer, pl_module):
             epochs.append(float(trainer.callback_metrics["val_cost"]))
 
-    clf = quick(net={"trainer": {"callbacks": [Watch()], "max_epochs": 2}}).fit(*data)
+    clf = quick(learner=NeuralLearner(trainer={"callbacks": [Watch()], "max_epochs": 2})).fit(*data)
     assert epochs == pytest.approx(clf.history_["val_cost"].tolist())
     assert len(epochs) == 2
 
@@ -845,7 +866,7 @@ def test_a_checkpoint_callback_of_ones_own(data, tmp_path):
     import lightning.pytorch as pl
 
     best = pl.callbacks.ModelCheckpoint(tmp_path, monitor="val_cost")
-    clf = quick(net={"trainer": {"callbacks": [best]}}).fit(*data)
+    clf = quick(learner=NeuralLearner(trainer={"callbacks": [best]})).fit(*data)
     assert float(best.best_model_score) == pytest.approx(clf.history_["val_cost"].min())
 
 
@@ -870,11 +891,11 @@ def frame(n=240, seed=0):
 
 def test_tables_of_all_libraries_agree():
     table, y = frame()
-    expected = quick(net={"epochs": 12}).fit(table, y)
+    expected = quick(learner=NeuralLearner(epochs=12)).fit(table, y)
     proba = expected.predict_proba(table)
     assert expected.feature_names_in_.tolist() == ["amount", "count", "shop", "when"]
     for other in (polars.from_pandas(table), pyarrow.Table.from_pandas(table, preserve_index=False)):
-        clf = quick(net={"epochs": 12}).fit(other, y)
+        clf = quick(learner=NeuralLearner(epochs=12)).fit(other, y)
         assert clf.predict_proba(other) == pytest.approx(proba, abs=1e-6)
         assert expected.predict_proba(other) == pytest.approx(proba, abs=1e-6)
         assert clf.n_features_in_ == 4
@@ -911,8 +932,8 @@ class Small(nn.Module):
 
 
 def quick_images(*, net=None, **settings):
-    usual = {"module": Small, "epochs": 4, "lr": 0.05, "batch_size": 8, "augment": False}
-    return quick(net=usual | (net or {}), **settings)
+    usual = {"module": Small, "epochs": 4, "learning_rate": 0.05, "batch_size": 8, "augment": False}
+    return quick(learner=NeuralLearner(**usual | (net or {})), **settings)
 
 
 def test_image_arrays_of_both_layouts_agree():
@@ -968,13 +989,13 @@ class Wrapped(Small):
 def test_a_net_that_cannot_take_the_images_is_refused_in_one_line(module, channels, match):
     X, y = pictures(channels=channels)
     with pytest.raises((ValueError, TypeError), match=match) as caught:
-        quick_images(net={"module": module}).fit(X, y)
+        quick_images(learner=NeuralLearner(module=module)).fit(X, y)
     assert "\n" not in str(caught.value)
 
 
 def test_a_net_of_one_size_gets_images_of_that_size():
     X, y = pictures(side=20)
-    clf = quick_images(net={"module": Fixed, "image_size": 16}).fit(X, y)
+    clf = quick_images(learner=NeuralLearner(module=Fixed, image_size=16)).fit(X, y)
     assert clf.predict(X).shape == (48,)
 
 
@@ -986,7 +1007,7 @@ def test_an_image_folder_and_a_dataset_agree_with_the_array(tmp_path):
         folder = tmp_path / ("lesion" if label else "healthy")
         folder.mkdir(exist_ok=True)
         Image.fromarray(image).save(folder / f"{i:03}.png")
-    from_folder = quick_images(net={"image_size": 16}, positive="lesion").fit(tmp_path)
+    from_folder = quick_images(learner=NeuralLearner(image_size=16), pos_label="lesion").fit(tmp_path)
     order = np.argsort(y, kind="stable")  # folders come class by class
     expected = quick_images().fit(X[order], y[order])
     assert from_folder.classes_.tolist() == ["healthy", "lesion"]
@@ -999,7 +1020,7 @@ def test_an_image_folder_and_a_dataset_agree_with_the_array(tmp_path):
         def __getitem__(self, i):
             return torch.from_numpy(X[i].transpose(2, 0, 1)), int(y[i])
 
-    from_dataset = quick_images(net={"image_size": 16}).fit(Pictures())
+    from_dataset = quick_images(learner=NeuralLearner(image_size=16)).fit(Pictures())
     assert np.allclose(from_dataset.predict_proba(Pictures()), quick_images().fit(X, y).predict_proba(X), atol=1e-6)
 
 
@@ -1014,18 +1035,20 @@ def test_images_of_another_size_are_resized(tmp_path):
 @pytest.mark.parametrize("validation", [0.25, "explicit"])
 def test_image_size_enlarges_arrays_too(validation):
     X, y = pictures()
-    clf = quick_images(net={"image_size": 24}, validation=(X[:16], y[:16]) if validation == "explicit" else validation)
+    clf = quick_images(
+        learner=NeuralLearner(image_size=24), validation=(X[:16], y[:16]) if validation == "explicit" else validation
+    )
     clf.fit(X, y)
     large = as_images(X, image_size=24).pixels
     assert clf.model_.inputs(X).shape == (48, 24, 24, 3)
     assert np.array_equal(clf.decision_scores(X), clf.decision_scores(large))
     with pytest.raises(ValueError, match="image_size must be None or a side of at least 8 pixels, got 0"):
-        quick_images(net={"image_size": 0}).fit(X, y)
+        quick_images(learner=NeuralLearner(image_size=0)).fit(X, y)
 
 
 def test_four_views_average_the_flips():
     X, y = pictures()
-    clf = quick_images(net={"views": 4}).fit(X, y)
+    clf = quick_images(learner=NeuralLearner(views=4)).fit(X, y)
     flips = [X, X[:, ::-1], X[:, :, ::-1], X[:, ::-1, ::-1]]
     for flipped in flips:
         assert np.allclose(clf.decision_scores(np.ascontiguousarray(flipped)), clf.decision_scores(X), atol=1e-5)
@@ -1044,13 +1067,13 @@ def test_augmentation_is_applied_to_training_images_only():
                 return x // 2
             return x
 
-    clf = quick_images(net={"augment": Darken()}).fit(X, y)
+    clf = quick_images(learner=NeuralLearner(augment=Darken())).fit(X, y)
     assert seen[0][0][1:] == (3, 16, 16)
     assert seen[0][1] == torch.uint8
     count = len(seen)
     clf.predict(X)
     assert len(seen) == count
-    flips = quick_images(net={"augment": True}).fit(X, y)
+    flips = quick_images(learner=NeuralLearner(augment=True)).fit(X, y)
     assert not np.allclose(flips.decision_scores(X), quick_images().fit(X, y).decision_scores(X))
 
 
@@ -1066,10 +1089,12 @@ def test_the_default_image_net_and_local_weights(tmp_path):
     path = tmp_path / "backbone.safetensors"
     save_file(backbone, path)
     clf = quick_images(
-        net={"module": None, "weights": path, "lr": 1e-12, "epochs": 1, "weight_decay": 0.0, "batch_size": 9}
+        learner=NeuralLearner(module=None, weights=path, learning_rate=1e-12, epochs=1, weight_decay=0.0, batch_size=9)
     ).fit(X, y)
     assert torch.allclose(clf.net_[0].state_dict()["conv1.weight"], backbone["conv1.weight"], atol=1e-6)
-    plain = quick_images(net={"module": "resnet18", "epochs": 1, "lr": 1e-12, "batch_size": 9}).fit(X, y)
+    plain = quick_images(learner=NeuralLearner(module="resnet18", epochs=1, learning_rate=1e-12, batch_size=9)).fit(
+        X, y
+    )
     assert not torch.allclose(plain.net_[0].state_dict()["conv1.weight"], backbone["conv1.weight"], atol=1e-3)
 
 
@@ -1109,7 +1134,10 @@ def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
     for seed in range(15):
         X, y = rng.normal(size=(150, 4)), rng.integers(0, 2, 150)
         clf = quick(
-            CostMatrix(fp=1, fn=1), net={"epochs": 25, "lr": 0.03, "patience": None}, cv=3, random_state=seed
+            CostMatrix(fp=1, fn=1),
+            learner=NeuralLearner(epochs=25, learning_rate=0.03, patience=None),
+            cv=3,
+            random_state=seed,
         ).fit(X, y)
         gaps.append(clf.estimated_cost_.estimate - 0.5)
         flattering.append(clf.history_.groupby("fold")["val_cost"].min().mean() - 0.5)
@@ -1124,7 +1152,11 @@ def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
 def test_mixed_precision_trains(cv):
     X, y = make_classification(120, 4, random_state=0)
     clf = AdaCSLClassifier(
-        CostMatrix(fp=1, fn=3), net={"precision": "bf16-mixed", "epochs": 3}, cv=cv, device="cpu", random_state=0
+        CostMatrix(fp=1, fn=3),
+        learner=NeuralLearner(precision="bf16-mixed", epochs=3),
+        cv=cv,
+        device="cpu",
+        random_state=0,
     )
     assert np.isfinite(clf.fit(X, y).decision_scores(X)).all()
 
@@ -1132,14 +1164,14 @@ def test_mixed_precision_trains(cv):
 def test_wide_precision_is_refused():
     X, y = make_classification(60, 4, random_state=0)
     with pytest.raises(ValueError, match="precision='64-true' is not supported"):
-        AdaCSLClassifier(net={"precision": "64-true"}).fit(X, y)
+        AdaCSLClassifier(learner=NeuralLearner(precision="64-true")).fit(X, y)
 
 
 @pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp_fork", "ddp_notebook"])
 def test_processes_that_end_with_the_fit_are_refused(strategy):
     X, y = make_classification(60, 4, random_state=0)
     with pytest.raises(ValueError, match="use 'ddp'"):
-        AdaCSLClassifier(net={"trainer": {"strategy": strategy, "devices": 2}}, random_state=0).fit(X, y)
+        AdaCSLClassifier(learner=NeuralLearner(trainer={"strategy": strategy, "devices": 2}), random_state=0).fit(X, y)
 
 
 def test_folds_of_the_table_net_share_one_lambda_and_other_nets_do_not():
@@ -1147,7 +1179,11 @@ def test_folds_of_the_table_net_share_one_lambda_and_other_nets_do_not():
 
     def history(module):
         net = {"module": module, "epochs": 4}
-        return AdaCSLClassifier(CostMatrix(fp=1, fn=4), net=net, cv=3, random_state=0).fit(X, y).history_
+        return (
+            AdaCSLClassifier(CostMatrix(fp=1, fn=4), learner=NeuralLearner(**net), cv=3, random_state=0)
+            .fit(X, y)
+            .history_
+        )
 
     together, apart = history(None), history(lambda n: nn.Linear(n, 1))
     assert (together.groupby("epoch")["lambda"].nunique() == 1).all()

@@ -172,11 +172,11 @@ def test_replacing_leaves_other_files_alone(folder):
 
 def test_new_nested_and_empty_targets(tmp_path):
     (tmp_path / "empty").mkdir()
-    for target in (tmp_path / "empty", tmp_path / "a" / "b"):
-        assert not is_artefact(target)
-        write_artefact(str(target), TENSORS, DOCUMENT)
-        assert is_artefact(target)
-        assert read_artefact(str(target))[1] == DOCUMENT
+    for target_threshold in (tmp_path / "empty", tmp_path / "a" / "b"):
+        assert not is_artefact(target_threshold)
+        write_artefact(str(target_threshold), TENSORS, DOCUMENT)
+        assert is_artefact(target_threshold)
+        assert read_artefact(str(target_threshold))[1] == DOCUMENT
     assert (tmp_path / "empty").stat().st_mode & 0o777 == (tmp_path / "a").stat().st_mode & 0o777
 
 
@@ -297,11 +297,11 @@ import os, sys, torch
 from pathlib import Path
 from adacsl.estimators.artefact import write_artefact
 real, left = Path.replace, [int(sys.argv[2])]
-def replace(self, target):
+def replace(self, target_threshold):
     if left[0] == 0:
         os._exit(9)
     left[0] -= 1
-    return real(self, target)
+    return real(self, target_threshold)
 Path.replace = replace
 write_artefact(sys.argv[1], {"w": torch.ones(3)}, {"v": 2})
 """
@@ -341,13 +341,15 @@ def test_read_only_folder(folder):
 
 
 def test_who_saves_at_the_same_time_waits_and_no_model_is_lost(tmp_path):
-    target, faults = tmp_path / "model", []
+    target_threshold, faults = tmp_path / "model", []
 
     def save(who):
         for number in range(8):
             try:
-                write_artefact(target, {"w": torch.full((9,), 100.0 * who + number)}, {"value": 100 * who + number})
-                tensors, document = read_artefact(target)
+                write_artefact(
+                    target_threshold, {"w": torch.full((9,), 100.0 * who + number)}, {"value": 100 * who + number}
+                )
+                tensors, document = read_artefact(target_threshold)
                 assert tensors["w"].tolist() == [document["value"]] * 9
             except Exception as error:  # whatever it is
                 faults.append(f"{type(error).__name__}: {error}")
@@ -358,7 +360,7 @@ def test_who_saves_at_the_same_time_waits_and_no_model_is_lost(tmp_path):
     for thread in threads:
         thread.join()
     assert faults == []
-    assert len(list(target.iterdir())) == 2
+    assert len(list(target_threshold.iterdir())) == 2
 
 
 SAVING = """

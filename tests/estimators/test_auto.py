@@ -1,12 +1,13 @@
-"""``target="auto"``: not adapting is one of the candidates of every learner, and is kept where nothing is cheaper."""
+"""``target_threshold="auto"``: no adaptation is a candidate of every learner, kept where nothing is cheaper."""
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix, Method, load, method
-from adacsl.neural.learner import Net
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, load, method
+from adacsl.neural.learner import NeuralLearner
+from tests.made import adapted_estimator, boosting_classifier
 
 COSTS, EVEN = CostMatrix(fp=1, fn=8), CostMatrix(fp=1, fn=1)
 BAYES, MIDDLE = 1 / 9, 1 / (1 + 8**0.5)
@@ -17,12 +18,12 @@ NET = {"epochs": 3}
 
 
 def made(learner, costs=COSTS, **settings):
-    given = BASE | {"target": "auto"} | settings
+    given = BASE | {"target_threshold": "auto"} | settings
     if learner == "net":
-        return AdaCSLClassifier(costs, net=NET, device="cpu", **given)
+        return AdaCSLClassifier(costs, learner=NeuralLearner(**NET), device="cpu", **given)
     if learner == "linear":
-        return AdaptiveCostClassifier(LogisticRegression(), costs, **given)
-    return AdaCSLBoostingClassifier(costs, engine=learner, rounds=20, params=ONE_THREAD[learner], **given)
+        return adapted_estimator(LogisticRegression(), costs, **given)
+    return boosting_classifier(costs, library=learner, n_estimators=20, params=ONE_THREAD[learner], **given)
 
 
 def overlapping(n=200):
@@ -61,20 +62,22 @@ def test_what_is_tried(learner, settings, keys, even, data):
         clf = made(learner, costs, **settings).fit(*data)
         assert list(clf.target_costs_) == pytest.approx(expected)
         history = clf.history_
-        assert len(history[["target", "adapted"]].drop_duplicates()) == len(expected)
+        assert len(history[["target_threshold", "adapted"]].drop_duplicates()) == len(expected)
         plain = history[~history["adapted"]]
         assert set(plain["lambda"]) == {1.0}
         if "plain" in expected:
             assert set(plain["weight"]) == {1.0}
-            assert set(plain["target"]) == {float(costs.threshold)}
+            assert set(plain["target_threshold"]) == {float(costs.threshold)}
             assert not history["adapted"].iloc[0]
         best = min(clf.target_costs_, key=clf.target_costs_.get)
         assert clf.adapted_ == (best != "plain" and clf.controller is not None)
-        assert clf.target_ == (float(costs.threshold) if best == "plain" else best)
+        assert clf.target_threshold_ == (float(costs.threshold) if best == "plain" else best)
 
 
 def test_a_method_of_any_loss_without_a_controller_tries_targets_alone(data):
-    focal = Method(COSTS, learner=Net(**NET), loss="focal", target="auto", **BASE).fit(*data)
+    focal = CostSensitiveClassifier(
+        COSTS, learner=NeuralLearner(**NET), loss="focal", target_threshold="auto", **BASE
+    ).fit(*data)
     assert list(focal.target_costs_) == pytest.approx([0.5, MIDDLE, BAYES])
     assert not focal.adapted_
 
@@ -82,10 +85,10 @@ def test_a_method_of_any_loss_without_a_controller_tries_targets_alone(data):
 @pytest.mark.parametrize(
     ("learner", "alone"),
     [
-        ("net", lambda: method("ce-bayes", COSTS, learner=Net(**NET), device="cpu", **BASE)),
-        ("xgboost", lambda: made("xgboost", target="bayes")),
-        ("lightgbm", lambda: made("lightgbm", target="bayes", controller=None)),
-        ("linear", lambda: made("linear", target="bayes", controller=STILL)),
+        ("net", lambda: method("net-bayes", COSTS, learner=NeuralLearner(**NET), device="cpu", **BASE)),
+        ("xgboost", lambda: made("xgboost", target_threshold="bayes")),
+        ("lightgbm", lambda: made("lightgbm", target_threshold="bayes", controller=None)),
+        ("linear", lambda: made("linear", target_threshold="bayes", controller=STILL)),
     ],
 )
 def test_the_plain_one_is_what_it_is_alone(learner, alone, data):
@@ -100,10 +103,10 @@ def test_where_scores_are_too_sure_of_themselves_adapting_is_kept():
     x, y = overlapping(400)
     x = np.repeat(x, 8, axis=1)  # naive Bayes takes copies for evidence
     dear = CostMatrix(fp=1, fn=30)
-    clf = AdaptiveCostClassifier(GaussianNB(), dear, target="auto", **BASE).fit(x, y)
+    clf = adapted_estimator(GaussianNB(), dear, target_threshold="auto", **BASE).fit(x, y)
     assert clf.adapted_
     assert min(clf.target_costs_.values()) < 0.7 * clf.target_costs_["plain"]
-    plain = AdaptiveCostClassifier(GaussianNB(), dear, target="bayes", controller=STILL, **BASE).fit(x, y)
+    plain = adapted_estimator(GaussianNB(), dear, target_threshold="bayes", controller=STILL, **BASE).fit(x, y)
     assert dear.mean(y, clf.predict(x)) < 0.7 * dear.mean(y, plain.predict(x))
 
 
@@ -113,7 +116,7 @@ def test_where_classes_lie_apart_not_adapting_is_kept(learner):
     clf = made(learner).fit(x, y)
     assert clf.target_costs_["plain"] == 0.0  # of equals the first, which is the simplest
     assert not clf.adapted_
-    assert clf.target_ == COSTS.threshold == pytest.approx(clf.threshold_)
+    assert clf.target_threshold_ == COSTS.threshold == pytest.approx(clf.threshold_)
     np.testing.assert_array_equal(clf.predict(x), y)
 
 

@@ -9,7 +9,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression
 
 import adacsl
-from adacsl import CostMatrix, CostModel, Method, Task, compare
+from adacsl import CostMatrix, CostModel, CostSensitiveClassifier, Task, compare
 from adacsl.estimators.cost_model import learn_prices
 from adacsl.fitting.rows import Rows, with_times
 
@@ -37,9 +37,11 @@ class Drawn:
         return CostMatrix(fp=FP, fn=self.amount).mean(self.y, np.asarray(decided))
 
 
-def plain(price: object = None, **settings: object) -> Method:
+def plain(price: object = None, **settings: object) -> CostSensitiveClassifier:
     price = CostModel("amount", estimator=QUICK) if price is None else price
-    return Method(CostMatrix(fp=FP, fn=price), learner=LogisticRegression(), random_state=0, **settings)
+    return CostSensitiveClassifier(
+        CostMatrix(fp=FP, fn=price), learner=LogisticRegression(), random_state=0, **settings
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +55,7 @@ def test() -> Drawn:
 
 
 @pytest.fixture(scope="module")
-def fitted(train: Drawn) -> Method:
+def fitted(train: Drawn) -> CostSensitiveClassifier:
     return plain().fit(train.table, train.y)
 
 
@@ -84,7 +86,7 @@ def test_the_estimate_is_honest(fitted, test):
     low, high = fitted.estimated_cost_.low, fitted.estimated_cost_.high
     assert low < found < high
     # prices that are known when deciding would be cheaper: an estimate that looked at them would be too low
-    looked = Method(CostMatrix(fp=FP, fn="amount"), learner=LogisticRegression(), random_state=0)
+    looked = CostSensitiveClassifier(CostMatrix(fp=FP, fn="amount"), learner=LogisticRegression(), random_state=0)
     looked.fit(Drawn(2000).table, Drawn(2000).y)
     assert looked.estimated_cost_.estimate < fitted.estimated_cost_.estimate
 
@@ -92,7 +94,7 @@ def test_the_estimate_is_honest(fitted, test):
 def test_score_pays_what_was_observed(fitted, test):
     decided = fitted.predict(test.X)
     assert fitted.score(test.table, test.y) == pytest.approx(-test.cost(decided))
-    foreseen = fitted.said_costs_.of(test.X)
+    foreseen = fitted.cost_spec_.of(test.X)
     assert fitted.score(test.X, test.y) == pytest.approx(-foreseen.mean(test.y, decided))
 
 
@@ -116,8 +118,8 @@ def test_what_is_loaded_decides_to_the_last_bit(train, test, tmp_path, settings)
     model.save(tmp_path / "model")
     again = adacsl.load(tmp_path / "model")
     assert np.array_equal(again.predict(test.X), model.predict(test.X))
-    assert np.array_equal(again.said_costs_.of(test.X).fn, model.said_costs_.of(test.X).fn)
-    assert again.said_costs_ == model.said_costs_
+    assert np.array_equal(again.cost_spec_.of(test.X).fn, model.cost_spec_.of(test.X).fn)
+    assert again.cost_spec_ == model.cost_spec_
     assert again.costs.learns  # fitted again, it learns anew
     assert again.costs.hidden == ("amount",)
     assert b"pickle" not in b"".join(path.read_bytes() for path in (tmp_path / "model").iterdir())
@@ -143,7 +145,7 @@ def test_rows_in_time_foresee_prices_from_the_past_alone(train):
 def test_fitting_leaves_the_settings_alone(fitted):
     assert fitted.costs == CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
     assert fitted.costs.learns
-    assert not fitted.said_costs_.learns
+    assert not fitted.cost_spec_.learns
     assert clone(fitted).costs.learns
 
 
@@ -152,10 +154,10 @@ def test_steered_and_many_classes(train):
     labels = np.where(train.y == 1, rng.integers(1, 3, len(train.y)), 0)[:900]
     miss = CostModel("amount", estimator=QUICK)
     costs = CostMatrix.from_array([[0, miss, 5], [FP, 0, 5], [FP, 2, 0]], rows="predicted", classes=[0, 1, 2])
-    model = Method(costs, learner=LogisticRegression(), decide="tuned", random_state=0)
+    model = CostSensitiveClassifier(costs, learner=LogisticRegression(), decide="tuned", random_state=0)
     model.fit(train.table[:900], labels)
     proba = model.predict_proba(train.X[:50])
-    foreseen = model.said_costs_.of(train.X[:50])
+    foreseen = model.cost_spec_.of(train.X[:50])
     assert np.array_equal(model.predict(train.X[:50]), foreseen.decide(proba))
 
 
@@ -190,9 +192,9 @@ def test_tasks_leave_the_price_out(train):
 
 def test_comparisons_learn_prices_from_rows_they_may_learn_from(train):
     data = Drawn(1500, 3)
-    methods = {"plain": Method(learner=LogisticRegression())}
+    methods = {"plain": CostSensitiveClassifier(learner=LogisticRegression())}
     costs = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
-    found = compare(data.table, data.y, costs, methods=methods, repeats=1, folds=2, workers=1, progress=False)
+    found = compare(data.table, data.y, costs, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
     outcome = found.outcome("plain")
     rows = np.concatenate([split.test_rows for split in found.splits.values()])
     assert np.array_equal(outcome.costs.fn, data.amount[rows])
@@ -201,7 +203,7 @@ def test_comparisons_learn_prices_from_rows_they_may_learn_from(train):
     # prices of test rows are not looked at: other ones are foreseen alike
     other, first = data.table.copy(), outcome.seeds == 0
     other.loc[rows[first], "amount"] = 1.0
-    again = compare(other, data.y, costs, methods=methods, repeats=1, folds=2, workers=1, progress=False).outcome(
+    again = compare(other, data.y, costs, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False).outcome(
         "plain"
     )
     assert np.array_equal((np.asarray(again.costs.deciding.fn) > 1)[first], (foreseen > 1)[first])
@@ -211,10 +213,10 @@ def test_comparisons_learn_prices_from_rows_they_may_learn_from(train):
 
 def test_other_ratios_scale_both():
     data = Drawn(600, 4)
-    methods = {"plain": Method(learner=LogisticRegression())}
+    methods = {"plain": CostSensitiveClassifier(learner=LogisticRegression())}
     costs = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
     found = compare(
-        data.table, data.y, costs, methods=methods, ratios=["1x", "3x"], repeats=1, folds=2, workers=1, progress=False
+        data.table, data.y, costs, methods=methods, ratios=["1x", "3x"], repeats=1, folds=2, n_jobs=1, progress=False
     )
     one, three = (found.outcome("plain", ratio=ratio).costs for ratio in sorted(found.results["ratio"].unique()))
     assert np.allclose(three.fn, 3.0 * np.asarray(one.fn), rtol=1e-4)
@@ -223,7 +225,7 @@ def test_other_ratios_scale_both():
 
 @pytest.mark.parametrize("names", ["abc", ["a", ["b", "b"], "c"], [None, "b", "c"], {"a": 1}])
 def test_names_of_columns_in_a_saved_model_are_texts(fitted, names):
-    priced = fitted.said_costs_.to_dict()["costs"][0][1]
+    priced = fitted.cost_spec_.to_dict()["costs"][0][1]
     CostModel.from_dict(priced)
     with pytest.raises(ValueError, match="names of columns are texts"):
         CostModel.from_dict(priced | {"fitted": priced["fitted"] | {"names": names}})

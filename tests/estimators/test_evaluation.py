@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, Policy, find_threshold
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy, find_threshold
 from adacsl.estimators.evaluation import Evaluator, evaluate, labelled_batch
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import cost_interval
@@ -29,19 +29,21 @@ def rows_of(seed, n, classes):
 def binary():
     X, y = rows_of(0, 300, ["no", "yes"])
     costs = CostMatrix(fp=1, fn=8, tn=-0.25)
-    return Method(costs, learner=LogisticRegression(), positive="yes", random_state=0).fit(X, y)
+    return CostSensitiveClassifier(costs, learner=LogisticRegression(), pos_label="yes", random_state=0).fit(X, y)
 
 
 @pytest.fixture(scope="module")
 def reversed_classes():
     X, y = rows_of(0, 300, ["no", "yes"])
-    return Method(CostMatrix(fp=2, fn=3), learner=LogisticRegression(), positive="no", random_state=0).fit(X, y)
+    return CostSensitiveClassifier(
+        CostMatrix(fp=2, fn=3), learner=LogisticRegression(), pos_label="no", random_state=0
+    ).fit(X, y)
 
 
 @pytest.fixture(scope="module")
 def ternary():
     X, y = rows_of(0, 300, ["a", "b", "c"])
-    return Method(MATRIX, learner=LogisticRegression(), random_state=0).fit(X, y)
+    return CostSensitiveClassifier(MATRIX, learner=LogisticRegression(), random_state=0).fit(X, y)
 
 
 def evaluated(model, X, y, parts, *, costs=None, groups=None, policy=None, **held):

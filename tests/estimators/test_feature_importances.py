@@ -7,9 +7,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import AdaCSLBoostingClassifier, CostMatrix, Method, PortfolioClassifier, Task, compare
+from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier, Task, compare
 from adacsl.datasets.encoder import TableEncoder
-from adacsl.learners.sklearn import Model
+from adacsl.learners import BoostingLearner
+from adacsl.learners.sklearn import SklearnLearner
 from adacsl.thresholds.search import cost_curve
 
 COSTS = CostMatrix(fp=1, fn=4)
@@ -29,7 +30,7 @@ def forest(**settings):
 
 def test_a_forests_importances_are_summed_over_what_a_column_became():
     X, y = table()
-    model = Method(COSTS, learner=forest(), random_state=0).fit(X, y)
+    model = CostSensitiveClassifier(COSTS, learner=forest(), random_state=0).fit(X, y)
     encoder = TableEncoder().fit(X)
     alone = forest().fit(encoder.transform(X).astype(np.float64), y).feature_importances_
     expected = [sum(alone[[name in said for said in encoder.describe()]]) for name in X.columns]
@@ -39,16 +40,20 @@ def test_a_forests_importances_are_summed_over_what_a_column_became():
 def test_tables_that_an_estimator_reads_itself():
     X, y = table()
     numbers = X[["noise", "amount"]]
-    model = Method(COSTS, learner=Model(forest(), encode=False), random_state=0).fit(numbers, y)
+    model = CostSensitiveClassifier(COSTS, learner=SklearnLearner(forest(), encode=False), random_state=0).fit(
+        numbers, y
+    )
     np.testing.assert_allclose(model.feature_importances_, forest().fit(numbers, y).feature_importances_)
     assert SelectFromModel(model).fit(numbers, y).get_support().tolist() == [False, True]
 
 
-@pytest.mark.parametrize("engine", ["xgboost", "lightgbm", "catboost"])
-def test_boosters_know_which_columns_matter(engine):
-    pytest.importorskip(engine)
+@pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
+def test_boosters_know_which_columns_matter(library):
+    pytest.importorskip(library)
     X, y = table()
-    model = AdaCSLBoostingClassifier(COSTS, engine=engine, rounds=8, random_state=0).fit(X, y)
+    model = CostSensitiveClassifier(
+        COSTS, learner=BoostingLearner(library=library, n_estimators=8), random_state=0
+    ).fit(X, y)
     found = model.feature_importances_
     assert found.shape == (3,)
     assert found.sum() == pytest.approx(1.0)
@@ -57,17 +62,20 @@ def test_boosters_know_which_columns_matter(engine):
 
 def test_members_of_a_portfolio_count_that_have_some():
     X, y = table()
-    members = {"forest": Method(learner=forest()), "line": Method(learner=LogisticRegression())}
-    model = PortfolioClassifier(COSTS, members=list(members.items()), cv=2, n_jobs=1, random_state=0).fit(X, y)
+    members = {
+        "forest": CostSensitiveClassifier(learner=forest()),
+        "line": CostSensitiveClassifier(learner=LogisticRegression()),
+    }
+    model = EnsembleClassifier(COSTS, estimators=list(members.items()), cv=2, n_jobs=1, random_state=0).fit(X, y)
     place = model.model_.names.index("forest")
-    each = [Method(COSTS, learner=forest()).fit(X, y)]
+    each = [CostSensitiveClassifier(COSTS, learner=forest()).fit(X, y)]
     each[0].model_ = model.model_.models[place]
     np.testing.assert_allclose(model.feature_importances_, each[0].feature_importances_)
 
 
 def test_others_have_none():
     X, y = table()
-    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
     assert not hasattr(model, "feature_importances_")
     with pytest.raises(AttributeError, match="permutation_cost works for all"):
         model.feature_importances_  # noqa: B018
@@ -81,7 +89,7 @@ def test_shap_values_add_up_and_find_the_columns(kind):
 
     X, y = table()
     X = X if kind == "text" else X[["noise", "amount"]].to_numpy()
-    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
     found = explain(model, X[:4], background=X, rows=20)
     chances = model.predict_proba(X[:4])[:, 1]
     np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), chances, rtol=0, atol=1e-6)
@@ -92,7 +100,7 @@ def test_shap_values_add_up_and_find_the_columns(kind):
 def test_compare_and_fit_have_the_same_words_for_prices_of_rows():
     X, y = table(60)
     amounts = np.linspace(1.0, 5.0, len(y))
-    quick = {"methods": ["logistic"], "repeats": 1, "folds": 2, "workers": 1, "progress": False}
+    quick = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
     by_word, by_matrix = compare(X, y, fp=1.0, fn=amounts, **quick), compare(X, y, {"fp": 1.0, "fn": amounts}, **quick)
     pd.testing.assert_frame_equal(by_word.table, by_matrix.table)
     filled = compare(X, y, CostMatrix(fp=1, fn=9), fn=amounts, **quick)
@@ -104,7 +112,7 @@ def test_compare_and_fit_have_the_same_words_for_prices_of_rows():
 
 def test_what_is_printed_is_short():
     X, y = table()
-    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
     assert repr(Task.from_data(X, y, COSTS)) == (
         "Task('data', 160 x 3, classes=['0', '1'], costs=CostMatrix(fp=1, fn=4))"
     )

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adacsl import METHODS, AdaCSLBoostingClassifier, AdaCSLClassifier, CostMatrix, Task, method
+from adacsl import METHODS, AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, Task, method
 from adacsl.comparison.jobs import plan_jobs, run_jobs
 from adacsl.comparison.protocol import Protocol, choose_ratios, split_rows
 from adacsl.comparison.store import Store
 from adacsl.estimators.registry import choose_methods
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=6)
 EPOCHS, SEED = 4, 3
-ALIKE = {"logistic-weighted", "ce-tuned-last", "xgboost", "lightgbm", "catboost", "wce-cv", "gbm-tuned"}
+ALIKE = {"logistic-weighted", "net-tuned-last", "xgboost", "lightgbm", "catboost", "net-weighted-cv", "gbm-tuned"}
 """Put together from parts that others here have too."""
 NAMES = [name for name in METHODS if name not in ALIKE]
 SHARE = 0.15 / (1.0 - 0.20)
@@ -32,11 +32,11 @@ def tables(load_module):
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_portfolio():
-    """Let the portfolio of the table have two members: what holds for them holds for more."""
-    title, settings = METHODS["portfolio"]
+    """Let the ensemble of the table have two members: what holds for them holds for more."""
+    title, settings = METHODS["ensemble"]
     with pytest.MonkeyPatch.context() as patch:
-        small = {"members": ["logistic", "nets"], "n_jobs": 1, "net": Net(epochs=EPOCHS)}
-        patch.setitem(METHODS, "portfolio", (title, {**settings, **small}))
+        small = {"members": ["logistic", "nets"], "n_jobs": 1, "net": NeuralLearner(epochs=EPOCHS)}
+        patch.setitem(METHODS, "ensemble", (title, {**settings, **small}))
         yield
 
 
@@ -46,7 +46,7 @@ def run(table, name, folder, methods=None, ratios=None):
     conditions = Protocol(net={"epochs": EPOCHS}, device="cpu")
     jobs = plan_jobs([task], {name: chosen}, {name: choose_ratios(COSTS, ratios)}, [SEED], conditions)
     with Store.open(folder, {"data": {name: {"digest": task.digest}}}) as store:
-        run_jobs(jobs, store, {name: task}, workers=1)
+        run_jobs(jobs, store, {name: task}, n_jobs=1)
         return {cell: store.read(cell) for job in jobs for cell in job.cells}
 
 
@@ -77,7 +77,9 @@ def test_alone_is_as_in_company(name, tables, together, tmp_path):
 
 def test_company_of_another_kind_changes_nothing(tables, together, tmp_path):
     # other ratios train beside it, and the names come in another order
-    found = run(tables["mixed"], "mixed", tmp_path / "run", ["smote", "wce", "adacsl", "ce"], ratios=[20, "1x"])
+    found = run(
+        tables["mixed"], "mixed", tmp_path / "run", ["net-smote", "net-weighted", "adacsl", "net"], ratios=[20, "1x"]
+    )
     for cell in found:
         if cell.ratio == 6.0:
             assert_same(found[cell], together["mixed"][cell])
@@ -118,18 +120,18 @@ def test_a_method_gives_the_scores_of_the_comparison(name, data, tables, togethe
         pytest.skip("sixty boosters: one table is enough")
     made = method(name, COSTS, random_state=SEED, validation=SHARE, device="cpu")
     if made.learner == "net":
-        made.set_params(learner=Net(epochs=EPOCHS))
+        made.set_params(learner=NeuralLearner(epochs=EPOCHS))
     assert_gives(*fitted_like(made, name, data, tables, together))
 
 
 @pytest.mark.parametrize("data", ["wine", "mixed"])
 def test_adacsl_cv_is_the_classifier(data, tables, together):
-    clf = AdaCSLClassifier(COSTS, cv=5, random_state=SEED, net={"epochs": EPOCHS}, device="cpu")
+    clf = AdaCSLClassifier(COSTS, cv=5, random_state=SEED, learner=NeuralLearner(epochs=EPOCHS), device="cpu")
     assert_gives(*fitted_like(clf, "adacsl-cv", data, tables, together))
 
 
 @pytest.mark.parametrize("data", ["wine", "mixed"])
 def test_gbm_bayes_is_the_booster(data, tables, together):
     pytest.importorskip("xgboost")
-    clf = AdaCSLBoostingClassifier(COSTS, engine="auto", select="log-loss", validation=SHARE, random_state=SEED)
+    clf = CostSensitiveClassifier(COSTS, learner="auto", select="log-loss", validation=SHARE, random_state=SEED)
     assert_gives(*fitted_like(clf, "gbm-bayes", data, tables, together))

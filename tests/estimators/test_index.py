@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, CostModel, Method, check, compare, monitor
+from adacsl import CostMatrix, CostModel, CostSensitiveClassifier, check, compare, monitor
 from adacsl.base import arrays
 from adacsl.integrations.sklearn import mean_cost
 
@@ -23,7 +23,7 @@ def shuffled(values):
 
 
 def method():
-    return Method(COSTS, learner=LogisticRegression(), random_state=0)
+    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0)
 
 
 def reading(call, **given):
@@ -57,7 +57,7 @@ def test_a_fitted_model():
 def test_check_and_compare():
     reading(lambda y, **given: check(X, y, COSTS, **given), y=Y, groups=GROUPS, time=TIME)
     reading(lambda fn: check(X, Y, {"fp": 1, "fn": fn}), fn=AMOUNT)
-    run = {"methods": ["always-negative"], "repeats": 1, "folds": 2, "workers": 1, "progress": False}
+    run = {"methods": ["always-negative"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
     reading(
         lambda y, **given: compare(X, y, COSTS, **given, **run),
         y=Y, sample_weight=WEIGHT, groups=GROUPS, fn=AMOUNT, baseline=Y,
@@ -67,7 +67,7 @@ def test_check_and_compare():
 
 
 def test_validation_rows_and_predicted_costs():
-    apart = Method(COSTS, learner="xgboost", validation=(X, shuffled(Y)), random_state=0)
+    apart = CostSensitiveClassifier(COSTS, learner="xgboost", validation=(X, shuffled(Y)), random_state=0)
     with pytest.raises(ValueError, match="the index of the y of validation is that of X in another order"):
         apart.fit(X, Y)
     table = X.assign(amount=AMOUNT)

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 import adacsl
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.datasets.costs import PriceWarning
 from adacsl.integrations.sklearn import cost_scorer, mean_cost
 
@@ -26,7 +26,7 @@ def data():
 
 
 def fitted(frame, y, costs=COSTS, **given):
-    return Method(costs, learner=LogisticRegression(), random_state=0).fit(frame, y, **given)
+    return CostSensitiveClassifier(costs, learner=LogisticRegression(), random_state=0).fit(frame, y, **given)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_prices_over_columns_equal_arrays_of_them(data, model):
     polars = pl.from_pandas(frame)
     again = clone(model).fit(frame, y)
     for other, table in ((model, frame), (said_to_fit, frame), (again, frame), (fitted(polars, y), polars)):
-        assert other.said_costs_ == COSTS
+        assert other.cost_spec_ == COSTS
         assert other.costs_ == by_array.costs_
         assert other.estimated_cost_ == by_array.estimated_cost_
         np.testing.assert_array_equal(other.predict(table), expected)
@@ -53,7 +53,7 @@ def test_prices_over_columns_equal_arrays_of_them(data, model):
         for m, g in ((model, {}), (by_array, {"fn": price}))
     )
     pd.testing.assert_frame_equal(worth, other)
-    assert by_array.said_costs_ is None
+    assert by_array.cost_spec_ is None
     assert (by_array.predict(frame, fn=by_array.costs_.fn) != expected).any()  # by the mean price
 
 
@@ -70,7 +70,7 @@ def test_arrays_beside_columns_are_asked_for_at_other_rows(data):
     frame, y = data
     checks = np.linspace(1, 9, len(frame))
     model = fitted(frame, y, CostMatrix(fp=1, fn="amount"), fp=checks)
-    assert model.said_costs_ == CostMatrix(fp=5, fn="amount")
+    assert model.cost_spec_ == CostMatrix(fp=5, fn="amount")
     other = CostMatrix(fp=5, fn=frame["amount"].to_numpy()[:7])
     with pytest.raises(ValueError, match="fitted with fp of each sample"):
         model.predict(frame[:7])
@@ -88,16 +88,16 @@ def test_columns_that_are_not_there_are_named(data, model):
     with pytest.raises(ValueError, match="need the column 'sum', which is not there: there are 'amount', 'x'"):
         fitted(frame, y, CostMatrix(fp=1, fn="sum"))
     with pytest.raises(ValueError, match=r"validation data of their own cannot be combined with .* costs of each row"):
-        Method(COSTS, learner=LogisticRegression(), validation=(frame, y)).fit(frame, y)
+        CostSensitiveClassifier(COSTS, learner=LogisticRegression(), validation=(frame, y)).fit(frame, y)
 
 
 def test_said_costs_are_saved(data, model, tmp_path):
     frame, y = data
     again = adacsl.load(model.save(tmp_path / "model"))
-    assert again.said_costs_ == again.costs == COSTS
+    assert again.cost_spec_ == again.costs == COSTS
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
     plain = adacsl.load(fitted(frame, y, CostMatrix(fp=1, fn=(5, 20))).save(tmp_path / "ranged"))
-    assert plain.said_costs_ is None
+    assert plain.cost_spec_ is None
     assert plain.costs_.ranges == {"fn": (5.0, 20.0)}
 
 
@@ -106,13 +106,13 @@ def test_names_of_classes_and_three_classes(data):
     named = CostMatrix.from_array([[0, "amount"], [5, 0]], rows="predicted", classes=["good", "bad"])
     labels = np.where(y == 1, "bad", "good")
     model = fitted(frame, labels, named)
-    assert model.positive_ == "bad"
+    assert model.pos_label_ == "bad"
     same = fitted(frame, y, CostMatrix(fp=5, fn="amount"))
     np.testing.assert_array_equal(model.predict(frame) == "bad", same.predict(frame) == 1)
     three = np.where(frame["x"] < -0.5, 2, y)
     prices = [[0, "amount", 3], [5, 0, 2], [4, 1, 0]]
     many = fitted(frame, three, CostMatrix.from_array(prices, rows="predicted"))
-    own = many.said_costs_.of(frame)
+    own = many.cost_spec_.of(frame)
     np.testing.assert_array_equal(many.predict(frame), own.decide(many.predict_proba(frame)))
     assert many.score(frame, three) == -own.mean(three, many.predict(frame))
 

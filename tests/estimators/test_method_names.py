@@ -14,29 +14,39 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
-from adacsl import METHODS, AdaptiveWeight, CostMatrix, EqualWidth, Method, Task, method
+from adacsl import METHODS, AdaCSLController, CostMatrix, CostSensitiveClassifier, Task, method
+from adacsl.adaptive import UniformBins
 from adacsl.comparison.jobs import count_nets, plan_jobs
 from adacsl.comparison.protocol import Protocol
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.estimators.registry import choose_methods, title_of
-from adacsl.learners.boosting import Booster, installed_engine
+from adacsl.learners.boosting import BoostingLearner, installed_engine
 from adacsl.learners.boosting_libraries import ENGINES
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=8)
 NAMED = [
     *("always-negative", "always-positive", "logistic", "logistic-weighted"),
-    *("ce-bayes", "ce", "ce-tuned", "ce-tuned-last", "ce-calibrated", "ce-calibrated-last"),
-    *("oversample", "undersample", "smote", "wce", "wce-rows", "wce-tuned", "wce-calibrated-last"),
-    *("focal", "logit-adjusted", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-rows"),
-    *("xgboost", "lightgbm", "catboost", "metacost", "adacsl", "adacsl-rows", "adacsl-bins"),
-    *("ce-bayes-cv", "ce-calibrated-cv", "wce-cv", "gbm-bayes-cv", "adacsl-cv", "portfolio"),
+    *("net-bayes", "net", "net-tuned", "net-tuned-last", "net-calibrated", "net-calibrated-last"),
+    *(
+        "oversample",
+        "undersample",
+        "net-smote",
+        "net-weighted",
+        "net-weighted-instance",
+        "net-weighted-tuned",
+        "net-weighted-calibrated-last",
+    ),
+    *("net-focal", "logit-adjusted", "gbm-bayes", "gbm-tuned", "gbm-weighted", "gbm-instance"),
+    *("xgboost", "lightgbm", "catboost", "metacost", "adacsl", "adacsl-instance", "adacsl-bins"),
+    *("net-bayes-cv", "net-calibrated-cv", "net-weighted-cv", "gbm-bayes-cv", "adacsl-cv", "ensemble"),
 ]
-USUAL = ["logistic", "ce-bayes", "wce", "gbm-bayes", "adacsl", "adacsl-cv", "portfolio"]
+USUAL = ["logistic", "net-bayes", "net-weighted", "gbm-bayes", "adacsl", "adacsl-cv", "ensemble"]
 CONSTANT = ["always-negative", "always-positive"]
-FITTED = ["always-positive", "logistic-weighted", "ce-tuned", "smote", "wce-calibrated-last", "wce-rows", "focal",
-          "logit-adjusted", "gbm-tuned", "gbm-weighted", "adacsl", "adacsl-bins", "ce-calibrated-cv"]  # fmt: skip
+FITTED = ["always-positive", "logistic-weighted", "net-tuned", "net-smote",
+          "net-weighted-calibrated-last", "net-weighted-instance", "net-focal",
+          "logit-adjusted", "gbm-tuned", "gbm-weighted", "adacsl", "adacsl-bins", "net-calibrated-cv"]  # fmt: skip
 """One of each kind."""
 
 
@@ -55,7 +65,7 @@ def test_all_methods_are_there_simplest_first():
 @pytest.mark.parametrize("name", NAMED)
 def test_every_name_builds_an_estimator_that_clones(name):
     made = method(name, COSTS, random_state=3)
-    assert isinstance(made, Method)
+    assert isinstance(made, CostSensitiveClassifier)
     made.check_settings()
     assert (made.costs, made.random_state) == (COSTS, 3)
     fresh = clone(method(name))
@@ -65,15 +75,15 @@ def test_every_name_builds_an_estimator_that_clones(name):
 
 
 def test_settings_win_over_the_tables():
-    assert method("wce-tuned", decide="bayes").decide == "bayes"
-    assert METHODS["wce-tuned"][1]["decide"] == "tuned"
+    assert method("net-weighted-tuned", decide="bayes").decide == "bayes"
+    assert METHODS["net-weighted-tuned"][1]["decide"] == "tuned"
 
 
 def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
     plain, bins, folds = (method(name).get_params(deep=False) for name in ("adacsl", "adacsl-bins", "adacsl-cv"))
     assert plain["controller"] == {}  # as "auto", also where that would rather not adapt
     assert {name for name in plain if repr(plain[name]) != repr(bins[name])} == {"controller"}
-    assert bins["controller"] == {"partition": EqualWidth(10)}
+    assert bins["controller"] == {"partition": UniformBins(10)}
     assert {name for name in plain if repr(plain[name]) != repr(folds[name])} == {"cv"}
     assert folds["cv"] == 5
 
@@ -81,8 +91,8 @@ def test_the_adaptive_ones_differ_only_in_subgroups_and_folds():
 @pytest.mark.parametrize("name", FITTED)
 def test_the_threshold_is_the_score_that_is_decided_at(name):
     X, y = made_rows(200)
-    made = method(name, COSTS, positive="ill", random_state=0, device="cpu")
-    small = {"net": Net(epochs=2), "boosting": Booster(rounds=20)}
+    made = method(name, COSTS, pos_label="ill", random_state=0, device="cpu")
+    small = {"net": NeuralLearner(epochs=2), "boosting": BoostingLearner(n_estimators=20)}
     made.set_params(learner=small.get(made.learner, made.learner)).fit(X, y)
     if name == "always-positive":
         assert (made.predict(X) == "ill").all()
@@ -93,9 +103,9 @@ def test_the_threshold_is_the_score_that_is_decided_at(name):
 
 
 def test_a_method_of_ones_own_takes_one_line():
-    mine = Method(learner=LogisticRegression(), decide="tuned")
-    chosen = choose_methods(["ce", ("forest", mine)])
-    assert list(chosen) == ["ce", "forest"]
+    mine = CostSensitiveClassifier(learner=LogisticRegression(), decide="tuned")
+    chosen = choose_methods(["net", ("forest", mine)])
+    assert list(chosen) == ["net", "forest"]
     assert chosen["forest"] is mine
     assert choose_methods({"forest": mine}) == {"forest": mine}
 
@@ -104,28 +114,38 @@ def test_few_that_differ_are_the_default():
     assert list(choose_methods()) == list(choose_methods("default")) == CONSTANT + USUAL
     assert list(choose_methods(n_classes=3)) == USUAL
     priced = choose_methods(row_costs=True)
-    assert [name for name in priced if name not in CONSTANT + USUAL] == ["gbm-rows", "adacsl-rows"]
-    pictures = ["ce-bayes", "ce-calibrated", "wce", "adacsl", "adacsl-cv", "portfolio"]
+    assert [name for name in priced if name not in CONSTANT + USUAL] == ["gbm-instance", "adacsl-instance"]
+    pictures = ["net-bayes", "net-calibrated", "net-weighted", "adacsl", "adacsl-cv", "ensemble"]
     assert list(choose_methods(images=True)) == CONSTANT + pictures
 
 
 def test_all_are_those_that_fit_the_data():
-    rows = {"wce-rows", "gbm-rows", "adacsl-rows"}  # the same over again, where rows have no prices of their own
+    rows = {
+        "net-weighted-instance",
+        "gbm-instance",
+        "adacsl-instance",
+    }  # the same over again, where rows have no prices of their own
     again = {installed_engine()} - {None}
     absent = {name for name in ENGINES if importlib.util.find_spec(name) is None}
     assert set(choose_methods("all", row_costs=True)) == set(NAMED) - again - absent
     assert set(choose_methods("all")) == set(NAMED) - rows - again - absent
     pictures = set(choose_methods("all", images=True))
-    assert {"ce-calibrated-cv", "wce-calibrated-last", "adacsl-cv", "always-positive", "smote"} <= pictures
+    assert {
+        "net-calibrated-cv",
+        "net-weighted-calibrated-last",
+        "adacsl-cv",
+        "always-positive",
+        "net-smote",
+    } <= pictures
     assert not {"logistic", "gbm-bayes", "gbm-bayes-cv", *ENGINES, "metacost"} & pictures
 
 
 def test_words_for_many_stand_beside_others():
-    mine = Method(decide="tuned")
-    assert list(choose_methods(["default", "ce", ("mine", mine)])) == [*CONSTANT, *USUAL, "ce", "mine"]
-    assert sorted(choose_methods(["ce-bayes", "default"])) == sorted(CONSTANT + USUAL)
-    with pytest.raises(ValueError, match="'ce' is named twice"):
-        choose_methods(["default", "ce", "ce"])
+    mine = CostSensitiveClassifier(decide="tuned")
+    assert list(choose_methods(["default", "net", ("mine", mine)])) == [*CONSTANT, *USUAL, "net", "mine"]
+    assert sorted(choose_methods(["net-bayes", "default"])) == sorted(CONSTANT + USUAL)
+    with pytest.raises(ValueError, match="'net' is named twice"):
+        choose_methods(["default", "net", "net"])
 
 
 def test_a_library_that_is_missing_is_named_with_its_command(monkeypatch):
@@ -133,9 +153,9 @@ def test_a_library_that_is_missing_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else found(name))
     assert "catboost" not in choose_methods("all")
     with pytest.raises(ImportError, match=r"method 'catboost' needs 'catboost': run  pip install 'adacsl\[catboost\]'"):
-        choose_methods(["ce", "catboost"])
+        choose_methods(["net", "catboost"])
     with pytest.raises(ImportError, match="method 'mine' needs 'catboost'"):
-        choose_methods([("mine", Booster("catboost"))])
+        choose_methods([("mine", BoostingLearner("catboost"))])
 
 
 def test_a_classifier_of_ones_own_decides_at_the_bayes_threshold():
@@ -143,7 +163,7 @@ def test_a_classifier_of_ones_own_decides_at_the_bayes_threshold():
     mine = QuadraticDiscriminantAnalysis()
     (made,) = choose_methods([("mine", mine)]).values()
     assert (made.decide, made.loss, made.learner.estimator) == ("bayes", "plain", mine)
-    made.set_params(costs=COSTS, positive="ill", random_state=0).fit(X, y)
+    made.set_params(costs=COSTS, pos_label="ill", random_state=0).fit(X, y)
     x = TableEncoder().fit(X).transform(X).astype(np.float64)
     np.testing.assert_allclose(made.predict_proba(X), mine.fit(x, y).predict_proba(x), atol=1e-6)
     assert np.array_equal(made.predict(X) == "ill", made.predict_proba(X)[:, 0] > 1 / 9)
@@ -155,20 +175,20 @@ def test_what_picks_columns_itself_gets_the_table_as_it_came():
     picks = make_column_transformer((OneHotEncoder(), ["kind"]), remainder="passthrough")
     (made,) = choose_methods([("mine", make_pipeline(picks, LogisticRegression()))]).values()
     assert not made.learner.encodes
-    assert set(made.set_params(costs=COSTS, positive="ill").fit(frame, y).predict(frame)) <= {"ill", "well"}
+    assert set(made.set_params(costs=COSTS, pos_label="ill").fit(frame, y).predict(frame)) <= {"ill", "well"}
 
 
 def test_a_pipeline_gets_the_table_as_it_came_unless_told_otherwise():
     X, y = made_rows()
     frame = pd.DataFrame(X, columns=list("abc")).assign(kind=np.where(X[:, 0] > 0, "up", "down"))
     pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    usual = {"positive": "ill", "random_state": 0}
+    usual = {"pos_label": "ill", "random_state": 0}
     with pytest.raises(ValueError, match=r"pipelines get the table as it is; encode its text with a ColumnTransformer"):
-        Method(COSTS, learner=pipeline, **usual).fit(frame, y)
-    made = Method(COSTS, learner=Model(pipeline, encode=True), **usual).fit(frame, y)
+        CostSensitiveClassifier(COSTS, learner=pipeline, **usual).fit(frame, y)
+    made = CostSensitiveClassifier(COSTS, learner=SklearnLearner(pipeline, encode=True), **usual).fit(frame, y)
     assert set(made.predict(frame)) <= {"ill", "well"}
     with pytest.raises(ValueError, match="encode must be 'auto', True or False, got 'no'"):
-        Method(COSTS, learner=Model(pipeline, encode="no"), **usual).fit(frame, y)
+        CostSensitiveClassifier(COSTS, learner=SklearnLearner(pipeline, encode="no"), **usual).fit(frame, y)
 
 
 def test_constants_take_images():
@@ -195,59 +215,66 @@ def test_constants_take_images():
         ({"decide": "positive"}, "go with learner='constant'"),
         ({"learner": "constant"}, "go with learner='constant'"),
         ({"resample": "smote", "cv": 5}, "SMOTE mixes training rows, some of which a cross-fit holds out"),
-        ({"target": 1.0, "loss": "weighted"}, "target must be a number between 0 and 1 or one of 'bayes', 'middle'"),
-        ({"target": "most", "loss": "weighted"}, "target must be a number or one of 'bayes'"),
-        ({"target": "bayes"}, "target is for losses with a weight"),
+        (
+            {"target_threshold": 1.0, "loss": "weighted"},
+            "target_threshold must be a number between 0 and 1 or one of 'bayes', 'middle'",
+        ),
+        ({"target_threshold": "most", "loss": "weighted"}, "target_threshold must be a number or one of 'bayes'"),
+        ({"target_threshold": "bayes"}, "target is for losses with a weight"),
         ({"decide": "unweighted"}, "undoes the weight of loss='weighted'"),
-        ({"controller": {"caution": -1.0}, "loss": "weighted"}, "caution must be a finite number"),
+        ({"controller": {"n_standard_errors": -1.0}, "loss": "weighted"}, "n_standard_errors must be a finite number"),
         ({"controller": {"update": "log"}, "loss": "weighted"}, "update must be"),
         ({"controller": {"damping": 0.0}, "loss": "weighted"}, "damping must be"),
         ({"select": "first"}, "select must be one of 'best', 'last'"),
         ({"validation": None}, "validation must be a fraction"),
-        ({"learner": Net(every=0)}, "every must be None or a number of batches from 1"),
+        ({"learner": NeuralLearner(every=0)}, "every must be None or a number of batches from 1"),
     ],
 )
 def test_combinations_that_make_no_sense_are_refused(settings, message):
     X, y = made_rows()
     with pytest.raises(ValueError, match=message):
-        Method(COSTS, positive="ill", **settings).fit(X, y)
+        CostSensitiveClassifier(COSTS, pos_label="ill", **settings).fit(X, y)
 
 
 @pytest.mark.parametrize(("cv", "message"), [(1, "at least 2 folds"), (0, "at least 2 folds")])
 def test_a_cross_fit_has_two_folds_at_least(cv, message):
     X, y = made_rows()
     with pytest.raises(ValueError, match=message):
-        Method(COSTS, positive="ill", cv=cv).fit(X, y)
+        CostSensitiveClassifier(COSTS, pos_label="ill", cv=cv).fit(X, y)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"controller": 3, "loss": "weighted"}, "controller must be None, 'auto', a dict of settings or an Adaptive"),
+        ({"controller": 3, "loss": "weighted"}, "controller must be None, 'auto', a dict of settings or an AdaCSL"),
         ({"learner": object()}, "has no predict_proba, which costs need"),
         ({"costs": "dear"}, "costs must be a CostMatrix such as CostMatrix"),
     ],
 )
 def test_what_is_of_no_use_is_told(settings, message):
     with pytest.raises(TypeError, match=message):
-        Method(**({"costs": COSTS} | settings)).check_settings()
+        CostSensitiveClassifier(**({"costs": COSTS} | settings)).check_settings()
 
 
 def test_an_unknown_parameter_is_refused():
     with pytest.raises(TypeError, match="unexpected keyword argument 'epochs'"):
-        Method(COSTS, epochs=1)
+        CostSensitiveClassifier(COSTS, epochs=1)
 
 
 def test_a_decision_function_is_enough_to_learn():
     X, y = made_rows()
-    made = Method(COSTS, learner=LinearSVC(), decide="tuned", positive="ill", random_state=0).fit(X, y)
+    made = CostSensitiveClassifier(COSTS, learner=LinearSVC(), decide="tuned", pos_label="ill", random_state=0).fit(
+        X, y
+    )
     assert set(made.predict(X)) <= {"ill", "well"}
 
 
 def test_a_controller_of_ones_own_is_copied():
-    given = AdaptiveWeight(CostMatrix(fp=1, fn=1), caution=2.0)
+    given = AdaCSLController(CostMatrix(fp=1, fn=1), n_standard_errors=2.0)
     X, y = made_rows()
-    made = Method(COSTS, loss="weighted", controller=given, learner=Net(epochs=2), positive="ill", random_state=0)
+    made = CostSensitiveClassifier(
+        COSTS, loss="weighted", controller=given, learner=NeuralLearner(epochs=2), pos_label="ill", random_state=0
+    )
     made.fit(X, y)
     assert (given.lambda_, len(given.history)) == (1.0, 0)
     assert made.history_["weight"].iloc[0] == pytest.approx(1 / 8)
@@ -256,8 +283,8 @@ def test_a_controller_of_ones_own_is_copied():
 @pytest.mark.parametrize(
     ("methods", "images", "message"),
     [
-        (["smoke"], False, r"no method 'smoke'; did you mean 'smote'\? \(known: always-negative"),
-        (["ce", "ce"], False, "named twice"),
+        (["net-smoke"], False, r"no method 'net-smoke'; did you mean 'net-smote'\? \(known: always-negative"),
+        (["net", "net"], False, "named twice"),
         (["gbm-bayes"], True, "is for tables, but the data are images"),
         ([], False, "no methods"),
     ],
@@ -272,7 +299,7 @@ def test_unknown_methods_are_named(methods, images, message):
     [
         (3, "a method is a name, or a pair of a name and a Method or classifier; got 3"),
         (("mine",), "a method is a name, or a pair"),
-        ((Method(), "mine"), "a method is a name, or a pair"),
+        ((CostSensitiveClassifier(), "mine"), "a method is a name, or a pair"),
         (("mine", LogisticRegression), r"method 'mine' is a class: give an instance, LogisticRegression\(...\)"),
         (
             ("mine", KMeans()),
@@ -286,13 +313,13 @@ def test_a_method_is_a_name_or_a_pair(given, message):
 
 
 def test_one_name_needs_no_list():
-    assert list(choose_methods("wce")) == ["wce"]
+    assert list(choose_methods("net-weighted")) == ["net-weighted"]
 
 
 def test_what_differs_in_the_decision_or_the_epoch_shares_its_nets():
-    task = Task.from_data(*made_rows(), COSTS, positive="ill")
-    once = {"ce-bayes": 1, "wce": 1, "ce-bayes-cv": 5, "wce-cv": 5}
-    alike = ["ce", "ce-tuned-last", "ce-calibrated-last", "wce-calibrated-last", "ce-calibrated-cv"]
+    task = Task.from_data(*made_rows(), COSTS, pos_label="ill")
+    once = {"net-bayes": 1, "net-weighted": 1, "net-bayes-cv": 5, "net-weighted-cv": 5}
+    alike = ["net", "net-tuned-last", "net-calibrated-last", "net-weighted-calibrated-last", "net-calibrated-cv"]
 
     def nets(names):
         chosen = {task.name: choose_methods(names)}

@@ -7,15 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix, method
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.boosting_libraries import ENGINES
 from adacsl.learners.histogram_boosting import HistogramBoosting, without_gaps
 from adacsl.learners.metacost import MetaCost
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 N = 80
-KINDS = ("always-negative", "logistic", "ce", "smote", "xgboost", "lightgbm", "catboost", "metacost")
+KINDS = ("always-negative", "logistic", "net", "net-smote", "xgboost", "lightgbm", "catboost", "metacost")
 
 
 def table():
@@ -26,9 +26,13 @@ def table():
 
 def made(name):
     chosen = method(name).set_params(costs=CostMatrix(fp=1, fn=5), random_state=0)
-    quick = {"ce": Net(epochs=1), "smote": Net(epochs=1), "metacost": Model(MetaCost(bags=2), encode=False)}
+    quick = {
+        "net": NeuralLearner(epochs=1),
+        "net-smote": NeuralLearner(epochs=1),
+        "metacost": SklearnLearner(MetaCost(bags=2), encode=False),
+    }
     if name in ENGINES:
-        quick[name] = Booster(name, rounds=2)
+        quick[name] = BoostingLearner(name, n_estimators=2)
     return chosen.set_params(learner=quick.get(name, chosen.learner))
 
 

@@ -9,10 +9,12 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, Interval, Method, calibration_error, load, method
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, CostSensitiveClassifier, load, method
 from adacsl.estimators.model_checks import chance_error, still_falling
-from adacsl.metrics.bins import Quantile
+from adacsl.metrics import Interval, calibration_error
+from adacsl.metrics.bins import QuantileBins
 from adacsl.metrics.intervals import saving_over_constant
+from adacsl.neural import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=8)
 
@@ -24,7 +26,7 @@ def drawn(n=600, signal=1.5, seed=0):
 
 
 def logistic(costs=COSTS, **settings):
-    return Method(costs, learner=LogisticRegression(), random_state=0, **settings)
+    return CostSensitiveClassifier(costs, learner=LogisticRegression(), random_state=0, **settings)
 
 
 def test_sound_models_raise_nothing():
@@ -38,7 +40,7 @@ def test_sound_models_raise_nothing():
 
 def test_features_that_tell_nothing():
     X, y = drawn(signal=0.0)
-    made = logistic(CostMatrix(fp=1, fn=3), positive="bad").fit(X, np.where(y == 1, "bad", "good"))
+    made = logistic(CostMatrix(fp=1, fn=3), pos_label="bad").fit(X, np.where(y == 1, "bad", "good"))
     (found,) = made.check(ignore=["threshold-at-border"])
     assert found.code == "no-better-than-constant"
     made.saving_ = Interval(0.1, -0.01, 0.21)  # that may be chance
@@ -61,7 +63,7 @@ def test_prices_that_leave_no_choice():
 
 def test_probabilities_that_are_too_sure():
     X, y = drawn()
-    tree = Method(COSTS, learner=DecisionTreeClassifier(random_state=0), random_state=0).fit(X, y)
+    tree = CostSensitiveClassifier(COSTS, learner=DecisionTreeClassifier(random_state=0), random_state=0).fit(X, y)
     found = tree.check(ignore=["no-better-than-constant"])
     assert found.codes == ("badly-calibrated",)
     assert f"off by {tree.calibration_error_:.3f}" in str(found)
@@ -72,7 +74,7 @@ def net(epochs, **settings):
     return AdaCSLClassifier(COSTS, **settings)
 
 
-@pytest.mark.parametrize("controller", [{"bounds": (0.95, 1.05)}, AdaptiveWeight(COSTS, bounds=(0.95, 1.05))])
+@pytest.mark.parametrize("controller", [{"bounds": (0.95, 1.05)}, AdaCSLController(COSTS, bounds=(0.95, 1.05))])
 def test_a_lambda_at_its_bound_also_after_loading(controller, tmp_path):
     made = net(4, controller=controller).fit(*drawn(300))
     assert "lambda-at-bound" in made.check().codes
@@ -83,13 +85,15 @@ def test_a_lambda_at_its_bound_also_after_loading(controller, tmp_path):
 
 def test_training_that_ended_too_soon():
     X, y = drawn(signal=4.0)
-    slow = {"epochs": 3, "patience": None, "lr": 2e-3, "schedule": "constant"}
-    made = AdaCSLClassifier(COSTS, net=slow, controller={"bounds": (1.0, 1.0)}, random_state=0).fit(X, y)
+    slow = {"epochs": 3, "patience": None, "learning_rate": 2e-3, "schedule": "constant"}
+    made = AdaCSLClassifier(
+        COSTS, learner=NeuralLearner(**slow), controller={"bounds": (1.0, 1.0)}, random_state=0
+    ).fit(X, y)
     found = made.check()
     assert "stopped-early" in found.codes
     assert "still falling after 3 epochs" in str(found)
     made.leaderboard_ = pd.DataFrame({"member": ["a", "b", "c"], "left_out": ["", "out of time", "no package"]})
-    assert "1 members of the portfolio were not done in time (b)" in str(made.check())
+    assert "1 members of the ensemble were not done in time (b)" in str(made.check())
 
 
 @given(st.integers(0, 10**6), st.integers(5, 60), st.floats(0.001, 0.3))
@@ -107,7 +111,7 @@ def test_costs_that_go_up_and_down_are_not_falling(seed, epochs, noise):
 def test_what_chance_makes_of_right_probabilities(n, shape):
     rng = np.random.default_rng(0)
     proba = rng.beta(*shape, n)
-    seen = [calibration_error(proba, rng.random(n) < proba, partition=Quantile(15)).error for _ in range(60)]
+    seen = [calibration_error(proba, rng.random(n) < proba, partition=QuantileBins(15)).error for _ in range(60)]
     assert np.mean(seen) == pytest.approx(chance_error(proba), rel=0.1)
     assert max(seen) < 2 * chance_error(proba)
 

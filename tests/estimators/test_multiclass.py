@@ -15,32 +15,25 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from adacsl import (
-    AdaCSLBoostingClassifier,
-    AdaCSLClassifier,
-    AdaptiveCostClassifier,
-    CostMatrix,
-    Decision,
-    Method,
-    PortfolioClassifier,
-    load,
-)
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, Decision, EnsembleClassifier, load
 from adacsl.base.scores import to_probabilities
 from adacsl.learners.metacost import MetaCost, out_of_bag
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural import NeuralLearner
+from tests.made import adapted_estimator, boosting_classifier
 
 NAMES = np.asarray(["ash", "elm", "oak"])
 PRICES = np.asarray([[0.0, 1.0, 12.0], [2.0, 0.0, 5.0], [1.0, 3.0, 0.0]])
 COSTS = CostMatrix.from_array(PRICES, rows="predicted", classes=NAMES)
 
 EVERY = {
-    "net": lambda **own: AdaCSLClassifier(net={"epochs": 3}, random_state=0, **own),
-    "boosting": lambda **own: AdaCSLBoostingClassifier(engine="lightgbm", rounds=8, random_state=0, **own),
-    "adaptive": lambda **own: AdaptiveCostClassifier(
+    "net": lambda **own: AdaCSLClassifier(learner=NeuralLearner(epochs=3), random_state=0, **own),
+    "boosting": lambda **own: boosting_classifier(library="lightgbm", n_estimators=8, random_state=0, **own),
+    "adaptive": lambda **own: adapted_estimator(
         make_pipeline(StandardScaler(), LogisticRegression()), random_state=0, **own
     ),
-    "tree": lambda **own: Method(learner=DecisionTreeClassifier(max_depth=3), random_state=0, **own),
-    "portfolio": lambda **own: PortfolioClassifier(members=["logistic"], n_jobs=1, random_state=0, **own),
+    "tree": lambda **own: CostSensitiveClassifier(learner=DecisionTreeClassifier(max_depth=3), random_state=0, **own),
+    "ensemble": lambda **own: EnsembleClassifier(estimators=["logistic"], n_jobs=1, random_state=0, **own),
 }
 
 
@@ -76,7 +69,7 @@ def test_text_labels_probabilities_and_decisions(make, tmp_path):
     back = load(clf.save(tmp_path / "model"))
     assert np.array_equal(back.predict_proba(X), proba)
     assert np.array_equal(back.predict(X), clf.predict(X))
-    assert (back.classes_.tolist(), back.positive_) == (NAMES.tolist(), None)
+    assert (back.classes_.tolist(), back.pos_label_) == (NAMES.tolist(), None)
     assert back.history_.equals(clf.history_)
     assert back.target_costs_ == clf.target_costs_
 
@@ -104,11 +97,11 @@ def test_cross_validation_and_searches(make):
 def test_numbers_of_names_that_are_not_sorted_are_refused():
     turned = COSTS.aligned(["oak", "ash", "elm"])
     with pytest.raises(ValueError, match=r"labels 0 to 2, and the costs name .*'oak', 'ash', 'elm': which is which"):
-        Method(turned, learner=GaussianNB(), random_state=0).fit(X, np.searchsorted(NAMES, Y))
+        CostSensitiveClassifier(turned, learner=GaussianNB(), random_state=0).fit(X, np.searchsorted(NAMES, Y))
 
 
 def test_a_search_finds_the_cheapest_way_to_decide():
-    made = Method(COSTS, learner=make_pipeline(StandardScaler(), LogisticRegression()), random_state=0)
+    made = CostSensitiveClassifier(COSTS, learner=make_pipeline(StandardScaler(), LogisticRegression()), random_state=0)
     search = GridSearchCV(made, {"decide": ["half", "bayes"]}, cv=3).fit(X, Y)
     assert search.best_params_ == {"decide": "bayes"}
 
@@ -129,7 +122,7 @@ def test_a_class_of_one_row_may_be_absent_from_a_fold(make):
 
 
 def test_a_class_may_be_absent_from_the_validation_rows(make):
-    if isinstance(make(), PortfolioClassifier):
+    if isinstance(make(), EnsembleClassifier):
         made = make(costs=COSTS, cv=None, validation=(X[Y != "oak"][:60], Y[Y != "oak"][:60]))
     else:
         made = make(costs=COSTS, validation=(X[Y != "oak"][:60], Y[Y != "oak"][:60]))
@@ -144,7 +137,7 @@ def test_validation_rows_of_an_unknown_class_are_refused(make):
 
 
 def test_a_class_of_the_costs_without_rows_is_named(make):
-    made, some = make(costs=COSTS, positive="elm"), Y != "oak"
+    made, some = make(costs=COSTS, pos_label="elm"), Y != "oak"
     with pytest.raises(ValueError, match=r"labels have 2 classes, the costs 3, of which \['oak'\] have no rows"):
         made.fit(X[some], Y[some])
 
@@ -191,7 +184,7 @@ def test_a_dear_class_that_is_never_decided_for_is_no_trouble(make):
 @pytest.mark.parametrize("decide", ["tuned", "calibrated"])
 def test_a_class_that_is_never_decided_for_is_tuned_and_calibrated(decide):
     prices = CostMatrix.from_array([[0, 4, 100], [1, 0, 0], [50, 50, 0]], rows="predicted", classes=NAMES)
-    clf = Method(prices, learner=LogisticRegression(), decide=decide, random_state=0).fit(X, Y)
+    clf = CostSensitiveClassifier(prices, learner=LogisticRegression(), decide=decide, random_state=0).fit(X, Y)
     assert np.isfinite(clf.predict_proba(X)).all()
     assert np.isfinite(clf.decision_.mapped).all()
 
@@ -207,9 +200,9 @@ def test_a_hundred_classes(tmp_path):
     labels = np.asarray([f"kind {i:02d}" for i in y])
     costs = CostMatrix.from_array(rng.uniform(1, 9, (100, 100)) * (1 - np.eye(100)), rows="predicted")
     for clf in (
-        Method(costs, learner=GaussianNB(), random_state=0),
-        PortfolioClassifier(costs, members=[DecisionTreeClassifier()], cv=3, n_jobs=1, random_state=0),
-        AdaCSLClassifier(costs, net={"epochs": 3}, random_state=0),
+        CostSensitiveClassifier(costs, learner=GaussianNB(), random_state=0),
+        EnsembleClassifier(costs, estimators=[DecisionTreeClassifier()], cv=3, n_jobs=1, random_state=0),
+        AdaCSLClassifier(costs, learner=NeuralLearner(epochs=3), random_state=0),
     ):
         clf.fit(X, labels)
         assert clf.predict_proba(X).shape == (600, 100)
@@ -224,7 +217,7 @@ def test_forty_classes_are_tuned_and_calibrated():
     X = np.random.default_rng(0).normal(size=(40, 6))[y] * 3 + np.random.default_rng(1).normal(size=(120, 6)) * 0.3
     costs = CostMatrix.from_array(np.add.outer(np.arange(40), np.arange(40)) * (1 - np.eye(40)), rows="predicted")
     for decide in ("tuned", "calibrated"):
-        clf = Method(costs, learner=GaussianNB(), decide=decide, cv=2, random_state=0).fit(X, y)
+        clf = CostSensitiveClassifier(costs, learner=GaussianNB(), decide=decide, cv=2, random_state=0).fit(X, y)
         assert clf.predict_proba(X).shape == (120, 40)
         assert np.isfinite(clf.predict_proba(X)).all()
 
@@ -233,7 +226,7 @@ def test_forty_classes_are_tuned_and_calibrated():
 
 
 def test_columns_are_worth_what_scikit_learns_shuffles_say():
-    clf = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y)
+    clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y)
     more, labels = drawn(150, seed=1)
     found = clf.permutation_cost(more, labels, random_state=3)
     trusted = permutation_importance(clf, more, labels, random_state=3, n_repeats=5)
@@ -247,7 +240,7 @@ def test_columns_are_worth_what_scikit_learns_shuffles_say():
 
 def test_columns_of_frames_are_shuffled_together():
     frame = pd.DataFrame(X, columns=list("abcd")).assign(shop=np.where(X[:, 0] > 0, "web", "mall"))
-    clf = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
+    clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
     found = clf.permutation_cost(frame, Y, columns={"both": ["a", "shop"], "d": ["d"]}, random_state=0)
     assert found["column"].tolist() == ["both", "d"]
 
@@ -264,7 +257,9 @@ def test_rows_get_their_cheapest_label_and_are_learned(tmp_path):
     assert np.mean(model.predict(X) == labels) > 0.9
     back = MetaCost.from_numbers(*model.numbers())
     assert np.array_equal(back.predict_proba(X), model.predict_proba(X))
-    clf = Method(COSTS, learner=Model(MetaCost(2), encode=False), decide="half", random_state=0).fit(X, Y)
+    clf = CostSensitiveClassifier(
+        COSTS, learner=SklearnLearner(MetaCost(2), encode=False), decide="half", random_state=0
+    ).fit(X, Y)
     assert np.array_equal(load(clf.save(tmp_path / "model")).predict(X), clf.predict(X))
 
 
@@ -296,7 +291,7 @@ TWO, THREE, RARE = CostMatrix(fp=1, fn=8), 1.0 - np.eye(3), {"fp": 1.0, "fn": np
 
 
 def fitted(costs, labels=Y, **prices):
-    return Method(costs, learner=GaussianNB(), random_state=0).fit(X, labels, **prices)
+    return CostSensitiveClassifier(costs, learner=GaussianNB(), random_state=0).fit(X, labels, **prices)
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from sklearn.ensemble import RandomForestClassifier
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix, Method, load, method
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, load, method
 from adacsl.datasets.encoder import SCALINGS, TableEncoder
 from adacsl.estimators.onnx import PARTS, Columns, date_parts, graph_inputs, input_columns, matrix_of
+from adacsl.neural import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=6)
 
@@ -31,7 +32,9 @@ def numbers(n=150, seed=0):
 
 
 def fit(X, y, *, net=None, **settings):
-    return AdaCSLClassifier(COSTS, net={"epochs": 2} | (net or {}), random_state=0, **settings).fit(X, y)
+    return AdaCSLClassifier(
+        COSTS, learner=NeuralLearner(**{"epochs": 2} | (net or {})), random_state=0, **settings
+    ).fit(X, y)
 
 
 def run(path, inputs):
@@ -43,11 +46,11 @@ def run(path, inputs):
 def check(clf, path, X, inputs):
     score, probability, decision = run(path, inputs)
     assert np.abs(score - clf.decision_scores(X)).max() < 1e-5
-    column = clf.classes_.tolist().index(clf.positive_)
+    column = clf.classes_.tolist().index(clf.pos_label_)
     assert np.abs(probability - clf.predict_proba(X)[:, column]).max() < 1e-5
     far = np.abs(score - clf.threshold_) > 1e-5
     assert far.any()
-    assert np.array_equal((decision == 1)[far], (clf.predict(X) == clf.positive_)[far])
+    assert np.array_equal((decision == 1)[far], (clf.predict(X) == clf.pos_label_)[far])
 
 
 def metadata(path):
@@ -58,7 +61,7 @@ def metadata(path):
     "settings",
     [
         {"cv": 3},
-        pytest.param({"decide": "unweighted", "target": "middle"}, marks=pytest.mark.weekly),
+        pytest.param({"decide": "unweighted", "target_threshold": "middle"}, marks=pytest.mark.weekly),
         {"decide": "tuned"},
         {"decide": "calibrated"},
         {"decide": "half"},
@@ -185,7 +188,7 @@ def test_images(tmp_path, views, channels):
     y = np.arange(24) % 3 == 0
     X = rng.integers(0, 120, (24, 16, 16, channels)).astype(np.uint8)
     X[y] += 100
-    clf = fit(X, y, net={"module": picture_net, "views": views}, cv=2)
+    clf = fit(X, y, learner=NeuralLearner(module=picture_net, views=views), cv=2)
     path = clf.export_onnx(tmp_path / "model.onnx", X[:4])
     check(clf, path, X, X)
     assert metadata(path)["inputs"] == "images"
@@ -196,27 +199,27 @@ def test_images(tmp_path, views, channels):
 def test_the_default_image_net(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 255, (16, 32, 32, 3)).astype(np.uint8), np.arange(16) % 2
-    clf = fit(X, y, net={"epochs": 1})
+    clf = fit(X, y, learner=NeuralLearner(epochs=1))
     check(clf, clf.export_onnx(tmp_path / "model.onnx", X), X, X)
 
 
 def test_nets_of_ones_own(tmp_path):
     X, y = numbers()
     module = lambda d: nn.Sequential(nn.Linear(d, 4), nn.ReLU(), nn.Linear(4, 2))  # noqa: E731
-    clf = fit(X, y, net={"module": module}, cv=2)
+    clf = fit(X, y, learner=NeuralLearner(module=module), cv=2)
     check(clf, clf.export_onnx(tmp_path / "model.onnx", X), X, X)
 
 
-@pytest.mark.parametrize("positive", ["sick", "well"])
-def test_metadata(tmp_path, positive):
+@pytest.mark.parametrize("pos_label", ["sick", "well"])
+def test_metadata(tmp_path, pos_label):
     X, y = numbers()
-    clf = fit(X, np.where(y == 1, "sick", "well"), positive=positive, decide="tuned")
+    clf = fit(X, np.where(y == 1, "sick", "well"), pos_label=pos_label, decide="tuned")
     path = clf.export_onnx(tmp_path / "model.onnx", X)
     told = metadata(path)
     assert float(told["threshold"]) == clf.threshold_
     assert float(told["bayes_threshold"]) == pytest.approx(1 / 7)
     assert json.loads(told["classes"]) == ["sick", "well"]
-    assert json.loads(told["positive"]) == positive
+    assert json.loads(told["pos_label"]) == pos_label
     assert CostMatrix.from_json(told["costs"]) == COSTS
     check(clf, path, X, X)
 
@@ -255,7 +258,7 @@ def test_prices_of_rows_are_decided_outside(tmp_path):
     X, y = numbers()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(amount=np.linspace(1, 30, len(y)))
     costs = CostMatrix(fp=2, fn="amount")
-    clf = AdaCSLClassifier(costs, net={"epochs": 1}, random_state=0).fit(frame, y)
+    clf = AdaCSLClassifier(costs, learner=NeuralLearner(epochs=1), random_state=0).fit(frame, y)
     path = clf.export_onnx(tmp_path / "model.onnx", frame[:20])
     _, probability, decision = run(path, frame.to_numpy())
     far = np.abs(probability - clf.costs_.threshold) > 1e-5
@@ -289,11 +292,11 @@ def customers(n=240, seed=0):
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("logistic", {"positive": "yes"}),
-        ("logistic", {"positive": "no", "cv": 3}),
-        ("logistic", {"positive": "yes", "decide": "tuned"}),
-        ("logistic", {"positive": "yes", "decide": "calibrated"}),
-        ("logistic-weighted", {"positive": "yes"}),
+        ("logistic", {"pos_label": "yes"}),
+        ("logistic", {"pos_label": "no", "cv": 3}),
+        ("logistic", {"pos_label": "yes", "decide": "tuned"}),
+        ("logistic", {"pos_label": "yes", "decide": "calibrated"}),
+        ("logistic-weighted", {"pos_label": "yes"}),
     ],
 )
 def test_a_logistic_regression_of_a_table(tmp_path, name, settings):
@@ -319,7 +322,7 @@ def test_a_logistic_regression_of_numbers_and_of_three_classes(tmp_path):
 
 def test_other_estimators_say_what_can_be_exported(tmp_path):
     X, y = numbers()
-    clf = Method(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
+    clf = CostSensitiveClassifier(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
     with pytest.raises(ValueError, match=r"ONNX files are written of .*, and this model is made of estimators"):
         clf.export_onnx(tmp_path / "model.onnx", X)
 

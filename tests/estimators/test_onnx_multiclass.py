@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier, load
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier, load
+from adacsl.neural import NeuralLearner
 
 NAMES = np.asarray(["boat", "car", "tram"])
 COSTS = CostMatrix.from_array([[0, 9, 1], [2, 0, 20], [1, 4, 0]], rows="predicted", classes=["tram", "boat", "car"])
@@ -51,18 +52,18 @@ def metadata(path):
     "settings",
     [
         {"cv": 3},
-        pytest.param({"decide": "unweighted", "target": "half"}, marks=pytest.mark.weekly),
-        pytest.param({"target": "middle"}, marks=pytest.mark.weekly),
+        pytest.param({"decide": "unweighted", "target_threshold": "half"}, marks=pytest.mark.weekly),
+        pytest.param({"target_threshold": "middle"}, marks=pytest.mark.weekly),
         {"decide": "tuned"},
         {"decide": "calibrated"},
         {"decide": "half"},
-        pytest.param({"decide": "raw", "target": "half"}, marks=pytest.mark.weekly),
+        pytest.param({"decide": "raw", "target_threshold": "half"}, marks=pytest.mark.weekly),
     ],
     ids=repr,
 )
 def test_nets_of_every_decision(tmp_path, settings):
     X, y = numbers()
-    clf = AdaCSLClassifier(COSTS, net={"epochs": 2}, random_state=0, **settings).fit(X, y)
+    clf = AdaCSLClassifier(COSTS, learner=NeuralLearner(epochs=2), random_state=0, **settings).fit(X, y)
     path = clf.export_onnx(tmp_path / "model.onnx", X[:20])
     more, _ = numbers(77, seed=5)
     more[0] = [1e9, -1e9, np.nan, np.nan]
@@ -78,8 +79,8 @@ def test_nets_of_every_decision(tmp_path, settings):
 
 def test_a_portfolio_of_logistic_regressions_and_nets(tmp_path):
     X, y = numbers()
-    clf = PortfolioClassifier(
-        COSTS, members=["logistic", "nets", "nets-bent"], net={"epochs": 2}, cv=3, n_jobs=1, random_state=0
+    clf = EnsembleClassifier(
+        COSTS, estimators=["logistic", "nets", "nets-bent"], net={"epochs": 2}, cv=3, n_jobs=1, random_state=0
     ).fit(X, y)
     path = clf.export_onnx(tmp_path / "model.onnx", X[:20])
     more, _ = numbers(77, seed=5)
@@ -91,14 +92,14 @@ def test_a_fold_without_a_class_is_exported_as_it_predicts(tmp_path):
     y[y == "tram"] = "car"
     y[3] = "tram"  # the models of one fold have never seen one
     with pytest.warns(UserWarning, match="fewer rows"):
-        clf = PortfolioClassifier(COSTS, members=["logistic"], cv=3, n_jobs=1, random_state=0).fit(X, y)
+        clf = EnsembleClassifier(COSTS, estimators=["logistic"], cv=3, n_jobs=1, random_state=0).fit(X, y)
     check(clf, clf.export_onnx(tmp_path / "model.onnx", X[:20]), X, X)
 
 
 def test_text_is_encoded_by_the_graph(tmp_path):
     X, y = numbers()
     frame = pd.DataFrame({"a": X[:, 0], "c": X[:, 2], "shop": np.where(X[:, 1] > 7, "web", "city")})
-    clf = AdaCSLClassifier(COSTS, net={"epochs": 2}, random_state=0).fit(frame, y)
+    clf = AdaCSLClassifier(COSTS, learner=NeuralLearner(epochs=2), random_state=0).fit(frame, y)
     path = clf.export_onnx(tmp_path / "model.onnx", frame)
     check(clf, path, frame, {"a": X[:, 0], "c": X[:, 2], "shop": frame["shop"].to_numpy(object)})
 
@@ -113,9 +114,9 @@ def test_images_and_what_is_read_from_a_folder(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.choice(3, 90)
     X = (rng.integers(0, 120, (90, 12, 12, 3)) + 40 * y[:, None, None, None]).astype(np.uint8)
-    clf = AdaCSLClassifier(COSTS, net={"module": picture_net, "epochs": 2, "image_size": 12}, cv=2, random_state=0).fit(
-        X, NAMES[y]
-    )
+    clf = AdaCSLClassifier(
+        COSTS, learner=NeuralLearner(module=picture_net, epochs=2, image_size=12), cv=2, random_state=0
+    ).fit(X, NAMES[y])
     back = load(clf.save(tmp_path / "model"), module=picture_net)
     assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
     path = back.export_onnx(tmp_path / "model.onnx", X[:8])
@@ -125,7 +126,7 @@ def test_images_and_what_is_read_from_a_folder(tmp_path):
 def test_a_dear_class_is_decided_for_though_it_is_unlikely(tmp_path):
     X, y = numbers()
     costs = CostMatrix.from_array([[0, 1, 500], [1, 0, 500], [1, 1, 0]], rows="predicted", classes=NAMES)
-    clf = Method(costs, learner="net", random_state=0).fit(X, y)
+    clf = CostSensitiveClassifier(costs, learner="net", random_state=0).fit(X, y)
     _, probability, decision = run(clf.export_onnx(tmp_path / "model.onnx", X[:20]), X)
     unlikely = probability.argmax(axis=1) != 2
     assert (decision[unlikely] == 2).any()

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, Policy, load
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy, load
 from adacsl.estimators.distributed_predict import predict_on
 from adacsl.estimators.partitioned_predict import Report, Request, predict_folder, predict_unit
 from adacsl.execution.executors import Placement
@@ -20,7 +20,9 @@ def place(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("parts"), np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=200), "b": rng.normal(size=200), "amount": rng.lognormal(size=200)})
     y = (frame["a"] + rng.normal(size=200) > 0.5).astype(int)
-    model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(frame[["a", "b"]], y)
+    model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(
+        frame[["a", "b"]], y
+    )
     model.save(folder / "model")
     (folder / "data").mkdir()
     for number, part in enumerate(np.split(np.arange(200), 4)):
@@ -70,7 +72,7 @@ def test_an_executor_may_change_the_order_and_repeat_parts(place, tmp_path):
 
 
 def test_two_processes_predict_what_one_does(place, tmp_path):
-    result = predicted(place, tmp_path / "out", execute=partial(predict_on, placement=Placement(workers=2)))
+    result = predicted(place, tmp_path / "out", execute=partial(predict_on, placement=Placement(n_jobs=2)))
     assert (result.summary.rows, result.failed) == (200, [])
     assert result.summary.counts == predicted(place, tmp_path / "one").summary.counts
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), pd.read_parquet(tmp_path / "one"))

@@ -15,9 +15,10 @@ from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from adacsl import AdaptiveCostClassifier, CostMatrix, Method, Policy, method
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, Policy, method
 from adacsl.estimators import importance
 from adacsl.estimators.importance import shuffles, worth_interval
+from adacsl.learners import SklearnLearner
 
 COSTS = CostMatrix(fp=1, fn=8)
 
@@ -31,7 +32,7 @@ def draw(n, seed=0):
 
 @pytest.fixture(scope="module")
 def linear():
-    return Method(COSTS, learner=LogisticRegression(), random_state=0).fit(*draw(400))
+    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(*draw(400))
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def mixed():
     x, y = draw(300)
     frame = pd.DataFrame({"age": x[:, 0], "shop": np.where(x[:, 1] > 0, "web", "mall"), "noise": x[:, 2]})
     labels = np.where(y == 1, "bad", "good")
-    model = Method(COSTS, learner=LogisticRegression(), positive="bad", random_state=0).fit(
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), pos_label="bad", random_state=0).fit(
         frame, labels, fn=1 + np.arange(300) % 2
     )
     return model, frame[:40].set_index(np.arange(40) // 2), labels[:40], np.linspace(1, 9, 40)
@@ -112,7 +113,7 @@ def test_known_worth_and_columns_the_model_never_uses():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(4000, 3))
     y = (x[:, 1] > 0).astype(int)
-    model = Method(CostMatrix(fp=3, fn=3), learner=DecisionTreeClassifier(max_depth=1)).fit(x, y)
+    model = CostSensitiveClassifier(CostMatrix(fp=3, fn=3), learner=DecisionTreeClassifier(max_depth=1)).fit(x, y)
     found = model.permutation_cost(x, y, random_state=0)
     assert found["column"].tolist() == [1, 0, 2]
     # a shuffled coin is wrong half of the time; the better constant is too
@@ -185,7 +186,9 @@ def test_all_tables_are_alike_and_names_or_numbers_choose(mixed):
 
 def test_arrays_lists_and_other_peoples_models_are_explained():
     x, y = draw(100)
-    model = AdaptiveCostClassifier(LogisticRegression(), COSTS, rounds=2, random_state=0).fit(x, y)
+    model = AdaCSLClassifier(
+        COSTS, learner=SklearnLearner(LogisticRegression(), max_iter=2, encode=False), random_state=0, decide="bayes"
+    ).fit(x, y)
     found = model.permutation_cost(x, y, random_state=0)
     pd.testing.assert_frame_equal(model.permutation_cost(x.tolist(), y.tolist(), random_state=0), found)
     with pytest.raises(ValueError, match=r"dense table"):
@@ -306,7 +309,7 @@ def test_where_everything_is_referred_no_column_is_worth_anything(linear):
 def test_times_of_a_policy_come_from_the_table():
     x, y = draw(400)
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
-    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, y)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, y)
     when = pd.Series(pd.date_range("2026-01-01", periods=400, freq="h"), name="when")
     by_name = model.permutation_cost(
         frame.assign(when=when), y, policy=Policy(capacity=2, per="day", time="when"), random_state=0

@@ -20,8 +20,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from torch import nn
 
 import adacsl
-from adacsl import AdaCSLClassifier, AdaptiveWeight, CostMatrix, EqualWidth, Method, load
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, CostSensitiveClassifier, load
+from adacsl.adaptive import UniformBins
 from adacsl.estimators.artefact import ArtefactError, read_artefact, write_artefact
+from adacsl.neural import NeuralLearner
 from adacsl.storage.documents import sealed
 
 COSTS = CostMatrix(fp=1, fn=6, tp=0.25)
@@ -74,7 +76,9 @@ def picture_net():
 
 
 def fit(X, y, *, net=None, **settings):
-    clf = AdaCSLClassifier(COSTS, net={"epochs": 2} | (net or {}), **({"random_state": 0} | settings))
+    clf = AdaCSLClassifier(
+        COSTS, learner=NeuralLearner(**{"epochs": 2} | (net or {})), **({"random_state": 0} | settings)
+    )
     return clf.fit(X, y)
 
 
@@ -84,7 +88,15 @@ def check_same(clf, back, X):
     decided = back.predict(X)
     assert np.array_equal(clf.predict(X), decided)
     assert decided.dtype == clf.predict(X).dtype
-    for name in ("threshold_", "target_", "adapted_", "costs_", "target_costs_", "estimated_cost_", "positive_"):
+    for name in (
+        "threshold_",
+        "target_threshold_",
+        "adapted_",
+        "costs_",
+        "target_costs_",
+        "estimated_cost_",
+        "pos_label_",
+    ):
         assert getattr(clf, name) == getattr(back, name), name
     assert clf.decision_.to_dict() == back.decision_.to_dict()
     assert clf.calibration_error_ == back.calibration_error_
@@ -101,10 +113,10 @@ def check_same(clf, back, X):
     [
         {},
         {"cv": 3},
-        {"target": "auto", "decide": "unweighted", "cv": 2},
+        {"target_threshold": "auto", "decide": "unweighted", "cv": 2},
         {"decide": "tuned", "controller": None},
-        {"decide": "calibrated", "controller": {"damping": 0.3, "partition": EqualWidth(2), "bounds": (0.5, 2.0)}},
-        {"decide": "half", "controller": AdaptiveWeight(COSTS, caution=1.0)},
+        {"decide": "calibrated", "controller": {"damping": 0.3, "partition": UniformBins(2), "bounds": (0.5, 2.0)}},
+        {"decide": "half", "controller": AdaCSLController(COSTS, n_standard_errors=1.0)},
     ],
     ids=repr,
 )
@@ -119,7 +131,7 @@ def test_tables(tmp_path, settings):
     assert np.array_equal(clf.predict(X, fn=amounts), back.predict(X, fn=amounts))
     assert back.score(X, y) == clf.score(X, y)
     kept = back.get_params()
-    for name in ("net__epochs", "random_state", "decide", "cv", "target"):
+    for name in ("net__epochs", "random_state", "decide", "cv", "target_threshold"):
         assert kept[name] == clf.get_params()[name]
     for name, value in clf.get_params().items():
         if name.startswith("controller__"):
@@ -132,7 +144,7 @@ def test_tables(tmp_path, settings):
 
 @pytest.mark.usefixtures("no_pickle")
 @pytest.mark.parametrize(
-    ("labels", "positive"),
+    ("labels", "pos_label"),
     [
         (np.array(["no", "yes"]), "yes"),
         (np.array(["no", "yes"], dtype=object), "no"),
@@ -142,9 +154,9 @@ def test_tables(tmp_path, settings):
         (np.array([1.0, 2.0]), 2.0),
     ],
 )
-def test_class_names(tmp_path, labels, positive):
+def test_class_names(tmp_path, labels, pos_label):
     X, y = table()
-    clf = fit(X, labels[y], positive=positive)
+    clf = fit(X, labels[y], pos_label=pos_label)
     back = adacsl.load(clf.save(tmp_path / "model"))
     check_same(clf, back, X)
     assert type(back.classes_[0]) is type(clf.classes_[0])
@@ -164,7 +176,7 @@ def test_numbers_without_names(tmp_path):
 @pytest.mark.usefixtures("no_pickle")
 def test_nets_of_ones_own_have_to_be_given_again(tmp_path):
     X, y = table()
-    clf = fit(X, y, net={"module": Net}, cv=2)
+    clf = fit(X, y, learner=NeuralLearner(module=Net), cv=2)
     folder = clf.save(tmp_path / "model")
     check_same(clf, adacsl.load(folder, module=Net), X)
     check_same(clf, adacsl.load(folder, module=Net(clf.encoder_.n_features_out_)), X)
@@ -178,7 +190,7 @@ def test_nets_of_ones_own_have_to_be_given_again(tmp_path):
 @pytest.mark.parametrize("views", [1, 4])
 def test_images(tmp_path, views):
     X, y = images()
-    clf = fit(X, y, net={"module": picture_net, "views": views}, cv=2)
+    clf = fit(X, y, learner=NeuralLearner(module=picture_net, views=views), cv=2)
     back = adacsl.load(clf.save(tmp_path / "model"), module=picture_net)
     check_same(clf, back, X)
     assert back.image_shape_ == (16, 16, 3)
@@ -188,14 +200,20 @@ def test_images(tmp_path, views):
 @pytest.mark.usefixtures("no_pickle")
 def test_the_default_image_net_needs_no_module(tmp_path):
     X, y = images()
-    clf = fit(X, y, net={"epochs": 1})
+    clf = fit(X, y, learner=NeuralLearner(epochs=1))
     check_same(clf, adacsl.load(clf.save(tmp_path / "model")), X)
 
 
 def test_a_loaded_model_can_be_fitted_again(tmp_path):
     X, y = table()
     # lambda moves, and would move otherwise without these
-    clf = fit(X, y, cv=2, net={"lr": 0.02, "epochs": 4}, controller={"damping": 0.9, "partition": EqualWidth(2)})
+    clf = fit(
+        X,
+        y,
+        cv=2,
+        learner=NeuralLearner(learning_rate=0.02, epochs=4),
+        controller={"damping": 0.9, "partition": UniformBins(2)},
+    )
     back = adacsl.load(clf.save(tmp_path / "model"))
     assert np.array_equal(back.fit(X, y).predict_proba(X), clf.predict_proba(X))
 
@@ -216,7 +234,7 @@ def test_an_absent_device_is_said_once(tmp_path):
 @pytest.fixture(scope="module")
 def saved_once(tmp_path_factory):
     X, y = table()
-    return fit(X, y, net={"epochs": 1}).save(tmp_path_factory.mktemp("saved") / "model")
+    return fit(X, y, learner=NeuralLearner(epochs=1)).save(tmp_path_factory.mktemp("saved") / "model")
 
 
 @pytest.fixture
@@ -265,14 +283,14 @@ def test_newer_and_foreign_artefacts_are_refused(saved, tmp_path):
         lambda d: d.pop("model"),
         lambda d: d["model"].pop("net"),
         lambda d: d.update(costs={"rows": "predicted", "costs": [[0, -1], [1, 0]]}),
-        lambda d: d.update(positive=7),
+        lambda d: d.update(pos_label=7),
         lambda d: d["model"]["encoder"].update(columns=[]),
         lambda d: d["model"]["net"].update(width=3),
         lambda d: d["params"].update(nonsense=1),
         lambda d: d["nested"]["net"]["settings"].update(nonsense=1),
         lambda d: d["decision"].update(mapped="high"),
         lambda d: d["decision"].update(decide="elsewhere"),
-        lambda d: d.update(target="high"),
+        lambda d: d.update(target_threshold="high"),
         # what a stranger might want to be built, read or written
         lambda d: d["model"]["net"].update(width=10**9),
         lambda d: d["model"]["net"].update(depth=10**9),
@@ -298,7 +316,7 @@ def test_newer_and_foreign_artefacts_are_refused(saved, tmp_path):
         lambda d: d["classes"].update(dtype="V8"),
         lambda d: d["classes"].update(values=[[0], [1]]),
         lambda d: d["classes"].update(values=[1, 1]),
-        lambda d: d.update(positive=-1),
+        lambda d: d.update(pos_label=-1),
         lambda d: d.update(learner="stack"),
         lambda d: d.update(kind=["Method"]),
         lambda d: d.update(notes=[1]),
@@ -359,13 +377,13 @@ def tabm(tmp_path_factory):
     pytest.importorskip("tabm")
     X, y = table(80)
     net = {"epochs": 1, "module": {"kind": "tabm", "k": 2, "d_block": 4, "n_bins": 3}}
-    return fit(X, y, net=net).save(tmp_path_factory.mktemp("tabm") / "model")
+    return fit(X, y, learner=NeuralLearner(**net)).save(tmp_path_factory.mktemp("tabm") / "model")
 
 
 def test_a_named_net_is_not_built_unless_the_weights_are_its_own(tmp_path):
     """A net of pictures that would take 2 TB, by a document of a few bytes."""
     X, y = images()
-    folder = fit(X, y, net={"module": picture_net}).save(tmp_path / "model")
+    folder = fit(X, y, learner=NeuralLearner(module=picture_net)).save(tmp_path / "model")
     tensors, document = read_artefact(folder)
     document["model"] |= {"net": {"name": "resnet18", "outputs": 10**9}}
     document["costs"] = CostMatrix(fp=1, fn=6).to_dict()
@@ -431,7 +449,7 @@ def test_boosters_of_their_libraries_are_saved(tmp_path, kind, classes):
     X = pd.DataFrame({"a": rng.normal(size=300), "shop": rng.choice(["web", "city"], 300)})
     y = np.digitize(X["a"] + 0.3 * rng.normal(size=300), [0.5] if classes == 2 else [-0.5, 0.5])
     costs = CostMatrix(fp=1, fn=4) if classes == 2 else CostMatrix.from_array(1 - np.eye(3), rows="predicted")
-    made = Method(costs, learner=learner, random_state=0).fit(X, y)
+    made = CostSensitiveClassifier(costs, learner=learner, random_state=0).fit(X, y)
     again = load(made.save(tmp_path / "model"))
     np.testing.assert_allclose(again.predict_proba(X), made.predict_proba(X), atol=1e-6)
     assert (again.predict(X) == made.predict(X)).all()
@@ -439,7 +457,7 @@ def test_boosters_of_their_libraries_are_saved(tmp_path, kind, classes):
 
 def test_an_estimator_that_cannot_be_saved_says_what_can(tmp_path):
     X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 2
-    made = Method(CostMatrix(fp=1, fn=4), learner=KNeighborsClassifier(), random_state=0).fit(X, y)
+    made = CostSensitiveClassifier(CostMatrix(fp=1, fn=4), learner=KNeighborsClassifier(), random_state=0).fit(X, y)
     with pytest.raises(ArtefactError, match=r"KNeighborsClassifier cannot be saved .*take algorithm='brute'"):
         made.save(tmp_path / "model")
 
@@ -448,7 +466,7 @@ def test_an_estimator_that_cannot_be_saved_says_what_can(tmp_path):
 def test_labels_of_other_columns_come_back_as_what_they_are(tmp_path, kind):
     X, y = np.random.default_rng(0).normal(size=(80, 2)), np.arange(80) % 2
     plain = y.astype(bool) if "bool" in kind else y
-    made = Method(CostMatrix(fp=1, fn=4), learner=LogisticRegression(), random_state=0).fit(
+    made = CostSensitiveClassifier(CostMatrix(fp=1, fn=4), learner=LogisticRegression(), random_state=0).fit(
         X, pd.Series(plain).astype(kind)
     )
     for model in (made, load(made.save(tmp_path / "model"))):
@@ -460,4 +478,4 @@ def test_labels_of_other_columns_come_back_as_what_they_are(tmp_path, kind):
 def test_labels_that_are_dates_are_refused(unit):
     X, y = np.random.default_rng(0).normal(size=(80, 2)), (np.arange(80) % 2).astype(unit)
     with pytest.raises(ValueError, match=r"labels are numbers, truth values or text, got .* write them as text"):
-        Method(CostMatrix(fp=1, fn=4), learner=LogisticRegression(), positive=y[1]).fit(X, y)
+        CostSensitiveClassifier(CostMatrix(fp=1, fn=4), learner=LogisticRegression(), pos_label=y[1]).fit(X, y)

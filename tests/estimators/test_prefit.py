@@ -13,8 +13,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import LinearSVC
 
-from adacsl import AdaptiveCostClassifier, CostMatrix, Method, compare, load
-from adacsl.learners.sklearn import Model
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, compare, load
+from adacsl.learners.sklearn import SklearnLearner
 
 COSTS = CostMatrix(fp=1, fn=3)
 LABELS = {"1, 2": (1, 2), "text": ("bad", "good"), "bool": (False, True), "0, 1": (0, 1), "-1, 1": (-1, 1)}
@@ -30,7 +30,7 @@ def data(labels=(0, 1), n=400, seed=0):
 
 def frozen(estimator, X, y):
     """Return a method of a model that was fitted before, as it came."""
-    return Model(FrozenEstimator(estimator.fit(X, y)), encode=False)
+    return SklearnLearner(FrozenEstimator(estimator.fit(X, y)), encode=False)
 
 
 @pytest.mark.parametrize("which", [0, 1])
@@ -38,7 +38,7 @@ def frozen(estimator, X, y):
 def test_probabilities_are_those_of_the_same_class(kind, which):
     X, y = data(LABELS[kind])
     own = LogisticRegression().fit(X, y)
-    model = Method(COSTS, learner=frozen(own, X, y), positive=LABELS[kind][which]).fit(X, y)
+    model = CostSensitiveClassifier(COSTS, learner=frozen(own, X, y), pos_label=LABELS[kind][which]).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
     positive = own.predict_proba(X)[:, which] > COSTS.threshold
     assert (model.predict(X) == np.where(positive, LABELS[kind][which], LABELS[kind][1 - which])).all()
@@ -48,7 +48,9 @@ def test_probabilities_are_those_of_the_same_class(kind, which):
 def test_sign_of_a_decision_function(which):
     X, y = data(("bad", "good"))
     own = LinearSVC().fit(X, y)
-    model = Method(COSTS, learner=frozen(own, X, y), positive=("bad", "good")[which], decide="tuned").fit(X, y)
+    model = CostSensitiveClassifier(
+        COSTS, learner=frozen(own, X, y), pos_label=("bad", "good")[which], decide="tuned"
+    ).fit(X, y)
     assert np.mean(model.predict(X) == y) > 0.75
     assert np.corrcoef(model.decision_scores(X), own.decision_function(X))[0, 1] * (2 * which - 1) > 0.9
 
@@ -61,15 +63,15 @@ def test_more_than_two_classes(labels, estimator):
         [[0, 1, 4], [1, 0, 1], [2, 1, 0]], rows="predicted", classes=list(map(str, labels[::-1]))
     )
     own = estimator.fit(X, y)
-    model = Method(costs, learner=frozen(own, X, y)).fit(X, y)
+    model = CostSensitiveClassifier(costs, learner=frozen(own, X, y)).fit(X, y)
     assert np.mean(model.predict(X) == y) > 0.6
     if hasattr(own, "predict_proba"):
         np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
 
 
-@pytest.mark.parametrize("positive", [0, 1])
+@pytest.mark.parametrize("pos_label", [0, 1])
 @pytest.mark.parametrize("form", ["pipeline", "calibrated", "voting", "isotonic"])
-def test_a_prefit_part_of_another_estimator(form, positive):
+def test_a_prefit_part_of_another_estimator(form, pos_label):
     X, y = data((0, 1))
     own = FrozenEstimator(LogisticRegression().fit(X, y))
     made = {
@@ -78,13 +80,15 @@ def test_a_prefit_part_of_another_estimator(form, positive):
         "isotonic": CalibratedClassifierCV(own, method="isotonic"),
         "voting": VotingClassifier([("a", own), ("b", LogisticRegression())], voting="soft"),
     }[form]
-    model = Method(COSTS, learner=Model(made, encode=False), positive=positive).fit(X, y)
+    model = CostSensitiveClassifier(COSTS, learner=SklearnLearner(made, encode=False), pos_label=pos_label).fit(X, y)
     near = np.abs(model.predict_proba(X)[:, 1] - own.predict_proba(X)[:, 1])
     assert near.mean() < 0.1
     text = np.asarray(["no", "yes"])
     other = FrozenEstimator(LogisticRegression().fit(X, text[y]))
     again = made.set_params(**{{"pipeline": "frozenestimator", "voting": "a"}.get(form, "estimator"): other})
-    named = Method(COSTS, learner=Model(again, encode=False), positive=text[positive]).fit(X, text[y])
+    named = CostSensitiveClassifier(COSTS, learner=SklearnLearner(again, encode=False), pos_label=text[pos_label]).fit(
+        X, text[y]
+    )
     np.testing.assert_allclose(named.predict_proba(X), model.predict_proba(X), atol=1e-6)
 
 
@@ -92,7 +96,13 @@ def test_a_prefit_part_of_another_estimator(form, positive):
 def test_adaptive_cost_classifier_around_a_calibrated_prefit_model():
     X, y = data(("bad", "good"))
     own = FrozenEstimator(LogisticRegression().fit(X, y))
-    model = AdaptiveCostClassifier(CalibratedClassifierCV(own), COSTS, positive="bad", random_state=0).fit(X, y)
+    model = AdaCSLClassifier(
+        COSTS,
+        learner=SklearnLearner(CalibratedClassifierCV(own), encode=False),
+        pos_label="bad",
+        random_state=0,
+        decide="bayes",
+    ).fit(X, y)
     assert np.mean(model.predict(X) == y) > 0.75
 
 
@@ -100,7 +110,7 @@ def test_a_prefit_model_gets_the_table_as_it_came():
     X, y = data((0, 1))
     table = pd.DataFrame({"a": 1000 + 50 * X[:, 0], "b": X[:, 1], "c": X[:, 2]})
     own = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, y)
-    model = Method(COSTS, learner=FrozenEstimator(own)).fit(table, y)
+    model = CostSensitiveClassifier(COSTS, learner=FrozenEstimator(own)).fit(table, y)
     np.testing.assert_allclose(model.predict_proba(table), own.predict_proba(table), atol=1e-9)
 
 
@@ -124,11 +134,13 @@ class Remembers(ClassifierMixin, BaseEstimator):
         return self.model.predict_proba(X)
 
 
-@pytest.mark.parametrize(("labels", "positive"), [(("bad", "good"), "bad"), ((1, 2), 2), ((0, 1), 0)])
-def test_a_trained_model_of_ones_own(labels, positive):
+@pytest.mark.parametrize(("labels", "pos_label"), [(("bad", "good"), "bad"), ((1, 2), 2), ((0, 1), 0)])
+def test_a_trained_model_of_ones_own(labels, pos_label):
     X, y = data(labels)
     own = LogisticRegression().fit(X, y)
-    model = Method(COSTS, learner=Model(Remembers(own), encode=False), positive=positive).fit(X, y)
+    model = CostSensitiveClassifier(
+        COSTS, learner=SklearnLearner(Remembers(own), encode=False), pos_label=pos_label
+    ).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), own.predict_proba(X), atol=1e-9)
 
 
@@ -140,18 +152,18 @@ def test_classes_that_are_not_those_of_the_task(known, given):
     learner = frozen(LogisticRegression(), X, y)
     Z, labels = data(given)
     with pytest.raises(ValueError, match=r"prefit .*knows the classes .*, but .* labels .*: fit it on the same labels"):
-        Method(COSTS, learner=learner, positive=given[1]).fit(Z, labels)
+        CostSensitiveClassifier(COSTS, learner=learner, pos_label=given[1]).fit(Z, labels)
 
 
 def test_comparison_of_prefit_models():
     X, y = data(("bad", "good"))
     flat = LogisticRegression(C=1e-6)
     methods = {
-        "sharp": Method(learner=frozen(LogisticRegression(), X, y)),
-        "flat": Method(learner=frozen(flat, X, y)),
+        "sharp": CostSensitiveClassifier(learner=frozen(LogisticRegression(), X, y)),
+        "flat": CostSensitiveClassifier(learner=frozen(flat, X, y)),
     }
     found = compare(
-        X, y, COSTS, positive="bad", methods=methods, repeats=1, folds=2, workers=1, progress=False,
+        X, y, COSTS, pos_label="bad", methods=methods, repeats=1, folds=2, n_jobs=1, progress=False,
     )  # fmt: skip
     costs = found.table.set_index("method")["mean"]
     assert costs["sharp"] < 0.4 < costs["flat"]
@@ -160,18 +172,21 @@ def test_comparison_of_prefit_models():
 def test_two_prefit_models_that_look_alike_are_not_mixed_up():
     X, y = data((0, 1))
     right, wrong = LogisticRegression().fit(X, y), LogisticRegression().fit(X, 1 - y)
-    methods = {name: Method(learner=FrozenEstimator(own)) for name, own in (("right", right), ("wrong", wrong))}
-    found = compare(X, y, COSTS, methods=methods, repeats=1, folds=2, workers=1, progress=False)
+    methods = {
+        name: CostSensitiveClassifier(learner=FrozenEstimator(own))
+        for name, own in (("right", right), ("wrong", wrong))
+    }
+    found = compare(X, y, COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
     costs = found.table.set_index("method")["mean"]
     assert costs["right"] < 0.5 < costs["wrong"]
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(), RandomForestClassifier(5, random_state=0)])
-@pytest.mark.parametrize(("labels", "positive"), [(("bad", "good"), "bad"), ((1, 2, 3), None), ((0, 1), 0)])
-def test_a_prefit_model_is_saved_with_its_classes(tmp_path, estimator, labels, positive):
+@pytest.mark.parametrize(("labels", "pos_label"), [(("bad", "good"), "bad"), ((1, 2, 3), None), ((0, 1), 0)])
+def test_a_prefit_model_is_saved_with_its_classes(tmp_path, estimator, labels, pos_label):
     X, y = data(labels)
     costs = COSTS if len(labels) == 2 else CostMatrix.from_array(1.0 - np.eye(3), rows="predicted")
-    model = Method(costs, learner=frozen(estimator, X, y), positive=positive).fit(X, y)
+    model = CostSensitiveClassifier(costs, learner=frozen(estimator, X, y), pos_label=pos_label).fit(X, y)
     again = load(model.save(tmp_path / "model"))
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), atol=1e-9)
     assert (again.predict(X) == model.predict(X)).all()
@@ -182,14 +197,16 @@ def test_labels_that_scikit_learn_has_numbered_are_positions_in_the_names_of_the
     X, y = data(("bad", "good"))
     own = LogisticRegression().fit(X, y)
     named = CostMatrix.from_array([[0, 1], [3, 0]], rows="predicted", classes=["bad", "good"])
-    model = Method(named, learner=frozen(own, X, y), positive="bad")
+    model = CostSensitiveClassifier(named, learner=frozen(own, X, y), pos_label="bad")
     proba = cross_val_predict(model, X, y, cv=3, method="predict_proba")
     np.testing.assert_allclose(proba, own.predict_proba(X), atol=1e-9)
     with pytest.raises(ValueError, match=r"knows the classes .*'good'\], but the labels given to fit are \[0, 1"):
-        Method(COSTS, learner=frozen(own, X, y), positive=0).fit(X, (y == "good").astype(int))
+        CostSensitiveClassifier(COSTS, learner=frozen(own, X, y), pos_label=0).fit(X, (y == "good").astype(int))
 
 
 def test_a_model_that_is_fitted_still_gets_numbers():
     X, y = data(("bad", "good"))
-    model = Method(COSTS, learner=LogisticRegression(), positive="bad").fit(pd.DataFrame(X, columns=list("abc")), y)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), pos_label="bad").fit(
+        pd.DataFrame(X, columns=list("abc")), y
+    )
     assert [own.classes_.tolist() for own in model.model_.estimators] == [[0, 1]]

@@ -14,17 +14,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import LinearSVC
 
-from adacsl import METHODS, AdaptiveCostClassifier, AdaptiveWeight, CostMatrix, Method, load, method
+from adacsl import METHODS, AdaCSLClassifier, AdaCSLController, CostMatrix, CostSensitiveClassifier, load, method
 from adacsl.estimators.artefact import ArtefactError
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.metacost import MetaCost
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=6)
 BLIND = ("half", "raw", "negative", "positive")
-ALIKE = {"logistic-weighted", "ce-tuned-last", "ce-calibrated-last", "xgboost", "lightgbm", "catboost", "ce-bayes-cv",
-         "ce-calibrated-cv", "wce-cv"}  # fmt: skip
+ALIKE = {"logistic-weighted", "net-tuned-last", "net-calibrated-last", "xgboost", "lightgbm", "catboost",
+         "net-bayes-cv",
+         "net-calibrated-cv", "net-weighted-cv"}  # fmt: skip
 """Put together from parts that others here have too."""
 KINDS = [name for name in METHODS if name not in ALIKE]
 NETS = [name for name in KINDS if method(name).learner == "net"]
@@ -33,14 +34,14 @@ OTHERS = [name for name in KINDS if name not in NETS]
 
 def quick(name, **settings):
     """Return a method of the table with few epochs, bags or rounds."""
-    if name == "portfolio":
+    if name == "ensemble":
         own = {"members": ["logistic", "histogram"], "n_jobs": 1, "random_state": 0, "device": "cpu"}
         return method(name, COSTS, **(own | settings))
     learner = METHODS[name][1].get("learner", "net")
     small = {
-        "net": Net(epochs=2),
-        "boosting": Booster(rounds=15),
-        "metacost": Model(MetaCost(bags=2), encode=False),
+        "net": NeuralLearner(epochs=2),
+        "boosting": BoostingLearner(n_estimators=15),
+        "metacost": SklearnLearner(MetaCost(bags=2), encode=False),
     }.get(learner, learner)
     return method(name, COSTS, **({"learner": small, "random_state": 0, "device": "cpu"} | settings))
 
@@ -89,7 +90,7 @@ def on_rich(request, rich, made):
     name = request.param
     if ("rich", name) not in made:
         X, y, about = rich
-        made["rich", name] = quick(name, positive="bad").fit(X, y, **about)
+        made["rich", name] = quick(name, pos_label="bad").fit(X, y, **about)
     return made["rich", name]
 
 
@@ -102,14 +103,14 @@ every_rich = pytest.mark.parametrize("on_rich", KINDS, indirect=True)
 
 @pytest.mark.parametrize("name", METHODS)
 def test_clones_and_settings(name):
-    first = quick(name, cv=None if name == "smote" else 3)
+    first = quick(name, cv=None if name == "net-smote" else 3)
     second = clone(first)
     assert first is not second
     mine, theirs = first.get_params(), second.get_params()
     assert mine.keys() == theirs.keys()
     for key, value in mine.items():
         assert repr(theirs[key]) == repr(value), key
-    third = Method().set_params(**first.get_params(deep=False))
+    third = CostSensitiveClassifier().set_params(**first.get_params(deep=False))
     assert repr(third) == repr(first)
     assert third.set_params(select="last", random_state=7).get_params()["random_state"] == 7
     with pytest.raises(NotFittedError):
@@ -117,13 +118,13 @@ def test_clones_and_settings(name):
 
 
 def test_settings_inside_settings():
-    made = method("adacsl", COSTS, learner=Net(epochs=3))
+    made = method("adacsl", COSTS, learner=NeuralLearner(epochs=3))
     assert made.get_params()["learner__epochs"] == 3
     made.set_params(learner__epochs=5, controller__damping=0.25)
     assert made.learner.epochs == 5
     assert made.controller == {"damping": 0.25}
     assert clone(made).get_params()["controller__damping"] == 0.25
-    like = method("adacsl", COSTS, controller=AdaptiveWeight(COSTS, damping=0.75))
+    like = method("adacsl", COSTS, controller=AdaCSLController(COSTS, damping=0.75))
     assert like.get_params()["controller__damping"] == 0.75
     assert clone(like).set_params(controller__caution=2.0).get_params()["controller__damping"] == 0.75
 
@@ -131,9 +132,10 @@ def test_settings_inside_settings():
 def test_unknown_methods_are_named():
     with pytest.raises(
         ValueError,
-        match=r"there is no method 'wce-tunned'; did you mean 'wce-tuned'\? \(known: always-negative, .*wce-tuned",
+        match=r"there is no method 'net-weighted-tunned'; did you mean 'net-weighted-tuned'\? \(known: "
+        r"always-negative, .*net-weighted-tuned",
     ):
-        method("wce-tunned")
+        method("net-weighted-tunned")
 
 
 # decisions
@@ -144,7 +146,7 @@ def agree(clf, X, column=1, **prices):
     assert proba.shape == (len(X), 2)
     assert np.isfinite(proba).all()
     np.testing.assert_allclose(proba.sum(1), 1.0)
-    decided = clf.predict(X, **prices) == clf.positive_
+    decided = clf.predict(X, **prices) == clf.pos_label_
     if clf.decide in ("negative", "positive"):
         assert decided.tolist() == [clf.decide == "positive"] * len(X)
     elif clf.decide in BLIND:
@@ -209,7 +211,7 @@ def same(mine, again, X, **prices):
     np.testing.assert_array_equal(again.oof_scores_, mine.oof_scores_)
     assert again.classes_.tolist() == mine.classes_.tolist()
     assert again.threshold_ == mine.threshold_
-    assert (again.target_, again.target_costs_) == (mine.target_, mine.target_costs_)
+    assert (again.target_threshold_, again.target_costs_) == (mine.target_threshold_, mine.target_costs_)
     assert again.estimated_cost_ == mine.estimated_cost_
     assert again.costs_ == mine.costs_
     assert again.history_.equals(mine.history_)
@@ -251,7 +253,9 @@ def test_saved_with_text_labels_categories_and_costs_of_rows(on_rich, rich, tmp_
 @pytest.mark.parametrize("controller", [None, "auto"])
 def test_linear_models_are_saved_as_numbers(estimator, controller, plain, tmp_path):
     X, y = plain[0].to_numpy() / 100.0, plain[1]
-    clf = Method(COSTS, learner=estimator, loss="weighted", controller=controller, random_state=0).fit(X, y)
+    clf = CostSensitiveClassifier(COSTS, learner=estimator, loss="weighted", controller=controller, random_state=0).fit(
+        X, y
+    )
     clf.save(tmp_path / "model")
     again = load(tmp_path / "model")
     # scikit-learn computes in the 32 bits of encoded tables, numbers that were read in 64
@@ -280,7 +284,9 @@ class Squashed(ClassifierMixin, BaseEstimator):
     ids=lambda e: type(e).__name__,
 )
 def test_classes_of_ones_own_cannot_be_saved(estimator, plain, tmp_path):
-    clf = AdaptiveCostClassifier(estimator, COSTS, rounds=1, random_state=0).fit(plain[0].to_numpy(), plain[1])
+    clf = AdaCSLClassifier(
+        COSTS, learner=SklearnLearner(estimator, max_iter=1, encode=False), random_state=0, decide="bayes"
+    ).fit(plain[0].to_numpy(), plain[1])
     with pytest.raises(ArtefactError, match="cannot be saved without pickle") as caught:
         clf.save(tmp_path / "model")
     assert "\n" not in str(caught.value)
@@ -296,25 +302,27 @@ def test_only_nets_and_logistic_regressions_become_onnx(on_plain, plain, tmp_pat
     assert not (tmp_path / "model.onnx").exists()
 
 
-@pytest.mark.parametrize("positive", [None, "ill", "well"])
-def test_prices_with_names_follow_their_classes(plain, positive):
+@pytest.mark.parametrize("pos_label", [None, "ill", "well"])
+def test_prices_with_names_follow_their_classes(plain, pos_label):
     X, y = plain
     named = CostMatrix.from_array([[0, 6], [1, 0]], rows="predicted", classes=["well", "ill"])
     labels = np.where(y == 1, "ill", "well")
-    made = Method(named, learner=LogisticRegression(max_iter=50), positive=positive, random_state=0).fit(X, labels)
-    assert made.positive_ == (positive or "ill")
+    made = CostSensitiveClassifier(
+        named, learner=LogisticRegression(max_iter=50), pos_label=pos_label, random_state=0
+    ).fit(X, labels)
+    assert made.pos_label_ == (pos_label or "ill")
     assert made.costs_.to_frame().loc["well", "ill"] == 6
-    assert made.costs_.fn == (1 if positive == "well" else 6)
+    assert made.costs_.fn == (1 if pos_label == "well" else 6)
 
 
 @pytest.mark.parametrize("labels", [(0, 1), (False, True), (2, 7), ("well", "ill")])
 def test_labels_of_any_kind_also_as_objects(labels):
     x = np.random.default_rng(0).normal(size=(60, 2))
     y = (x[:, 0] > 0.5).astype(int)
-    made = Method(CostMatrix(fp=1, fn=8), learner="logistic", positive=labels[1], random_state=0)
+    made = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner="logistic", pos_label=labels[1], random_state=0)
     plain, objects = (
         made.fit(x, given).predict(x) for given in (np.asarray(labels)[y], np.asarray(labels)[y].astype(object))
     )
-    expected = Method(CostMatrix(fp=1, fn=8), learner="logistic", random_state=0).fit(x, y).predict(x)
+    expected = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner="logistic", random_state=0).fit(x, y).predict(x)
     assert np.array_equal(plain == labels[1], expected == 1)
     assert plain.tolist() == objects.tolist()

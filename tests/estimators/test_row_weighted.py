@@ -6,20 +6,20 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import adacsl
-from adacsl import CostMatrix, Decision, Method, PortfolioClassifier, method
+from adacsl import CostMatrix, CostSensitiveClassifier, Decision, EnsembleClassifier, method
 from adacsl.ensemble.stacking import fit_stack, stack_members
-from adacsl.learners.boosting import Booster
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.boosting import BoostingLearner
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=1)
 LEARNERS = {
-    "logistic": lambda: Model(LogisticRegression(C=1e6), encode=False),
-    "passes": lambda: Model(SGDClassifier(loss="log_loss", random_state=0), rounds=3, encode=False),
-    "xgboost": lambda: Booster("xgboost", rounds=20),
-    "lightgbm": lambda: Booster("lightgbm", rounds=20),
-    "catboost": lambda: Booster("catboost", rounds=20),
-    "nets": lambda: Net(epochs=4),
+    "logistic": lambda: SklearnLearner(LogisticRegression(C=1e6), encode=False),
+    "passes": lambda: SklearnLearner(SGDClassifier(loss="log_loss", random_state=0), max_iter=3, encode=False),
+    "xgboost": lambda: BoostingLearner("xgboost", n_estimators=20),
+    "lightgbm": lambda: BoostingLearner("lightgbm", n_estimators=20),
+    "catboost": lambda: BoostingLearner("catboost", n_estimators=20),
+    "nets": lambda: NeuralLearner(epochs=4),
 }
 
 
@@ -35,7 +35,7 @@ def drawn(n=3000, seed=0):
 @pytest.mark.parametrize("controller", [None, "auto"])
 def test_corrected_probabilities_are_the_true_ones(controller):
     X, y, prices, proba = drawn(20_000)
-    made = Method(
+    made = CostSensitiveClassifier(
         COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", controller=controller, random_state=0,
         cv=2 if controller else None,
     ).fit(X, y, **prices)  # fmt: skip
@@ -55,10 +55,10 @@ def test_corrected_probabilities_are_the_true_ones(controller):
 def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller):
     X, y, prices, _ = drawn(600)
     settings = {"learner": LEARNERS[learner](), "controller": controller, "random_state": 0, "device": "cpu"}
-    made = Method(COSTS, loss="row-weighted", **settings).fit(X, y, **prices)
+    made = CostSensitiveClassifier(COSTS, loss="row-weighted", **settings).fit(X, y, **prices)
     raw = made.decision_scores(X)
-    assert np.array_equal(made.predict(X, **prices), (raw > made.target_).astype(int))
-    assert np.array_equal(made.predict(X), (raw > made.target_).astype(int))  # needs no prices
+    assert np.array_equal(made.predict(X, **prices), (raw > made.target_threshold_).astype(int))
+    assert np.array_equal(made.predict(X), (raw > made.target_threshold_).astype(int))  # needs no prices
     # the odds of two prices differ by these prices
     own, usual = CostMatrix(**prices), made.costs_
     alike = made.predict_proba(X, fp=usual.fp, fn=usual.fn)
@@ -67,7 +67,7 @@ def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller
     clear = np.abs(logit(raw)) < 12
     assert clear.any()
     assert moved[clear] == pytest.approx(by_hand[clear], abs=1e-4)
-    other = Method(COSTS, loss="weighted", **settings).fit(X, y, **prices)
+    other = CostSensitiveClassifier(COSTS, loss="weighted", **settings).fit(X, y, **prices)
     assert not np.allclose(other.decision_scores(X), raw)  # rows weighed something
     assert own.mean(y, made.predict(X, **prices)) < 0.9 * min(own.mean(y, np.full(len(y), k)) for k in (0, 1))
 
@@ -76,7 +76,9 @@ def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller
 def test_without_prices_of_rows_it_is_the_weighted_loss(learner):
     X, y, _, _ = drawn(400)
     one, other = (
-        Method(CostMatrix(fp=1, fn=4), learner=LEARNERS[learner](), loss=loss, random_state=0, device="cpu").fit(X, y)
+        CostSensitiveClassifier(
+            CostMatrix(fp=1, fn=4), learner=LEARNERS[learner](), loss=loss, random_state=0, device="cpu"
+        ).fit(X, y)
         for loss in ("weighted", "row-weighted")
     )
     assert np.array_equal(one.decision_scores(X), other.decision_scores(X))
@@ -87,9 +89,9 @@ def test_without_prices_of_rows_it_is_the_weighted_loss(learner):
 def test_every_way_to_decide(decide):
     X, y, prices, proba = drawn(4000)
     controller = {} if decide == "unweighted" else None
-    made = Method(
+    made = CostSensitiveClassifier(
         COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", decide=decide, controller=controller,
-        random_state=0, target="bayes",
+        random_state=0, target_threshold="bayes",
     ).fit(X, y, **prices)  # fmt: skip
     if decide != "tuned":  # which moves probabilities, to where their threshold is cheapest
         assert np.abs(made.predict_proba(X, **prices)[:, 1] - proba).max() < 0.08
@@ -106,7 +108,7 @@ def test_tuned_is_the_cheapest_factor_of_all_odds():
     own = CostMatrix(**prices)
     usual = own.averaged(y)
     raw = expit(np.random.default_rng(1).normal(size=300))
-    decision = Decision(usual, "tuned", target=0.5, row_weighted=True).fit(raw, y, costs=own)
+    decision = Decision(usual, "tuned", target_threshold=0.5, row_weighted=True).fit(raw, y, costs=own)
     every = np.concatenate(([0.0], np.sort(raw)))
     assert own.total(y, decision.predict(raw, costs=own)) == pytest.approx(min(own.total(y, raw > t) for t in every))
     assert np.array_equal(decision.predict(raw, costs=own), (raw > decision.threshold_).astype(int))
@@ -114,8 +116,8 @@ def test_tuned_is_the_cheapest_factor_of_all_odds():
 
 def test_the_target_bayes_weighs_rows_and_no_classes():
     X, y, prices, proba = drawn(20_000)
-    made = Method(
-        COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", target="bayes", random_state=0
+    made = CostSensitiveClassifier(
+        COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", target_threshold="bayes", random_state=0
     ).fit(X, y, **prices)  # fmt: skip
     assert np.abs(made.predict_proba(X, **prices)[:, 1] - proba).max() < 0.03
 
@@ -129,8 +131,14 @@ def test_three_classes():
     table = np.ones((len(X), 3, 3)) * np.exp(np.stack((X[:, 1], 0.5 * X[:, 0], 0 * X[:, 0]), axis=1))[:, None, :]
     table[:, range(3), range(3)] = 0.0
     own = CostMatrix.from_array(table, rows="predicted")
-    for learner, target in (("logistic", "bayes"), ("logistic", "half"), ("lightgbm", None), ("nets", None)):
-        made = Method(loss="row-weighted", learner=LEARNERS[learner](), target=target, random_state=0, device="cpu")
+    for learner, target_threshold in (("logistic", "bayes"), ("logistic", "half"), ("lightgbm", None), ("nets", None)):
+        made = CostSensitiveClassifier(
+            loss="row-weighted",
+            learner=LEARNERS[learner](),
+            target_threshold=target_threshold,
+            random_state=0,
+            device="cpu",
+        )
         rows = Rows3(X, y, own)
         found = rows.fit(made)
         if learner == "logistic":
@@ -152,7 +160,7 @@ class Rows3:
         from adacsl.base.scores import to_probabilities
         from adacsl.estimators.fit import fit_methods
 
-        made.classes_, made.positive_, made.images_ = np.arange(3), None, False
+        made.classes_, made.pos_label_, made.images_ = np.arange(3), None, False
         for _ in fit_methods([(made, self.costs)], self.rows):
             pass
         raw = to_probabilities(made.model_.logits(self.rows.x))
@@ -165,7 +173,9 @@ class Rows3:
 @pytest.mark.parametrize("learner", ["logistic", "lightgbm", "nets"])
 def test_saved_and_read(tmp_path, learner):
     X, y, prices, _ = drawn(400)
-    made = Method(COSTS, learner=LEARNERS[learner](), loss="row-weighted", random_state=0, device="cpu")
+    made = CostSensitiveClassifier(
+        COSTS, learner=LEARNERS[learner](), loss="row-weighted", random_state=0, device="cpu"
+    )
     made.fit(X, y, **prices).save(tmp_path / "model")
     read = adacsl.load(tmp_path / "model", device="cpu")
     assert read.decision_.row_weighted
@@ -173,14 +183,14 @@ def test_saved_and_read(tmp_path, learner):
     assert np.array_equal(read.predict(X, **prices), made.predict(X, **prices))
 
 
-# the portfolio
+# the ensemble
 
 
 def test_a_portfolio_gives_its_members_the_rows_prices(tmp_path):
     X, y, prices, proba = drawn(3000)
-    rows = Method(learner=LEARNERS["logistic"](), loss="row-weighted", select="log-loss")
-    plain = Method(learner=LEARNERS["logistic"](), select="log-loss")
-    made = PortfolioClassifier(COSTS, members={"plain": plain, "rows": rows}, cv=3, n_jobs=1, random_state=0)
+    rows = CostSensitiveClassifier(learner=LEARNERS["logistic"](), loss="row-weighted", select="log-loss")
+    plain = CostSensitiveClassifier(learner=LEARNERS["logistic"](), select="log-loss")
+    made = EnsembleClassifier(COSTS, estimators={"plain": plain, "rows": rows}, cv=3, n_jobs=1, random_state=0)
     made.fit(X, y, **prices)
     assert made.model_.by_rows == [False, True]
     assert np.abs(made.predict_proba(X, **prices)[:, 1] - proba).max() < 0.08
@@ -209,8 +219,8 @@ def test_a_portfolio_gives_its_members_the_rows_prices(tmp_path):
 def test_a_member_gives_back_as_much_of_a_price_as_its_features_tell(told, share):
     X, y, _, proba = drawn(4000)
     amount = np.random.default_rng(5).lognormal(0, 1, len(y)) if not told else np.exp(X[:, 0])
-    rows = Method(learner=LEARNERS["logistic"](), loss="row-weighted", select="log-loss")
-    made = PortfolioClassifier(COSTS, members={"rows": rows}, cv=3, n_jobs=1, random_state=0).fit(X, y, fn=amount)
+    rows = CostSensitiveClassifier(learner=LEARNERS["logistic"](), loss="row-weighted", select="log-loss")
+    made = EnsembleClassifier(COSTS, estimators={"rows": rows}, cv=3, n_jobs=1, random_state=0).fit(X, y, fn=amount)
     assert made.model_.by_rows == [share]
     assert np.abs(made.predict_proba(X, fn=amount)[:, 1] - proba).max() < 0.08
 
@@ -220,8 +230,13 @@ def test_default_members_look_at_prices_only_where_rows_have_them():
 
     usual, rows = (set(default_members(images=False, row_costs=given)) for given in (False, True))
     assert not [name for name in usual if name.endswith("-rows")]
-    assert rows - usual == {"lightgbm-soft", "lightgbm-rows", "lightgbm-shallow-rows", "nets-rows"}
-    assert method("wce-rows").loss == method("adacsl-rows").loss == method("gbm-rows").loss == "row-weighted"
+    assert rows - usual == {"lightgbm-soft", "lightgbm-instance", "lightgbm-shallow-instance", "nets-instance"}
+    assert (
+        method("net-weighted-instance").loss
+        == method("adacsl-instance").loss
+        == method("gbm-instance").loss
+        == "row-weighted"
+    )
 
 
 def test_the_stack_of_stakes_is_a_logistic_regression_beside_known_odds():

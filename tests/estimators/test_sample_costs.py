@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import AdaptiveCostClassifier, CostMatrix, Method, PortfolioClassifier, load, monitor
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier, load, monitor
+from adacsl.learners import SklearnLearner
 from adacsl.serving.schema import InputSchema
 
 N = 300
@@ -19,7 +20,9 @@ HOW = r"fitted with fn of each sample.*pass fn of these samples, as in predict\(
 
 def fitted(**given):
     """Return a model whose false negatives cost an amount each."""
-    return Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y, **({"fn": AMOUNT} | given))
+    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
+        X, Y, **({"fn": AMOUNT} | given)
+    )
 
 
 CALLS = {
@@ -58,21 +61,25 @@ def test_costs_that_were_the_same_for_all_samples_are_known():
 
 def test_columns_and_class_wide_costs_need_no_words():
     table = X.assign(amount=AMOUNT)
-    own = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(table, Y, fn="amount")
+    own = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(table, Y, fn="amount")
     assert 0 < own.predict(table).sum() < N
     assert 0 < fitted(fn=3.0).predict(X).sum() < N
 
 
 def test_an_array_beside_a_column():
     table = X.assign(amount=AMOUNT)
-    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(table, Y, fn="amount", fp=AMOUNT[::-1] + 1)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
+        table, Y, fn="amount", fp=AMOUNT[::-1] + 1
+    )
     with pytest.raises(ValueError, match="fitted with fp of each sample"):
         model.predict(table)
     assert 0 < model.predict(table, fp=AMOUNT[::-1] + 1).sum() < N
 
 
 def test_probabilities_that_depend_on_costs():
-    model = Method(COSTS, learner=LogisticRegression(), loss="row-weighted", random_state=0).fit(X, Y, fn=AMOUNT)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), loss="row-weighted", random_state=0).fit(
+        X, Y, fn=AMOUNT
+    )
     with pytest.raises(ValueError, match=HOW):
         model.predict_proba(X)
     assert model.predict_proba(X, fn=AMOUNT).shape == (N, 2)
@@ -83,8 +90,10 @@ def test_probabilities_that_depend_on_costs():
 
 
 def test_other_classifiers(tmp_path):
-    steered = AdaptiveCostClassifier(LogisticRegression(), COSTS, random_state=0).fit(X, Y, fn=AMOUNT)
-    stack = PortfolioClassifier(COSTS, members=["logistic", "histogram"], n_jobs=1, random_state=0)
+    steered = AdaCSLClassifier(
+        COSTS, learner=SklearnLearner(LogisticRegression(), encode=False), random_state=0, decide="bayes"
+    ).fit(X, Y, fn=AMOUNT)
+    stack = EnsembleClassifier(COSTS, estimators=["logistic", "histogram"], n_jobs=1, random_state=0)
     stack.fit(X, Y, fn=AMOUNT)
     for model in (steered, stack, load(stack.save(tmp_path / "stack"))):
         with pytest.raises(ValueError, match=HOW):

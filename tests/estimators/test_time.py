@@ -11,15 +11,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
 import adacsl
-from adacsl import CostMatrix, PortfolioClassifier
+from adacsl import CostMatrix, EnsembleClassifier
 from adacsl.base.scores import known, to_logits
 from adacsl.ensemble.stacking import stack_members
-from adacsl.estimators.classifier import Method
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.fitting.time_splits import Timeline, expanding_folds
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.histogram_boosting import HistogramBoosting
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
 DAY = np.timedelta64(1, "D")
@@ -68,13 +68,13 @@ def numbered(n=300):
 
 @pytest.mark.parametrize("settings", [
     {"cv": 4}, {"cv": None, "decide": "tuned"}, {"cv": 3, "loss": "weighted", "controller": "auto"},
-    {"cv": None, "loss": "weighted", "controller": "auto"}, {"cv": 3, "loss": "weighted", "target": "auto"},
+    {"cv": None, "loss": "weighted", "controller": "auto"}, {"cv": 3, "loss": "weighted", "target_threshold": "auto"},
 ])  # fmt: skip
 def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witnessed, settings):
     X, y, day = numbered()
-    clf = Method(COSTS, learner=Model(Witness(), encode=False), random_state=0, **settings).fit(
-        X, y, time=day, gap=5, maturity=2
-    )
+    clf = CostSensitiveClassifier(
+        COSTS, learner=SklearnLearner(Witness(), encode=False), random_state=0, **settings
+    ).fit(X, y, time=day, gap=5, label_delay=2)
     judged = [(trained, scored) for trained, scores in witnessed for scored in scores]
     assert judged
     for trained, scored in judged:
@@ -88,8 +88,8 @@ def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witne
 
 def test_a_portfolio_of_witnesses_is_stacked_on_rows_that_were_never_trained_on(witnessed):
     X, y, day = numbered()
-    members = [("witness", Model(Witness(), encode=False)), ("line", LogisticRegression())]
-    clf = PortfolioClassifier(COSTS, members=members, n_jobs=1, random_state=0).fit(X, y, time=day, gap=3)
+    members = [("witness", SklearnLearner(Witness(), encode=False)), ("line", LogisticRegression())]
+    clf = EnsembleClassifier(COSTS, estimators=members, n_jobs=1, random_state=0).fit(X, y, time=day, gap=3)
     judged = [(trained, scored) for trained, scores in witnessed for scored in scores]
     assert len(judged) >= 5
     for trained, scored in judged:
@@ -101,12 +101,17 @@ def test_a_portfolio_of_witnesses_is_stacked_on_rows_that_were_never_trained_on(
 
 
 LEARNERS = {
-    "nets": {"learner": Net(epochs=2)},
-    "nets, crossed": {"learner": Net(epochs=2), "cv": 3, "loss": "weighted", "controller": "auto"},
-    "smote": {"learner": Net(epochs=2), "resample": "smote"},
-    "boosters": {"learner": Booster(rounds=15), "cv": 3},
-    "steered boosters": {"learner": Booster(rounds=15), "loss": "weighted", "controller": "auto", "decide": "tuned"},
-    "histogram": {"learner": Model(HistogramBoosting(max_iter=5), encode=False)},
+    "nets": {"learner": NeuralLearner(epochs=2)},
+    "nets, crossed": {"learner": NeuralLearner(epochs=2), "cv": 3, "loss": "weighted", "controller": "auto"},
+    "net-smote": {"learner": NeuralLearner(epochs=2), "resample": "smote"},
+    "boosters": {"learner": BoostingLearner(n_estimators=15), "cv": 3},
+    "steered boosters": {
+        "learner": BoostingLearner(n_estimators=15),
+        "loss": "weighted",
+        "controller": "auto",
+        "decide": "tuned",
+    },
+    "histogram": {"learner": SklearnLearner(HistogramBoosting(max_iter=5), encode=False)},
     "line": {"learner": LogisticRegression(), "decide": "calibrated"},
 }
 
@@ -116,25 +121,27 @@ def test_every_learner_holds_out_the_latest_rows(kind):
     if kind in ("boosters", "steered boosters"):
         pytest.importorskip("xgboost")
     X, y, when = drifting()
-    clf = Method(COSTS, random_state=0, device="cpu", **LEARNERS[kind]).fit(X, y, time=when, gap="2d", maturity="3d")
+    clf = CostSensitiveClassifier(COSTS, random_state=0, device="cpu", **LEARNERS[kind]).fit(
+        X, y, time=when, gap="2d", label_delay="3d"
+    )
     held = ~np.isnan(clf.oof_scores_)
     assert when[held].min() > when[~held].max()
     share = held.mean()
     assert share == pytest.approx(0.5 if "cv" in LEARNERS[kind] or kind in ("histogram", "line") else 0.2, abs=0.02)
     assert np.isfinite(clf.predict_proba(X)).all()
-    assert "left out for gap and maturity" in clf.times_ or share > 0.4
+    assert "left out for gap and label_delay" in clf.times_ or share > 0.4
 
 
 def test_the_models_of_the_two_latest_windows_decide():
     X, y, when = drifting()
     settings = {"learner": LogisticRegression(), "random_state": 0}
-    clf = Method(COSTS, cv=4, **settings).fit(X, y, time=when)
+    clf = CostSensitiveClassifier(COSTS, cv=4, **settings).fit(X, y, time=when)
     pairs = expanding_folds(Timeline.of(when), y, None, 4)
-    latest = Method(COSTS, cv=pairs[2:], **settings).fit(X, y)
+    latest = CostSensitiveClassifier(COSTS, cv=pairs[2:], **settings).fit(X, y)
     assert np.allclose(clf.decision_scores(X), latest.decision_scores(X))
-    for learner in (Booster(rounds=5), Net(epochs=1)):
-        made = Method(COSTS, learner=learner, cv=4, random_state=0, device="cpu").fit(X, y, time=when)
-        latest = Method(COSTS, learner=learner, cv=4, random_state=0, device="cpu").fit(X, y)
+    for learner in (BoostingLearner(n_estimators=5), NeuralLearner(epochs=1)):
+        made = CostSensitiveClassifier(COSTS, learner=learner, cv=4, random_state=0, device="cpu").fit(X, y, time=when)
+        latest = CostSensitiveClassifier(COSTS, learner=learner, cv=4, random_state=0, device="cpu").fit(X, y)
         assert len(made.model_.numbers()[0]) <= len(latest.model_.numbers()[0])
         assert np.isfinite(made.predict_proba(X)).all()
 
@@ -143,8 +150,8 @@ def test_rows_that_come_in_another_order_give_the_same_splits():
     X, y, when = drifting()
     order = np.random.default_rng(3).permutation(len(y))
     settings = {"learner": LogisticRegression(), "cv": 4, "random_state": 0}
-    one = Method(COSTS, **settings).fit(X, y, time=when)
-    two = Method(COSTS, **settings).fit(X[order], y[order], time=when[order])
+    one = CostSensitiveClassifier(COSTS, **settings).fit(X, y, time=when)
+    two = CostSensitiveClassifier(COSTS, **settings).fit(X[order], y[order], time=when[order])
     assert np.allclose(one.oof_scores_[order], two.oof_scores_, equal_nan=True)
     assert one.times_ == two.times_
 
@@ -152,9 +159,9 @@ def test_rows_that_come_in_another_order_give_the_same_splits():
 def test_three_classes():
     X, y, when = drifting(n_classes=3)
     costs = CostMatrix.from_array(1.0 - np.eye(3), rows="predicted")
-    clf = PortfolioClassifier(
-        costs, members=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0
-    ).fit(X, y, time=when, maturity="5d")  # fmt: skip
+    clf = EnsembleClassifier(
+        costs, estimators=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0
+    ).fit(X, y, time=when, label_delay="5d")  # fmt: skip
     held = ~np.isnan(clf.oof_scores_).any(axis=1)
     assert when[held].min() > when[~held].max()
     assert set(clf.predict(X)) <= {0, 1, 2}
@@ -164,9 +171,11 @@ def test_three_classes():
 def test_a_column_of_times_is_left_out_and_may_be_there_or_not_when_deciding(library, tmp_path):
     X, y, when = drifting()
     table = library({"a": X[:, 0], "b": X[:, 1], "when": when.astype("datetime64[us]")})
-    clf = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(table, y, time="when")
+    clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(table, y, time="when")
     assert list(clf.feature_names_in_) == ["a", "b"]
-    other = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(table[["a", "b"]], y, time=when)
+    other = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
+        table[["a", "b"]], y, time=when
+    )
     assert np.array_equal(clf.predict_proba(table), other.predict_proba(table[["a", "b"]]))
     loaded = adacsl.load(clf.save(tmp_path / "model"))
     assert np.array_equal(loaded.predict_proba(table), loaded.predict_proba(table[["a", "b"]]))
@@ -178,8 +187,8 @@ def test_prices_of_each_row_from_a_column_beside_the_times():
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "amount": np.exp(X[:, 2]), "when": when})
     costs = CostMatrix(fp=1, fn="2 + amount")
     for made in (
-        Method(costs, learner=LogisticRegression(), loss="row-weighted", cv=3, random_state=0),
-        PortfolioClassifier(costs, members=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0),
+        CostSensitiveClassifier(costs, learner=LogisticRegression(), loss="row-weighted", cv=3, random_state=0),
+        EnsembleClassifier(costs, estimators=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0),
     ):
         clf = made.fit(table, y, time="when", gap="1d")
         held = known(clf.oof_scores_)
@@ -191,9 +200,9 @@ def test_shuffling_is_refused():
     X, y, when = drifting()
     shuffled = StratifiedKFold(3, shuffle=True, random_state=0)
     with pytest.raises(ValueError, match="rows with a time are not shuffled"):
-        Method(COSTS, learner=LogisticRegression(), cv=shuffled).fit(X, y, time=when)
+        CostSensitiveClassifier(COSTS, learner=LogisticRegression(), cv=shuffled).fit(X, y, time=when)
     with pytest.raises(ValueError, match="rows with a time are not shuffled"):
-        PortfolioClassifier(COSTS, members=["logistic"], cv=shuffled, n_jobs=1).fit(X, y, time=when)
+        EnsembleClassifier(COSTS, estimators=["logistic"], cv=shuffled, n_jobs=1).fit(X, y, time=when)
 
 
 @pytest.mark.parametrize(
@@ -203,19 +212,19 @@ def test_shuffling_is_refused():
         ({"time": [1, 2]}, "one time for each of 600 rows, got 2"),
         ({"time": "when"}, "X is no table"),
         ({"time": np.arange(600), "gap": "7d"}, "gap='7d' is of dates, and the times are numbers"),
-        ({"time": np.arange(600), "maturity": 600}, "none may train"),
+        ({"time": np.arange(600), "label_delay": 600}, "none may train"),
         ({"time": np.zeros(600)}, "there are 1 different times"),
     ],
 )
 def test_what_makes_no_sense_is_said(given, said):
     X, y, _ = drifting()
     with pytest.raises(ValueError, match=said):
-        Method(COSTS, learner=Booster(rounds=3)).fit(X, y, **given)
+        CostSensitiveClassifier(COSTS, learner=BoostingLearner(n_estimators=3)).fit(X, y, **given)
 
 
 def test_validation_rows_given_apart_have_no_time():
     X, y, when = drifting()
-    clf = Method(COSTS, learner=LogisticRegression(), validation=(X[:50], y[:50]))
+    clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), validation=(X[:50], y[:50]))
     with pytest.raises(ValueError, match="given apart have no time"):
         clf.fit(X[50:], y[50:], time=when[50:])
 
@@ -224,7 +233,7 @@ def test_a_portfolio_takes_as_many_windows_as_have_both_classes():
     X, y, when = drifting()
     place = np.argsort(np.argsort(when, kind="stable"), kind="stable") / len(y)
     y[(place > 0.5) & ~((place % 0.25 > 0.2) & (X[:, 0] > 0))] = 0  # positives at the end of each quarter only
-    clf = PortfolioClassifier(COSTS, members=["logistic"], cv=5, n_jobs=1, random_state=0)
+    clf = EnsembleClassifier(COSTS, estimators=["logistic"], cv=5, n_jobs=1, random_state=0)
     with pytest.warns(UserWarning, match="5 windows of time lack rows of a class: [234] folds instead of 5"):
         clf.fit(X, y, time=when)
 
@@ -254,6 +263,6 @@ def test_without_a_time_nothing_is_said():
     X, y, _ = drifting()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        clf = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
+        clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
     assert clf.times_ == ""
     assert not np.isnan(clf.oof_scores_).any()

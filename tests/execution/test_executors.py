@@ -29,17 +29,17 @@ from adacsl.execution.executors import (
 from adacsl.execution.threads import MANY_ROWS, limited, limited_for, one_thread_if_forked, thread_settings, threads_for
 
 
-def opened(work, shared, workers=0):
-    return open_executor(work, shared, Placement(), n_workers=workers, threads=1)
+def opened(work, shared, n_jobs=0):
+    return open_executor(work, shared, Placement(), n_workers=n_jobs, threads=1)
 
 
-def updates(work, shared, tasks, workers=0, **settings):
-    return list(run_tasks(opened(work, shared, workers), tasks, **settings))
+def updates(work, shared, tasks, n_jobs=0, **settings):
+    return list(run_tasks(opened(work, shared, n_jobs), tasks, **settings))
 
 
-def run(work, shared, tasks, workers=0, **settings):
+def run(work, shared, tasks, n_jobs=0, **settings):
     """Return the last result or error of each task, by its number."""
-    return {u.number: u.value for u in updates(work, shared, tasks, workers, **settings) if ended(u)}
+    return {u.number: u.value for u in updates(work, shared, tasks, n_jobs, **settings) if ended(u)}
 
 
 def ended(update):
@@ -90,23 +90,23 @@ def act(shared, task):
         os._exit(7)
 
 
-both = pytest.mark.parametrize("workers", [0, 2])
+both = pytest.mark.parametrize("n_jobs", [0, 2])
 
 
 @both
-def test_every_task_is_answered_once_by_its_number(workers):
+def test_every_task_is_answered_once_by_its_number(n_jobs):
     tasks = [("add", 1), ("raise", ValueError("no")), ("add", 3), ("pid",)]
-    found = run(act, 10, tasks, workers)
+    found = run(act, 10, tasks, n_jobs)
     assert sorted(found) == [0, 1, 2, 3]
     assert (found[0], found[2]) == (11, 13)
     assert isinstance(found[1], ValueError)
     assert str(found[1]) == "no"
-    assert (found[3] == os.getpid()) == (workers == 0)
+    assert (found[3] == os.getpid()) == (n_jobs == 0)
 
 
 @both
-def test_results_come_one_after_another_and_then_the_task_is_done(workers):
-    told = [(u.kind, u.value) for u in updates(act, None, [("several", 3)], workers)]
+def test_results_come_one_after_another_and_then_the_task_is_done(n_jobs):
+    told = [(u.kind, u.value) for u in updates(act, None, [("several", 3)], n_jobs)]
     assert told == [("started", None), ("result", 0), ("result", 1), ("result", 2), ("done", None)]
 
 
@@ -161,7 +161,7 @@ def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():
 
 def test_a_dead_process_costs_its_own_task_only(tmp_path):
     file = tmp_path / "touched"
-    found = run(act, 0, [("die", 0.1), ("touch", str(file)), ("add", 5)], workers=2)
+    found = run(act, 0, [("die", 0.1), ("touch", str(file)), ("add", 5)], n_jobs=2)
     assert isinstance(found[0], WorkerDiedError)
     assert str(found[0]) == "the worker process died with exit code EXIT(7) (out of memory?)"
     assert found[1] == "touched"
@@ -169,7 +169,7 @@ def test_a_dead_process_costs_its_own_task_only(tmp_path):
 
 
 def test_a_task_whose_process_was_killed_runs_again(tmp_path):
-    told = updates(act, 0, [("once", str(tmp_path / "flag")), ("add", 5)], workers=1)
+    told = updates(act, 0, [("once", str(tmp_path / "flag")), ("add", 5)], n_jobs=1)
     (failed,) = (update for update in told if update.kind == "failed")
     assert failed.again
     assert "SIGKILL(-9)" in str(failed.value)
@@ -211,7 +211,7 @@ def test_idle_updates_come_while_nothing_else_happens():
 
 
 def test_workers_have_their_share_of_threads():
-    assert run(act, None, [("threads",)], workers=1) == {0: "1"}
+    assert run(act, None, [("threads",)], n_jobs=1) == {0: "1"}
 
 
 def test_workers_end_when_nobody_listens_any_more():
@@ -390,15 +390,19 @@ def test_the_executor_is_closed_whatever_ends_the_run():
     [
         (5, TypeError, r"trainer must be a dict such as \{'engine': 'ray', 'workers': 4\}, got 5"),
         ({"devices": 2}, ValueError, r"no setting 'devices' here; it has engine, address, workers, gpus\. Lightning's"),
-        ({"engine": "dask"}, ValueError, "engine must be 'joblib' .* or 'ray' .*, got 'dask'"),
-        ({"workers": 0}, ValueError, "workers must be a whole number of at least 1, got 0"),
-        ({"workers": 2.5}, ValueError, "workers must be a whole number of at least 1, got 2.5"),
-        ({"workers": True}, ValueError, "workers must be a whole number of at least 1, got True"),
-        ({"address": "auto"}, ValueError, "address and gpus are for engine='ray'"),
-        ({"gpus": 1}, ValueError, "address and gpus are for engine='ray'"),
-        ({"engine": "ray", "gpus": math.nan}, ValueError, "gpus must be a number of at least 0, got nan"),
-        ({"engine": "ray", "gpus": "two"}, ValueError, "gpus must be a number of at least 0, got 'two'"),
-        ({"engine": "ray", "address": 6379}, ValueError, "address must be a text such as 'auto' or 'host:port', got 6"),
+        ({"backend": "dask"}, ValueError, "engine must be 'joblib' .* or 'ray' .*, got 'dask'"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be a whole number of at least 1, got 0"),
+        ({"n_jobs": 2.5}, ValueError, "n_jobs must be a whole number of at least 1, got 2.5"),
+        ({"n_jobs": True}, ValueError, "n_jobs must be a whole number of at least 1, got True"),
+        ({"address": "auto"}, ValueError, "address and gpus are for backend='ray'"),
+        ({"gpus": 1}, ValueError, "address and gpus are for backend='ray'"),
+        ({"backend": "ray", "gpus": math.nan}, ValueError, "gpus must be a number of at least 0, got nan"),
+        ({"backend": "ray", "gpus": "two"}, ValueError, "gpus must be a number of at least 0, got 'two'"),
+        (
+            {"backend": "ray", "address": 6379},
+            ValueError,
+            "address must be a text such as 'auto' or 'host:port', got 6",
+        ),
     ],
 )
 def test_places_that_make_no_sense_are_refused(given, error, match):

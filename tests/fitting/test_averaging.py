@@ -6,10 +6,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.tree import DecisionTreeClassifier
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.base.scores import log_odds, sigmoid
 from adacsl.fitting import candidates
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
 
 COSTS = CostMatrix(fp=1, fn=5.1234)  # no leaf of a tree is right at the threshold
 
@@ -22,7 +22,9 @@ def law(seed, n):
 
 
 def trees(cv, seed=0, **settings):
-    return Method(COSTS, learner=DecisionTreeClassifier(min_samples_leaf=15), cv=cv, random_state=seed, **settings)
+    return CostSensitiveClassifier(
+        COSTS, learner=DecisionTreeClassifier(min_samples_leaf=15), cv=cv, random_state=seed, **settings
+    )
 
 
 def folds(y, seed, groups=None):
@@ -103,7 +105,9 @@ def test_it_is_right_where_single_models_are_dearer():
         z = np.random.default_rng(seed).normal(-1.5, 1.0, size=(21_000, 1))
         chances = sigmoid(z[:, 0])
         y = (np.random.default_rng(seed + 1000).random(1000) < chances[:1000]).astype(int)
-        clf = Method(COSTS, learner=Model(Jitter(), encode=False), cv=5, random_state=seed).fit(z[:1000], y)
+        clf = CostSensitiveClassifier(
+            COSTS, learner=SklearnLearner(Jitter(), encode=False), cv=5, random_state=seed
+        ).fit(z[:1000], y)
         alarm, fresh = clf.predict(z[1000:]) == 1, chances[1000:]
         truth = np.mean(np.where(alarm, 1.0 - fresh, 5.1234 * fresh))
         off.append(clf.estimated_cost_.estimate / truth - 1.0)

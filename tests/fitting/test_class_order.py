@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, Task
+from adacsl import CostMatrix, CostSensitiveClassifier, Task
 from adacsl.fitting.rows import read_known_labels
 from adacsl.integrations.sklearn import mean_cost
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
 
 PAIRS = {
     "text": ("good", "bad"), "text, turned": ("a", "b"), "bool": (False, True), "bool, turned": (True, False),
@@ -48,9 +48,9 @@ def made(k):
 PRICES = {2: [[0, 5], [1, 0]], 3: [[0, 5, 2], [1, 0, 7], [4, 1, 0]]}
 
 
-def method(costs, positive=None, learner=None):
+def method(costs, pos_label=None, learner=None):
     learner = LogisticRegression() if learner is None else learner
-    return Method(costs, learner=learner, positive=positive, random_state=0)
+    return CostSensitiveClassifier(costs, learner=learner, pos_label=pos_label, random_state=0)
 
 
 @functools.cache
@@ -84,7 +84,7 @@ def test_two_classes(kind, holder):
     X, y = made(2)
     labels = PAIRS[kind]
     given_labels = HOLDERS[holder](np.asarray(labels)[y])
-    check(method(CostMatrix(fp=1, fn=5), positive=labels[1]).fit(X, given_labels), labels, 2)
+    check(method(CostMatrix(fp=1, fn=5), pos_label=labels[1]).fit(X, given_labels), labels, 2)
 
 
 @settings(max_examples=12, deadline=None)
@@ -99,7 +99,7 @@ def test_the_order_of_names_in_the_costs(labels, random, as_text):
     if len(labels) == 2:
         listed = [labels[i] for i in order]
         fitted = method(costs).fit(X, np.asarray(labels)[y])
-        assert fitted.positive_ == listed[1]
+        assert fitted.pos_label_ == listed[1]
         assert (fitted.costs_.fn, fitted.costs_.fp) == ((5, 1) if listed[1] == labels[1] else (1, 5))
 
 
@@ -121,8 +121,10 @@ def test_prefit_estimators_are_matched_by_their_labels(labels):
     own = np.asarray(labels)[y]
     positive = labels[1] if len(labels) == 2 else None
     costs = costs_in(range(len(labels)), labels)
-    prefit = method(costs, positive, Model(FrozenEstimator(LogisticRegression().fit(X, own)), encode=False)).fit(X, own)
-    numbers = Model(FrozenEstimator(LogisticRegression().fit(X, y)), encode=False)
+    prefit = method(
+        costs, positive, SklearnLearner(FrozenEstimator(LogisticRegression().fit(X, own)), encode=False)
+    ).fit(X, own)
+    numbers = SklearnLearner(FrozenEstimator(LogisticRegression().fit(X, y)), encode=False)
     same = method(CostMatrix.from_array(PRICES[len(labels)], rows="predicted"), learner=numbers).fit(X, y)
     assert prefit.predict(X).tolist() == np.asarray(labels)[same.predict(X)].tolist()
 
@@ -132,18 +134,18 @@ def test_tasks_and_scores_follow_the_same_rule(labels):
     X, y = made(len(labels))
     own, decided = np.asarray(labels)[y], expected(len(labels))[0]
     costs, positive = costs_in(range(len(labels))[::-1], labels), labels[1] if len(labels) == 2 else None
-    task = Task.from_data(X, own, costs, positive=positive)
+    task = Task.from_data(X, own, costs, pos_label=positive)
     order = [task.classes.index(str(label).removesuffix(".0")) for label in labels]
     assert np.argsort(order)[task.y].tolist() == y.tolist()
     cost = CostMatrix.from_array(PRICES[len(labels)], rows="predicted").mean(y, decided)
     assert task.costs.mean(task.y, np.asarray(order)[decided]) == cost
     assert mean_cost(own, np.asarray(labels)[decided], costs=costs) == cost
     if len(labels) == 2:
-        assert mean_cost(own, np.asarray(labels)[decided], costs=CostMatrix(fp=1, fn=5), positive=positive) == cost
+        assert mean_cost(own, np.asarray(labels)[decided], costs=CostMatrix(fp=1, fn=5), pos_label=positive) == cost
 
 
 def test_labels_of_several_kinds_are_refused():
     X, y = made(2)
     mixed = np.asarray(["good", 1], dtype=object)[y]
     with pytest.raises(ValueError, match="y mixes text and others, such as 'good' and 1: write all labels alike"):
-        method(CostMatrix(fp=1, fn=5), positive=1).fit(X, mixed)
+        method(CostMatrix(fp=1, fn=5), pos_label=1).fit(X, mixed)

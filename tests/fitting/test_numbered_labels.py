@@ -10,7 +10,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from adacsl import AdaptiveCostClassifier, CostMatrix
+from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.learners import SklearnLearner
 
 X, CODES = make_classification(200, 4, random_state=1)
 TEXT = np.where(CODES == 1, "bad", "good")
@@ -19,9 +20,15 @@ TURNED = CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted", classes=["goo
 """The same costs: a bad one that is called good costs 9."""
 
 
-def adapted(costs=NAMED, positive="bad"):
+def adapted(costs=NAMED, pos_label="bad"):
     """Return a classifier whose very training depends on which class is positive."""
-    return AdaptiveCostClassifier(LogisticRegression(), costs, positive=positive, rounds=2, random_state=0)
+    return AdaCSLClassifier(
+        costs,
+        learner=SklearnLearner(LogisticRegression(), max_iter=2, encode=False),
+        pos_label=pos_label,
+        random_state=0,
+        decide="bayes",
+    )
 
 
 def test_cross_val_predict_gives_the_probabilities_of_fits_with_text():
@@ -50,7 +57,7 @@ def test_ensembles_fit_their_estimators_as_with_text(wrap):
     inner = ensemble.estimators_[0]
     inner = inner.estimators_[0] if isinstance(inner, VotingClassifier) else inner
     inner = inner[-1] if hasattr(inner, "steps") else inner
-    assert inner.classes_[inner.classes_ == inner.positive_].tolist() == [0]  # the position of "bad"
+    assert inner.classes_[inner.classes_ == inner.pos_label_].tolist() == [0]  # the position of "bad"
     if not hasattr(ensemble.estimators_[0], "steps") and not isinstance(ensemble, BaggingClassifier):
         np.testing.assert_array_equal(inner.predict_proba(X), alone.predict_proba(X))
     assert np.mean(ensemble.predict(X) == TEXT) > 0.8
@@ -59,7 +66,7 @@ def test_ensembles_fit_their_estimators_as_with_text(wrap):
 def test_the_result_is_that_of_the_text_labels_whatever_the_caller_is():
     """Nothing is read from the callers: a fit with the numbers is the fit of scikit-learn."""
     text, numbers = adapted().fit(X, TEXT), adapted().fit(X, (TEXT == "good").astype(int))
-    assert numbers.positive_ == 0
+    assert numbers.pos_label_ == 0
     np.testing.assert_array_equal(text.predict_proba(X), numbers.predict_proba(X))
     assert numbers.costs_ == text.costs_
 
@@ -88,9 +95,9 @@ def test_names_in_another_order_leave_open_which_number_is_which():
     assert meant.costs_ == sorted_names.costs_ == text.costs_
 
 
-@pytest.mark.parametrize(("names", "positive"), [(["0", "1"], 1), (["1", "0"], 0), ([0, 1], 1)])
-def test_costs_may_name_two_classes_that_are_numbers(names, positive):
+@pytest.mark.parametrize(("names", "pos_label"), [(["0", "1"], 1), (["1", "0"], 0), ([0, 1], 1)])
+def test_costs_may_name_two_classes_that_are_numbers(names, pos_label):
     costs = CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted", classes=names)
     made = adapted(costs, None).fit(X, CODES)
-    assert made.positive_ == positive
+    assert made.pos_label_ == pos_label
     assert (made.costs_.fn, made.costs_.fp) == (9, 1)

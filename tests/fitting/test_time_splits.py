@@ -27,34 +27,34 @@ DAY = np.timedelta64(1, "D")
 
 @st.composite
 def data(draw):
-    """Rows in no order, with ties, as dates or numbers; two to four classes; groups or none; gap and maturity."""
+    """Rows in no order, with ties, as dates or numbers; two to four classes; groups or none; gap and label_delay."""
     n = draw(st.integers(12, 80))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     time = rng.integers(0, draw(st.integers(8, 60)), n)
     y = rng.integers(0, draw(st.integers(2, 4)), n)
-    gap, maturity = (draw(st.integers(0, 6)) for _ in range(2))
+    gap, label_delay = (draw(st.integers(0, 6)) for _ in range(2))
     groups = rng.integers(0, draw(st.integers(n, 4 * n)), n) if draw(st.booleans()) else None
     if draw(st.booleans()):
         when = np.datetime64("2024-01-01", "us") + time * DAY
-        return when, y, groups, f"{gap}d", f"{maturity}d", gap * DAY, maturity * DAY
-    return time.astype(float), y, groups, gap, maturity, float(gap), float(maturity)
+        return when, y, groups, f"{gap}d", f"{label_delay}d", gap * DAY, label_delay * DAY
+    return time.astype(float), y, groups, gap, label_delay, float(gap), float(label_delay)
 
 
-def teaches(time, groups, held, gap, maturity, row):
+def teaches(time, groups, held, gap, label_delay, row):
     """Tell in a loop over all held-out rows whether a row may train for them."""
     if any(row == other for other in held):
         return False
     for other in held:
-        if not (time[row] < time[other] and time[row] + gap < time[other] and time[row] + maturity < time[other]):
+        if not (time[row] < time[other] and time[row] + gap < time[other] and time[row] + label_delay < time[other]):
             return False
     return groups is None or not any(groups[row] == groups[other] for other in held)
 
 
-def check_pair(time, y, groups, gap, maturity, pair, among):
+def check_pair(time, y, groups, gap, label_delay, pair, among):
     """A pair holds what it may hold, all of it, and nothing else."""
     train, held = (part.tolist() for part in pair)
     assert held
-    assert train == [row for row in among if teaches(time, groups, held, gap, maturity, row)]
+    assert train == [row for row in among if teaches(time, groups, held, gap, label_delay, row)]
     inside = [row for row in among if min(time[held]) <= time[row] <= max(time[held])]
     assert sorted(held) == inside  # equal times stand together
     assert len(set(y[train])) > 1
@@ -74,8 +74,8 @@ def made(split, *arguments, **named):
 @settings(max_examples=150)
 @given(drawn=data(), fraction=st.floats(0.05, 0.9))
 def test_the_latest_rows_are_held_out(drawn, fraction):
-    time, y, groups, gap, maturity, *spans = drawn
-    line = Timeline.of(time, gap, maturity)
+    time, y, groups, gap, label_delay, *spans = drawn
+    line = Timeline.of(time, gap, label_delay)
     (pair,) = made(latest_split, line, y, groups, fraction)
     check_pair(time, y, groups, *spans, pair, range(len(y)))
     assert time[pair[1]].max() == time.max()
@@ -88,8 +88,8 @@ def test_the_latest_rows_are_held_out(drawn, fraction):
 @settings(max_examples=150)
 @given(drawn=data(), count=st.integers(2, 5))
 def test_expanding_folds(drawn, count):
-    time, y, groups, gap, maturity, *spans = drawn
-    line = Timeline.of(time, gap, maturity)
+    time, y, groups, gap, label_delay, *spans = drawn
+    line = Timeline.of(time, gap, label_delay)
     pairs = made(expanding_folds, line, y, groups, count)
     assert len(pairs) == count
     for pair in pairs:
@@ -105,8 +105,8 @@ def test_expanding_folds(drawn, count):
 @settings(max_examples=100)
 @given(drawn=data(), windows=st.integers(1, 4), share=st.floats(0.1, 0.6))
 def test_rolling_windows_never_overlap(drawn, windows, share):
-    time, y, groups, gap, maturity, *spans = drawn
-    line = Timeline.of(time, gap, maturity)
+    time, y, groups, gap, label_delay, *spans = drawn
+    line = Timeline.of(time, gap, label_delay)
     pairs = [made(rolling_window, line, y, groups, share, number, windows) for number in range(windows)]
     for pair in pairs:
         check_pair(time, y, groups, *spans, pair, range(len(y)))
@@ -120,17 +120,17 @@ def test_rolling_windows_never_overlap(drawn, windows, share):
 @settings(max_examples=60)
 @given(drawn=data(), cv=st.sampled_from([None, 2, 3]), seed=st.integers(0, 5))
 def test_rows_of_weight_zero_and_the_rest_of_a_comparison_stay_out(drawn, cv, seed):
-    time, y, groups, gap, maturity, *spans = drawn
+    time, y, groups, gap, label_delay, *spans = drawn
     y = np.minimum(y, 1)
     rng = np.random.default_rng(seed)
     weight = rng.integers(0, 3, len(y)).astype(float)
     assume(weight.any())
     assume(len(set(y)) == 2)
     task = Task.from_data(
-        np.zeros((len(y), 1)), y, CostMatrix(fp=1, fn=2), positive=1, groups=groups, sample_weight=weight, time=time
+        np.zeros((len(y), 1)), y, CostMatrix(fp=1, fn=2), pos_label=1, groups=groups, sample_weight=weight, time=time
     )
     rest = np.flatnonzero(rng.random(len(y)) < 0.8)
-    rows = Rows.of_task(task, rest, gap=gap, maturity=maturity)
+    rows = Rows.of_task(task, rest, gap=gap, label_delay=label_delay)
     for pair in made(rows.folds, cv, 0.3, seed):
         check_pair(time, y, groups, *spans, pair, rest[weight[rest] > 0].tolist())
 
@@ -198,7 +198,7 @@ def test_splitters_that_keep_the_order_are_welcome_until_the_gap_forbids():
     task = Task.from_data(np.zeros((30, 1)), np.arange(30) % 2, CostMatrix(fp=1, fn=2), time=np.arange(30))
     found = Rows.of_task(task, np.arange(30)).folds(TimeSeriesSplit(3), None, 0)
     assert [part.tolist() for part in found[0]] == [list(range(9)), list(range(9, 16))]
-    with pytest.raises(ValueError, match="which gap and maturity forbid"):
+    with pytest.raises(ValueError, match="which gap and label_delay forbid"):
         Rows.of_task(task, np.arange(30), gap=1).folds(TimeSeriesSplit(3), None, 0)
     with pytest.raises(ValueError, match="these pairs"):
         Rows.of_task(task, np.arange(30)).folds([(np.arange(10, 20), np.arange(10))], None, 0)
@@ -207,7 +207,7 @@ def test_splitters_that_keep_the_order_are_welcome_until_the_gap_forbids():
 def test_what_is_told_counts_what_was_left_out():
     time, y = np.arange(100.0), np.arange(100) % 2
     task = Task.from_data(np.zeros((100, 1)), y, CostMatrix(fp=1, fn=2), time=time)
-    protocol = Protocol(windows=2, gap=3, maturity=1)
+    protocol = Protocol(windows=2, gap=3, label_delay=1)
     rest, tested = protocol.split(task, 1)
     assert tested.tolist() == list(range(80, 90))
     rows = protocol.rows(task, rest)
@@ -216,7 +216,7 @@ def test_what_is_told_counts_what_was_left_out():
     assert out == 6
     assert rows.describe_times([(train, adapts)], tested) == protocol.told(task)[1] == (
         f"trained on rows until {train.max()}, adapted on {adapts.min()} to 76, tested on 80 to 89; "
-        "6 rows left out for gap and maturity"
+        "6 rows left out for gap and label_delay"
     )  # fmt: skip
     line = Timeline.of(time)
     assert describe_folds(line, expanding_folds(line, y, None, 2)) == (

@@ -10,7 +10,9 @@ import pytest
 import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from adacsl import AdaCSLBoostingClassifier, AdaCSLClassifier, AdaptiveCostClassifier, CostMatrix
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier
+from adacsl.learners import BoostingLearner, SklearnLearner
+from adacsl.neural import NeuralLearner
 
 EVEN = CostMatrix(fp=1, fn=1)
 ROUNDS = 20
@@ -50,10 +52,14 @@ class Noise(ClassifierMixin, BaseEstimator):
 def test_any_classifier(decide):
     def draw(seed):
         _, y, groups = pairs(seed, 500)
-        clf = AdaptiveCostClassifier(
-            Noise(seed), EVEN, rounds=ROUNDS, patience=None, controller={"bounds": (1.0, 1.0)}, decide=decide, cv=2,
+        clf = AdaCSLClassifier(
+            EVEN,
+            learner=SklearnLearner(Noise(seed), max_iter=ROUNDS, patience=None, encode=False),
+            controller={"bounds": (1.0, 1.0)},
+            decide=decide,
+            cv=2,
             random_state=seed,
-        )  # fmt: skip
+        )
         return clf.fit(groups[:, None].astype(float), y, groups=groups)
 
     estimate, flattering = means([draw(seed) for seed in range(64)])
@@ -80,7 +86,9 @@ def test_nets():
     def draw(seed):
         X, y, groups = pairs(seed, 4000)
         net = {"module": lambda n: Dice(), "epochs": ROUNDS, "patience": None, "batch_size": 512}
-        clf = AdaCSLClassifier(EVEN, net=net, controller=None, validation=0.9, random_state=seed, device="cpu")
+        clf = AdaCSLClassifier(
+            EVEN, learner=NeuralLearner(**net), controller=None, validation=0.9, random_state=seed, device="cpu"
+        )
         return clf.fit(X, y, groups=groups)
 
     estimate, flattering = means([draw(seed) for seed in range(5)])
@@ -94,10 +102,18 @@ def test_boosters():
 
     def draw(seed):
         X, y, groups = pairs(seed, 700, features=4)
-        clf = AdaCSLBoostingClassifier(
-            EVEN, rounds=ROUNDS, lr=1.0, patience=None, validation=0.7, random_state=seed,
-            params={"nthread": 1, "max_depth": 6},
-        )  # fmt: skip
+        clf = CostSensitiveClassifier(
+            EVEN,
+            learner=BoostingLearner(
+                library="xgboost",
+                n_estimators=ROUNDS,
+                learning_rate=1.0,
+                patience=None,
+                params={"nthread": 1, "max_depth": 6},
+            ),
+            validation=0.7,
+            random_state=seed,
+        )
         return clf.fit(X, y, groups=groups)
 
     estimate, flattering = means([draw(seed) for seed in range(20)])

@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
+from adacsl.learners import SklearnLearner
+
 EPOCHS = 12
 KERAS_SCRIPT = Path(__file__).parent / "scripts" / "keras_battery.py"
 
@@ -108,7 +110,7 @@ class Lightning:
         import lightning.pytorch as pl
         import torch
 
-        from adacsl.integrations.lightning import AdaptiveCost
+        from adacsl.integrations.lightning import AdaCSLCallback
 
         class Module(pl.LightningModule):
             def __init__(self):
@@ -133,7 +135,7 @@ class Lightning:
             warnings.simplefilter("ignore")
             trainer = pl.Trainer(
                 max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
-                enable_progress_bar=False, enable_model_summary=False, callbacks=[AdaptiveCost()] if adaptive else [],
+                enable_progress_bar=False, enable_model_summary=False, callbacks=[AdaCSLCallback()] if adaptive else [],
             )  # fmt: skip
             loaders = (torch.utils.data.DataLoader(part, batch_size=50) for part in (train, val))
             trainer.fit(Module(), *loaders)
@@ -182,7 +184,7 @@ class Skorch:
     def run(cls, frozen_scores, labels, controller):
         from skorch.callbacks import Callback
 
-        from adacsl.integrations.skorch import AdaptiveCost, AdaptiveCrossEntropy
+        from adacsl.integrations.skorch import AdaCSLCallback, AdaptiveCrossEntropy
 
         class Pick(Callback):
             def on_epoch_begin(self, net, **kwargs):
@@ -191,7 +193,7 @@ class Skorch:
         x, y = logits_of(frozen_scores), np.asarray(labels)
         net = cls.fit(
             linear(len(frozen_scores), bias=False), AdaptiveCrossEntropy, (x, y), (x, y), len(frozen_scores), 0.0,
-            [AdaptiveCost(controller), Pick()], criterion__costs=controller.costs,
+            [AdaCSLCallback(controller), Pick()], criterion__costs=controller.costs,
         )  # fmt: skip
         assert net.history[:, "lambda"] == lambdas(net.criterion_.controller)
         return lambdas(net.criterion_.controller)
@@ -200,12 +202,12 @@ class Skorch:
     def toy(cls, costs):
         import torch
 
-        from adacsl.integrations.skorch import AdaptiveCost, AdaptiveCrossEntropy
+        from adacsl.integrations.skorch import AdaCSLCallback, AdaptiveCrossEntropy
 
         X, y = toy_data()
         sets = ((X[0], y[0]), (X[1], y[1]), EPOCHS, 0.05)
         plain = cls.fit(linear(5), torch.nn.BCEWithLogitsLoss, *sets)
-        adapted = cls.fit(linear(5), AdaptiveCrossEntropy, *sets, [AdaptiveCost()], criterion__costs=costs)
+        adapted = cls.fit(linear(5), AdaptiveCrossEntropy, *sets, [AdaCSLCallback()], criterion__costs=costs)
         return tuple(costs.mean(y[2], net.predict(X[2])) for net in (plain, adapted))
 
 
@@ -249,7 +251,7 @@ class Transformers:
     def run(cls, frozen_scores, labels, controller):
         from transformers import TrainerCallback
 
-        from adacsl.integrations.transformers import AdaptiveCost
+        from adacsl.integrations.transformers import AdaCSLCallback
 
         class Pick(TrainerCallback):
             def on_epoch_begin(self, args, state, control, model=None, **kwargs):
@@ -257,19 +259,19 @@ class Transformers:
 
         data = (logits_of(frozen_scores), np.asarray(labels))
         net = linear(len(frozen_scores), bias=False)
-        cls.fit(net, AdaptiveCost(controller), data, data, len(frozen_scores), 0.0, [Pick()])
+        cls.fit(net, AdaCSLCallback(controller), data, data, len(frozen_scores), 0.0, [Pick()])
         return lambdas(controller)
 
     @classmethod
     def toy(cls, costs):
         import torch
 
-        from adacsl import AdaptiveWeight
-        from adacsl.integrations.transformers import AdaptiveCost
+        from adacsl import AdaCSLController
+        from adacsl.integrations.transformers import AdaCSLCallback
 
         X, y = toy_data()
         found = []
-        for cost in (None, AdaptiveCost(AdaptiveWeight(costs))):
+        for cost in (None, AdaCSLCallback(AdaCSLController(costs))):
             net = linear(5)
             cls.fit(net, cost, (X[0], y[0]), (X[1], y[1]), EPOCHS, 0.05)
             found.append(costs.mean(y[2], net(torch.from_numpy(X[2]))[:, 0].detach().numpy() > 0))
@@ -325,7 +327,7 @@ class ScikitLearn:
     def run(frozen_scores, labels, controller):
         from sklearn.base import BaseEstimator, ClassifierMixin
 
-        from adacsl import AdaptiveCostClassifier
+        from adacsl import AdaCSLClassifier
 
         class Frozen(ClassifierMixin, BaseEstimator):
             def __init__(self, max_iter=1):
@@ -340,10 +342,13 @@ class ScikitLearn:
                 return np.stack((1 - p, p), axis=1)
 
         x = logits_of(frozen_scores)
-        clf = AdaptiveCostClassifier(
-            Frozen(), controller.costs, validation=(x, labels), rounds=len(frozen_scores) + 1, patience=None,
+        clf = AdaCSLClassifier(
+            controller.costs,
+            learner=SklearnLearner(Frozen(), max_iter=len(frozen_scores) + 1, patience=None, encode=False),
+            validation=(x, labels),
             controller=controller,
-        ).fit(x, labels)  # fmt: skip
+            decide="bayes",
+        ).fit(x, labels)
         # a round's lambda is the one it was trained with: that after a step is the next round's
         return clf.history_["lambda"].tolist()[1:]
 
@@ -351,11 +356,13 @@ class ScikitLearn:
     def toy(costs):
         from sklearn.linear_model import LogisticRegression
 
-        from adacsl import AdaptiveCostClassifier
+        from adacsl import AdaCSLClassifier
 
         X, y = toy_data()
         plain = LogisticRegression().fit(X[0], y[0])
-        adapted = AdaptiveCostClassifier(LogisticRegression(), costs, validation=(X[1], y[1])).fit(X[0], y[0])
+        adapted = AdaCSLClassifier(
+            costs, learner=SklearnLearner(LogisticRegression(), encode=False), validation=(X[1], y[1]), decide="bayes"
+        ).fit(X[0], y[0])
         return tuple(costs.mean(y[2], model.predict(X[2])) for model in (plain, adapted))
 
 

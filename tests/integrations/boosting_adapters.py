@@ -12,7 +12,7 @@ import lightgbm as lgb
 import numpy as np
 import xgboost as xgb
 
-from adacsl import AdaptiveWeight
+from adacsl import AdaCSLController
 from adacsl.integrations import catboost as for_catboost
 from adacsl.integrations import lightgbm as for_lightgbm
 from adacsl.integrations import xgboost as for_xgboost
@@ -53,7 +53,7 @@ class XGBoost:
     @staticmethod
     def run(frozen_scores, labels, controller):
         train, validation = xgb.DMatrix(*training_rows()), xgb.DMatrix(np.zeros((len(labels), 3)), labels)
-        cost = for_xgboost.AdaptiveCost(controller, train=train, validation=validation)
+        cost = for_xgboost.AdaCSLCallback(controller, train=train, validation=validation)
         with mock.patch.object(xgb.Booster, "predict", side_effect=[logit(scores) for scores in frozen_scores]):
             params = {"objective": "binary:logistic", "nthread": 1}
             xgb.train(params, train, len(frozen_scores), callbacks=[cost], verbose_eval=False)
@@ -65,7 +65,7 @@ class XGBoost:
         train, validation, test = (xgb.DMatrix(*part) for part in zip(X, y, strict=True))
         params = {"objective": "binary:logistic", "nthread": 1, "seed": 0}
         plain = xgb.train(params, train, ROUNDS).predict(test)
-        cost = for_xgboost.AdaptiveCost(AdaptiveWeight(costs), train=train, validation=validation)
+        cost = for_xgboost.AdaCSLCallback(AdaCSLController(costs), train=train, validation=validation)
         adapted = xgb.train(params, train, ROUNDS, callbacks=[cost]).predict(test)
         return costs.mean(y[2], plain > 0.5), costs.mean(y[2], adapted > 0.5)
 
@@ -78,7 +78,7 @@ class LightGBM:
     def run(cls, frozen_scores, labels, controller):
         train = lgb.Dataset(*training_rows())
         validation = lgb.Dataset(np.zeros((len(labels), 3)), labels, reference=train)
-        cost = for_lightgbm.AdaptiveCost(controller)
+        cost = for_lightgbm.AdaCSLCallback(controller)
         margins = iter([logit(scores) for scores in frozen_scores])
 
         def eval_valid(booster, feval=None):
@@ -96,13 +96,13 @@ class LightGBM:
         train = lgb.Dataset(X[0], y[0], free_raw_data=False)
         validation = lgb.Dataset(X[1], y[1], reference=train)
         plain = lgb.train(cls.params | {"objective": "binary"}, train, ROUNDS).predict(X[2])
-        cost = for_lightgbm.AdaptiveCost(AdaptiveWeight(costs))
+        cost = for_lightgbm.AdaCSLCallback(AdaCSLController(costs))
         params = cls.params | {"objective": cost.objective}
         booster = lgb.train(params, train, ROUNDS, valid_sets=[validation], callbacks=[cost])
         return costs.mean(y[2], plain > 0.5), costs.mean(y[2], sigmoid(booster.predict(X[2])) > 0.5)
 
 
-class FrozenCost(for_catboost.AdaptiveCost):
+class FrozenCost(for_catboost.AdaCSLCallback):
     """Replaces what the model says about the evaluation set, which is known by its length."""
 
     frozen = ()
@@ -134,7 +134,7 @@ class CatBoost:
         train, validation, test = (catboost.Pool(*part) for part in zip(X, y, strict=True))
         params = cls.params | {"iterations": ROUNDS, "learning_rate": 0.2}
         plain = catboost.CatBoost(params | {"loss_function": "Logloss"}).fit(train).predict(test)
-        cost = for_catboost.AdaptiveCost(AdaptiveWeight(costs))
+        cost = for_catboost.AdaCSLCallback(AdaCSLController(costs))
         adapted = catboost.CatBoost(params | {"loss_function": cost, "eval_metric": cost})
         adapted.fit(train, eval_set=validation, callbacks=[cost], use_best_model=False)
         margins = adapted.predict(test, prediction_type="RawFormulaVal")

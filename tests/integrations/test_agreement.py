@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import UniformBins
 
 HERE = Path(__file__).parent
 EPOCHS, ROWS, DEAR = 4, 103, CostMatrix(fp=1, fn=20)
@@ -27,7 +28,7 @@ ALL = (*adapters.ADAPTERS, *BOOSTING)
 
 
 def controller():
-    return AdaptiveWeight(CostMatrix(fp=1, fn=5), partition=EqualWidth(3))
+    return AdaCSLController(CostMatrix(fp=1, fn=5), partition=UniformBins(3))
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,7 @@ def expected(frozen):
 
 @pytest.mark.parametrize("adapter", ALL, ids=lambda adapter: adapter.name)
 def test_lambda_stays_within_its_bounds_at_extreme_prices(adapter, frozen):
-    alone, steered = (AdaptiveWeight(CostMatrix(fp=1e12, fn=1e-5)) for _ in range(2))
+    alone, steered = (AdaCSLController(CostMatrix(fp=1e12, fn=1e-5)) for _ in range(2))
     for scores in frozen[0]:
         alone.step(scores, frozen[1])
     found = adapter.run(*frozen, steered)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.base.scores import to_probabilities
 from adacsl.integrations import catboost as for_catboost
 from adacsl.integrations import lightgbm as for_lightgbm
@@ -43,8 +43,8 @@ def rows(n=400, seed=0, k=3, without=(), weight=None):
     return Matrix(X[kept], y[kept], weight, (), k)
 
 
-def still(costs=COSTS, target="bayes"):
-    return AdaptiveWeight(costs, target=target, bounds=(1.0, 1.0))
+def still(costs=COSTS, target_threshold="bayes"):
+    return AdaCSLController(costs, target_threshold=target_threshold, bounds=(1.0, 1.0))
 
 
 def boost(engine, controller, train=None, validation=None, rounds=8, **settings):
@@ -62,9 +62,9 @@ def engine(request):
 # derivatives
 
 
-def tilted(k, lambdas, target="half"):
+def tilted(k, lambdas, target_threshold="half"):
     """A controller that has moved so far."""
-    controller = AdaptiveWeight(matrix(k), target=target)
+    controller = AdaCSLController(matrix(k), target_threshold=target_threshold)
     moved = np.asarray(lambdas) / np.exp(np.mean(np.log(lambdas)))
     controller.load_state_dict(controller.state_dict() | {"lambda": moved.tolist()})
     return controller
@@ -77,7 +77,7 @@ def tilted(k, lambdas, target="half"):
     sample_weight=hnp.arrays(np.float64, 6, elements=st.floats(0.1, 3)),
 )
 def test_gradient_and_hessian_are_those_of_the_weighted_cross_entropy(margins, labels, lambdas, sample_weight):
-    cost = for_catboost.AdaptiveCost(tilted(4, lambdas))
+    cost = for_catboost.AdaCSLCallback(tilted(4, lambdas))
     weight = torch.from_numpy(cost.row_weights(labels, sample_weight))
 
     def loss(z):
@@ -132,7 +132,7 @@ def test_without_weights_it_is_the_native_booster(engine, k):
 def test_catboosts_objective_in_python_grows_the_native_trees():
     params = {"verbose": False, "thread_count": 1, "random_seed": 0, "allow_writing_files": False, "iterations": 8}
     params |= {"learning_rate": 0.2}
-    cost = for_catboost.AdaptiveCost(still())
+    cost = for_catboost.AdaCSLCallback(still())
     many = {"classes_count": 3, "bootstrap_type": "Bayesian"}
     ours = catboost.CatBoost(params | {"loss_function": cost, "eval_metric": cost} | many)
     train, validation = catboost.Pool(*made_up()), catboost.Pool(*made_up(300, 1))
@@ -146,7 +146,7 @@ def test_catboosts_objective_in_python_grows_the_native_trees():
 def test_with_fixed_weights_it_is_native_boosting_of_weighted_rows(name):
     train, validation = rows(), rows(300, 1)
     weight = COSTS.class_weights()[train.y]
-    model, _ = boost(name, still(target="half"), train, validation)
+    model, _ = boost(name, still(target_threshold="half"), train, validation)
     options = {"rounds": 8, "lr": 0.2, "seed": 0, "params": ONE_THREAD[name], "patience": None}
     weighted = Matrix(train.x, train.y, weight / weight.mean(), (), 3)
     native = ENGINES[name].boost_plainly(weighted, validation, lambda _: None, **options)
@@ -157,9 +157,9 @@ def test_with_fixed_weights_it_is_native_boosting_of_weighted_rows(name):
 # steered
 
 
-@pytest.mark.parametrize("target", ["bayes", "middle"])
-def test_the_history_is_the_controllers(engine, target):
-    controller, alone = (AdaptiveWeight(COSTS, target=target, damping=0.2) for _ in range(2))
+@pytest.mark.parametrize("target_threshold", ["bayes", "middle"])
+def test_the_history_is_the_controllers(engine, target_threshold):
+    controller, alone = (AdaCSLController(COSTS, target_threshold=target_threshold, damping=0.2) for _ in range(2))
     validation = rows(300, 1)
     model, cost = boost(engine, controller, validation=validation, every=2)
     for number, (step, margins) in enumerate(zip(cost.history, cost.margins, strict=True)):
@@ -178,7 +178,7 @@ def test_the_history_is_the_controllers(engine, target):
 
 
 def test_patience(engine):
-    _, cost = boost(engine, AdaptiveWeight(COSTS, damping=0.1), rounds=200, patience=3)
+    _, cost = boost(engine, AdaCSLController(COSTS, damping=0.1), rounds=200, patience=3)
     assert len(cost.history) == cost.best_round + 4 < 200
 
 
@@ -187,7 +187,7 @@ def test_the_very_next_round_trains_with_the_new_weights(engine):
     up = tilted(3, [1.0, 1.0, 50.0], "bayes")
     before, after = (
         to_probabilities(boost(engine, made, rounds=3, every=100)[1].margins[-1])[:, 2].mean()
-        for made in (AdaptiveWeight(COSTS), up)
+        for made in (AdaCSLController(COSTS), up)
     )
     assert after > before + 0.1
 
@@ -197,18 +197,21 @@ def test_sample_weights_and_costs_of_each_validation_row(engine):
     validation = rows(300, 1, weight=rng.uniform(0.1, 3.0, 300))
     prices = rng.uniform(1.0, 9.0, (300, 1, 1)) * np.asarray(1.0 - np.eye(3))
     costs = CostMatrix.from_array(prices, rows="predicted")
-    _, cost = boost(engine, AdaptiveWeight(costs.averaged(), damping=0.1), validation=validation, costs=costs)
+    _, cost = boost(engine, AdaCSLController(costs.averaged(), damping=0.1), validation=validation, costs=costs)
     decided = costs.decide(to_probabilities(cost.margins[-1]))
     expected = costs.mean(validation.y, decided, sample_weight=validation.weight)
     assert cost.history[-1].cost == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("absent", [0, 1, 2])
-@pytest.mark.parametrize("target", ["bayes", "half"])
-def test_a_class_that_no_training_row_has(engine, absent, target):
+@pytest.mark.parametrize("target_threshold", ["bayes", "half"])
+def test_a_class_that_no_training_row_has(engine, absent, target_threshold):
     """It is unlikely, the others are told apart, and what is saved says the same."""
     validation = rows(300, 1)
-    for controller in (still(target=target), AdaptiveWeight(COSTS, target=target, damping=0.1)):
+    for controller in (
+        still(target_threshold=target_threshold),
+        AdaCSLController(COSTS, target_threshold=target_threshold, damping=0.1),
+    ):
         model, cost = boost(engine, controller, rows(without=(absent,)), validation, rounds=30)
         margins = ENGINES[engine].margins(model, validation)
         assert np.isfinite(margins).all()
@@ -217,12 +220,12 @@ def test_a_class_that_no_training_row_has(engine, absent, target):
         assert np.array_equal(ENGINES[engine].margins(again, validation), margins)
         assert to_probabilities(margins)[:, absent].mean() < 1e-4
         known = validation.y != absent
-        if target == "bayes" and controller.bounds == (1.0, 1.0):
+        if target_threshold == "bayes" and controller.bounds == (1.0, 1.0):
             assert (margins[known].argmax(1) == validation.y[known]).mean() > 0.7
 
 
 def test_a_class_that_no_validation_row_has(engine):
-    model, cost = boost(engine, AdaptiveWeight(COSTS, damping=0.1), validation=rows(300, 1, without=(2,)))
+    model, cost = boost(engine, AdaCSLController(COSTS, damping=0.1), validation=rows(300, 1, without=(2,)))
     assert np.isfinite(ENGINES[engine].margins(model, rows())).all()
     assert all(np.isfinite(step.lambdas).all() for step in cost.history)
 
@@ -235,7 +238,7 @@ def test_a_dear_class_is_predicted_though_it_is_never_the_likeliest(engine):
     costs = matrix(dear=80.0)
     params = {"xgboost": {"max_depth": 1}, "lightgbm": {"num_leaves": 2}, "catboost": {"depth": 1}}[engine]
     options = {"rounds": 10, "lr": 0.1, "seed": 0, "params": ONE_THREAD[engine] | params}
-    _, cost = ENGINES[engine].boost(train, validation, AdaptiveWeight(costs, damping=0.1), **options)
+    _, cost = ENGINES[engine].boost(train, validation, AdaCSLController(costs, damping=0.1), **options)
     scores = to_probabilities(cost.margins[0])
     assert (scores.argmax(1) != 2).all()
     assert (np.asarray(costs.decide(scores)) == 2).mean() > 0.5
@@ -247,7 +250,7 @@ def test_a_dear_class_is_predicted_though_it_is_never_the_likeliest(engine):
 def test_xgboosts_callback_logs_and_gives_the_weights_back():
     own = np.random.default_rng(0).uniform(0.5, 2.0, 400)
     train, validation = xgb.DMatrix(*made_up(), weight=own), xgb.DMatrix(*made_up(300, 1))
-    cost = for_xgboost.AdaptiveCost(AdaptiveWeight(COSTS, damping=0.2), train=train, validation=validation)
+    cost = for_xgboost.AdaCSLCallback(AdaCSLController(COSTS, damping=0.2), train=train, validation=validation)
     params, log = {"objective": "multi:softprob", "num_class": 3, "nthread": 1}, {}
     xgb.train(params, train, 5, callbacks=[cost], evals=[(validation, "v")], evals_result=log, verbose_eval=False)
     assert log["validation"]["cost"] == [step.cost for step in cost.history]
@@ -255,7 +258,7 @@ def test_xgboosts_callback_logs_and_gives_the_weights_back():
 
 
 def test_lightgbms_objective_metric_and_early_stopping():
-    cost = for_lightgbm.AdaptiveCost(AdaptiveWeight(COSTS, damping=0.2))
+    cost = for_lightgbm.AdaCSLCallback(AdaCSLController(COSTS, damping=0.2))
     train = lgb.Dataset(*made_up(), free_raw_data=False)
     validation = lgb.Dataset(*made_up(300, 1), reference=train)
     params = {"verbosity": -1, "num_threads": 1, "objective": cost.objective, "num_class": 3}
@@ -271,7 +274,7 @@ def test_lightgbms_objective_metric_and_early_stopping():
 
 
 def test_lightgbms_sklearn_wrapper():
-    cost = for_lightgbm.AdaptiveCost(AdaptiveWeight(COSTS, damping=0.2))
+    cost = for_lightgbm.AdaCSLCallback(AdaCSLController(COSTS, damping=0.2))
     model = lgb.LGBMClassifier(objective=cost.sklearn_objective, n_estimators=5, verbosity=-1, n_jobs=1)
     X, y = made_up(300, 1)
     model.fit(*made_up(), eval_X=X, eval_y=y, callbacks=[cost])
@@ -280,7 +283,7 @@ def test_lightgbms_sklearn_wrapper():
 
 @pytest.mark.parametrize("every", [1, 3])
 def test_catboosts_metric_is_the_cost(every):
-    cost = for_catboost.AdaptiveCost(AdaptiveWeight(COSTS, damping=0.2), every)
+    cost = for_catboost.AdaCSLCallback(AdaCSLController(COSTS, damping=0.2), every)
     params = {"verbose": False, "thread_count": 1, "allow_writing_files": False, "iterations": 6}
     model = catboost.CatBoost(params | {"loss_function": cost, "eval_metric": cost, "classes_count": 3})
     validation = catboost.Pool(*made_up(300, 1))
@@ -292,15 +295,15 @@ def test_catboosts_metric_is_the_cost(every):
 
 def test_what_goes_wrong_is_said():
     train, validation = xgb.DMatrix(*made_up()), xgb.DMatrix(*made_up(300, 1))
-    cost = for_xgboost.AdaptiveCost(AdaptiveWeight(COSTS), train=train, validation=validation)
+    cost = for_xgboost.AdaCSLCallback(AdaCSLController(COSTS), train=train, validation=validation)
     with pytest.raises(ValueError, match="of 3 classes the objective must be one of 'multi:softprob'"):
         xgb.train({"objective": "binary:logistic"}, xgb.DMatrix(*made_up(k=2)), 2, callbacks=[cost])
     X, y = made_up()
     labels = xgb.DMatrix(X, y + 1)
-    cost = for_xgboost.AdaptiveCost(AdaptiveWeight(COSTS), train=labels, validation=validation)
+    cost = for_xgboost.AdaCSLCallback(AdaCSLController(COSTS), train=labels, validation=validation)
     with pytest.raises(ValueError, match="labels must be the whole numbers 0 to 2, in the order of the matrix"):
         xgb.train({"objective": "multi:softprob", "num_class": 4}, labels, 2, callbacks=[cost])
-    cost = for_catboost.AdaptiveCost(AdaptiveWeight(COSTS))
+    cost = for_catboost.AdaCSLCallback(AdaCSLController(COSTS))
     few = catboost.CatBoost({"loss_function": cost, "eval_metric": cost, "classes_count": 3, "iterations": 2,
                              "allow_writing_files": False, "verbose": False})  # fmt: skip
     with pytest.raises(catboost.CatBoostError, match="at least one training row of every class"):

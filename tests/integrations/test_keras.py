@@ -11,8 +11,9 @@ import keras
 import numpy as np
 import pytest
 
-from adacsl import AdaptiveWeight, CostMatrix, EqualWidth, Quantile
-from adacsl.integrations.keras import AdaptiveCost, AdaptiveCrossEntropy, find_adaptive_loss
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import QuantileBins, UniformBins
+from adacsl.integrations.keras import AdaCSLCallback, AdaptiveCrossEntropy, find_adaptive_loss
 
 COSTS = CostMatrix(fp=1, fn=8)
 BACKEND = keras.backend.backend()
@@ -40,7 +41,7 @@ def build(outputs=1, activation=None, loss=None, **settings):
 
 
 def fit(model, *callbacks, adapting=None, epochs=3, **settings):
-    adapting = AdaptiveCost(validation_data=VALIDATION) if adapting is None else adapting
+    adapting = AdaCSLCallback(validation_data=VALIDATION) if adapting is None else adapting
     return model.fit(
         X, Y, epochs=epochs, batch_size=40, shuffle=False, verbose=0, callbacks=[adapting, *callbacks], **settings
     )
@@ -49,7 +50,7 @@ def fit(model, *callbacks, adapting=None, epochs=3, **settings):
 def by_hand(start, epochs=3):
     """The whole training in numpy: weighted logistic regression by gradient descent, and the controller."""
     kernel, bias = (np.asarray(v, dtype=np.float64) for v in start)
-    controller, losses = AdaptiveWeight(COSTS), []
+    controller, losses = AdaCSLController(COSTS), []
     for _ in range(epochs):
         for rows in np.arange(160).reshape(-1, 40):
             z = X[rows] @ kernel[:, 0] + bias[0]
@@ -106,9 +107,9 @@ def test_functional_and_subclassed_models():
 
 
 def test_every_second_epoch_and_a_controller_of_ones_own():
-    controller = AdaptiveWeight(COSTS, damping=0.5)
+    controller = AdaCSLController(COSTS, damping=0.5)
     model = build()
-    history = fit(model, adapting=AdaptiveCost(controller, every=2, validation_data=VALIDATION), epochs=4).history
+    history = fit(model, adapting=AdaCSLCallback(controller, every=2, validation_data=VALIDATION), epochs=4).history
     assert model.loss.controller is controller
     first, second = controller.history
     assert history["lambda"] == [1.0, first.lambda_, first.lambda_, second.lambda_]
@@ -130,7 +131,7 @@ def test_validation_data_in_batches_and_with_weights():
     lambdas = []
     for data in ((x, y, weight), Batches(), [(x[:60], y[:60, None], weight[:60]), (x[60:], y[60:, None], weight[60:])]):
         model = build()
-        fit(model, adapting=AdaptiveCost(validation_data=data, batch_size=17), epochs=2)
+        fit(model, adapting=AdaCSLCallback(validation_data=data, batch_size=17), epochs=2)
         assert sum(model.loss.controller.history[0].sizes) == pytest.approx(weight.sum())
         lambdas.append([s.lambda_ for s in model.loss.controller.history])
     assert lambdas[1] == pytest.approx(lambdas[0], rel=1e-5)
@@ -146,9 +147,9 @@ def test_early_stopping_on_cost():
     assert COSTS.mean(VALIDATION[1], decided) == pytest.approx(min(costs))
 
 
-@pytest.mark.parametrize("partition", [None, EqualWidth(3), Quantile(2)])
+@pytest.mark.parametrize("partition", [None, UniformBins(3), QuantileBins(2)])
 def test_a_saved_model_goes_on(tmp_path, partition):
-    model = build(partition=partition, target=0.4, bounds=(1e-3, 1e3))
+    model = build(partition=partition, target_threshold=0.4, bounds=(1e-3, 1e3))
     fit(model, epochs=2)
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
@@ -181,7 +182,7 @@ class Kill(keras.callbacks.Callback):
 def test_backup_and_restore(tmp_path, ahead):
     def callbacks():
         resume = tmp_path / "adacsl.json"
-        return AdaptiveCost(validation_data=VALIDATION, resume=resume), keras.callbacks.BackupAndRestore(
+        return AdaCSLCallback(validation_data=VALIDATION, resume=resume), keras.callbacks.BackupAndRestore(
             tmp_path / "backup"
         )
 
@@ -237,9 +238,13 @@ def test_wrong_models(make, error, match):
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: AdaptiveCost(every=0, validation_data=VALIDATION), ValueError, "every must be a whole number"),
-        (lambda: AdaptiveCost(8, validation_data=VALIDATION), TypeError, "controller must be an AdaptiveWeight"),
-        (lambda: AdaptiveCrossEntropy(AdaptiveWeight(COSTS), target=0.3), TypeError, "brings its own settings: target"),
+        (lambda: AdaCSLCallback(every=0, validation_data=VALIDATION), ValueError, "every must be a whole number"),
+        (lambda: AdaCSLCallback(8, validation_data=VALIDATION), TypeError, "controller must be an AdaCSLController"),
+        (
+            lambda: AdaptiveCrossEntropy(AdaCSLController(COSTS), target_threshold=0.3),
+            TypeError,
+            "brings its own settings: target",
+        ),
         (lambda: AdaptiveCrossEntropy(COSTS)(Y[:3], np.zeros((3, 3))), ValueError, "must have one or two outputs"),
         (lambda: AdaptiveCrossEntropy(COSTS)(np.eye(2), np.zeros((2, 1))), ValueError, "not one-hot rows"),
         (
@@ -275,15 +280,15 @@ def test_the_example_runs(capsys):
 
 
 def test_caution_is_saved_with_the_loss():
-    config = AdaptiveCrossEntropy(COSTS, caution=2.0).get_config()
-    assert AdaptiveCrossEntropy.from_config(config).controller.caution == 2.0
+    config = AdaptiveCrossEntropy(COSTS, n_standard_errors=2.0).get_config()
+    assert AdaptiveCrossEntropy.from_config(config).controller.n_standard_errors == 2.0
 
 
 def test_costs_of_rows_are_those_of_the_validation_rows():
     x, y = VALIDATION
     prices = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
     model = build()
-    history = fit(model, adapting=AdaptiveCost(validation_data=VALIDATION, costs=prices), epochs=1).history
+    history = fit(model, adapting=AdaCSLCallback(validation_data=VALIDATION, costs=prices), epochs=1).history
     raw = 1 / (1 + np.exp(-model.predict(x, verbose=0)[:, 0].astype(np.float64)))
-    decided = prices.decide(AdaptiveWeight(COSTS).correct(raw))
+    decided = prices.decide(AdaCSLController(COSTS).correct(raw))
     assert history["val_cost"] == pytest.approx([prices.mean(y, decided)])

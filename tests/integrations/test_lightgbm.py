@@ -7,8 +7,8 @@ import lightgbm as lgb
 import numpy as np
 import pytest
 
-from adacsl import AdaptiveWeight, CostMatrix
-from adacsl.integrations.lightgbm import AdaptiveCost
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.integrations.lightgbm import AdaCSLCallback
 
 COSTS = CostMatrix(fp=1, fn=6)
 PARAMS = {"verbosity": -1, "num_threads": 1, "seed": 0, "learning_rate": 0.2, "deterministic": True}
@@ -35,9 +35,11 @@ def boost(cost, rounds=12, weight=None, validation_weight=None, **more):
     return lgb.train(params, train, rounds, valid_sets=[validation], callbacks=[cost], **more)
 
 
-def frozen_weight(target=None):
+def frozen_weight(target_threshold=None):
     """A controller whose weight never moves."""
-    return AdaptiveWeight(COSTS, target=COSTS.threshold if target is None else target, bounds=(1.0, 1.0))
+    return AdaCSLController(
+        COSTS, target_threshold=COSTS.threshold if target_threshold is None else target_threshold, bounds=(1.0, 1.0)
+    )
 
 
 def test_set_weight_between_rounds_is_ignored_by_lightgbm():
@@ -55,23 +57,23 @@ def test_set_weight_between_rounds_is_ignored_by_lightgbm():
 @pytest.mark.parametrize("weight", [None, "random"])
 def test_with_a_weight_of_one_it_is_the_native_objective(weight):
     own = None if weight is None else np.random.default_rng(3).uniform(0.5, 2.0, 600)
-    ours = boost(AdaptiveCost(frozen_weight()), weight=own)
+    ours = boost(AdaCSLCallback(frozen_weight()), weight=own)
     native = lgb.train(PARAMS | {"objective": "binary"}, lgb.Dataset(*made_up(), weight=own), 12)
     assert ours.predict(TEST) == pytest.approx(native.predict(TEST, raw_score=True), abs=1e-6)
 
 
 def test_with_a_fixed_weight_it_is_native_boosting_on_weighted_rows():
-    ours = boost(AdaptiveCost(frozen_weight(0.5)))
+    ours = boost(AdaCSLCallback(frozen_weight(0.5)))
     weight = np.where(made_up()[1] == 1, 1.0, 1 / 6)
     native = lgb.train(PARAMS | {"objective": "binary"}, lgb.Dataset(*made_up(), weight=weight), 12)
     assert ours.predict(TEST) == pytest.approx(native.predict(TEST, raw_score=True), abs=1e-6)
 
 
 def test_margins_of_the_callback_are_those_of_the_model():
-    cost = AdaptiveCost(AdaptiveWeight(COSTS))
+    cost = AdaCSLCallback(AdaCSLController(COSTS))
     booster = boost(cost)
     X, y = made_up(400, seed=1)
-    core = AdaptiveWeight(COSTS)
+    core = AdaCSLController(COSTS)
     for number, row in enumerate(cost.history):
         margins = booster.predict(X, num_iteration=number + 1)
         assert cost.margins[number] == pytest.approx(margins, abs=1e-9)
@@ -82,11 +84,11 @@ def test_margins_of_the_callback_are_those_of_the_model():
 
 
 def test_patience_and_lightgbms_own_early_stopping_on_cost():
-    cost = AdaptiveCost(AdaptiveWeight(COSTS), patience=3)
+    cost = AdaCSLCallback(AdaCSLController(COSTS), patience=3)
     booster = boost(cost, 300)
     assert booster.best_iteration == cost.best_round + 1
     assert len(cost.history) == cost.best_round + 4
-    other = AdaptiveCost(AdaptiveWeight(COSTS))
+    other = AdaCSLCallback(AdaCSLController(COSTS))
     train = lgb.Dataset(*made_up())
     validation = lgb.Dataset(*made_up(400, seed=1), reference=train)
     stopped = lgb.train(
@@ -97,19 +99,19 @@ def test_patience_and_lightgbms_own_early_stopping_on_cost():
 
 
 def test_every_adapts_less_often():
-    cost = AdaptiveCost(AdaptiveWeight(COSTS), 5)
+    cost = AdaCSLCallback(AdaCSLController(COSTS), 5)
     boost(cost, 12)
     assert len(cost.controller.history) == 2
     assert len(cost.history) == 12
 
 
 def test_training_in_two_parts_is_training_in_one():
-    whole = boost(AdaptiveCost(AdaptiveWeight(COSTS)), 10)
-    controller = AdaptiveWeight(COSTS)
-    first = boost(AdaptiveCost(controller), 6)
-    restored = AdaptiveWeight(COSTS)
+    whole = boost(AdaCSLCallback(AdaCSLController(COSTS)), 10)
+    controller = AdaCSLController(COSTS)
+    first = boost(AdaCSLCallback(controller), 6)
+    restored = AdaCSLController(COSTS)
     restored.load_state_dict(json.loads(json.dumps(controller.state_dict())))
-    second = boost(AdaptiveCost(restored), 4, init_model=first)
+    second = boost(AdaCSLCallback(restored), 4, init_model=first)
     assert second.num_trees() == 10
     assert second.predict(TEST) == pytest.approx(whole.predict(TEST), abs=1e-6)
 
@@ -119,7 +121,7 @@ def test_costs_and_weights_of_each_validation_row():
     rng = np.random.default_rng(4)
     weight, fn = rng.uniform(0.1, 3.0, 400), rng.uniform(1.0, 9.0, 400)
     costs = CostMatrix(fp=1, fn=fn)
-    cost = AdaptiveCost(AdaptiveWeight(costs.averaged()), costs=costs)
+    cost = AdaCSLCallback(AdaCSLController(costs.averaged()), costs=costs)
     booster = boost(cost, 5, validation_weight=weight)
     # each row at its own threshold: the dearer a miss, the lower
     decided = booster.predict(made_up(400, seed=1)[0]) > np.log(fn.mean() / fn)
@@ -128,7 +130,7 @@ def test_costs_and_weights_of_each_validation_row():
 
 
 def test_the_sklearn_wrapper():
-    cost = AdaptiveCost(AdaptiveWeight(COSTS))
+    cost = AdaCSLCallback(AdaCSLController(COSTS))
     model = lgb.LGBMClassifier(objective=cost.sklearn_objective, n_estimators=8, verbosity=-1, n_jobs=1)
     X, y = made_up()
     eval_X, eval_y = made_up(400, seed=1)
@@ -143,29 +145,29 @@ def test_frozen_scores_and_the_toy_task(adapters):
     rng = np.random.default_rng(0)
     labels = (rng.random(103) < 0.3).astype(int)
     frozen = [np.clip(0.3 * labels + 0.5 * rng.random(103) + 0.05 * i, 0.0, 1.0) for i in range(5)]
-    core = AdaptiveWeight(COSTS)
+    core = AdaCSLController(COSTS)
     expected = [core.step(scores, labels).lambda_ for scores in frozen]
-    assert adapters.LightGBM.run(frozen, labels, AdaptiveWeight(COSTS)) == pytest.approx(expected, rel=1e-6)
+    assert adapters.LightGBM.run(frozen, labels, AdaCSLController(COSTS)) == pytest.approx(expected, rel=1e-6)
     plain, adapted = adapters.LightGBM.toy(CostMatrix(fp=1, fn=20))
     assert adapted < plain
 
 
 def test_what_goes_wrong_is_said():
-    once = AdaptiveCost(AdaptiveWeight(COSTS))
+    once = AdaCSLCallback(AdaCSLController(COSTS))
     boost(once, 2)
     with pytest.raises(RuntimeError, match="has served a training already"):
         boost(once, 2)
-    with pytest.raises(TypeError, match="controller must be an AdaptiveWeight"):
-        AdaptiveCost(8)
+    with pytest.raises(TypeError, match="controller must be an AdaCSLController"):
+        AdaCSLCallback(8)
     train = lgb.Dataset(*made_up(100))
     with pytest.raises(RuntimeError, match="is a callback and an objective"):
-        lgb.train(PARAMS | {"objective": "binary"}, train, 3, callbacks=[AdaptiveCost(AdaptiveWeight(COSTS))])
-    cost = AdaptiveCost(AdaptiveWeight(COSTS))
+        lgb.train(PARAMS | {"objective": "binary"}, train, 3, callbacks=[AdaCSLCallback(AdaCSLController(COSTS))])
+    cost = AdaCSLCallback(AdaCSLController(COSTS))
     with pytest.raises(RuntimeError, match="nothing to adapt to: give valid_sets"):
         lgb.train(PARAMS | {"objective": cost.objective}, lgb.Dataset(*made_up(100)), 3, callbacks=[cost])
 
 
 def test_an_objective_without_its_callback_is_an_error():
-    cost = AdaptiveCost(AdaptiveWeight(COSTS))
+    cost = AdaCSLCallback(AdaCSLController(COSTS))
     with pytest.raises(RuntimeError, match=r"nothing adapts this objective: give callbacks=\[cost\] too"):
         lgb.train(PARAMS | {"objective": cost.objective}, lgb.Dataset(*made_up(100)), 3)

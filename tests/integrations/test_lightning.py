@@ -13,8 +13,9 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
-from adacsl.integrations.lightning import AdaptiveCost, find_adaptive_loss
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import UniformBins
+from adacsl.integrations.lightning import AdaCSLCallback, find_adaptive_loss
 from adacsl.torch import AdaptiveCrossEntropy, AdaptiveFocalLoss
 
 SCRIPT = Path(__file__).parent / "scripts" / "frozen_scores.py"
@@ -91,7 +92,7 @@ def fit(model, callbacks, epochs=4, ckpt_path=None, val=None, **options):
 @pytest.mark.parametrize("kind", [AdaptiveCrossEntropy, AdaptiveFocalLoss])
 def test_any_module_is_steered(outputs, nested, kind):
     model = Model(kind(COSTS), outputs, nested)
-    trainer = fit(model, [AdaptiveCost()], epochs=3)
+    trainer = fit(model, [AdaCSLCallback()], epochs=3)
     loss = find_adaptive_loss(model)
     history = loss.controller.history
     assert len(history) == 3
@@ -108,7 +109,7 @@ def test_any_module_is_steered(outputs, nested, kind):
 
 def test_the_measured_cost_is_that_of_the_validation_set():
     model = Model()
-    fit(model, [AdaptiveCost()], epochs=1)
+    fit(model, [AdaCSLCallback()], epochs=1)
     x, y = made_up(seed=1).tensors
     decided = torch.sigmoid(model.net(x)[:, 0]) > 0.5
     false_alarms, misses = int((decided & (y == 0)).sum()), int((~decided & (y == 1)).sum())
@@ -119,9 +120,9 @@ def test_costs_of_rows_are_those_of_the_validation_rows():
     x, y = made_up(seed=1).tensors
     prices = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
     model = Model()
-    fit(model, [AdaptiveCost(costs=prices)], epochs=1)
+    fit(model, [AdaCSLCallback(costs=prices)], epochs=1)
     raw = torch.sigmoid(model.net(x)[:, 0].detach()).double().numpy()
-    decided = prices.decide(AdaptiveWeight(COSTS).correct(raw))
+    decided = prices.decide(AdaCSLController(COSTS).correct(raw))
     assert model.loss.controller.history[0].cost == pytest.approx(prices.mean(y.numpy(), decided))
 
 
@@ -145,14 +146,14 @@ class Bare(Model):
 )
 def test_without_exactly_one_adaptive_loss_the_error_lists_what_was_found(losses, expected):
     with pytest.raises(LookupError) as caught:
-        fit(Bare(**losses), [AdaptiveCost()])
+        fit(Bare(**losses), [AdaCSLCallback()])
     for text in (*expected, "Keep exactly one"):
         assert text in str(caught.value)
 
 
 def test_a_validation_step_that_never_calls_the_loss_is_an_error():
     with pytest.raises(RuntimeError, match=r"validation_step of Model never called its AdaptiveCrossEntropy"):
-        fit(Model(use_loss=False), [AdaptiveCost()])
+        fit(Model(use_loss=False), [AdaCSLCallback()])
 
 
 @pytest.mark.parametrize(
@@ -160,12 +161,12 @@ def test_a_validation_step_that_never_calls_the_loss_is_an_error():
     [
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
         ({"every": 1.5}, ValueError, "every must be a whole number"),
-        ({"controller": 8}, TypeError, "controller must be an AdaptiveWeight or a CostMatrix"),
+        ({"controller": 8}, TypeError, "controller must be an AdaCSLController or a CostMatrix"),
     ],
 )
 def test_wrong_settings(settings, error, match):
     with pytest.raises(error, match=match):
-        AdaptiveCost(**settings)
+        AdaCSLCallback(**settings)
 
 
 # when it steps
@@ -173,8 +174,8 @@ def test_wrong_settings(settings, error, match):
 
 def test_sanity_checking_is_ignored():
     one, other = Model(), Model()
-    fit(one, [AdaptiveCost()], num_sanity_val_steps=2)
-    fit(other, [AdaptiveCost()], num_sanity_val_steps=0)
+    fit(one, [AdaCSLCallback()], num_sanity_val_steps=2)
+    fit(other, [AdaCSLCallback()], num_sanity_val_steps=0)
     assert len(one.loss.controller.history) == 4
     assert one.loss.controller.history == other.loss.controller.history
 
@@ -188,7 +189,7 @@ def test_every_second_validation_adapts_but_each_is_measured():
                 costs.append({name: float(value) for name, value in trainer.callback_metrics.items()})
 
     model = Model()
-    fit(model, [AdaptiveCost(every=2), Watch()], epochs=5)
+    fit(model, [AdaCSLCallback(every=2), Watch()], epochs=5)
     history = model.loss.controller.history
     assert len(history) == 2
     assert [row["val_cost"] for row in costs][1::2] == pytest.approx([step.cost for step in history])
@@ -199,9 +200,9 @@ def test_every_second_validation_adapts_but_each_is_measured():
 
 
 def test_a_controller_of_ones_own():
-    controller = AdaptiveWeight(COSTS, target=0.3, damping=0.5)
+    controller = AdaCSLController(COSTS, target_threshold=0.3, damping=0.5)
     model = Model()
-    fit(model, [AdaptiveCost(controller)], epochs=2)
+    fit(model, [AdaCSLCallback(controller)], epochs=2)
     assert model.loss.controller is controller
     assert len(controller.history) == 2
     # the first batch already has its weight: 1/6 * 0.7 / 0.3
@@ -210,14 +211,14 @@ def test_a_controller_of_ones_own():
 
 def test_limited_validation_batches():
     model = Model()
-    fit(model, [AdaptiveCost()], epochs=2, limit_val_batches=2)
+    fit(model, [AdaCSLCallback()], epochs=2, limit_val_batches=2)
     assert [sum(step.sizes) for step in model.loss.controller.history] == [64, 64]
 
 
 def test_only_the_first_of_several_validation_loaders_counts():
     model = Model()
     loaders = [DataLoader(made_up(50, seed=1), batch_size=32), DataLoader(made_up(80, seed=2), batch_size=32)]
-    fit(model, [AdaptiveCost()], epochs=2, val=loaders)
+    fit(model, [AdaCSLCallback()], epochs=2, val=loaders)
     assert [sum(step.sizes) for step in model.loss.controller.history] == [50, 50]
 
 
@@ -228,7 +229,7 @@ def test_sample_weights_given_to_the_loss_are_measured_with():
             return self.loss(self.net(x), y, sample_weight=1.0 + y)
 
     model = Weighted()
-    fit(model, [AdaptiveCost()], epochs=1)
+    fit(model, [AdaCSLCallback()], epochs=1)
     x, y = made_up(seed=1).tensors
     decided = torch.sigmoid(model.net(x)[:, 0]) > 0.5
     false_alarms, misses = int((decided & (y == 0)).sum()), int((~decided & (y == 1)).sum())
@@ -237,7 +238,7 @@ def test_sample_weights_given_to_the_loss_are_measured_with():
 
 
 def test_validating_and_testing_alone_change_nothing():
-    model, callback = Model(), AdaptiveCost()
+    model, callback = Model(), AdaCSLCallback()
     trainer = fit(model, [callback], epochs=2)
     before = model.loss.controller.state_dict()
     with warnings.catch_warnings():
@@ -247,7 +248,7 @@ def test_validating_and_testing_alone_change_nothing():
 
 
 def test_a_second_fit_goes_on():
-    model, callback = Model(), AdaptiveCost()
+    model, callback = Model(), AdaCSLCallback()
     fit(model, [callback], epochs=2)
     first = model.loss.controller.history
     fit(model, [callback], epochs=1)
@@ -262,12 +263,12 @@ def test_a_second_fit_goes_on():
 @pytest.mark.parametrize("every", [1, 2])
 def test_resuming_gives_the_same_remaining_history(tmp_path, every):
     whole = Model()
-    fit(whole, [AdaptiveCost(every=every)], epochs=6)
+    fit(whole, [AdaCSLCallback(every=every)], epochs=6)
     part = Model()
     saving = pl.callbacks.ModelCheckpoint(tmp_path, filename="half", every_n_epochs=3, save_top_k=-1)
-    fit(part, [AdaptiveCost(every=every), saving], epochs=3, enable_checkpointing=True)
+    fit(part, [AdaCSLCallback(every=every), saving], epochs=3, enable_checkpointing=True)
     rest = Model()
-    fit(rest, [AdaptiveCost(every=every)], epochs=6, ckpt_path=tmp_path / "half.ckpt")
+    fit(rest, [AdaCSLCallback(every=every)], epochs=6, ckpt_path=tmp_path / "half.ckpt")
     assert len(whole.loss.controller.history) == 6 // every
     assert rest.loss.controller.history == whole.loss.controller.history
     assert torch.equal(rest.net.weight, whole.net.weight)
@@ -276,7 +277,7 @@ def test_resuming_gives_the_same_remaining_history(tmp_path, every):
 
 def test_the_callback_alone_carries_the_state(tmp_path):
     # a checkpoint whose weights lack the loss, as of a model that got it later
-    model, callback = Model(), AdaptiveCost()
+    model, callback = Model(), AdaCSLCallback()
     trainer = fit(model, [callback], epochs=3)
     path = tmp_path / "model.ckpt"
     trainer.save_checkpoint(path, weights_only=False)
@@ -284,7 +285,7 @@ def test_the_callback_alone_carries_the_state(tmp_path):
     saved["state_dict"] = {name: value for name, value in saved["state_dict"].items() if not name.startswith("loss.")}
     torch.save(saved, path)
     rest = Model()
-    fit(rest, [AdaptiveCost()], epochs=4, ckpt_path=path)
+    fit(rest, [AdaCSLCallback()], epochs=4, ckpt_path=path)
     assert rest.loss.controller.history[:3] == model.loss.controller.history
     assert rest.seen_weights[0] == pytest.approx(model.loss.controller.history[-1].weight, rel=1e-6)
 
@@ -292,7 +293,7 @@ def test_the_callback_alone_carries_the_state(tmp_path):
 def test_model_checkpoint_monitors_the_cost(tmp_path):
     model = Model()
     best = pl.callbacks.ModelCheckpoint(tmp_path, monitor="val_cost", mode="min", filename="{epoch}")
-    fit(model, [AdaptiveCost(), best], epochs=5, enable_checkpointing=True)
+    fit(model, [AdaCSLCallback(), best], epochs=5, enable_checkpointing=True)
     costs = [step.cost for step in model.loss.controller.history]
     assert float(best.best_model_score) == pytest.approx(min(costs))
     assert Path(best.best_model_path).name == f"epoch={int(np.argmin(costs))}.ckpt"
@@ -303,7 +304,7 @@ def test_model_checkpoint_monitors_the_cost(tmp_path):
 
 def test_frozen_scores_give_the_history_of_the_core_alone(script):
     result = script.run(1, n=103)
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=5), partition=EqualWidth(3))
+    controller = AdaCSLController(CostMatrix(fp=1, fn=5), partition=UniformBins(3))
     rows = torch.arange(103)
     for epoch in range(script.EPOCHS):
         controller.step(torch.sigmoid(script.logits_of(rows, epoch)).numpy(), script.labels_of(rows).numpy())
@@ -337,12 +338,12 @@ def test_lambda_is_the_same_on_any_number_of_processes(script, tmp_path):
 
 def test_without_validation_data_the_start_is_an_error():
     trainer = pl.Trainer(
-        max_epochs=1, accelerator="cpu", callbacks=[AdaptiveCost()], logger=False, enable_checkpointing=False,
+        max_epochs=1, accelerator="cpu", callbacks=[AdaCSLCallback()], logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(RuntimeError, match=r"AdaptiveCost needs validation data, but there is none"):
+        with pytest.raises(RuntimeError, match=r"AdaCSLCallback needs validation data, but there is none"):
             trainer.fit(Model(), DataLoader(made_up(), batch_size=32))
 
 
@@ -350,12 +351,12 @@ def test_without_validation_data_the_start_is_an_error():
     ("callback", "settings"), [({}, {"check_val_every_n_epoch": 5}), ({"every": 5}, {})], ids=["validation", "every"]
 )
 def test_training_that_ends_before_the_first_adaptation_warns(callback, settings):
-    with pytest.warns(UserWarning, match=r"AdaptiveCost has never adapted"):
-        fit(Model(), [AdaptiveCost(**callback)], epochs=2, **settings)
+    with pytest.warns(UserWarning, match=r"AdaCSLCallback has never adapted"):
+        fit(Model(), [AdaCSLCallback(**callback)], epochs=2, **settings)
 
 
 def test_without_the_callback_the_second_validation_warns():
-    with pytest.warns(UserWarning, match=r"AdaptiveCrossEntropy has not been adapted.*AdaptiveCost"):
+    with pytest.warns(UserWarning, match=r"AdaptiveCrossEntropy has not been adapted.*AdaCSLCallback"):
         fit(Model(), [], epochs=2)
 
 
@@ -368,7 +369,7 @@ def test_a_loss_that_is_computed_twice_counts_its_samples_once():
 
     one, two = Model(), Twice()
     for model in (one, two):
-        fit(model, [AdaptiveCost()], epochs=2)
+        fit(model, [AdaCSLCallback()], epochs=2)
     assert sum(two.loss.controller.history[0].sizes) == 120
     assert two.loss.controller.history == one.loss.controller.history
 
@@ -380,7 +381,7 @@ def test_two_losses_of_one_validation_batch_are_an_error():
             self.loss(logits, batch[1]) + self.loss(0.3 * logits, batch[1])
 
     with pytest.raises(RuntimeError, match=r"called its AdaptiveCrossEntropy twice for one batch"):
-        fit(Auxiliary(), [AdaptiveCost()], epochs=1)
+        fit(Auxiliary(), [AdaCSLCallback()], epochs=1)
 
 
 # shapes
@@ -406,7 +407,7 @@ def test_shapes_that_the_loss_takes(name):
 
     maps, rows = Maps(), Model()
     for model in (maps, rows):
-        fit(model, [AdaptiveCost()], epochs=3)
+        fit(model, [AdaCSLCallback()], epochs=3)
     assert [sum(step.sizes) for step in maps.loss.controller.history] == [240, 240, 240]
     assert [s.lambda_ for s in maps.loss.controller.history] == pytest.approx(
         [s.lambda_ for s in rows.loss.controller.history]

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, Policy
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy
+from adacsl.learners import BoostingLearner
 
 pytest.importorskip("mlflow")
 pytest.importorskip("adacsl.integrations.mlflow")
@@ -32,7 +33,9 @@ def no_pickle(monkeypatch):
 
 @pytest.fixture(scope="module")
 def model():
-    made = Method(CostMatrix(fp=1, fn=6), learner=LogisticRegression(), positive="bad", random_state=0)
+    made = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=6), learner=LogisticRegression(), pos_label="bad", random_state=0
+    )
     return made.set_params(policy=Policy(refer=0.2)).fit(ROWS, LABELS)
 
 
@@ -80,7 +83,7 @@ def test_of_three_classes_each_has_a_column(tmp_path):
     from adacsl.integrations.mlflow import save_model
 
     costs = CostMatrix.from_array([[0, 2, 9], [1, 0, 3], [4, 2, 0]], rows="predicted")
-    model = Method(costs, learner=LogisticRegression(), random_state=0).fit(ROWS.to_numpy(), LEVELS)
+    model = CostSensitiveClassifier(costs, learner=LogisticRegression(), random_state=0).fit(ROWS.to_numpy(), LEVELS)
     save_model(model, tmp_path / "model")  # no example: no schema of inputs
     served = mlflow.pyfunc.load_model(str(tmp_path / "model"))
     for data in (ROWS.to_numpy(), ROWS):
@@ -107,10 +110,11 @@ def test_the_folder_says_what_it_needs(saved):
 def test_boosters_are_named_among_the_requirements(tmp_path):
     lightgbm = pytest.importorskip("lightgbm")
 
-    from adacsl import AdaCSLBoostingClassifier
     from adacsl.integrations.mlflow import save_model
 
-    model = AdaCSLBoostingClassifier(CostMatrix(fp=1, fn=6), engine="lightgbm", rounds=2, positive="bad", cv=None)
+    model = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=6), learner=BoostingLearner(library="lightgbm", n_estimators=2), pos_label="bad", cv=None
+    )
     save_model(model.fit(ROWS, LABELS), tmp_path / "model")
     assert f"lightgbm=={lightgbm.__version__}" in (tmp_path / "model" / "requirements.txt").read_text()
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.torch import AdaptiveCrossEntropy
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -64,7 +64,7 @@ def trained(loss, adapt):
 
 def by_hand(*, steps=True):
     """The same with torch's own loss, its weights taken from the core's controller."""
-    controller = AdaptiveWeight(COSTS)
+    controller = AdaCSLController(COSTS)
 
     def loss(logits, labels):
         return F.binary_cross_entropy_with_logits(logits, labels, weight=labels + (1 - labels) * controller.weight)

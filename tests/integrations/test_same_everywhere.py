@@ -1,4 +1,4 @@
-"""What is the same in every framework: what AdaptiveCost is given, which labels are refused, and what decides."""
+"""What is the same in every framework: what AdaCSLCallback is given, which labels are refused, and what decides."""
 
 import catboost
 import keras
@@ -9,7 +9,7 @@ import torch
 import xgboost as xgb
 from torch import nn
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.integrations import catboost as in_catboost
 from adacsl.integrations import keras as in_keras
 from adacsl.integrations import lightgbm as in_lightgbm
@@ -39,7 +39,7 @@ def rows(n=300, k=2, seed=0):
 
 def made(framework, *given, **settings):
     settings |= {"validation_data": rows()} if framework is in_keras else {}
-    cost = framework.AdaptiveCost(*given, **settings)
+    cost = framework.AdaCSLCallback(*given, **settings)
     return cost.initialize() if framework is in_skorch else cost
 
 
@@ -49,9 +49,9 @@ def controller_of(cost):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda module: module.__name__.split(".")[-1])
 def test_a_controller_or_costs(framework):
-    assert controller_of(made(framework, COSTS)).weight == AdaptiveWeight(COSTS).weight
-    assert controller_of(made(framework, AdaptiveWeight(COSTS, target=0.3))).target == 0.3
-    with pytest.raises(TypeError, match=r"controller must be an AdaptiveWeight or a CostMatrix, .*, got 8"):
+    assert controller_of(made(framework, COSTS)).weight == AdaCSLController(COSTS).weight
+    assert controller_of(made(framework, AdaCSLController(COSTS, target_threshold=0.3))).target_threshold == 0.3
+    with pytest.raises(TypeError, match=r"controller must be an AdaCSLController or a CostMatrix, .*, got 8"):
         made(framework, 8)
     with pytest.raises(ValueError, match="class-wide costs"):
         made(framework, CostMatrix(fp=1, fn=[1.0, 2.0]))
@@ -64,13 +64,13 @@ def fit_xgboost(X, y, costs):
     k = costs.n_classes
     train, objective = xgb.DMatrix(X, y), {"objective": "binary:logistic"}
     objective = objective if k == 2 else {"objective": "multi:softprob", "num_class": k}
-    cost = in_xgboost.AdaptiveCost(AdaptiveWeight(costs), train=train, validation=xgb.DMatrix(*rows(k=k, seed=1)))
+    cost = in_xgboost.AdaCSLCallback(AdaCSLController(costs), train=train, validation=xgb.DMatrix(*rows(k=k, seed=1)))
     return cost, xgb.train(objective | {"nthread": 1}, train, 8, callbacks=[cost], verbose_eval=False)
 
 
 def fit_lightgbm(X, y, costs):
     k = costs.n_classes
-    cost = in_lightgbm.AdaptiveCost(AdaptiveWeight(costs))
+    cost = in_lightgbm.AdaCSLCallback(AdaCSLController(costs))
     params = {"objective": cost.objective, "num_threads": 1, "verbosity": -1} | ({} if k == 2 else {"num_class": k})
     train, validation = lgb.Dataset(X, y), lgb.Dataset(*rows(k=k, seed=1))
     return cost, lgb.train(params, train, 8, valid_sets=[validation], callbacks=[cost])
@@ -78,7 +78,7 @@ def fit_lightgbm(X, y, costs):
 
 def fit_catboost(X, y, costs):
     k = costs.n_classes
-    cost = in_catboost.AdaptiveCost(AdaptiveWeight(costs))
+    cost = in_catboost.AdaCSLCallback(AdaCSLController(costs))
     params = {"loss_function": cost, "eval_metric": cost, "iterations": 8, "verbose": False, "thread_count": 1}
     params |= {} if k == 2 else {"classes_count": k, "bootstrap_type": "Bayesian"}
     model = catboost.CatBoost(params | {"allow_writing_files": False})
@@ -91,7 +91,7 @@ def fit_keras(X, y, costs):
     k = costs.n_classes
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1 if k == 2 else k)])
     model.compile("adam", loss=in_keras.AdaptiveCrossEntropy(costs))
-    cost = in_keras.AdaptiveCost(validation_data=rows(k=k, seed=1))
+    cost = in_keras.AdaCSLCallback(validation_data=rows(k=k, seed=1))
     model.fit(X, y, epochs=2, verbose=0, callbacks=[cost])
     return cost, model
 
@@ -152,7 +152,7 @@ def test_keras_decides_by_its_predictions(costs):
 
 @pytest.mark.parametrize("costs", [COSTS, THREE], ids=["two", "three"])
 def test_the_trainer_decides_by_its_predictions(costs):
-    k, cost = costs.n_classes, in_transformers.AdaptiveCost(AdaptiveWeight(costs))
+    k, cost = costs.n_classes, in_transformers.AdaCSLCallback(AdaCSLController(costs))
     logits, y = np.random.default_rng(0).normal(size=(50, k)).astype(np.float32), np.arange(50) % k
     expected = cost.controller.step(nn.functional.softmax(torch.from_numpy(logits), 1)[:, 1 if k == 2 else slice(k)], y)
     decided = cost.decide(logits)
@@ -163,6 +163,6 @@ def test_the_trainer_decides_by_its_predictions(costs):
 
 def test_margins_of_samples_with_costs_of_their_own():
     own = CostMatrix(fp=1.0, fn=np.linspace(1, 30, 40))
-    cost = Feedback(AdaptiveWeight(COSTS), costs=own)
+    cost = Feedback(AdaCSLController(COSTS), costs=own)
     margins, y = np.random.default_rng(0).normal(size=40), np.arange(40) % 2
     assert own.mean(y, cost.decide(margins, own)) == pytest.approx(cost.look(margins, y).cost)

@@ -1,4 +1,4 @@
-"""scikit-learn: AdaptiveCostClassifier around any estimator, and the cost as a score."""
+"""scikit-learn: AdaCSLClassifier around any estimator, and the cost as a score."""
 
 import pickle
 import runpy
@@ -32,8 +32,11 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from adacsl import AdaptiveCostClassifier, AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix
+from adacsl.adaptive import UniformBins
 from adacsl.integrations.sklearn import cost_scorer, mean_cost
+from adacsl.learners import SklearnLearner
+from tests.made import adapted_estimator
 
 COSTS = CostMatrix(fp=1, fn=20)
 
@@ -45,7 +48,7 @@ def made_up(n=600, seed=0):
 
 
 def linear(**settings):
-    return AdaptiveCostClassifier(LogisticRegression(), COSTS, **({"random_state": 0} | settings))
+    return adapted_estimator(LogisticRegression(), COSTS, **({"random_state": 0} | settings))
 
 
 @pytest.fixture(scope="module")
@@ -66,14 +69,16 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        AdaptiveCostClassifier(LogisticRegression(), random_state=0),
-        AdaptiveCostClassifier(SGDClassifier(loss="log_loss"), random_state=0),
+        AdaCSLClassifier(learner=SklearnLearner(LogisticRegression(), encode=False), random_state=0, decide="bayes"),
+        AdaCSLClassifier(
+            learner=SklearnLearner(SGDClassifier(loss="log_loss"), encode=False), random_state=0, decide="bayes"
+        ),
     ],
     # the check brings folds of its own: a regression that is fitted to the end holds it, passes in some order do not
     expected_failed_checks=lambda made: {
         name: why
         for name, why in EXPECTED_FAILURES.items()
-        if name == "check_classifiers_classes" or not isinstance(made.estimator, LogisticRegression)
+        if name == "check_classifiers_classes" or not isinstance(made.learner.estimator, LogisticRegression)
     },
     xfail_strict=True,
 )
@@ -103,7 +108,9 @@ def test_scikit_learn_checks(estimator, check):
 def test_every_kind_of_estimator_becomes_cheaper_than_it_is_by_itself(estimator, training):
     X, y = made_up(1200)
     X, Z, y, z = train_test_split(X, y, test_size=0.5, random_state=0, stratify=y)
-    clf = AdaptiveCostClassifier(estimator, COSTS, random_state=0).fit(X, y)
+    clf = AdaCSLClassifier(COSTS, learner=SklearnLearner(estimator, encode=False), random_state=0, decide="bayes").fit(
+        X, y
+    )
     plain = clone(estimator).fit(X, y)
     passes = len(clf.history_) > 6  # 30 passes, or 6 refits
     assert passes == (training == "passes")
@@ -114,7 +121,7 @@ def test_every_kind_of_estimator_becomes_cheaper_than_it_is_by_itself(estimator,
 
 def test_one_round_is_plain_weighting(data):
     X, y = data
-    clf = linear(rounds=1, validation=data).fit(X, y)
+    clf = linear(max_iter=1, validation=data).fit(X, y)
     # the weights of a class, scaled to a mean of 1: scikit-learn's own way
     weight = np.where(y == 1, 1.0, 1 / 20)
     plain = LogisticRegression().fit(X, y, sample_weight=weight * len(y) / weight.sum())
@@ -126,9 +133,9 @@ def test_the_rounds_are_the_paper_s_loop(data):
     X, y = data
     Z, z = made_up(400, seed=1)
     model = LogisticRegression(tol=1e-10, max_iter=1000)
-    settings = {"select": "last", "patience": None, "rounds": 4, "controller": AdaptiveWeight(COSTS)}
-    clf = AdaptiveCostClassifier(model, COSTS, validation=(Z, z), **settings).fit(X, y)
-    controller, lambdas = AdaptiveWeight(COSTS), []
+    settings = {"select": "last", "patience": None, "max_iter": 4, "controller": AdaCSLController(COSTS)}
+    clf = adapted_estimator(model, COSTS, validation=(Z, z), **settings).fit(X, y)
+    controller, lambdas = AdaCSLController(COSTS), []
     for _ in range(4):
         lambdas.append(controller.lambda_)
         weight = np.where(y == 1, 1.0, controller.weight)
@@ -141,7 +148,7 @@ def test_the_rounds_are_the_paper_s_loop(data):
 
 
 def test_nothing_moves_where_nothing_would_be_proof(data):
-    clf = linear(controller={"caution": 1e6}).fit(*data)
+    clf = linear(controller={"n_standard_errors": 1e6}).fit(*data)
     assert set(clf.history_["lambda"]) == {1.0}
     # and without a controller it is one weighted fit
     assert len(linear(controller=None).fit(*data).history_) == 0
@@ -173,7 +180,12 @@ WATCHED = []
 
 def test_passes_train_with_the_controllers_weight(data):
     WATCHED.clear()
-    clf = AdaptiveCostClassifier(Watched(), COSTS, rounds=5, every=2, random_state=0, patience=None).fit(*data)
+    clf = AdaCSLClassifier(
+        COSTS,
+        learner=SklearnLearner(Watched(), max_iter=5, patience=None, every=2, encode=False),
+        random_state=0,
+        decide="bayes",
+    ).fit(*data)
     weights = [ratio for _, ratio in WATCHED]
     assert [n for n, _ in WATCHED] == [480] * 5
     trained = clf.history_["weight"].tolist()
@@ -186,7 +198,9 @@ def test_passes_train_with_the_controllers_weight(data):
 
 def test_patience_ends_the_rounds(data):
     WATCHED.clear()
-    clf = AdaptiveCostClassifier(Watched(), COSTS, rounds=50, patience=3, random_state=0).fit(*data)
+    clf = AdaCSLClassifier(
+        COSTS, learner=SklearnLearner(Watched(), max_iter=50, patience=3, encode=False), random_state=0, decide="bayes"
+    ).fit(*data)
     assert len(clf.history_) == clf.history_["val_cost"].argmin() + 4
 
 
@@ -203,10 +217,14 @@ def test_warm_start_is_for_solvers_only(data):
             fits.append(self.warm_start)
             return super().fit(X, y, sample_weight)
 
-    AdaptiveCostClassifier(Forest(5), COSTS, rounds=2, random_state=0).fit(*data)
+    AdaCSLClassifier(
+        COSTS, learner=SklearnLearner(Forest(5), max_iter=2, encode=False), random_state=0, decide="bayes"
+    ).fit(*data)
     assert fits == [False, False]
     fits.clear()
-    AdaptiveCostClassifier(Solver(), COSTS, rounds=2, random_state=0).fit(*data)
+    AdaCSLClassifier(
+        COSTS, learner=SklearnLearner(Solver(), max_iter=2, encode=False), random_state=0, decide="bayes"
+    ).fit(*data)
     assert fits == [False, True]
 
 
@@ -214,14 +232,28 @@ def test_regularisation_keeps_its_strength(data):
     X, y = data
     for scale in (1e-9, 1e9):
         scaled = CostMatrix(fp=scale, fn=20 * scale)
-        clf = AdaptiveCostClassifier(LogisticRegression(), scaled, random_state=0).fit(X, y)
+        clf = AdaCSLClassifier(
+            scaled, learner=SklearnLearner(LogisticRegression(), encode=False), random_state=0, decide="bayes"
+        ).fit(X, y)
         assert clf.predict(X).tolist() == linear().fit(X, y).predict(X).tolist()
 
 
 def test_extreme_ratios_decide_for_one_class(data):
     X, y = data
-    assert set(AdaptiveCostClassifier(LogisticRegression(), CostMatrix(fp=1e-9, fn=1e9)).fit(X, y).predict(X)) == {1}
-    assert set(AdaptiveCostClassifier(LogisticRegression(), CostMatrix(fp=1e3, fn=1e-9)).fit(X, y).predict(X)) == {0}
+    assert set(
+        AdaCSLClassifier(
+            CostMatrix(fp=1e-9, fn=1e9), learner=SklearnLearner(LogisticRegression(), encode=False), decide="bayes"
+        )
+        .fit(X, y)
+        .predict(X)
+    ) == {1}
+    assert set(
+        AdaCSLClassifier(
+            CostMatrix(fp=1e3, fn=1e-9), learner=SklearnLearner(LogisticRegression(), encode=False), decide="bayes"
+        )
+        .fit(X, y)
+        .predict(X)
+    ) == {0}
 
 
 # cross-fitting, estimates, probabilities
@@ -271,29 +303,35 @@ def test_probabilities_are_corrected():
 
 def test_decide_unweighted_undoes_the_whole_weight(data):
     X, y = data
-    clf = linear(decide="unweighted", rounds=3, select="last").fit(X, y)
+    clf = linear(decide="unweighted", max_iter=3, select="last").fit(X, y)
     weight = clf.history_["weight"].iloc[-1]  # the one the last round trained with
     raw = clf.estimators_[0].decision_function(X)
     np.testing.assert_allclose(clf.decision_scores(X), 1 / (1 + np.exp(-raw) / weight), rtol=1e-9)
     assert clf.threshold_ == pytest.approx(COSTS.threshold)
 
 
-@pytest.mark.parametrize("target", ["bayes", "middle", 0.3])
-def test_targets(data, target):
-    clf = linear(target=target, controller={"partition": EqualWidth(2), "bounds": (0.1, 10.0)}).fit(*data)
-    assert clf.threshold_ == pytest.approx(clf.target_)
-    assert clf.target_ == pytest.approx({"bayes": 1 / 21, "middle": 1 / (1 + 20**0.5)}.get(target, target))
+@pytest.mark.parametrize("target_threshold", ["bayes", "middle", 0.3])
+def test_targets(data, target_threshold):
+    clf = linear(
+        target_threshold=target_threshold, controller={"partition": UniformBins(2), "bounds": (0.1, 10.0)}
+    ).fit(*data)
+    assert clf.threshold_ == pytest.approx(clf.target_threshold_)
+    assert clf.target_threshold_ == pytest.approx(
+        {"bayes": 1 / 21, "middle": 1 / (1 + 20**0.5)}.get(target_threshold, target_threshold)
+    )
     assert clf.history_["lambda"].between(0.1, 10.0).all()
 
 
 def test_auto_keeps_the_cheapest_of_a_plain_one_and_three_targets(data):
-    auto = linear(target="auto").fit(*data)
-    tried = {"plain": linear(target="bayes", controller={"bounds": (1.0, 1.0)}).fit(*data)}
-    tried |= {clf.target_: clf for clf in (linear(target=t).fit(*data) for t in (0.5, "middle", "bayes"))}
+    auto = linear(target_threshold="auto").fit(*data)
+    tried = {"plain": linear(target_threshold="bayes", controller={"bounds": (1.0, 1.0)}).fit(*data)}
+    tried |= {
+        clf.target_threshold_: clf for clf in (linear(target_threshold=t).fit(*data) for t in (0.5, "middle", "bayes"))
+    }
     assert auto.target_costs_ == pytest.approx({key: min(clf.target_costs_.values()) for key, clf in tried.items()})
     best = min(tried, key=lambda key: min(tried[key].target_costs_.values()))
     kept = tried[best]
-    assert (auto.target_, auto.adapted_) == (kept.target_, best != "plain")
+    assert (auto.target_threshold_, auto.adapted_) == (kept.target_threshold_, best != "plain")
     np.testing.assert_array_equal(auto.predict(data[0]), kept.predict(data[0]))
 
 
@@ -303,7 +341,9 @@ def test_auto_keeps_the_cheapest_of_a_plain_one_and_three_targets(data):
 def test_costs_of_each_row(data):
     X, y = data
     amounts = np.random.default_rng(0).lognormal(3, 1, len(y))
-    clf = AdaptiveCostClassifier(LogisticRegression(), random_state=0).fit(X, y, fp=np.ones(len(y)), fn=amounts)
+    clf = AdaCSLClassifier(
+        learner=SklearnLearner(LogisticRegression(), encode=False), random_state=0, decide="bayes"
+    ).fit(X, y, fp=np.ones(len(y)), fn=amounts)
     usual = amounts[y == 1].mean()  # over those who can pay it
     assert clf.costs_.fn == pytest.approx(usual)
     seen = ~np.isnan(clf.oof_scores_)
@@ -335,16 +375,16 @@ def test_rows_of_weight_zero_might_as_well_be_missing(data):
     np.testing.assert_allclose(one.decision_scores(X), other.decision_scores(X), rtol=1e-4)
 
 
-@pytest.mark.parametrize(("labels", "positive"), [(("no", "yes"), "yes"), (("ill", "well"), "ill"), ((-1, 1), None)])
-def test_labels(data, labels, positive):
+@pytest.mark.parametrize(("labels", "pos_label"), [(("no", "yes"), "yes"), (("ill", "well"), "ill"), ((-1, 1), None)])
+def test_labels(data, labels, pos_label):
     X, y = data
-    flipped = positive == labels[0]
+    flipped = pos_label == labels[0]
     named = np.where(y == (0 if flipped else 1), labels[1], labels[0])
-    clf = linear(positive=positive).fit(X, named)
-    assert clf.positive_ == (positive or 1)
+    clf = linear(pos_label=pos_label).fit(X, named)
+    assert clf.pos_label_ == (pos_label or 1)
     expected = linear().fit(X, y)
-    np.testing.assert_array_equal(clf.predict(X) == clf.positive_, expected.predict(X) == 1)
-    column = list(clf.classes_).index(clf.positive_)
+    np.testing.assert_array_equal(clf.predict(X) == clf.pos_label_, expected.predict(X) == 1)
+    column = list(clf.classes_).index(clf.pos_label_)
     np.testing.assert_allclose(clf.predict_proba(X)[:, column], expected.predict_proba(X)[:, 1])
 
 
@@ -364,7 +404,9 @@ def test_pipelines_of_text():
     texts = ["cheap pills now", "see you at lunch", "pills pills", "lunch tomorrow?"] * 20
     spam = [1, 0, 1, 0] * 20
     model = make_pipeline(TfidfVectorizer(), LogisticRegression())
-    clf = AdaptiveCostClassifier(model, COSTS, random_state=0).fit(texts, spam)
+    clf = AdaCSLClassifier(COSTS, learner=SklearnLearner(model, encode=False), random_state=0, decide="bayes").fit(
+        texts, spam
+    )
     assert clf.predict(["pills for you", "see you at lunch tomorrow"]).tolist() == [1, 0]
     assert clf.fit(pd.Series(texts), spam).predict(pd.Series(texts[:2])).tolist() == [1, 0]
 
@@ -376,8 +418,10 @@ def test_pickle_clone_and_search(data):
     np.testing.assert_array_equal(again.predict(X), clf.predict(X))
     assert again.history_.equals(clf.history_)
     assert not hasattr(clone(clf), "estimators_")
-    search = GridSearchCV(linear(), {"estimator__C": [0.01, 1.0], "controller__damping": [0.5, 1.0]}, cv=2).fit(X, y)
-    assert set(search.best_params_) == {"estimator__C", "controller__damping"}
+    search = GridSearchCV(
+        linear(), {"learner__estimator__C": [0.01, 1.0], "controller__damping": [0.5, 1.0]}, cv=2
+    ).fit(X, y)
+    assert set(search.best_params_) == {"learner__estimator__C", "controller__damping"}
     assert search.best_score_ < 0  # minus a cost
 
 
@@ -386,7 +430,13 @@ def test_weights_reach_the_last_step_of_a_pipeline(data, routing):
     X, y = data
     pipe = make_pipeline(StandardScaler(), LogisticRegression())
     with sklearn.config_context(enable_metadata_routing=routing):
-        clf = AdaptiveCostClassifier(pipe, COSTS, random_state=0, rounds=1, validation=(X, y)).fit(X, y)
+        clf = AdaCSLClassifier(
+            COSTS,
+            learner=SklearnLearner(pipe, max_iter=1, encode=False),
+            random_state=0,
+            validation=(X, y),
+            decide="bayes",
+        ).fit(X, y)
     weight = np.where(y == 1, 1.0, 1 / 20)
     scaled = StandardScaler().fit_transform(X)  # unweighted: the scaler must not get the weights
     plain = LogisticRegression().fit(scaled, y, sample_weight=weight * len(y) / weight.sum())
@@ -396,8 +446,10 @@ def test_weights_reach_the_last_step_of_a_pipeline(data, routing):
 def test_the_name_of_the_weights_can_be_given(data):
     search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
     with pytest.raises(TypeError, match="takes no sample_weight"):
-        AdaptiveCostClassifier(search, COSTS).fit(*data)
-    clf = AdaptiveCostClassifier(search, COSTS, weight_name="sample_weight", random_state=0).fit(*data)
+        AdaCSLClassifier(COSTS, learner=SklearnLearner(search, encode=False), decide="bayes").fit(*data)
+    clf = AdaCSLClassifier(
+        COSTS, learner=SklearnLearner(search, weight_name="sample_weight", encode=False), random_state=0, decide="bayes"
+    ).fit(*data)
     assert clf.estimators_[0].best_params_["C"] in (0.1, 1.0)
 
 
@@ -412,12 +464,12 @@ def test_the_name_of_the_weights_can_be_given(data):
         ({"estimator": KNeighborsClassifier(), "training": "refits"}, TypeError, "needs fit with sample_weight"),
         ({"training": "slowly"}, ValueError, "training must be one of 'auto', 'passes', 'refits', got 'slowly'"),
         (
-            {"target": "most"},
+            {"target_threshold": "most"},
             ValueError,
             "one of 'bayes', 'middle', 'half', 'auto', got 'most'",
         ),
-        ({"caution": 1}, TypeError, "unexpected keyword argument 'caution'"),
-        ({"rounds": 0}, ValueError, "rounds must be 'auto' or a whole number of at least 1, got 0"),
+        ({"n_standard_errors": 1}, TypeError, "unexpected keyword argument 'n_standard_errors'"),
+        ({"max_iter": 0}, ValueError, "max_iter must be 'auto' or a whole number of at least 1, got 0"),
         ({"patience": 0}, ValueError, "patience must be None or a whole number of at least 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
         ({"decide": "maybe"}, ValueError, "decide must be one of"),
@@ -426,7 +478,7 @@ def test_the_name_of_the_weights_can_be_given(data):
 )
 def test_wrong_settings(data, settings, error, match):
     with pytest.raises(error, match=match):
-        AdaptiveCostClassifier(**({"estimator": LogisticRegression(), "costs": COSTS} | settings)).fit(*data)
+        adapted_estimator(**({"estimator": LogisticRegression(), "costs": COSTS} | settings)).fit(*data)
 
 
 def test_an_estimator_without_scores(data):
@@ -436,7 +488,7 @@ def test_an_estimator_without_scores(data):
             return self
 
     with pytest.raises(TypeError, match="has neither predict_proba nor decision_function"):
-        AdaptiveCostClassifier(Decider(), COSTS).fit(*data)
+        AdaCSLClassifier(COSTS, learner=SklearnLearner(Decider(), encode=False), decide="bayes").fit(*data)
 
 
 def test_one_class_is_an_error(data):
@@ -463,15 +515,24 @@ def test_the_scorer_is_minus_the_mean_cost(data):
         LogisticRegression(), {"class_weight": [None, {0: 1, 1: 20}]}, scoring=cost_scorer(COSTS), cv=3
     ).fit(X, y)
     assert search.best_params_ == {"class_weight": {0: 1, 1: 20}}
-    assert cost_scorer(COSTS)(AdaptiveCostClassifier(LogisticRegression(), COSTS).fit(X, y), X, y) < 0
+    assert (
+        cost_scorer(COSTS)(
+            AdaCSLClassifier(COSTS, learner=SklearnLearner(LogisticRegression(), encode=False), decide="bayes").fit(
+                X, y
+            ),
+            X,
+            y,
+        )
+        < 0
+    )
     pickle.loads(pickle.dumps(cost_scorer(COSTS)))  # noqa: S301  as parallel searches do
 
 
-@pytest.mark.parametrize("positive", [None, "ill"])
-def test_tuned_thresholds_by_cost(data, positive):
+@pytest.mark.parametrize("pos_label", [None, "ill"])
+def test_tuned_thresholds_by_cost(data, pos_label):
     X, y = data
-    labels = y if positive is None else np.where(y == 1, "ill", "well")
-    scorer = cost_scorer(COSTS, positive=positive)
+    labels = y if pos_label is None else np.where(y == 1, "ill", "well")
+    scorer = cost_scorer(COSTS, pos_label=pos_label)
     tuned = TunedThresholdClassifierCV(LogisticRegression(), scoring=scorer, cv=3).fit(X, labels)
     assert tuned.best_threshold_ < 0.2  # the Bayes threshold is 1/21
     plain = LogisticRegression().fit(X, labels)
@@ -510,7 +571,7 @@ def test_sample_weights_of_the_score():
         (lambda: mean_cost([0, 1], [0, 1]), ValueError, "the cost needs prices"),
         (lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS), ValueError, r"which class of the labels is positive"),
         (
-            lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, positive="a"),
+            lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, pos_label="a"),
             ValueError,
             "leaves more than one other class",
         ),
@@ -538,7 +599,7 @@ def test_costs_of_named_classes():
     assert mean_cost(["a", "a"], ["b", "a"], costs=SEVERAL) == 0.5  # a fold without the others
     with pytest.raises(ValueError, match="the cost matrix has no name 'd'; it has 'a', 'b', 'c'"):
         mean_cost(["a"], ["d"], costs=SEVERAL)
-    for wrong in ({"positive": "a"}, {"fn": [2.0]}):
+    for wrong in ({"pos_label": "a"}, {"fn": [2.0]}):
         with pytest.raises(ValueError, match="speak of two classes"):
             mean_cost(["a"], ["a"], costs=SEVERAL, **wrong)
     two = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])

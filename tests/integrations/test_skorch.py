@@ -13,9 +13,10 @@ from skorch import NeuralNetBinaryClassifier, NeuralNetClassifier
 from skorch.callbacks import Checkpoint, EarlyStopping, LoadInitState
 from torch import nn
 
-from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import UniformBins
 from adacsl.integrations.sklearn import cost_scorer
-from adacsl.integrations.skorch import AdaptiveCost, AdaptiveCrossEntropy, AdaptiveSoftmaxCrossEntropy
+from adacsl.integrations.skorch import AdaCSLCallback, AdaptiveCrossEntropy, AdaptiveSoftmaxCrossEntropy
 
 COSTS = CostMatrix(fp=1, fn=8)
 
@@ -30,7 +31,7 @@ def make(more=(), **settings):
     torch.manual_seed(0)
     defaults = {
         "criterion": AdaptiveCrossEntropy, "criterion__costs": COSTS, "max_epochs": 4, "lr": 0.3, "verbose": 0,
-        "callbacks": [("adapt", AdaptiveCost()), *more],
+        "callbacks": [("adapt", AdaCSLCallback()), *more],
     }  # fmt: skip
     return NeuralNetBinaryClassifier(nn.Linear(4, 1), **(defaults | settings))
 
@@ -78,7 +79,7 @@ def test_two_outputs_have_a_softmax(data):
     X, y = data
     torch.manual_seed(0)
     net = NeuralNetClassifier(
-        nn.Linear(4, 2), criterion=AdaptiveSoftmaxCrossEntropy, criterion__costs=COSTS, callbacks=[AdaptiveCost()],
+        nn.Linear(4, 2), criterion=AdaptiveSoftmaxCrossEntropy, criterion__costs=COSTS, callbacks=[AdaCSLCallback()],
         max_epochs=3, verbose=0,
     ).fit(X, y.astype(np.int64))  # fmt: skip
     with torch.no_grad():
@@ -92,13 +93,13 @@ def test_the_losses_are_those_of_adacsl_torch():
 
     logits, labels = torch.tensor([0.3, -1.0, 2.0]), torch.tensor([1.0, 0.0, 0.0])
     two = torch.stack((torch.zeros(3), logits), dim=1)
-    expected = Reference(COSTS, target=0.3)(logits, labels)
-    assert torch.equal(AdaptiveCrossEntropy(COSTS, target=0.3)(logits, labels), expected)
-    assert torch.allclose(AdaptiveSoftmaxCrossEntropy(COSTS, target=0.3)(two, labels.long()), expected)
+    expected = Reference(COSTS, target_threshold=0.3)(logits, labels)
+    assert torch.equal(AdaptiveCrossEntropy(COSTS, target_threshold=0.3)(logits, labels), expected)
+    assert torch.allclose(AdaptiveSoftmaxCrossEntropy(COSTS, target_threshold=0.3)(two, labels.long()), expected)
 
 
 def test_every_second_epoch(data):
-    net = make(callbacks=[AdaptiveCost(every=2)], max_epochs=5).fit(*data)
+    net = make(callbacks=[AdaCSLCallback(every=2)], max_epochs=5).fit(*data)
     first, second = net.criterion_.controller.history
     lambdas = net.history[:, "lambda"]
     assert lambdas == [1.0, first.lambda_, first.lambda_, second.lambda_, second.lambda_]
@@ -106,8 +107,8 @@ def test_every_second_epoch(data):
 
 
 def test_a_controller_of_ones_own_is_copied(data):
-    controller = AdaptiveWeight(COSTS, partition=EqualWidth(2), damping=0.5)
-    net = make(callbacks=[AdaptiveCost(controller)]).fit(*data)
+    controller = AdaCSLController(COSTS, partition=UniformBins(2), damping=0.5)
+    net = make(callbacks=[AdaCSLCallback(controller)]).fit(*data)
     used = net.criterion_.controller
     assert used is not controller
     assert controller.history == ()
@@ -144,7 +145,7 @@ def test_early_stopping_on_cost(data):
 @pytest.mark.parametrize("use_safetensors", [False, True])
 def test_a_checkpoint_holds_the_controller(data, tmp_path, own, use_safetensors):
     def adapting():
-        return AdaptiveCost(AdaptiveWeight(COSTS, damping=0.7)) if own else AdaptiveCost()
+        return AdaCSLCallback(AdaCSLController(COSTS, damping=0.7)) if own else AdaCSLCallback()
 
     # safetensors cannot hold an optimiser: skorch says so
     optimizer = {"f_optimizer": None} if use_safetensors else {}
@@ -166,19 +167,21 @@ def test_the_cheapest_checkpoint_is_kept(data, tmp_path):
 
 def test_a_history_from_before_the_callback(data):
     net = make(callbacks=[], max_epochs=1).fit(*data)
-    net.set_params(callbacks=[AdaptiveCost()])
+    net.set_params(callbacks=[AdaCSLCallback()])
     net.initialize_callbacks()
     net.partial_fit(*data)
     assert net.history[-1, "valid_cost"] == net.criterion_.controller.history[-1].cost
 
 
 def test_without_validation_data_the_error_says_so(data):
-    with pytest.raises(RuntimeError, match="AdaptiveCost needs validation data, but the net has none: set train_split"):
+    with pytest.raises(
+        RuntimeError, match="AdaCSLCallback needs validation data, but the net has none: set train_split"
+    ):
         make(train_split=None).fit(*data)
 
 
 def test_another_criterion_is_an_error(data):
-    net = NeuralNetBinaryClassifier(nn.Linear(4, 1), callbacks=[AdaptiveCost()], max_epochs=1, verbose=0)
+    net = NeuralNetBinaryClassifier(nn.Linear(4, 1), callbacks=[AdaCSLCallback()], max_epochs=1, verbose=0)
     with pytest.raises(LookupError, match=r"the criterion is BCEWithLogitsLoss.* say criterion=AdaptiveCrossEntropy"):
         net.fit(*data)
 
@@ -187,12 +190,12 @@ def test_another_criterion_is_an_error(data):
     ("settings", "error", "match"),
     [
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"controller": 8}, TypeError, "controller must be an AdaptiveWeight or a CostMatrix"),
+        ({"controller": 8}, TypeError, "controller must be an AdaCSLController or a CostMatrix"),
     ],
 )
 def test_wrong_settings(data, settings, error, match):
     with pytest.raises(error, match=match):
-        make(callbacks=[AdaptiveCost(**settings)]).initialize()
+        make(callbacks=[AdaCSLCallback(**settings)]).initialize()
 
 
 def test_the_example_runs(capsys):
@@ -206,8 +209,8 @@ def test_costs_of_rows_are_those_of_the_validation_rows(data):
     _, valid = make().initialize().get_split_datasets(X, y)
     rows = np.asarray(valid.indices)
     prices = CostMatrix(fp=1, fn=amounts[rows])
-    net = make(callbacks=[AdaptiveCost(costs=prices)], max_epochs=1).fit(X, y)
-    proba = AdaptiveWeight(COSTS).correct(net.predict_proba(X[rows])[:, 1])
+    net = make(callbacks=[AdaCSLCallback(costs=prices)], max_epochs=1).fit(X, y)
+    proba = AdaCSLController(COSTS).correct(net.predict_proba(X[rows])[:, 1])
     assert net.history[-1, "valid_cost"] == pytest.approx(prices.mean(y[rows], prices.decide(proba)))
 
 
@@ -218,7 +221,7 @@ def test_a_net_without_the_callback_warns(data):
 
 @pytest.mark.parametrize("every", [1, 5])
 def test_a_net_with_the_callback_does_not(data, every):
-    make(callbacks=[AdaptiveCost(every=every)]).fit(*data)
+    make(callbacks=[AdaCSLCallback(every=every)]).fit(*data)
 
 
 @pytest.mark.parametrize("strange", [-100, -1, 2])

@@ -13,7 +13,7 @@ from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 from transformers import BertConfig, BertForSequenceClassification, Trainer, TrainingArguments
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.integrations import keras as in_keras
 from adacsl.integrations import lightning as in_lightning
 from adacsl.integrations import skorch as in_skorch
@@ -84,19 +84,19 @@ def fit_lightning(model, callback, epochs, ckpt_path=None):
 
 def test_lightning(tmp_path):
     whole = Model()
-    trainer = fit_lightning(whole, in_lightning.AdaptiveCost(), 4)
+    trainer = fit_lightning(whole, in_lightning.AdaCSLCallback(), 4)
     steps = whole.loss.controller.history
     assert len(steps) == 4
     shown = {k: float(v) for k, v in trainer.callback_metrics.items()}
     check_steps(steps[-1:], [shown["val_cost"]], [shown["lambda_min"]], [shown["lambda_max"]])
     first = Model()
-    fit_lightning(first, in_lightning.AdaptiveCost(), 2).save_checkpoint(tmp_path / "half.ckpt")
+    fit_lightning(first, in_lightning.AdaCSLCallback(), 2).save_checkpoint(tmp_path / "half.ckpt")
     second = Model()
-    fit_lightning(second, in_lightning.AdaptiveCost(), 4, ckpt_path=tmp_path / "half.ckpt")
+    fit_lightning(second, in_lightning.AdaCSLCallback(), 4, ckpt_path=tmp_path / "half.ckpt")
     assert second.loss.controller.history == steps
     assert torch.equal(second.loss.class_weights, whole.loss.class_weights)
     with pytest.raises(ValueError, match=r"logits must have shape \(n, 3\), one for each class, got \(\d+, 2\)"):
-        fit_lightning(Model(2), in_lightning.AdaptiveCost(), 1)
+        fit_lightning(Model(2), in_lightning.AdaCSLCallback(), 1)
 
 
 # Hugging Face
@@ -132,20 +132,20 @@ def trainer(folder, cost, model=None, **settings):
 
 
 def test_transformers(tmp_path, capsys):
-    cost = in_transformers.AdaptiveCost(AdaptiveWeight(COSTS, **HALF))
+    cost = in_transformers.AdaCSLCallback(AdaCSLController(COSTS, **HALF))
     whole = trainer(tmp_path / "a", cost)
     whole.train()
     rows = [row for row in whole.state.log_history if "eval_cost" in row]
     names = ("eval_cost", "eval_lambda_min", "eval_lambda_max")
     check_steps(cost.controller.history, *([row[name] for row in rows] for name in names))
     assert cost.adaptive_loss.class_weights.tolist() == pytest.approx(cost.controller.weights.tolist(), rel=1e-6)
-    again = in_transformers.AdaptiveCost(AdaptiveWeight(COSTS, **HALF))
+    again = in_transformers.AdaCSLCallback(AdaCSLController(COSTS, **HALF))
     trainer(tmp_path / "a", again).train(resume_from_checkpoint=str(tmp_path / "a" / "checkpoint-12"))
     ours, theirs = again.controller.history, cost.controller.history
     assert len(ours) == 4
     assert ours[:2] == theirs[:2]
     assert [s.cost for s in ours] == pytest.approx([s.cost for s in theirs])
-    wrong = in_transformers.AdaptiveCost(AdaptiveWeight(COSTS))
+    wrong = in_transformers.AdaCSLCallback(AdaCSLController(COSTS))
     with pytest.raises(ValueError, match=r"logits must have shape \(n, 3\)"):
         trainer(tmp_path / "b", wrong, bert(2)).train()
 
@@ -158,7 +158,7 @@ def skorch_net(**settings):
     defaults = {
         "module": nn.Linear(4, 3), "criterion": in_skorch.AdaptiveSoftmaxCrossEntropy,
         "criterion__costs": COSTS, "criterion__damping": 0.5,
-        "max_epochs": 4, "lr": 0.3, "verbose": 0, "callbacks": [("adapt", in_skorch.AdaptiveCost())],
+        "max_epochs": 4, "lr": 0.3, "verbose": 0, "callbacks": [("adapt", in_skorch.AdaCSLCallback())],
     }  # fmt: skip
     return NeuralNetClassifier(**(defaults | settings))
 
@@ -196,7 +196,7 @@ def keras_model(activation=None, outputs=3):
 
 
 def fit_keras(model, epochs=4, initial_epoch=0, **settings):
-    callback = in_keras.AdaptiveCost(validation_data=VALIDATION, **settings)
+    callback = in_keras.AdaCSLCallback(validation_data=VALIDATION, **settings)
     return model.fit(
         X, Y, epochs=epochs, initial_epoch=initial_epoch, batch_size=40, shuffle=False, verbose=0, callbacks=[callback]
     ).history
@@ -221,8 +221,8 @@ def test_keras(activation, tmp_path):
 def test_keras_equals_torch_and_resumes_from_a_file(tmp_path):
     logits = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32)
     labels = np.arange(50) % 3
-    ours = in_keras.AdaptiveCrossEntropy(COSTS, target="half")(labels, logits)
-    theirs = AdaptiveCrossEntropy(COSTS, target="half")(torch.tensor(logits), torch.tensor(labels))
+    ours = in_keras.AdaptiveCrossEntropy(COSTS, target_threshold="half")(labels, logits)
+    theirs = AdaptiveCrossEntropy(COSTS, target_threshold="half")(torch.tensor(logits), torch.tensor(labels))
     assert float(ours) == pytest.approx(float(theirs), rel=1e-5)
     model = keras_model()
     fit_keras(model, epochs=2, resume=tmp_path / "state.json")

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.torch import AdaptiveCrossEntropy
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -30,7 +30,7 @@ def lightning():
     """Fit with a logger; return the controller's history."""
     import lightning.pytorch as pl
 
-    from adacsl.integrations.lightning import AdaptiveCost
+    from adacsl.integrations.lightning import AdaCSLCallback
 
     class Model(pl.LightningModule):
         def __init__(self):
@@ -50,7 +50,7 @@ def lightning():
     def fit(logger):
         model, loader = Model(), DataLoader(TensorDataset(X, Y), 40)
         trainer = pl.Trainer(
-            max_epochs=3, accelerator="cpu", logger=logger, callbacks=[AdaptiveCost()], enable_checkpointing=False,
+            max_epochs=3, accelerator="cpu", logger=logger, callbacks=[AdaCSLCallback()], enable_checkpointing=False,
             enable_progress_bar=False, enable_model_summary=False,
         )  # fmt: skip
         trainer.fit(model, loader, loader)
@@ -128,13 +128,13 @@ def test_skorch_to_tensorboard(tmp_path):
     from skorch.callbacks import TensorBoard
     from torch.utils.tensorboard import SummaryWriter
 
-    from adacsl.integrations.skorch import AdaptiveCost
+    from adacsl.integrations.skorch import AdaCSLCallback
     from adacsl.integrations.skorch import AdaptiveCrossEntropy as Criterion
 
     writer = SummaryWriter(tmp_path)
     net = NeuralNetBinaryClassifier(
         nn.Linear(4, 1), criterion=Criterion, criterion__costs=COSTS, max_epochs=3, verbose=0,
-        callbacks=[AdaptiveCost(), TensorBoard(writer)],
+        callbacks=[AdaCSLCallback(), TensorBoard(writer)],
     ).fit(X.numpy(), Y.float().numpy())  # fmt: skip
     writer.close()
     found = scalars(tmp_path)
@@ -152,7 +152,7 @@ def test_transformers_to_tensorboard_and_mlflow(tmp_path, monkeypatch):
     monkeypatch.setenv("TENSORBOARD_LOGGING_DIR", str(tmp_path / "tb"))
     from transformers import Trainer, TrainingArguments
 
-    from adacsl.integrations.transformers import AdaptiveCost
+    from adacsl.integrations.transformers import AdaCSLCallback
 
     class Model(nn.Module):
         def __init__(self):
@@ -162,7 +162,7 @@ def test_transformers_to_tensorboard_and_mlflow(tmp_path, monkeypatch):
         def forward(self, x, labels=None):
             return {"logits": self.net(x)}
 
-    cost = AdaptiveCost(AdaptiveWeight(COSTS))
+    cost = AdaCSLCallback(AdaCSLController(COSTS))
     args = TrainingArguments(
         str(tmp_path), num_train_epochs=2, eval_strategy="epoch", save_strategy="no", use_cpu=True, disable_tqdm=True,
         report_to=["tensorboard", "mlflow"], remove_unused_columns=False, run_name="costs",

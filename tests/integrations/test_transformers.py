@@ -21,8 +21,8 @@ from transformers import (
     ViTForImageClassification,
 )
 
-from adacsl import AdaptiveWeight, CostMatrix
-from adacsl.integrations.transformers import AdaptiveCost
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.integrations.transformers import AdaCSLCallback
 from adacsl.torch import AdaptiveFocalLoss
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -56,7 +56,7 @@ def vit(outputs=2):
 
 
 def adaptive(**settings):
-    return AdaptiveCost(AdaptiveWeight(COSTS), **settings)
+    return AdaCSLCallback(AdaCSLController(COSTS), **settings)
 
 
 def trainer(folder, model, cost, data=texts, callbacks=(), sets=None, **settings):
@@ -128,13 +128,13 @@ def test_the_loss_divides_by_the_items_it_is_told_of():
 def test_training_sees_the_new_weight(tmp_path):
     seen = []
 
-    class Watched(AdaptiveCost):
+    class Watched(AdaCSLCallback):
         def loss(self, outputs, labels, num_items_in_batch=None):
             if torch.is_grad_enabled():
                 seen.append(float(self.adaptive_loss.negative_weight))
             return super().loss(outputs, labels, num_items_in_batch)
 
-    cost = Watched(AdaptiveWeight(COSTS))
+    cost = Watched(AdaCSLController(COSTS))
     trainer(tmp_path, bert(), cost, num_train_epochs=3).train()
     expected = [1 / 8, *(s.weight for s in cost.controller.history[:2])]
     assert seen == pytest.approx([w for w in expected for _ in range(6)], rel=1e-6)
@@ -201,7 +201,7 @@ def test_trials_of_a_search_start_anew():
 
 
 def test_another_loss(tmp_path):
-    cost = AdaptiveCost(adaptive_loss=AdaptiveFocalLoss(COSTS, gamma=1.0))
+    cost = AdaCSLCallback(adaptive_loss=AdaptiveFocalLoss(COSTS, gamma=1.0))
     trainer(tmp_path, bert(), cost, num_train_epochs=1).train()
     assert len(cost.controller.history) == 1
     outputs, labels = (torch.tensor([0.5, -1.0]),), torch.tensor([1, 0])
@@ -221,8 +221,8 @@ def test_metrics_take_what_the_trainer_gives():
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (AdaptiveCost, TypeError, r"controller is missing: give AdaptiveCost\(CostMatrix"),
-        (lambda: AdaptiveCost(8), TypeError, "controller must be an AdaptiveWeight or a CostMatrix"),
+        (AdaCSLCallback, TypeError, r"controller is missing: give AdaCSLCallback\(CostMatrix"),
+        (lambda: AdaCSLCallback(8), TypeError, "controller must be an AdaCSLController or a CostMatrix"),
         (lambda: adaptive(every=0), ValueError, "every must be a whole number of at least 1, got 0"),
         (lambda: adaptive().loss((None,), None), TypeError, "first output must be its logits, got NoneType"),
     ],
@@ -246,7 +246,7 @@ def test_two_processes_have_the_lambda_of_the_core(tmp_path, load_module):
     assert done.returncode == 0, done.stderr[-3000:]
     one, other = (json.loads((tmp_path / f"found-{rank}.json").read_text()) for rank in (0, 1))
     logits, labels = load_module(path).frozen()
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=5))
+    controller = AdaCSLController(CostMatrix(fp=1, fn=5))
     for column in logits.T.astype(np.float64):
         controller.step(1 / (1 + np.exp(-column)), labels)
     assert one == other
@@ -259,7 +259,7 @@ def test_a_second_column_of_the_labels_is_what_a_row_weighs():
     logits, y = torch.randn(40, 2, generator=generator), torch.arange(40) % 2
     prices = CostMatrix(fp=1.0, fn=torch.linspace(1.0, 20.0, 40, dtype=torch.float64))
     weights = prices.row_weights(y).float()
-    cost = AdaptiveCost(AdaptiveWeight(prices.averaged(y), row_weighted=True), costs=prices)
+    cost = AdaCSLCallback(AdaCSLController(prices.averaged(y), row_weighted=True), costs=prices)
     labels = torch.stack((y.float(), weights), dim=1)
     by_hand = cost.adaptive_loss(logits, y, weights)
     assert cost.loss({"logits": logits}, labels) == pytest.approx(float(by_hand))
@@ -286,7 +286,7 @@ def test_two_columns_of_labels_are_no_weights_unless_rows_are_weighted(labels):
 
 
 def test_weighted_labels_are_checked_too():
-    cost = AdaptiveCost(AdaptiveWeight(COSTS, row_weighted=True))
+    cost = AdaCSLCallback(AdaCSLController(COSTS, row_weighted=True))
     with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\], got 2"):
         cost.loss({"logits": torch.zeros(2, 2)}, torch.tensor([[1.0, 3.0], [2.0, 1.0]]))
     soft = torch.tensor([[0.25, 3.0], [1.0, 1.0]])  # not cut off

@@ -1,4 +1,4 @@
-"""AdaCSLBoostingClassifier with each engine: scikit-learn's rules, native columns, costs of rows, cross-fitting."""
+"""AdaCSLClassifier with each engine: scikit-learn's rules, native columns, costs of rows, cross-fitting."""
 
 import importlib
 import subprocess
@@ -17,20 +17,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from adacsl import (
-    AdaCSLBoostingClassifier,
-    AdaptiveWeight,
-    CostMatrix,
-    EqualWidth,
-    Interval,
-    Method,
-    find_threshold,
-    load,
-)
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, CostSensitiveClassifier, find_threshold, load
+from adacsl.adaptive import UniformBins
 from adacsl.base.scores import sigmoid
 from adacsl.estimators.persistence import ArtefactError
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting import Booster, levelled
+from adacsl.learners.boosting import BoostingLearner, levelled
+from adacsl.metrics import Interval
+from tests.made import boosting_classifier
 
 COSTS = CostMatrix(fp=1, fn=8)
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
@@ -64,11 +58,11 @@ def mixed(n=400, seed=0):
     return frame, (rng.random(n) < risk).astype(int)
 
 
-def quick(costs=COSTS, engine="xgboost", **settings):
-    return AdaCSLBoostingClassifier(
+def quick(costs=COSTS, library="xgboost", **settings):
+    return boosting_classifier(
         costs,
-        engine=engine,
-        **({"rounds": 15, "target": 0.5, "random_state": 0, "params": ONE_THREAD[engine]} | settings),
+        library=library,
+        **({"n_estimators": 15, "target_threshold": 0.5, "random_state": 0, "params": ONE_THREAD[library]} | settings),
     )
 
 
@@ -83,8 +77,8 @@ def engine(request):
 
 
 @pytest.fixture(scope="module")
-def fitted(engine, data):
-    return quick(engine=engine, cv=3).fit(*data)
+def fitted(library, data):
+    return quick(library=library, cv=3).fit(*data)
 
 
 # scikit-learn
@@ -99,7 +93,12 @@ EXPECTED_FAILURES = {
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
     [
-        AdaCSLBoostingClassifier(engine=e, target="auto", rounds=20, random_state=0, params=ONE_THREAD[e])
+        AdaCSLClassifier(
+            learner=BoostingLearner(library=e, n_estimators=20, params=ONE_THREAD[e]),
+            target_threshold="auto",
+            random_state=0,
+            decide="bayes",
+        )
         for e in ENGINES
     ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
@@ -110,8 +109,8 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_clone_keeps_every_setting():
-    steering = {"partition": EqualWidth(3), "bounds": (0.1, 10.0)}
-    clf = quick(target="middle", cv=4, decide="tuned", controller=steering, positive="a")
+    steering = {"partition": UniformBins(3), "bounds": (0.1, 10.0)}
+    clf = quick(target_threshold="middle", cv=4, decide="tuned", controller=steering, pos_label="a")
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
     for name, value in params.items():
@@ -119,8 +118,8 @@ def test_clone_keeps_every_setting():
 
 
 def test_pipelines_and_searches(data):
-    search = GridSearchCV(quick(), {"lr": [1e-4, 0.2]}, cv=2).fit(*data)
-    assert search.best_params_["lr"] == 0.2
+    search = GridSearchCV(quick(), {"learning_rate": [1e-4, 0.2]}, cv=2).fit(*data)
+    assert search.best_params_["learning_rate"] == 0.2
     assert set(make_pipeline(StandardScaler(), quick()).fit(*data).predict(data[0])) == {0, 1}
 
 
@@ -130,8 +129,8 @@ def test_pickle_and_joblib(fitted, data, tmp_path):
     assert np.array_equal(again.predict_proba(data[0]), fitted.predict_proba(data[0]))
 
 
-def test_same_seed_same_model(engine, data):
-    first, second = (quick(engine=engine).fit(*data).decision_scores(data[0]) for _ in range(2))
+def test_same_seed_same_model(library, data):
+    first, second = (quick(library=library).fit(*data).decision_scores(data[0]) for _ in range(2))
     assert np.array_equal(first, second)
 
 
@@ -149,7 +148,7 @@ def test_scores_probabilities_and_decisions_agree(fitted, data):
 def test_without_adaptation_it_is_the_plain_booster(data):
     X, y = data
     apart = made_up(200, seed=3)
-    clf = quick(target="bayes", validation=apart, select="last", patience=None).fit(X, y)
+    clf = quick(target_threshold="bayes", validation=apart, select="last", patience=None).fit(X, y)
     params = {"objective": "binary:logistic", "eta": 0.05, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 15)
     assert clf.decision_scores(X) == pytest.approx(plain.predict(xgb.DMatrix(X)), abs=1e-6)
@@ -158,13 +157,24 @@ def test_without_adaptation_it_is_the_plain_booster(data):
 
 
 def test_nothing_moves_where_nothing_would_be_proof(data):
-    assert set(quick(target=0.5, controller={"caution": 1e6}).fit(*data).history_["lambda"]) == {1.0}
-    assert len(set(quick(target=0.5).fit(*data).history_["lambda"])) > 1
+    assert set(quick(target_threshold=0.5, controller={"n_standard_errors": 1e6}).fit(*data).history_["lambda"]) == {
+        1.0
+    }
+    assert len(set(quick(target_threshold=0.5).fit(*data).history_["lambda"])) > 1
 
 
 def test_history_and_kept_rounds(fitted):
     history = fitted.history_
-    assert list(history.columns) == ["round", "fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost"]
+    assert list(history.columns) == [
+        "round",
+        "fold",
+        "target_threshold",
+        "adapted",
+        "lambda",
+        "weight",
+        "threshold",
+        "val_cost",
+    ]
     assert set(history["fold"]) == {0, 1, 2}
     for fold, rounds in enumerate(fitted.rounds_):
         costs = history.loc[history["fold"] == fold, "val_cost"].to_numpy()
@@ -176,12 +186,14 @@ def test_history_and_kept_rounds(fitted):
 
 
 @pytest.mark.parametrize(
-    "like", [AdaptiveWeight(COSTS, damping=0.25), {"damping": 0.25, "caution": 0.0}], ids=["controller", "dict"]
+    "like",
+    [AdaCSLController(COSTS, damping=0.25), {"damping": 0.25, "n_standard_errors": 0.0}],
+    ids=["controller", "dict"],
 )
 def test_the_history_is_the_controllers(like, data):
     apart = made_up(200, seed=3)
     clf = quick(validation=apart, select="last", patience=None, controller=like).fit(*data)
-    alone, matrix = AdaptiveWeight(COSTS, damping=0.25), clf.encoder_.transform(apart[0])
+    alone, matrix = AdaCSLController(COSTS, damping=0.25), clf.encoder_.transform(apart[0])
     for _, row in clf.history_.iterrows():
         assert row["lambda"] == pytest.approx(alone.lambda_, rel=1e-6)
         margins = clf.boosters_[0][: int(row["round"]) + 1].predict(xgb.DMatrix(matrix), output_margin=True)
@@ -197,17 +209,17 @@ def test_out_of_fold_scores_and_the_estimate(fitted, data):
     decided = fitted.oof_scores_ > fitted.threshold_
     assert list(fitted.target_costs_.values()) == pytest.approx([COSTS.mean(y, decided)])
     assert 0.0 <= fitted.calibration_error_ <= 1.0
-    single = quick(engine=fitted.engine).fit(X, y)
+    single = quick(library=fitted.engine).fit(X, y)
     assert np.isnan(single.oof_scores_).sum() == 240
 
 
-def test_out_of_fold_scores_come_from_the_boosters(engine, data):
+def test_out_of_fold_scores_come_from_the_boosters(library, data):
     X, y = data
-    clf = quick(engine=engine, cv=3, select="last", patience=None).fit(X, y)
+    clf = quick(library=library, cv=3, select="last", patience=None).fit(X, y)
     models, matrix = clf.boosters_, clf.encoder_.transform(X)
     folds = np.unique(clf.history_["fold"])
     assert len(models) == len(folds) == 3
-    library = importlib.import_module(f"adacsl.integrations.{engine}")
+    library = importlib.import_module(f"adacsl.integrations.{library}")
     each = np.stack([sigmoid(library.margins(m, Matrix(matrix, None))) for m in models], axis=1)
     # each row's out-of-fold score is one of the three boosters'
     assert np.abs(each - clf.oof_scores_[:, None]).min(axis=1) == pytest.approx(0.0, abs=1e-6)
@@ -215,8 +227,8 @@ def test_out_of_fold_scores_come_from_the_boosters(engine, data):
 
 def test_targets_and_tuned_thresholds(data):
     X, y = data
-    clf = quick(target="middle", decide="tuned", select="last", patience=None).fit(X, y)
-    assert clf.target_ == pytest.approx(np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8)))
+    clf = quick(target_threshold="middle", decide="tuned", select="last", patience=None).fit(X, y)
+    assert clf.target_threshold_ == pytest.approx(np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8)))
     seen = ~np.isnan(clf.oof_scores_)
     scores = clf.reference_scores_  # of what is kept
     cheapest = min(COSTS.mean(y[seen], scores > cut) for cut in [0.0, *scores])
@@ -225,21 +237,26 @@ def test_targets_and_tuned_thresholds(data):
     assert find_threshold(scores, y[seen], COSTS).cost == pytest.approx(cheapest * seen.sum())
 
 
-def test_auto_keeps_the_cheapest_of_a_plain_one_and_two_targets(engine, data):
+def test_auto_keeps_the_cheapest_of_a_plain_one_and_two_targets(library, data):
     X, y = data
-    auto = quick(engine=engine, target="auto", cv=3).fit(X, y)
-    tried = [quick(engine=engine, target="bayes", controller=None, cv=3).fit(X, y)]  # there "auto" does not adapt
-    tried += [quick(engine=engine, target=target, cv=3).fit(X, y) for target in (0.5, "middle")]
-    costs = {clf.target_ if clf.adapted_ else "plain": min(clf.target_costs_.values()) for clf in tried}
+    auto = quick(library=library, target_threshold="auto", cv=3).fit(X, y)
+    tried = [
+        quick(library=library, target_threshold="bayes", controller=None, cv=3).fit(X, y)
+    ]  # there "auto" does not adapt
+    tried += [
+        quick(library=library, target_threshold=target_threshold, cv=3).fit(X, y)
+        for target_threshold in (0.5, "middle")
+    ]
+    costs = {clf.target_threshold_ if clf.adapted_ else "plain": min(clf.target_costs_.values()) for clf in tried}
     assert auto.target_costs_ == pytest.approx(costs)
-    kept = next(clf for clf in tried if clf.target_ == auto.target_)
+    kept = next(clf for clf in tried if clf.target_threshold_ == auto.target_threshold_)
     assert min(kept.target_costs_.values()) == min(costs.values())
     assert np.array_equal(auto.decision_scores(X), kept.decision_scores(X))
     assert len(auto.history_) == sum(len(clf.history_) for clf in tried)
 
 
 def test_auto_with_equal_costs(data):
-    clf = quick(CostMatrix(fp=1, fn=1), target="auto").fit(*data)
+    clf = quick(CostMatrix(fp=1, fn=1), target_threshold="auto").fit(*data)
     assert list(clf.target_costs_) == ["plain"]
     assert clf.target_costs_["plain"] == pytest.approx(clf.estimated_cost_.estimate)
 
@@ -248,7 +265,7 @@ def test_adaptation_pays_where_nothing_is_stopped():
     X, y = made_up(1500, share=0.05, seed=1)
     test, truth = made_up(4000, share=0.05, seed=2)
     costs = CostMatrix(fp=1, fn=20)
-    settings = {"rounds": 60, "patience": None, "select": "last", "lr": 0.3}
+    settings = {"n_estimators": 60, "patience": None, "select": "last", "learning_rate": 0.3}
 
     def paid(seed, steered):
         return -quick(costs, controller=steered, random_state=seed, **settings).fit(X, y).score(test, truth)
@@ -259,9 +276,9 @@ def test_adaptation_pays_where_nothing_is_stopped():
 # columns
 
 
-def test_categories_and_gaps_go_to_the_booster_as_they_are(engine):
+def test_categories_and_gaps_go_to_the_booster_as_they_are(library):
     X, y = mixed()
-    clf = quick(engine=engine, rounds=30).fit(X, y)
+    clf = quick(library=library, n_estimators=30).fit(X, y)
     kinds = [column["kind"] for column in clf.encoder_.columns]
     assert kinds == ["number", "category", "category", "number", "date"]
     assert clf.encoder_.transform(X).shape == X.shape
@@ -272,12 +289,12 @@ def test_categories_and_gaps_go_to_the_booster_as_they_are(engine):
     assert clf.feature_names_in_.tolist() == list(X.columns)
 
 
-def test_polars_and_pandas_agree(engine):
+def test_polars_and_pandas_agree(library):
     X, y = mixed()
     plain = X.assign(code=X["code"].astype(str)).astype(object)
     plain = plain.where(plain.notna(), None)
     other = polars.DataFrame(plain.to_dict(orient="list")).with_columns(polars.col("code").cast(polars.Categorical))
-    mine, theirs = (quick(engine=engine).fit(table, y).predict_proba(table) for table in (X, other))
+    mine, theirs = (quick(library=library).fit(table, y).predict_proba(table) for table in (X, other))
     assert mine == pytest.approx(theirs, abs=1e-12)
 
 
@@ -286,17 +303,22 @@ def test_category_splits_are_native():
     rng = np.random.default_rng(0)
     level = rng.integers(0, 16, 800)
     X = pd.DataFrame({"level": pd.Categorical([f"v{i:02d}" for i in level])})
-    clf = quick(CostMatrix(fp=1, fn=1), rounds=2, lr=1.0, params={"nthread": 1, "max_depth": 1, "max_cat_to_onehot": 1})
+    clf = quick(
+        CostMatrix(fp=1, fn=1),
+        n_estimators=2,
+        learning_rate=1.0,
+        params={"nthread": 1, "max_depth": 1, "max_cat_to_onehot": 1},
+    )
     assert clf.fit(X, level % 2).score(X, level % 2) == 0.0
 
 
 # costs, weights, groups
 
 
-def test_costs_of_each_row(engine):
+def test_costs_of_each_row(library):
     X, y = made_up(400)
     fn = np.random.default_rng(1).uniform(0.5, 20.0, 400)
-    clf = quick(engine=engine).fit(X, y, fn=fn)
+    clf = quick(library=library).fit(X, y, fn=fn)
     assert float(clf.costs_.fn) == pytest.approx(fn[y == 1].mean())
     proba = clf.predict_proba(X)[:, 1]
     assert np.array_equal(clf.predict(X, fn=fn), (proba > 1 / (1 + fn)).astype(int))
@@ -312,14 +334,14 @@ def test_costs_are_routed_as_metadata():
     assert float(found["estimator"][0].costs_.fn) != 8.0
 
 
-def test_sample_weights_count_and_zero_is_absence(engine):
+def test_sample_weights_count_and_zero_is_absence(library):
     X, y = made_up(300)
     weight = np.ones(300)
     weight[250:] = 0.0
     # a weight of zero keeps a row out of everything, so its label may be nonsense
     labels = y.copy()
     labels[250:] = 1 - labels[250:]
-    first, second = (quick(engine=engine).fit(X, y_, sample_weight=weight) for y_ in (y, labels))
+    first, second = (quick(library=library).fit(X, y_, sample_weight=weight) for y_ in (y, labels))
     assert np.array_equal(first.decision_scores(X), second.decision_scores(X))
     assert np.isnan(first.oof_scores_[250:]).all()
 
@@ -337,7 +359,7 @@ def test_labels_of_any_kind(data):
     names = np.where(y == 1, "bad", "good")
     with pytest.raises(ValueError, match=r"which class of y is positive \(bad, good\)"):
         quick().fit(X, names)
-    clf = quick(positive="bad").fit(X, names)
+    clf = quick(pos_label="bad").fit(X, names)
     assert set(clf.predict(X)) == {"bad", "good"}
     assert np.array_equal(clf.predict(X) == "bad", clf.predict_proba(X)[:, 0] > COSTS.threshold)
 
@@ -345,8 +367,8 @@ def test_labels_of_any_kind(data):
 # stopping and settings
 
 
-def test_patience_ends_the_training(engine, data):
-    clf = quick(engine=engine, rounds=200, patience=4).fit(*data)
+def test_patience_ends_the_training(library, data):
+    clf = quick(library=library, n_estimators=200, patience=4).fit(*data)
     rounds = len(clf.history_)
     assert rounds == clf.rounds_[0] + 4
     assert rounds < 200
@@ -365,8 +387,17 @@ def test_adapting_is_not_dear_where_classes_are_apart():
         x = rng.normal(size=(3400, 5))
         z = x[:, 0] + 0.5 * x[:, 1] + (0.0, 0.1)[seed % 2] * rng.normal(size=3400)
         y = (z > np.quantile(z, 0.85)).astype(int)
-        settings = {"engine": "lightgbm", "rounds": 120, "lr": 0.1, "patience": 30, "random_state": seed}
-        adapted, plain = (quick(costs, target=target, **settings).fit(x[:400], y[:400]) for target in (0.5, "bayes"))
+        settings = {
+            "library": "lightgbm",
+            "n_estimators": 120,
+            "learning_rate": 0.1,
+            "patience": 30,
+            "random_state": seed,
+        }
+        adapted, plain = (
+            quick(costs, target_threshold=target_threshold, **settings).fit(x[:400], y[:400])
+            for target_threshold in (0.5, "bayes")
+        )
         assert adapted.history_["lambda"].between(0.05, 20).all()
         paid.append([costs.mean(y[400:], model.predict(x[400:])) for model in (adapted, plain)])
     ratios = np.divide(*np.transpose(paid))
@@ -377,7 +408,7 @@ def test_adapting_is_not_dear_where_classes_are_apart():
 def test_classes_weigh_one_in_the_mean_at_the_start(data):
     """As where nothing steers: small weights alone would keep XGBoost from splitting."""
     x, y = data
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=1000))
+    controller = AdaCSLController(CostMatrix(fp=1, fn=1000))
     weight = levelled(Matrix(x, y), controller).weight
     assert np.mean(weight * np.where(y == 1, 1.0, 0.001)) == pytest.approx(1.0)
     doubled = levelled(Matrix(x, y, np.full(len(y), 2.0)), controller).weight
@@ -386,13 +417,13 @@ def test_classes_weigh_one_in_the_mean_at_the_start(data):
 
 @pytest.mark.parametrize(("fp", "fn"), [(1.0, 1e9), (1e9, 1.0)])
 def test_nothing_adapts_at_the_bayes_threshold_of_unequal_prices(fp, fn, data):
-    clf = quick(CostMatrix(fp=fp, fn=fn), target="bayes").fit(*data)
+    clf = quick(CostMatrix(fp=fp, fn=fn), target_threshold="bayes").fit(*data)
     assert not clf.adapted_
     assert set(clf.history_["weight"]) == {1.0}
 
 
-def test_every_adapts_less_often(engine, data):
-    history = quick(engine=engine, every=5, controller={"caution": 0.0}).fit(*data).history_
+def test_every_adapts_less_often(library, data):
+    history = quick(library=library, every=5, controller={"n_standard_errors": 0.0}).fit(*data).history_
     assert history["lambda"].nunique() in (2, 3)
     assert history["lambda"][:5].eq(1.0).all()
     assert history["lambda"][5] != 1.0
@@ -403,9 +434,9 @@ def test_engine_parameters_win(data):
     assert all(len(tree.splitlines()) == 3 for tree in clf.boosters_[0].get_dump())
 
 
-def test_validation_data_of_its_own(engine, data):
+def test_validation_data_of_its_own(library, data):
     other = made_up(150, seed=5)
-    clf = quick(engine=engine, validation=other).fit(*data)
+    clf = quick(library=library, validation=other).fit(*data)
     assert len(clf.oof_scores_) == 450
     assert np.isnan(clf.oof_scores_[:300]).all()
     assert not np.isnan(clf.oof_scores_[300:]).any()
@@ -417,21 +448,21 @@ def test_validation_data_of_its_own(engine, data):
 def test_saved_and_loaded(fitted, data, tmp_path):
     fitted.save(tmp_path / "model")
     again = load(tmp_path / "model")
-    assert isinstance(again, AdaCSLBoostingClassifier)
+    assert isinstance(again, AdaCSLClassifier)
     X, _ = data
     assert np.array_equal(again.predict_proba(X), fitted.predict_proba(X))
     assert np.array_equal(again.oof_scores_, fitted.oof_scores_)
     assert again.estimated_cost_ == fitted.estimated_cost_
     assert again.history_.equals(fitted.history_)
     assert again.rounds_ == fitted.rounds_
-    assert again.target_ == fitted.target_ == 0.5
+    assert again.target_threshold_ == fitted.target_threshold_ == 0.5
     again.save(tmp_path / "again")
     assert np.array_equal(load(tmp_path / "again").predict_proba(X), fitted.predict_proba(X))
 
 
-def test_saved_with_categories(engine, tmp_path):
+def test_saved_with_categories(library, tmp_path):
     X, y = mixed(200)
-    clf = quick(engine=engine).fit(X, y)
+    clf = quick(library=library).fit(X, y)
     clf.save(tmp_path / "model")
     assert np.array_equal(load(tmp_path / "model").predict_proba(X), clf.predict_proba(X))
 
@@ -452,19 +483,19 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "kind", "message"),
     [
-        ({"engine": "sklearn"}, ValueError, "engine must be one of 'xgboost', 'lightgbm', 'catboost', got 'sklearn'"),
-        ({"rounds": 0}, ValueError, "rounds must be a whole number of at least 1, got 0"),
-        ({"lr": 0}, ValueError, "lr must be a number above 0 and at most 1, got 0"),
+        ({"library": "sklearn"}, ValueError, "engine must be one of 'xgboost', 'lightgbm', 'catboost', got 'sklearn'"),
+        ({"n_estimators": 0}, ValueError, "n_estimators must be a whole number of at least 1, got 0"),
+        ({"learning_rate": 0}, ValueError, "learning_rate must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
         ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
-        ({"decide": "unweighted"}, ValueError, "a plain booster at the Bayes threshold is target='bayes'"),
-        ({"decide": "target"}, ValueError, "decide='target' is called decide='bayes' now"),
+        ({"decide": "unweighted"}, ValueError, "a plain booster at the Bayes threshold is target_threshold='bayes'"),
+        ({"decide": "target_threshold"}, ValueError, "decide='target' is called decide='bayes' now"),
         ({"adapt": "no"}, TypeError, "has no setting 'adapt' any more: say controller=None"),
         ({"damping": 0.5}, TypeError, r"has no setting 'damping' any more: say controller=\{'damping': \.\.\.\}"),
-        ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaptiveWeight"),
+        ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaCSLController"),
         ({"controller": {"speed": 1}}, ValueError, "a controller has no setting 'speed'"),
         ({"decide": "best"}, ValueError, "decide must be one of"),
-        ({"target": "most"}, ValueError, "target must be a number or one of"),
+        ({"target_threshold": "most"}, ValueError, "target_threshold must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
         ({"validation": 1.5}, ValueError, "validation must be a fraction"),
         ({"positive": 7}, ValueError, "y has no class 7"),
@@ -472,13 +503,13 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
 )
 def test_wrong_settings_are_named(data, settings, kind, message):
     with pytest.raises(kind, match=message):
-        AdaCSLBoostingClassifier(**({"costs": COSTS, "rounds": 3} | settings)).fit(*data)
+        boosting_classifier(**({"costs": COSTS, "n_estimators": 3} | settings)).fit(*data)
 
 
 @pytest.mark.parametrize("X", [np.ones((60, 2)), np.full((60, 2), np.nan)], ids=["constant", "missing"])
-def test_nothing_to_learn_from(engine, X):
+def test_nothing_to_learn_from(library, X):
     with pytest.raises(ValueError, match="every column is constant in the 48 training rows"):
-        quick(engine=engine).fit(X, np.arange(60) % 2)
+        quick(library=library).fit(X, np.arange(60) % 2)
 
 
 def test_a_number_that_becomes_text_is_named():
@@ -494,10 +525,10 @@ def test_a_number_that_becomes_text_is_named():
         ("xgboost", "import adacsl.integrations.xgboost", "xgboost"),
         ("lightgbm", "import adacsl.integrations.lightgbm", "lightgbm"),
         ("catboost", "import adacsl.integrations.catboost", "catboost"),
-        ("sklearn", "from adacsl import AdaCSLBoostingClassifier", "boosting"),
+        ("sklearn", "from adacsl import AdaCSLClassifier", "boosting"),
         (
             "xgboost",
-            "from adacsl import AdaCSLBoostingClassifier as C; C().fit([[1, 2]] * 9, [0, 1, 0] * 3)",
+            "from adacsl import AdaCSLClassifier as C; C().fit([[1, 2]] * 9, [0, 1, 0] * 3)",
             "xgboost",
         ),
     ],
@@ -512,21 +543,27 @@ def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statemen
 
 
 def test_importing_it_loads_no_torch_and_no_booster():
-    code = "import sys; from adacsl import AdaCSLBoostingClassifier; print(*sys.modules)"
+    code = "import sys; from adacsl import AdaCSLClassifier; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"torch", "lightning", "xgboost", "lightgbm", "catboost"}.isdisjoint(done.stdout.split())
 
 
-@pytest.mark.parametrize("target", ["bayes", "middle"])
+@pytest.mark.parametrize("target_threshold", ["bayes", "middle"])
 @pytest.mark.parametrize("prices", [{"fp": 1e9, "fn": 1e-9}, {"fp": 1e-9, "fn": 1e9}])
-def test_costs_whose_threshold_rounds_to_0_or_1(prices, target):
+def test_costs_whose_threshold_rounds_to_0_or_1(prices, target_threshold):
     x, y = np.arange(80.0)[:, None], np.arange(80) >= 40
-    clf = AdaCSLBoostingClassifier(CostMatrix(**prices), target=target, rounds=5, random_state=0).fit(x, y)
+    clf = AdaCSLClassifier(
+        CostMatrix(**prices),
+        learner=BoostingLearner(library="xgboost", n_estimators=5),
+        target_threshold=target_threshold,
+        random_state=0,
+        decide="bayes",
+    ).fit(x, y)
     assert set(clf.predict(x).tolist()) <= {False, True}
 
 
-@pytest.mark.parametrize(("engine", "select"), [("lightgbm", "best"), ("xgboost", "log-loss")])
-def test_a_tuned_booster_costs_what_it_estimates(engine, select):
+@pytest.mark.parametrize(("library", "select"), [("lightgbm", "best"), ("xgboost", "log-loss")])
+def test_a_tuned_booster_costs_what_it_estimates(library, select):
     """Draws of a known law: the estimated cost is the true one in the mean, and its interval contains it."""
 
     def draw(rng, n):
@@ -538,8 +575,10 @@ def test_a_tuned_booster_costs_what_it_estimates(engine, select):
         rng = np.random.default_rng(seed)
         X, chances = draw(rng, 500)
         y = (rng.random(500) < chances).astype(int)
-        learner = Booster(engine, rounds=60, lr=0.1, patience=15, params=ONE_THREAD[engine])
-        made = Method(costs, learner=learner, decide="tuned", select=select, random_state=seed).fit(X, y)
+        learner = BoostingLearner(library, n_estimators=60, learning_rate=0.1, patience=15, params=ONE_THREAD[library])
+        made = CostSensitiveClassifier(costs, learner=learner, decide="tuned", select=select, random_state=seed).fit(
+            X, y
+        )
         X, chances = draw(rng, 10_000)
         true = np.mean(np.where(made.predict(X) == 1, 1.0 - chances, 5.0 * chances))
         found.append(

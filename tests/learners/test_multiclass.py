@@ -16,13 +16,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from adacsl import AdaCSLBoostingClassifier, AdaptiveCostClassifier, CostMatrix, Method, load, method
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, load, method
 from adacsl.learners.arrays import from_numbers, to_numbers
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.estimator_model import raw_logits
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.metacost import MetaCost, out_of_bag
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
+from tests.made import adapted_estimator, boosting_classifier
 
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
 NAMES = np.asarray(["benign", "doubtful", "malign"])
@@ -40,9 +41,9 @@ def made_up(n=240, seed=0, k=3):
     return X, np.digitize(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=n), np.linspace(-0.8, 0.9, k - 1))
 
 
-def booster(engine="xgboost", costs=None, **settings):
-    usual = {"rounds": 8, "random_state": 0, "params": ONE_THREAD[engine]}
-    return AdaCSLBoostingClassifier(costs or matrix(), engine=engine, **(usual | settings))
+def booster(library="xgboost", costs=None, **settings):
+    usual = {"n_estimators": 8, "random_state": 0, "params": ONE_THREAD[library]}
+    return boosting_classifier(costs or matrix(), library=library, **(usual | settings))
 
 
 @pytest.fixture(params=ONE_THREAD)
@@ -61,11 +62,13 @@ def check_saved(made, X, folder):
 
 
 @pytest.mark.parametrize("k", [3, 10])
-@pytest.mark.parametrize("settings", [{}, {"target": "half"}, {"controller": {"damping": 0.1}, "cv": 2}], ids=str)
-def test_boosters_decide_by_the_expected_cost(engine, k, settings, tmp_path):
+@pytest.mark.parametrize(
+    "settings", [{}, {"target_threshold": "half"}, {"controller": {"damping": 0.1}, "cv": 2}], ids=str
+)
+def test_boosters_decide_by_the_expected_cost(library, k, settings, tmp_path):
     X, y = made_up(k=k)
     costs = matrix(k, dear=3.0)
-    made = booster(engine, costs, lr=0.5, **settings).fit(X, y)
+    made = booster(library, costs, lr=0.5, **settings).fit(X, y)
     proba = made.predict_proba(X)
     assert proba.shape == (240, k)
     assert proba.sum(1) == pytest.approx(1.0)
@@ -75,15 +78,15 @@ def test_boosters_decide_by_the_expected_cost(engine, k, settings, tmp_path):
     check_saved(made, X, tmp_path)
 
 
-def test_names_of_classes_put_the_matrix_in_order(engine):
+def test_names_of_classes_put_the_matrix_in_order(library):
     X, y = made_up()
     order = [2, 0, 1]
     shuffled = CostMatrix.from_array(
         np.asarray([[matrix().to_dict()["costs"][i][j] for j in order] for i in order]), rows="predicted",
         classes=NAMES[order],
     )  # fmt: skip
-    first = booster(engine, shuffled).fit(X, NAMES[y])
-    second = booster(engine, matrix(classes=NAMES)).fit(X, NAMES[y])
+    first = booster(library, shuffled).fit(X, NAMES[y])
+    second = booster(library, matrix(classes=NAMES)).fit(X, NAMES[y])
     assert np.array_equal(first.predict(X), second.predict(X))
     assert set(first.predict(X)) <= set(NAMES)
 
@@ -96,14 +99,16 @@ def test_without_adaptation_it_is_the_plain_booster():
     assert made.predict_proba(X) == pytest.approx(plain, abs=1e-6)
     assert not made.adapted_
     assert made.history_["lambdas"].map(lambda own: own == [1.0, 1.0, 1.0]).all()
-    learner = Booster("xgboost", rounds=8, patience=None, params=ONE_THREAD["xgboost"])
-    unweighted = Method(matrix(), learner=learner, validation=apart, select="last", random_state=0).fit(X, y)
+    learner = BoostingLearner("xgboost", n_estimators=8, patience=None, params=ONE_THREAD["xgboost"])
+    unweighted = CostSensitiveClassifier(
+        matrix(), learner=learner, validation=apart, select="last", random_state=0
+    ).fit(X, y)
     assert unweighted.predict_proba(X) == pytest.approx(plain, abs=1e-6)
 
 
-def test_the_history_holds_the_weights_of_every_class(engine):
+def test_the_history_holds_the_weights_of_every_class(library):
     X, y = made_up()
-    made = booster(engine, controller={"damping": 0.2}, cv=2, patience=None).fit(X, y)
+    made = booster(library, controller={"damping": 0.2}, cv=2, patience=None).fit(X, y)
     history = made.history_
     assert made.adapted_
     assert len(history) == 16
@@ -116,9 +121,9 @@ def test_the_history_holds_the_weights_of_every_class(engine):
     assert np.ptp(lambdas[7]) > 0.0
 
 
-def test_out_of_fold_scores_and_rounds(engine):
+def test_out_of_fold_scores_and_rounds(library):
     X, y = made_up()
-    made = booster(engine, cv=3).fit(X, y)
+    made = booster(library, cv=3).fit(X, y)
     assert made.oof_scores_.shape == (240, 3)
     assert made.oof_scores_.sum(1) == pytest.approx(1.0)
     costs = made.history_.groupby("fold")["val_cost"]
@@ -135,10 +140,10 @@ def folds_without(y, absent):
     return [(first, second), (second, first)]
 
 
-@pytest.mark.parametrize("settings", [{}, {"controller": {"damping": 0.1}}, {"target": "half"}], ids=str)
-def test_a_class_that_a_training_fold_lacks(engine, settings, tmp_path):
+@pytest.mark.parametrize("settings", [{}, {"controller": {"damping": 0.1}}, {"target_threshold": "half"}], ids=str)
+def test_a_class_that_a_training_fold_lacks(library, settings, tmp_path):
     X, y = made_up()
-    made = booster(engine, cv=folds_without(y, 0), **settings).fit(X, y)
+    made = booster(library, cv=folds_without(y, 0), **settings).fit(X, y)
     assert np.isfinite(made.predict_proba(X)).all()
     check_saved(made, X, tmp_path)
     boosters, rounds = made.model_.boosters, made.model_.rounds
@@ -151,24 +156,24 @@ def test_a_class_that_a_training_fold_lacks(engine, settings, tmp_path):
     assert found[1] > 0.1
 
 
-def test_a_class_that_is_not_validated(engine):
+def test_a_class_that_is_not_validated(library):
     X, y = made_up()
     apart = y < 2
-    made = booster(engine, validation=(X[apart], y[apart]), controller={"damping": 0.1}).fit(X, y)
+    made = booster(library, validation=(X[apart], y[apart]), controller={"damping": 0.1}).fit(X, y)
     assert set(made.classes_) == {0, 1, 2}
     assert np.isfinite(made.predict_proba(X)).all()
 
 
-def test_a_dear_class_is_predicted_though_it_is_never_the_likeliest(engine):
+def test_a_dear_class_is_predicted_though_it_is_never_the_likeliest(library):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 3))
     y = np.where(rng.random(400) < 0.05, 2, (X[:, 0] > 0).astype(int))
-    made = booster(engine, matrix(dear=100.0), rounds=4).fit(X, y)
+    made = booster(library, matrix(dear=100.0), n_estimators=4).fit(X, y)
     assert (made.predict_proba(X).argmax(1) == 2).mean() < 0.05
     assert (made.predict(X) == 2).mean() > 0.5
 
 
-def test_categories_gaps_weights_and_groups(engine, tmp_path):
+def test_categories_gaps_weights_and_groups(library, tmp_path):
     X, y = made_up()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.random.default_rng(0).choice([*"uvw"], 240))
     frame.loc[::7, "a"] = np.nan
@@ -176,7 +181,7 @@ def test_categories_gaps_weights_and_groups(engine, tmp_path):
     nonsense = np.where(weight > 0, y, (y + 1) % 3)
     groups = np.arange(240) // 4
     first, second = (
-        booster(engine, cv=2).fit(frame, labels, sample_weight=weight, groups=groups) for labels in (y, nonsense)
+        booster(library, cv=2).fit(frame, labels, sample_weight=weight, groups=groups) for labels in (y, nonsense)
     )
     assert np.array_equal(first.predict_proba(frame), second.predict_proba(frame))
     check_saved(first, frame, tmp_path)
@@ -199,7 +204,7 @@ ESTIMATORS = [
 @pytest.mark.parametrize("k", [3, 10])
 def test_estimators_decide_by_the_expected_cost_and_are_saved(estimator, k, tmp_path):
     X, y = made_up(k=k)
-    made = Method(matrix(k), learner=estimator, random_state=0).fit(X, y)
+    made = CostSensitiveClassifier(matrix(k), learner=estimator, random_state=0).fit(X, y)
     assert np.array_equal(made.predict(X), np.asarray(matrix(k).decide(made.predict_proba(X))))
     read = load(made.save(tmp_path / "model"))
     # sums of sigmoids are rounded in another order
@@ -214,7 +219,9 @@ def test_estimators_decide_by_the_expected_cost_and_are_saved(estimator, k, tmp_
 def test_weighted_scores_are_corrected():
     X, y = made_up(600)
     weights = matrix().class_weights()
-    made = Method(matrix(), learner=LogisticRegression(), loss="weighted", target="half", random_state=0).fit(X, y)
+    made = CostSensitiveClassifier(
+        matrix(), learner=LogisticRegression(), loss="weighted", target_threshold="half", random_state=0
+    ).fit(X, y)
     x = made.model_.encoder.transform(X).astype(np.float64)
     own = weights[y] / weights[y].mean()
     raw = LogisticRegression().fit(x, y, sample_weight=own).predict_proba(x)
@@ -224,10 +231,10 @@ def test_weighted_scores_are_corrected():
 
 
 @pytest.mark.parametrize("estimator", [LogisticRegression(), SGDClassifier(loss="log_loss")], ids=str)
-@pytest.mark.parametrize("settings", [{}, {"target": "half", "cv": 3}, {"decide": "unweighted"}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"target_threshold": "half", "cv": 3}, {"decide": "unweighted"}], ids=str)
 def test_estimators_in_rounds(estimator, settings, tmp_path):
     X, y = made_up()
-    made = AdaptiveCostClassifier(estimator, matrix(), rounds=3, random_state=0, **settings).fit(X, NAMES[y])
+    made = adapted_estimator(estimator, matrix(), max_iter=3, random_state=0, **settings).fit(X, NAMES[y])
     assert len(made.history_) >= 1
     assert np.stack(made.history_["weights"]).shape[1] == 3
     assert set(made.predict(X)) <= set(NAMES)
@@ -243,7 +250,12 @@ def test_estimators_in_rounds(estimator, settings, tmp_path):
 
 def test_rounds_follow_the_controller():
     X, y = made_up()
-    made = AdaptiveCostClassifier(LogisticRegression(), matrix(), rounds=4, random_state=0, patience=None).fit(X, y)
+    made = AdaCSLClassifier(
+        matrix(),
+        learner=SklearnLearner(LogisticRegression(), max_iter=4, patience=None, encode=False),
+        random_state=0,
+        decide="bayes",
+    ).fit(X, y)
     weights = np.stack(made.history_["weights"])
     assert (weights[0] == 1.0).all()
     assert len(weights) == 1 or np.ptp(weights[1]) > 0.0
@@ -254,7 +266,9 @@ def test_estimators_without_a_class_in_a_fold(decide, tmp_path):
     X, y = made_up()
     last = np.flatnonzero(y == 2)
     for estimator in (LogisticRegression(), RandomForestClassifier(5), HistGradientBoostingClassifier(max_iter=3)):
-        made = Method(matrix(), learner=estimator, cv=folds_without(y, 2), decide=decide, random_state=0).fit(X, y)
+        made = CostSensitiveClassifier(
+            matrix(), learner=estimator, cv=folds_without(y, 2), decide=decide, random_state=0
+        ).fit(X, y)
         held = made.oof_scores_[last]
         assert held[:, 2].max() < 1e-12
         read = load(made.save(tmp_path / "model"))
@@ -263,7 +277,7 @@ def test_estimators_without_a_class_in_a_fold(decide, tmp_path):
 
 def test_estimators_that_know_no_probabilities(tmp_path):
     X, y = made_up()
-    made = Method(matrix(), learner=LinearSVC(random_state=0), random_state=0).fit(X, y)
+    made = CostSensitiveClassifier(matrix(), learner=LinearSVC(random_state=0), random_state=0).fit(X, y)
     x = made.model_.encoder.transform(X).astype(np.float64)
     known = softmax(made.model_.estimators[0].decision_function(x), axis=1)
     np.testing.assert_allclose(made.predict_proba(X), known, rtol=1e-9)
@@ -273,7 +287,7 @@ def test_estimators_that_know_no_probabilities(tmp_path):
 def test_estimators_without_an_array_form_are_saved(tmp_path):
     X, y = made_up()
     for estimator in (GaussianNB(), SVC(kernel="linear")):
-        made = Method(matrix(), learner=estimator, random_state=0).fit(X, y)
+        made = CostSensitiveClassifier(matrix(), learner=estimator, random_state=0).fit(X, y)
         assert made.predict_proba(X).shape == (240, 3)
         again = load(made.save(tmp_path / type(estimator).__name__))
         assert np.array_equal(again.predict_proba(X), made.predict_proba(X))
@@ -282,7 +296,7 @@ def test_estimators_without_an_array_form_are_saved(tmp_path):
 @pytest.mark.weekly
 def test_metacost_learns_the_cheapest_labels(tmp_path):
     X, y = made_up(120)
-    quick = {"learner": Model(MetaCost(2), encode=False), "random_state": 0}
+    quick = {"learner": SklearnLearner(MetaCost(2), encode=False), "random_state": 0}
     made = [method("metacost", matrix(dear=dear), **quick).fit(X, y) for dear in (1.0, 30.0)]
     few, many = ((own.predict(X) == 2).mean() for own in made)
     assert many > few > 0.0

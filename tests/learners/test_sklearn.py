@@ -11,15 +11,15 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedKFold
 
-from adacsl import AdaCSLBoostingClassifier, CostMatrix, Method, Task, load, method
+from adacsl import CostMatrix, CostSensitiveClassifier, Task, load, method
 from adacsl.base.scores import log_odds
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import run_work
 from adacsl.comparison.protocol import Protocol, split_rows
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.fitting.splits import one_split
 from adacsl.learners import boosting
-from adacsl.learners.boosting import Booster, installed_engine
+from adacsl.learners.boosting import BoostingLearner, installed_engine
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.metacost import out_of_bag
 
@@ -51,12 +51,12 @@ def engine(request, monkeypatch):
 
 def result(made, task, *, ratio=8.0, seed=0):
     """What a comparison finds out about one method."""
-    (one,) = run_work({task.name: task}, ({"mine": made}, Protocol()), [Cell(task.name, ratio, "mine", seed)])
+    (one,) = run_work({task.name: task}, ({"mine": made}, Protocol()), [FitKey(task.name, ratio, "mine", seed)])
     return one
 
 
 @pytest.mark.parametrize("name", ["gbm-bayes", "gbm-tuned", "gbm-weighted"])
-def test_a_comparison_scores_as_a_fit_that_never_saw_the_test_rows(name, engine):
+def test_a_comparison_scores_as_a_fit_that_never_saw_the_test_rows(name, library):
     check_scores(name, made_task())
 
 
@@ -69,7 +69,7 @@ def check_scores(name, task):
     frame = task.X.copy()
     frame.loc[tested[:3], "kind"] = "never seen"
     one = result(method(name), Task(task.name, frame, task.y, task.costs))
-    own = Protocol().prepare(method(name, task.costs, positive=1), 0).fit(frame.iloc[rest], task.y[rest])
+    own = Protocol().prepare(method(name, task.costs, pos_label=1), 0).fit(frame.iloc[rest], task.y[rest])
     assert np.array_equal(one.scores, own.predict_proba(frame.iloc[tested])[:, 1].astype(np.float32))
     assert np.array_equal(one.decisions, own.predict(frame.iloc[tested]) == 1)
     assert one.threshold == own.decision_.probability_threshold
@@ -79,7 +79,7 @@ def test_gbm_is_our_booster_where_one_is_installed():
     if installed_engine() is None:
         pytest.skip("needs xgboost, lightgbm or catboost")
     task = made_task()
-    ours = AdaCSLBoostingClassifier(COSTS, engine="auto", select="log-loss", random_state=0).fit(task.X, task.y)
+    ours = CostSensitiveClassifier(COSTS, learner="auto", select="log-loss", random_state=0).fit(task.X, task.y)
     named = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
     assert np.array_equal(named.predict_proba(task.X), ours.predict_proba(task.X))
     assert named.model_.kind == "boosters"
@@ -143,8 +143,8 @@ def boosted_by_hand(xgb, X, y, weight, rounds, seed=0):
 def test_boosters_that_nothing_steers_find_their_rounds_in_folds_and_learn_all_rows(loss):
     xgb = pytest.importorskip("xgboost")
     X, y = np.asarray(made_task().X[["b", "c"]]), made_task().y
-    learner = Booster("xgboost", rounds=40, lr=0.3, patience=5, params={"nthread": 1})
-    made = Method(COSTS, learner=learner, loss=loss, select="log-loss", random_state=0).fit(X, y)
+    learner = BoostingLearner("xgboost", n_estimators=40, learning_rate=0.3, patience=5, params={"nthread": 1})
+    made = CostSensitiveClassifier(COSTS, learner=learner, loss=loss, select="log-loss", random_state=0).fit(X, y)
     weight = np.where(y == 1, 8.0, 1.0) if loss == "weighted" else np.ones(len(y))
     by_hand, rounds = boosted_by_hand(xgb, X, y, weight, 40)
     assert made.model_.rounds == [rounds]
@@ -161,7 +161,9 @@ def test_boosters_that_nothing_steers_find_their_rounds_in_folds_and_learn_all_r
 def test_what_matters_in_weighted_boosting_is_the_ratio_of_prices(unit):
     task = made_task(120)
     found = [
-        Method(costs, learner=Booster("lightgbm", rounds=5), loss="weighted", random_state=0).fit(task.X, task.y)
+        CostSensitiveClassifier(
+            costs, learner=BoostingLearner("lightgbm", n_estimators=5), loss="weighted", random_state=0
+        ).fit(task.X, task.y)
         for costs in (COSTS, CostMatrix(fp=unit, fn=8 * unit))
     ]
     np.testing.assert_allclose(*(made.predict_proba(task.X) for made in found), atol=1e-6)
@@ -169,7 +171,7 @@ def test_what_matters_in_weighted_boosting_is_the_ratio_of_prices(unit):
 
 def test_weighted_scores_are_corrected_to_the_bayes_threshold():
     task = made_task()
-    made = Method(COSTS, learner=LogisticRegression(max_iter=500), loss="weighted", random_state=0)
+    made = CostSensitiveClassifier(COSTS, learner=LogisticRegression(max_iter=500), loss="weighted", random_state=0)
     made.fit(task.X, task.y)
     x = TableEncoder().fit(task.X).transform(task.X).astype(np.float64)
     weight = np.where(task.y == 1, 8.0, 1.0)
@@ -182,7 +184,7 @@ def test_weighted_scores_are_corrected_to_the_bayes_threshold():
     np.testing.assert_allclose(stretch, stretch[0], rtol=1e-6)
 
 
-def test_a_category_that_only_new_rows_have_is_a_missing_value(engine):
+def test_a_category_that_only_new_rows_have_is_a_missing_value(library):
     task = made_task()
     made = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
     strange, missing = (task.X.assign(kind=kind) for kind in ("never seen", None))
@@ -190,7 +192,7 @@ def test_a_category_that_only_new_rows_have_is_a_missing_value(engine):
     assert not np.array_equal(made.predict_proba(strange), made.predict_proba(task.X))
 
 
-def test_more_categories_than_boosting_can_take(engine):
+def test_more_categories_than_boosting_can_take(library):
     n = 900
     frame = pd.DataFrame({"id": [f"c{i}" for i in range(n)], "x": np.arange(n) % 7})
     y = (np.arange(n) % 3 == 0).astype(np.int64)
@@ -259,7 +261,7 @@ def test_weights_are_the_stakes_of_each_row(loss):
     rng = np.random.default_rng(0)
     y, fn = np.arange(60) % 2, rng.uniform(3.0, 9.0, 60)
     Recorder.seen.clear()
-    made = Method(CostMatrix(fp=1.0, fn=2.0, tp=1.0), learner=Recorder(), loss=loss, random_state=0)
+    made = CostSensitiveClassifier(CostMatrix(fp=1.0, fn=2.0, tp=1.0), learner=Recorder(), loss=loss, random_state=0)
     made.fit(rng.normal(size=(60, 2)), y, fn=fn)
     weight = Recorder.seen[0]  # the first fit is that on all rows
     assert weight.mean() == pytest.approx(1.0)

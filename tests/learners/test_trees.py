@@ -13,8 +13,9 @@ from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifie
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 from threadpoolctl import threadpool_limits
 
-from adacsl import AdaptiveCostClassifier, CostMatrix, Method, load
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, load
 from adacsl.estimators.artefact import ArtefactError
+from adacsl.learners import SklearnLearner
 from adacsl.learners.arrays import from_numbers, to_numbers
 from adacsl.learners.histogram_boosting import HistogramBoosting
 
@@ -138,8 +139,13 @@ def test_what_cannot_be_saved_says_so(model, y, message):
 def test_methods_with_forests_are_saved(learner, tmp_path):
     frame, y = with_kinds(150)
     for made, X in (
-        (Method(COSTS, learner=learner, decide="tuned", random_state=0), frame),
-        (AdaptiveCostClassifier(learner, COSTS, rounds=2, random_state=0), frame[list("abcd")]),
+        (CostSensitiveClassifier(COSTS, learner=learner, decide="tuned", random_state=0), frame),
+        (
+            AdaCSLClassifier(
+                COSTS, learner=SklearnLearner(learner, max_iter=2, encode=False), random_state=0, decide="bayes"
+            ),
+            frame[list("abcd")],
+        ),
     ):
         made.fit(X, y)
         read = load(made.save(tmp_path / "model"))
@@ -332,7 +338,9 @@ def test_changed_numbers_are_refused_or_predict(kept, kind, changes):
 
 
 def test_a_forged_folder_is_an_error_of_artefacts(tmp_path):
-    made = Method(COSTS, learner=RandomForestClassifier(2, random_state=0), random_state=0).fit(*rows(80))
+    made = CostSensitiveClassifier(COSTS, learner=RandomForestClassifier(2, random_state=0), random_state=0).fit(
+        *rows(80)
+    )
     trees = made.model_.estimators[0]
     arrays, about = to_numbers(trees)
     made.model_.numbers = lambda: (

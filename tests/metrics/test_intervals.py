@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy import stats
 
-from adacsl import CostMatrix, cost_difference_interval, cost_interval
+from adacsl import CostMatrix, cost_interval
+from adacsl.metrics import cost_difference_interval
 
 COSTS = CostMatrix(fp=1, fn=8, tp=-0.5)
 

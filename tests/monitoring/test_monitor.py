@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import adacsl
-from adacsl import CostMatrix, Method, Policy, monitor
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy, monitor
 
 COSTS = CostMatrix(fp=1, fn=8)
 
@@ -27,7 +27,7 @@ def drawn_classes(n, shares, seed):
 
 def fitted(costs=COSTS, seed=0, **settings):
     settings = {"learner": LogisticRegression()} | settings
-    return Method(costs, random_state=0, **settings).fit(*drawn(2000, 0.1, seed))
+    return CostSensitiveClassifier(costs, random_state=0, **settings).fit(*drawn(2000, 0.1, seed))
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_to_retune_is_advised_where_the_data_have_shifted_and_not_where_not():
             for known in (True, False):
                 one = monitor(model, X, y if known else None)
                 advised[share, known] += one.retune
-                shifted += one.verdict != "well" and share == 0.3
+                shifted += one.recommendation != "well" and share == 0.3
     assert advised[0.1, True] == advised[0.1, False] == 0
     assert advised[0.3, True] >= 3
     assert advised[0.3, False] == 4
@@ -100,7 +100,7 @@ def test_retuning_saves_what_was_said(model, found):
     assert 0.5 * saved < found.redecided.saving < 1.5 * saved  # as the estimated shares had it
     # a model that was retuned is at home among such rows
     again = monitor(retuned, *drawn(2000, 0.3, 2))
-    assert again.verdict == "well"
+    assert again.recommendation == "well"
     assert again.labels.promised == retuned.estimated_cost_
 
 
@@ -153,7 +153,9 @@ def test_other_prices_are_not_held_against_the_promise(model):
 @pytest.mark.parametrize("known", [True, False])
 def test_three_classes(known):
     costs = CostMatrix.from_array([[0, 1, 20], [1, 0, 5], [1, 1, 0]], rows="predicted")
-    model = Method(costs, learner=LogisticRegression(), random_state=0).fit(*drawn_classes(2000, [0.6, 0.3, 0.1], 0))
+    model = CostSensitiveClassifier(costs, learner=LogisticRegression(), random_state=0).fit(
+        *drawn_classes(2000, [0.6, 0.3, 0.1], 0)
+    )
     X, y = drawn_classes(2000, [0.3, 0.3, 0.4], 1)
     found = monitor(model, X, y if known else None)
     assert found.retune
@@ -191,7 +193,7 @@ def test_windows_of_time_add_up(model, found):
         found.labels.cost.estimate
     )
     table = pd.DataFrame(X, columns=list("abc"))
-    named = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(table, y)
+    named = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(table, y)
     assert len(monitor(named, table.assign(when=when), y, time="when").windows) == len(by_time.windows)
 
 
@@ -224,7 +226,7 @@ def test_labels_of_one_class_only(model, label):
 def test_the_unit_of_money_changes_nothing(scale):
     rows = drawn(800, 0.3, 1)
     one, other = (monitor(fitted(CostMatrix(fp=s, fn=8 * s)), *rows) for s in (1.0, scale))
-    assert other.verdict == one.verdict
+    assert other.recommendation == one.recommendation
     assert other.labels.saving.low == pytest.approx(scale * one.labels.saving.low, rel=1e-6)
 
 
@@ -241,7 +243,7 @@ def test_a_model_that_always_decides_the_same():
 def test_named_classes_of_which_the_first_is_positive():
     X, y = drawn(1500, 0.3, 1)
     names = np.where(y == 1, "bad", "good")
-    model = Method(COSTS, learner=LogisticRegression(), positive="bad", random_state=0).fit(X, names)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), pos_label="bad", random_state=0).fit(X, names)
     found = monitor(model, X, names)
     assert found.classes == ("good", "bad")
     assert found.labels.shares[1].estimate == pytest.approx(y.mean())
@@ -286,7 +288,7 @@ def test_a_constant_that_costs_less_is_named():
     assert constant.saving.estimate == pytest.approx(np.mean(paid - never))
     assert constant.saving.low > 0
     assert found.constant_cheaper
-    assert found.verdict != "well"
+    assert found.recommendation != "well"
     assert "always deciding 0 costs" in found.headline
     assert found.to_dict()["labels"]["constant"]["saving"]["estimate"] == pytest.approx(constant.saving.estimate)
 
@@ -304,7 +306,7 @@ def test_a_constant_that_costs_less_than_the_retuned_model_is_named():
 
 def test_a_useful_model_costs_less_than_the_constants(model):
     found = monitor(model, *drawn(2000, 0.1, 2))
-    assert found.verdict == "well"
+    assert found.recommendation == "well"
     assert found.labels.constant.saving.high < 0
     assert not found.constant_cheaper
     assert any("The best constant decision" in sentence for sentence in found.sentences)
@@ -316,10 +318,10 @@ def test_a_constant_that_costs_less_by_chance_is_named_without_alarm():
         y = (rng.random(n) < 0.1).astype(int)
         return rng.normal(size=(n, 1)) + 0.25 * y[:, None], y
 
-    model = Method(COSTS, learner=LogisticRegression(), random_state=0).fit(*weak(3000, 0))
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(*weak(3000, 0))
     found = monitor(model, *weak(600, 3))
     assert found.labels.constant.saving.low <= 0 < found.labels.constant.saving.estimate
-    assert found.verdict == "well"
+    assert found.recommendation == "well"
     assert found.headline.endswith("but always deciding 0 would have cost less on these rows.")
     assert "no significant difference" in " ".join(found.sentences)
 
@@ -328,7 +330,8 @@ def test_constants_of_many_classes_and_of_a_policy():
     X, y = drawn_classes(900, (0.8, 0.1, 0.1), 0)
     costs = CostMatrix.from_array(1 - np.eye(3), rows="predicted")
     found = monitor(
-        Method(costs, learner=LogisticRegression(), random_state=0).fit(X, y), *drawn_classes(900, (0.8, 0.1, 0.1), 1)
+        CostSensitiveClassifier(costs, learner=LogisticRegression(), random_state=0).fit(X, y),
+        *drawn_classes(900, (0.8, 0.1, 0.1), 1),
     )
     assert found.labels.constant.decision == "0"
     later = drawn(2000, 0.3, 1)
@@ -347,18 +350,18 @@ def test_of_twelve_rows_there_are_intervals_and_no_recommendation(model, labelle
     X, y = drawn(12, share, 5)
     X[:, 0] += 4  # they look different, too
     found = monitor(model, X, y if labelled else None)
-    assert found.verdict == "unresolved"
+    assert found.recommendation == "unresolved"
     assert not found.retune
     assert not found.shifted
     assert found.headline.startswith("No recommendation: 12 samples are too few")
     assert "Retuning" not in " ".join(found.sentences)
     assert not labelled or found.labels.cost.low <= found.labels.cost.estimate <= found.labels.cost.high
-    assert found.to_dict()["verdict"] == "unresolved"
+    assert found.to_dict()["recommendation"] == "unresolved"
 
 
 def test_twelve_labels_of_many_rows_give_intervals(model):
     X, y = drawn(2000, 0.1, 2)
     found = monitor(model, X, np.where(np.arange(2000) < 12, y, np.nan))
-    assert found.verdict == "well"
+    assert found.recommendation == "well"
     assert found.headline.endswith("12 labelled samples are too few to judge by their cost.")
     assert not found.dearer

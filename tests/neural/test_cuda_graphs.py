@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.integrations.lightning import pl
 from adacsl.neural.epoch_selection import Keeper
@@ -31,7 +31,7 @@ def labels(n, seed=0, classes=2):
 def members(n, count, costs=COSTS):
     parts = np.array_split(np.random.default_rng(1).permutation(n), 3)
     rows = [(np.setdiff1d(np.arange(n), parts[i]), np.sort(parts[i])) for i in range(count)]
-    return [Member(*pair, seed=i, fold=i, controller=AdaptiveWeight(costs)) for i, pair in enumerate(rows)]
+    return [Member(*pair, seed=i, fold=i, controller=AdaCSLController(costs)) for i, pair in enumerate(rows)]
 
 
 def table(count=3, dropout=0.25):
@@ -64,7 +64,7 @@ def pictures(classes=2):
 
 def fit(made, **changes):
     net, data, people, prepare = made
-    chosen = {"epochs": 4, "batch_size": 16, "lr": 1e-3, "optimizer": "sgd"} | changes
+    chosen = {"epochs": 4, "batch_size": 16, "learning_rate": 1e-3, "optimizer": "sgd"} | changes
     labels_of = data.y.numpy()
     costs = COSTS if data.n_classes == 2 else THREE
     keepers = [Keeper(m, HeldOut(m.validation, labels_of[m.validation], costs, last=True)) for m in people]

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from adacsl import METHODS, AdaCSLClassifier, CostMatrix, EqualWidth, Method, Task, method
-from adacsl.comparison.fits import Cell
+from adacsl import METHODS, AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, Task, method
+from adacsl.adaptive import UniformBins
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import run_work
 from adacsl.comparison.protocol import Protocol, split_rows
 from adacsl.datasets.images import resize
@@ -21,7 +22,7 @@ from adacsl.estimators.registry import needs_net
 from adacsl.neural import fit
 from adacsl.neural.batches import MemberBatches, smote_batch
 from adacsl.neural.fit import smote_rows
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
 from adacsl.torch.functional import weighted_focal_loss
 from adacsl.torch.tabular import TableNet
@@ -56,7 +57,7 @@ def results(methods, task=None, *, protocol=QUICK, ratios=None, seed=0):
     """What a comparison finds out about methods, by (name, ratio)."""
     task = made_task() if task is None else task
     ratios = (float(task.costs.averaged().ratio),) if ratios is None else ratios
-    cells = [Cell(task.name, ratio, name, seed) for name in methods for ratio in ratios]
+    cells = [FitKey(task.name, ratio, name, seed) for name in methods for ratio in ratios]
     done = run_work({task.name: task}, (methods, protocol), cells)
     return {(one.cell.method, one.cell.ratio): one for one in done}
 
@@ -115,9 +116,9 @@ def asked(trained):
 @pytest.mark.parametrize(
     ("names", "ratios", "count"),
     [
-        (("ce", "ce-bayes", "ce-tuned", "ce-calibrated"), (2.0, 8.0, 30.0), 1),
-        (("adacsl", "wce", "wce-tuned"), (2.0, 8.0), 4),
-        (("smote", "oversample", "undersample"), (2.0, 8.0), 3),
+        (("net", "net-bayes", "net-tuned", "net-calibrated"), (2.0, 8.0, 30.0), 1),
+        (("adacsl", "net-weighted", "net-weighted-tuned"), (2.0, 8.0), 4),
+        (("net-smote", "oversample", "undersample"), (2.0, 8.0), 3),
     ],
 )
 def test_a_training_serves_all_that_only_decide_otherwise(trained, names, ratios, count):
@@ -127,8 +128,8 @@ def test_a_training_serves_all_that_only_decide_otherwise(trained, names, ratios
 
 
 def test_not_adapting_is_cross_entropy_and_trained_once_for_all_who_want_it(trained):
-    auto = Method(**STEERED, target="auto")
-    found = results(named("ce-bayes") | {"auto": auto}, ratios=(2.0, 8.0))
+    auto = CostSensitiveClassifier(**STEERED, target_threshold="auto")
+    found = results(named("net-bayes") | {"auto": auto}, ratios=(2.0, 8.0))
     assert len(trained.members) == 1 + 2 * 3
     plain = {member.seed: member for member in trained.members if member.controller is None}
     assert [member.weight for member in plain.values()] == [1.0]
@@ -186,14 +187,14 @@ def test_what_the_test_rows_hold_changes_no_encoding_of_the_others(asked):
     frame = task.X.copy()
     frame.loc[tested, "a"] = 1e6
     frame.loc[tested, "kind"] = "never seen"
-    one, two = (asked(named("smote"), Task(task.name, x, task.y, task.costs))[0].x for x in (task.X, frame))
+    one, two = (asked(named("net-smote"), Task(task.name, x, task.y, task.costs))[0].x for x in (task.X, frame))
     assert len(one) > 300  # SMOTE's rows follow
     assert torch.equal(one[rest], two[rest])
     assert torch.equal(one[300:], two[300:])
 
 
 def test_the_kept_epoch_is_the_cheapest_on_validation_rows():
-    for (name, _), one in results(named("ce", "ce-bayes", "ce-tuned", "wce", "adacsl")).items():
+    for (name, _), one in results(named("net", "net-bayes", "net-tuned", "net-weighted", "adacsl")).items():
         costs = [row["val_cost"] for row in one.history]
         assert one.metrics["epoch"] == int(np.argmin(costs))
         assert one.metrics["validation_cost"] == pytest.approx(min(costs), abs=1e-9), name
@@ -204,7 +205,12 @@ def test_an_adaptive_net_of_a_comparison_is_the_classifiers():
     rest, tested = split_rows(task, QUICK.test, 0)
     one = only(results(named("adacsl")))
     clf = AdaCSLClassifier(
-        task.costs, net=dict(QUICK.net), validation=0.15 / 0.8, random_state=0, device="cpu", positive=1
+        task.costs,
+        learner=NeuralLearner(**dict(QUICK.net)),
+        validation=0.15 / 0.8,
+        random_state=0,
+        device="cpu",
+        pos_label=1,
     ).fit(task.X.iloc[rest], task.y[rest])
     for column in ("lambda", "weight", "threshold", "val_cost"):
         assert clf.history_[column].tolist() == [row[column] for row in one.history]
@@ -214,10 +220,13 @@ def test_an_adaptive_net_of_a_comparison_is_the_classifiers():
 def test_each_use_gets_the_test_scores_of_its_own_net():
     task = made_task()
     rest, tested = split_rows(task, QUICK.test, 0)
-    methods = {"one": Method(select="last"), "two": Method(loss="weighted", select="last")}
+    methods = {
+        "one": CostSensitiveClassifier(select="last"),
+        "two": CostSensitiveClassifier(loss="weighted", select="last"),
+    }
     found = results(methods)
     for name, given in methods.items():
-        own = QUICK.prepare(given, 0).set_params(costs=task.costs, positive=1)
+        own = QUICK.prepare(given, 0).set_params(costs=task.costs, pos_label=1)
         own.fit(task.X.iloc[rest], task.y[rest])
         proba = own.predict_proba(task.X.iloc[tested])[:, 1]
         np.testing.assert_allclose(found[name, 8.0].scores, proba, atol=1e-6)
@@ -225,8 +234,8 @@ def test_each_use_gets_the_test_scores_of_its_own_net():
 
 
 def test_select_is_another_use_of_the_same_training(trained):
-    long = Protocol(net={"epochs": 6, "batch_size": 16, "lr": 0.05}, device="cpu")
-    methods = {"best": method("adacsl"), "last": Method(**STEERED, select="last")}
+    long = Protocol(net={"epochs": 6, "batch_size": 16, "learning_rate": 0.05}, device="cpu")
+    methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
     found = results(methods, protocol=long)
     one, two = found["best", 8.0], found["last", 8.0]
     assert len(trained.members) == 1
@@ -239,8 +248,11 @@ def test_select_is_another_use_of_the_same_training(trained):
 
 def test_patience_does_not_cut_off_a_use_that_wants_the_last_epoch(trained):
     # a net that learns nothing is never cheaper than at first
-    still = Protocol(net={"epochs": 7, "batch_size": 32, "lr": 1e-12, "patience": 2}, device="cpu")
-    methods = {"best": Method(loss="weighted"), "last": Method(loss="weighted", select="last")}
+    still = Protocol(net={"epochs": 7, "batch_size": 32, "learning_rate": 1e-12, "patience": 2}, device="cpu")
+    methods = {
+        "best": CostSensitiveClassifier(loss="weighted"),
+        "last": CostSensitiveClassifier(loss="weighted", select="last"),
+    }
     found = results(methods, protocol=still)
     assert len(trained.members) == 1
     assert [row["epoch"] for row in found["best", 8.0].history] == [0, 1, 2]
@@ -268,14 +280,16 @@ def test_losses_are_torchs_and_our_own(monkeypatch):
             seen.append((before(data.x[rows])[:, column, 0].detach(), data.y[rows]))
 
     monkeypatch.setattr(fit, "train", without_dropout)
-    methods = named("ce", "wce", "focal", "logit-adjusted") | {"own": Method(loss=own_loss)}
+    methods = named("net", "net-weighted", "net-focal", "logit-adjusted") | {
+        "own": CostSensitiveClassifier(loss=own_loss)
+    }
     found = results(methods)
     bce = F.binary_cross_entropy_with_logits
     threshold = 1 / 9
     expected = {
-        "ce": bce,
-        "wce": lambda z, y: bce(z, y, weight=y + (1 - y) / 8),
-        "focal": lambda z, y: weighted_focal_loss(z, y, 1 / 8, gamma=2.0),
+        "net": bce,
+        "net-weighted": lambda z, y: bce(z, y, weight=y + (1 - y) / 8),
+        "net-focal": lambda z, y: weighted_focal_loss(z, y, 1 / 8, gamma=2.0),
         "logit-adjusted": lambda z, y: bce(z + math.log(threshold / (1 - threshold)), y),
         "own": lambda z, y: own_loss(z, y, CostMatrix(fp=1, fn=8)).mean(),
     }
@@ -291,8 +305,8 @@ def test_a_net_of_ones_own_has_the_same_losses(trained):
         nn.init.zeros_(net.bias)
         return net
 
-    protocol = Protocol(net={"module": linear, "epochs": 1, "batch_size": 1000, "lr": 1e-12}, device="cpu")
-    one = only(results(named("wce"), protocol=protocol))
+    protocol = Protocol(net={"module": linear, "epochs": 1, "batch_size": 1000, "learning_rate": 1e-12}, device="cpu")
+    one = only(results(named("net-weighted"), protocol=protocol))
     ((_, data, (member,), _, _),) = trained.calls
     rows = torch.from_numpy(member.train)
     logits, y = 0.3 * data.x[rows].sum(1), data.y[rows]
@@ -303,8 +317,8 @@ def test_a_net_of_ones_own_has_the_same_losses(trained):
 def test_nets_of_ones_own_train_beside_others_as_what_they_are(trained):
     """One job may hold both kinds; the shapes of their batches are the same."""
     methods = {
-        "usual": Method(learner=Net(epochs=2, batch_size=32)),
-        "own": Method(learner=Net(Line, epochs=2, batch_size=32)),
+        "usual": CostSensitiveClassifier(learner=NeuralLearner(epochs=2, batch_size=32)),
+        "own": CostSensitiveClassifier(learner=NeuralLearner(Line, epochs=2, batch_size=32)),
     }
     results(methods)
     assert sorted(type(call[0]).__name__ for call in trained.calls) == ["Line", "TableNet"]
@@ -330,7 +344,7 @@ def rows_of_an_epoch(members, epoch=0):
 
 
 def test_balanced_members_see_both_classes_equally_often(asked):
-    data, members, _ = asked(named("ce", "oversample", "undersample", "smote"))
+    data, members, _ = asked(named("net", "oversample", "undersample", "net-smote"))
     y, plain = data.y.numpy(), members[0]
     rows = rows_of_an_epoch(members)
     shares = [y[own].mean() for own in rows]
@@ -388,9 +402,11 @@ def test_smote_fills_up_a_batch_of_images_with_mixtures():
 
 def test_raw_decisions_leave_resampled_scores_as_they_are(asked):
     given = {"resample": "oversample", "select": "last"}
-    found = results({"raw": Method(**given, decide="raw"), "corrected": Method(**given)})
+    found = results(
+        {"raw": CostSensitiveClassifier(**given, decide="raw"), "corrected": CostSensitiveClassifier(**given)}
+    )
     raw, corrected = found["raw", 8.0], found["corrected", 8.0]
-    _, (member,), _ = asked({"raw": Method(**given)})
+    _, (member,), _ = asked({"raw": CostSensitiveClassifier(**given)})
     share = made_task().y[member.train].mean()
     assert raw.threshold == pytest.approx(0.5)
     assert corrected.threshold == pytest.approx(1 / 9)
@@ -404,7 +420,9 @@ def test_raw_decisions_leave_resampled_scores_as_they_are(asked):
 
 def test_images_train_one_net_at_a_time(trained):
     quick = Protocol(net={"epochs": 1, "batch_size": 16, "augment": Augment(rotate=True)}, device="cpu")
-    found = results(named("ce-bayes", "ce-tuned", "smote", "oversample", "adacsl"), made_pictures(), protocol=quick)
+    found = results(
+        named("net-bayes", "net-tuned", "net-smote", "oversample", "adacsl"), made_pictures(), protocol=quick
+    )
     assert len(found) == 5
     assert [len(call[2]) for call in trained.calls] == [1] * 4
     assert all(np.isfinite(one.scores).all() for one in found.values())
@@ -413,7 +431,7 @@ def test_images_train_one_net_at_a_time(trained):
 @pytest.mark.parametrize("views", [pytest.param(1, marks=pytest.mark.weekly), 4])
 def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
     few = Protocol(net={"epochs": 4, "batch_size": 16, "views": views}, device="cpu")
-    methods = {"best": method("adacsl"), "last": Method(**STEERED, select="last")}
+    methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
     task = made_pictures()
     found = results(methods, task, protocol=few)
     assert len(trained.members) == 1
@@ -422,7 +440,7 @@ def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
     assert found["last", 4.0].metrics["epoch"] == 3
     rest, tested = split_rows(task, few.test, 0)
     for name, given in methods.items():
-        own = few.prepare(given, 0).set_params(costs=task.costs, positive=1).fit(task.X[rest], task.y[rest])
+        own = few.prepare(given, 0).set_params(costs=task.costs, pos_label=1).fit(task.X[rest], task.y[rest])
         proba = own.predict_proba(task.X[tested])[:, 1]
         np.testing.assert_allclose(found[name, 4.0].scores, proba, atol=1e-5)
     # four views are the mean of the net's logits over the flips
@@ -438,7 +456,7 @@ def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
 
 def test_cross_fitting_images_averages_nets_that_adapt_on_their_own(trained):
     quick = Protocol(net={"epochs": 1, "batch_size": 16}, device="cpu")
-    one = only(results({"two": Method(**STEERED, cv=2)}, made_pictures(), protocol=quick))
+    one = only(results({"two": CostSensitiveClassifier(**STEERED, cv=2)}, made_pictures(), protocol=quick))
     assert {row["fold"] for row in one.history} == {0, 1}
     assert len({id(member.controller) for member in trained.members}) == 2
 
@@ -477,14 +495,18 @@ def test_row_costs_steer_with_each_ratios_own_prices(asked):
         assert float(member.controller.costs.ratio) == pytest.approx(float(usual.ratio))
 
 
-@pytest.mark.parametrize(("target", "number"), [("bayes", 1 / 9), ("middle", 1 / (1 + math.sqrt(8))), (0.7, 0.7)])
-def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(target, number):
+@pytest.mark.parametrize(
+    ("target_threshold", "number"), [("bayes", 1 / 9), ("middle", 1 / (1 + math.sqrt(8))), (0.7, 0.7)]
+)
+def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(target_threshold, number):
     """Scores are corrected so that T' maps to T: the same rows are positive."""
     task = made_task()
-    net = Net(epochs=8, batch_size=16, lr=0.02)
-    own = Method(task.costs, **STEERED, learner=net, target=target, random_state=0, device="cpu").fit(task.X, task.y)
+    net = NeuralLearner(epochs=8, batch_size=16, learning_rate=0.02)
+    own = CostSensitiveClassifier(
+        task.costs, **STEERED, learner=net, target_threshold=target_threshold, random_state=0, device="cpu"
+    ).fit(task.X, task.y)
     raw, proba = own.decision_scores(task.X), own.predict_proba(task.X)[:, 1]
-    assert (own.target_, own.threshold_) == pytest.approx((number, number))
+    assert (own.target_threshold_, own.threshold_) == pytest.approx((number, number))
     clear = np.abs(raw - number) > 1e-6
     decided = own.predict(task.X) == 1
     assert np.array_equal(decided[clear], (raw > number)[clear])
@@ -493,32 +515,34 @@ def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(target, number):
 
 
 def test_the_target_sets_the_first_weight(asked):
-    for target, weight in (("bayes", 1.0), (0.5, 1 / 8), ("middle", 1 / math.sqrt(8)), (0.7, 3 / 7 / 8)):
-        _, (member,), _ = asked({"mine": Method(**STEERED, target=target)})
+    for target_threshold, weight in (("bayes", 1.0), (0.5, 1 / 8), ("middle", 1 / math.sqrt(8)), (0.7, 3 / 7 / 8)):
+        _, (member,), _ = asked({"mine": CostSensitiveClassifier(**STEERED, target_threshold=target_threshold)})
         assert member.negative_weight == pytest.approx(weight)
-        _, (member,), _ = asked({"mine": Method(loss="weighted", target=target)})
+        _, (member,), _ = asked({"mine": CostSensitiveClassifier(loss="weighted", target_threshold=target_threshold)})
         assert (member.negative_weight, member.controller) == (pytest.approx(weight), None)
 
 
 def test_settings_of_the_controller_are_the_methods(asked):
     def steered(task, **settings):
         quick = Protocol(net={"epochs": 1}, device="cpu")
-        return asked({"mine": Method(loss="weighted", **settings)}, task, protocol=quick)[1][0].controller
+        return asked({"mine": CostSensitiveClassifier(loss="weighted", **settings)}, task, protocol=quick)[1][
+            0
+        ].controller
 
     auto = steered(made_task(), controller="auto")
     assert (auto.update, auto.damping) == ("odds", 0.5)
     auto = steered(made_pictures(), controller="auto")
     assert (auto.update, auto.damping) == ("exponential", 1.0)
-    mine = steered(made_pictures(), controller={"update": "odds", "damping": 0.3, "caution": 2.0})
-    assert (mine.update, mine.damping, mine.caution) == ("odds", 0.3, 2.0)
+    mine = steered(made_pictures(), controller={"update": "odds", "damping": 0.3, "n_standard_errors": 2.0})
+    assert (mine.update, mine.damping, mine.n_standard_errors) == ("odds", 0.3, 2.0)
     bins = asked(named("adacsl-bins"), made_pictures(), protocol=Protocol(net={"epochs": 1}, device="cpu"))[1][0]
-    assert bins.controller.partition == EqualWidth(10)
+    assert bins.controller.partition == UniformBins(10)
 
 
 @pytest.mark.parametrize("every", [2, 5, 1000])
 def test_adapting_every_so_many_batches_steps_as_often(trained, every):
     protocol = Protocol(net={**QUICK.net, "every": every}, device="cpu")
-    one = only(results({"mine": Method(**STEERED)}, protocol=protocol))
+    one = only(results({"mine": CostSensitiveClassifier(**STEERED)}, protocol=protocol))
     (member,) = trained.members
     batches = 3 * math.ceil(len(member.train) / 32)
     assert len(member.controller.history) == (batches - 1) // every
@@ -561,7 +585,9 @@ def test_adapting_between_batches_measures_without_dropout_or_augmentation():
         net.last(torch.zeros(1, 16 * 16 * 3))  # its size is known before the optimiser asks
         return net
 
-    own = Method(task.costs, **STEERED, learner=Net(factory, **settings), random_state=0, device="cpu")
+    own = CostSensitiveClassifier(
+        task.costs, **STEERED, learner=NeuralLearner(factory, **settings), random_state=0, device="cpu"
+    )
     own.fit(task.X, task.y)
     for calls in (net_calls, augment_calls):
         assert set(calls) == {(True, True), (False, False)}
@@ -576,19 +602,20 @@ def test_adapting_between_batches_measures_without_dropout_or_augmentation():
 def test_settings_of_nets_decide_about_size_optimiser_schedule_and_augmentation(trained):
     sgd = functools.partial(torch.optim.SGD, weight_decay=0.02)
     plain = Protocol(
-        net={"epochs": 2, "batch_size": 16, "lr": 0.01, "optimizer": sgd, "schedule": "constant", "augment": False,
+        net={"epochs": 2, "batch_size": 16, "learning_rate": 0.01, "optimizer": sgd, "schedule": "constant",
+        "augment": False,
              "image_size": 12}, device="cpu",
     )  # fmt: skip
     rates = []
     watched = {**plain.net, "trainer": {"callbacks": [watch_rates(rates)]}}
-    results(named("ce"), made_pictures(), protocol=replace(plain, net=watched))
+    results(named("net"), made_pictures(), protocol=replace(plain, net=watched))
     net, data, _, settings, options = trained.calls[-1]
     assert data.x.shape[1:] == (12, 12, 3)
     assert [type(part).__name__ for part in options["prepare"]] == ["ChannelsFirst", "Normalise"]
     assert rates[-1] == (torch.optim.SGD, 0.01, 0, 0.02, len(list(net.parameters())))
 
     watched = {"epochs": 1, "trainer": {"callbacks": [watch_rates(rates)]}}
-    results(named("ce"), made_pictures(), protocol=Protocol(net=watched, device="cpu"))
+    results(named("net"), made_pictures(), protocol=Protocol(net=watched, device="cpu"))
     net, data, _, settings, options = trained.calls[-1]
     assert data.x.shape[1:] == (16, 16, 3)
     assert (settings.optimizer, settings.weight_decay) == ("adamw", 0.05)
@@ -603,7 +630,7 @@ def watch_rates(rates):
     def look(trainer, module):
         (optimizer,) = trainer.optimizers
         group = optimizer.param_groups[0]
-        about = (group["lr"], group.get("momentum"), group["weight_decay"], len(group["params"]))
+        about = (group["learning_rate"], group.get("momentum"), group["weight_decay"], len(group["params"]))
         rates.append((type(optimizer), *about))
 
     return LambdaCallback(on_train_end=look)

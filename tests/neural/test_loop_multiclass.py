@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.neural.checkpoints import Checkpoints
 from adacsl.neural.epoch_selection import Keeper
@@ -43,11 +43,11 @@ def folds(n=120):
 
 
 def steered(rows, number=0, **settings):
-    return Member(*rows, seed=number, fold=number, controller=AdaptiveWeight(COSTS, damping=0.5), **settings)
+    return Member(*rows, seed=number, fold=number, controller=AdaCSLController(COSTS, damping=0.5), **settings)
 
 
 def settings(**changes):
-    usual = {"epochs": 4, "batch_size": 16, "lr": 0.02, "weight_decay": 0.01, "device": "cpu"}
+    usual = {"epochs": 4, "batch_size": 16, "learning_rate": 0.02, "weight_decay": 0.01, "device": "cpu"}
     return Settings(**(usual | changes))
 
 
@@ -124,7 +124,7 @@ OFFSET = np.asarray([0.3, -0.1, -0.2])
         ({"offset": OFFSET}, lambda z, y: F.cross_entropy(z + torch.tensor(OFFSET), y, reduction="none")),
         ({"loss": own_loss}, own_loss),
     ],
-    ids=["plain", "weighted", "focal", "shifted", "own"],
+    ids=["plain", "weighted", "net-focal", "shifted", "own"],
 )
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_loss_of_a_member_is_what_its_settings_say(kind, loss, weighted):
@@ -191,12 +191,12 @@ def different():
     pools = tuple(np.intersect1d(np.flatnonzero(y == label), pairs[0][0]) for label in range(K))
     return {
         "steered": steered(pairs[0], 0),
-        "cautious": replace(steered(pairs[1], 1), controller=AdaptiveWeight(COSTS, caution=1.0)),
+        "cautious": replace(steered(pairs[1], 1), controller=AdaCSLController(COSTS, n_standard_errors=1.0)),
         "between batches": steered(pairs[2], 2, every=3),
         "plain": Member(*pairs[0], seed=3),
         "weighted": Member(*pairs[1], seed=4, weight=WEIGHTS),
         "fewer rows": Member(pairs[0][0][:-6], pairs[0][1], seed=5, weight=WEIGHTS),
-        "focal": Member(*pairs[2], seed=6, weight=WEIGHTS, gamma=2.0),
+        "net-focal": Member(*pairs[2], seed=6, weight=WEIGHTS, gamma=2.0),
         "shifted": Member(*pairs[0], seed=7, offset=OFFSET),
         "own loss": Member(*pairs[1], seed=8, loss=own_loss),
         "balanced": Member(*pairs[0], seed=9, pools=pools),
@@ -252,7 +252,7 @@ def test_history_tells_what_an_epoch_was_trained_with_and_what_came_out():
 
 
 def test_members_may_share_a_controller():
-    data, shared = data_of(), AdaptiveWeight(COSTS)
+    data, shared = data_of(), AdaCSLController(COSTS)
     members = [Member(*pair, seed=k, fold=k, controller=shared) for k, pair in enumerate(folds())]
     lambdas = [[row["lambdas"] for row in keeper.history] for keeper in fit(members, data, settings(epochs=3))]
     assert lambdas[0] == lambdas[1] == lambdas[2]

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from adacsl import AdaptiveWeight, CostMatrix, Quantile
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import QuantileBins
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.neural.epoch_selection import Keeper
 from adacsl.neural.loop import train
@@ -32,11 +33,11 @@ def folds(n=120, k=3):
 
 
 def steered(rows, number=0, **settings):
-    return Member(*rows, seed=number, fold=number, controller=AdaptiveWeight(COSTS), **settings)
+    return Member(*rows, seed=number, fold=number, controller=AdaCSLController(COSTS), **settings)
 
 
 def settings(**changes):
-    usual = {"epochs": 4, "batch_size": 16, "lr": 0.02, "weight_decay": 0.01, "device": "cpu"}
+    usual = {"epochs": 4, "batch_size": 16, "learning_rate": 0.02, "weight_decay": 0.01, "device": "cpu"}
     return Settings(**(usual | changes))
 
 
@@ -99,12 +100,12 @@ def different():
     shorter = (pairs[0][0][:-6], pairs[0][1])  # batches of another length, and as many
     return {
         "steered": steered(pairs[0], 0),
-        "by subgroups": replace(steered(pairs[1], 1), controller=AdaptiveWeight(COSTS, partition=Quantile(3))),
+        "by subgroups": replace(steered(pairs[1], 1), controller=AdaCSLController(COSTS, partition=QuantileBins(3))),
         "between batches": steered(pairs[2], 2, every=3),
         "plain": Member(*pairs[0], seed=3),
         "weighted": Member(*pairs[1], seed=4, weight=0.2),
         "fewer rows": Member(*shorter, seed=5, weight=0.2),
-        "focal": Member(*pairs[2], seed=6, weight=0.2, gamma=2.0),
+        "net-focal": Member(*pairs[2], seed=6, weight=0.2, gamma=2.0),
         "shifted": Member(*pairs[0], seed=7, offset=-1.6),
         "own loss": Member(*pairs[1], seed=8, loss=own_loss),
         "balanced": Member(*pairs[0], seed=9, pools=pools),
@@ -240,7 +241,7 @@ def test_a_member_is_a_weighted_regression_of_its_own_rows():
         ({"offset": -1.6}, lambda z, y: F.binary_cross_entropy_with_logits(z - 1.6, y, reduction="none")),
         ({"loss": own_loss}, own_loss),
     ],
-    ids=["weighted", "focal", "shifted", "own"],
+    ids=["weighted", "net-focal", "shifted", "own"],
 )
 def test_the_loss_of_a_member_is_what_its_settings_say(kind, loss):
     x, y = made_up(40)
@@ -267,7 +268,7 @@ def test_history_tells_what_an_epoch_was_trained_with_and_what_came_out():
 
 def test_members_may_share_a_controller():
     data, pairs = Data(*made_up()), folds()
-    shared = AdaptiveWeight(COSTS)
+    shared = AdaCSLController(COSTS)
     members = [Member(*pair, seed=k, fold=k, controller=shared) for k, pair in enumerate(pairs)]
     keepers = fit(members, data, settings(epochs=3))
     lambdas = [[row["lambda"] for row in keeper.history] for keeper in keepers]

@@ -11,12 +11,12 @@ from sklearn.datasets import load_digits, load_wine
 from torch import nn
 
 import adacsl
-from adacsl import AdaCSLClassifier, CostMatrix, Method
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier
 from adacsl.estimators.artefact import read_artefact
 from adacsl.fitting.rows import Rows
 from adacsl.neural import fit
 from adacsl.neural.fit import Prepared
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.resnet import resnet18
 
 COSTS = CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")
@@ -45,8 +45,8 @@ def pictures(n=48):
 
 
 def fitted(module=None, *, data=None, net=None, **choices):
-    learner = Net(module, **({"epochs": 2} | (net or {})))
-    made = Method(COSTS, learner=learner, device="cpu", random_state=1, **(STEERED | choices))
+    learner = NeuralLearner(module, **({"epochs": 2} | (net or {})))
+    made = CostSensitiveClassifier(COSTS, learner=learner, device="cpu", random_state=1, **(STEERED | choices))
     return made.fit(*(data or table()))
 
 
@@ -98,16 +98,16 @@ def test_out_of_fold_scores_come_from_nets_that_did_not_see_the_row():
 
 def test_alone_is_as_in_company():
     X, y = table()
-    targets = fitted(target="auto", cv=3)
-    for target in ("half", "bayes"):
-        alone = fitted(target=target, cv=3, data=(X, y))
+    targets = fitted(target_threshold="auto", cv=3)
+    for target_threshold in ("half", "bayes"):
+        alone = fitted(target_threshold=target_threshold, cv=3, data=(X, y))
         history = targets.history_.query("adapted and target == @target").reset_index(drop=True)
         assert history.equals(alone.history_)
 
 
 def test_deciding_unweighted_undoes_the_whole_weighting():
     X, _ = table(40, seed=7)
-    clf = fitted(cv=3, decide="unweighted", target="half")
+    clf = fitted(cv=3, decide="unweighted", target_threshold="half")
     kept = clf.model_.undone
     assert np.shape(kept) == (3, 3)
     weighted = [clf.history_.query("fold == @fold")["weights"].tolist() for fold in range(3)]
@@ -139,8 +139,8 @@ def test_weights_of_losses_are_those_of_the_costs(monkeypatch):
     for choices, weight, offset in [
         ({"loss": "plain"}, 1.0, 0.0),
         ({"loss": "weighted"}, 1.0, 0.0),
-        ({"loss": "weighted", "target": "half"}, prices, 0.0),
-        ({"loss": "focal", "target": "middle"}, np.sqrt(prices), 0.0),
+        ({"loss": "weighted", "target_threshold": "half"}, prices, 0.0),
+        ({"loss": "focal", "target_threshold": "middle"}, np.sqrt(prices), 0.0),
         ({"loss": "logit-adjusted"}, 1.0, -np.log(prices)),
     ]:
         data, (member,), (keeper,) = members_of(monkeypatch, **choices)
@@ -161,7 +161,7 @@ def test_resampling_draws_every_class_alike(monkeypatch, resample):
     _, y = table()
     data, (member,), (keeper,) = members_of(monkeypatch, loss="plain", resample=resample)
     counts = np.bincount(y[member.train])
-    sizes = {"oversample": counts, "undersample": [counts.min()] * 3, "smote": [counts.max()] * 3}[resample]
+    sizes = {"oversample": counts, "undersample": [counts.min()] * 3, "net-smote": [counts.max()] * 3}[resample]
     assert [len(pool) for pool in member.pools] == list(sizes)
     for label, pool in enumerate(member.pools):
         assert set(data.y[torch.from_numpy(pool)].tolist()) == {label}
@@ -191,7 +191,7 @@ def test_smote_makes_up_for_what_is_missing(counts, seed):
 def test_images_train_with_every_loss(choices):
     x, y = pictures()
     choices = {"loss": "plain", "controller": None} | choices
-    clf = fitted(tiny, data=(x, y), net={"augment": False}, **choices)
+    clf = fitted(tiny, data=(x, y), learner=NeuralLearner(augment=False), **choices)
     assert clf.predict_proba(x).shape == (48, 3)
 
 
@@ -224,8 +224,8 @@ def test_local_weights_get_a_head_for_the_classes(tmp_path, views):
     pretrained = resnet18(num_outputs=1000)
     save_file(pretrained.state_dict(), tmp_path / "weights.safetensors")
     x, y = pictures(24)
-    net = {"weights": tmp_path / "weights.safetensors", "epochs": 1, "lr": 1e-9, "views": views}
-    clf = fitted(data=(x, y), net=net)
+    net = {"weights": tmp_path / "weights.safetensors", "epochs": 1, "learning_rate": 1e-9, "views": views}
+    clf = fitted(data=(x, y), learner=NeuralLearner(**net))
     own = clf.model_.net[0] if views == 1 else clf.model_.net[0].net
     assert own.fc.out_features == 3
     torch.testing.assert_close(own.layer1[0].conv1.weight, pretrained.layer1[0].conv1.weight, atol=1e-6, rtol=1e-4)
@@ -246,7 +246,7 @@ def test_a_saved_net_comes_back_the_same(module, tmp_path):
 
 def test_saved_nets_for_images_come_back_the_same(tmp_path):
     x, y = pictures(24)
-    clf = fitted(data=(x, y), net={"epochs": 1})
+    clf = fitted(data=(x, y), learner=NeuralLearner(epochs=1))
     assert np.array_equal(adacsl.load(clf.save(tmp_path / "ours")).predict_proba(x), clf.predict_proba(x))
     clf = fitted(tiny, data=(x, y))
     folder = clf.save(tmp_path / "own")
@@ -265,12 +265,14 @@ def test_a_crashed_fit_goes_on(module, tmp_path):
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
-    resumed, whole = (fitted(module, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
+        fitted(module, cv=2, learner=NeuralLearner(epochs=4, trainer={"callbacks": [Stop()]}), resume=tmp_path)
+    resumed, whole = (
+        fitted(module, cv=2, learner=NeuralLearner(epochs=4), resume=folder) for folder in (tmp_path, None)
+    )
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
+        fitted(module | {"dropout": 0.2}, cv=2, learner=NeuralLearner(epochs=4), resume=tmp_path)
 
 
 def test_by_default_nets_of_tables_with_k_classes_do_not_adapt():

@@ -12,12 +12,12 @@ import pytest
 import torch
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix, Method, PortfolioClassifier
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.execution.threads import MANY_ROWS, limited
 from adacsl.integrations.lightning import by_name
 from adacsl.learners.histogram_boosting import HistogramBoosting
-from adacsl.learners.sklearn import Model
-from adacsl.neural.learner import Net
+from adacsl.learners.sklearn import SklearnLearner
+from adacsl.neural.learner import NeuralLearner
 from adacsl.neural.loop import MemberTraining, check_alike, difference
 from benchmarks.attacks.processes import STARTED
 
@@ -52,7 +52,9 @@ def test_what_is_done_to_processes_is_withstood(tmp_path, number):
 
 def fit(**trainer):
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3 == 0
-    return AdaCSLClassifier(CostMatrix(fp=1, fn=5), net={"epochs": 1, "trainer": trainer}, random_state=0).fit(X, y)
+    return AdaCSLClassifier(
+        CostMatrix(fp=1, fn=5), learner=NeuralLearner(epochs=1, trainer=trainer), random_state=0
+    ).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +114,10 @@ def test_the_identity_of_a_fit_is_its_rows_and_its_settings(monkeypatch):
     monkeypatch.setattr(MemberTraining, "setup", lambda self, stage: seen.append(self._identity()))
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3 == 0
     for rows, lr in ((X, 0.1), (X, 0.1), (X + 1, 0.1), (X, 0.2)):
-        net = {"epochs": 1, "lr": lr}
-        AdaCSLClassifier(CostMatrix(fp=1, fn=5), net=net, random_state=0, controller=None).fit(rows, y)
+        net = {"epochs": 1, "learning_rate": lr}
+        AdaCSLClassifier(CostMatrix(fp=1, fn=5), learner=NeuralLearner(**net), random_state=0, controller=None).fit(
+            rows, y
+        )
     first, again, moved, faster = seen
     assert first == again
     assert (moved["rows"] != first["rows"], moved["settings"] == first["settings"]) == (True, True)
@@ -147,15 +151,15 @@ def test_weights_of_an_optimizer_are_told_by_their_places_in_its_groups():
 
 
 FITTED_ON_THREADS = {
-    "logistic": lambda costs: Method(costs, learner="logistic", random_state=0),
-    "lightgbm": lambda costs: Method(costs, learner="lightgbm", random_state=0),
-    "xgboost": lambda costs: Method(costs, learner="xgboost", random_state=0),
-    "histogram": lambda costs: Method(
-        costs, learner=Model(HistogramBoosting(max_iter=20), encode=False), random_state=0
+    "logistic": lambda costs: CostSensitiveClassifier(costs, learner="logistic", random_state=0),
+    "lightgbm": lambda costs: CostSensitiveClassifier(costs, learner="lightgbm", random_state=0),
+    "xgboost": lambda costs: CostSensitiveClassifier(costs, learner="xgboost", random_state=0),
+    "histogram": lambda costs: CostSensitiveClassifier(
+        costs, learner=SklearnLearner(HistogramBoosting(max_iter=20), encode=False), random_state=0
     ),
-    "net": lambda costs: Method(costs, learner=Net(epochs=1), random_state=0),
-    "portfolio": lambda costs: PortfolioClassifier(
-        costs, members=["logistic", "lightgbm", "histogram"], cv=2, n_jobs=1, random_state=0
+    "net": lambda costs: CostSensitiveClassifier(costs, learner=NeuralLearner(epochs=1), random_state=0),
+    "ensemble": lambda costs: EnsembleClassifier(
+        costs, estimators=["logistic", "lightgbm", "histogram"], cv=2, n_jobs=1, random_state=0
     ),
 }
 
@@ -187,7 +191,7 @@ def test_fits_in_threads_are_those_of_one_after_another():
     X = rng.normal(size=(60, 3)) + y[:, None]
 
     def proba(_):
-        clf = AdaCSLClassifier(CostMatrix(fp=1, fn=5), net={"module": own_net, "epochs": 2}, random_state=0)
+        clf = AdaCSLClassifier(CostMatrix(fp=1, fn=5), learner=NeuralLearner(module=own_net, epochs=2), random_state=0)
         return clf.fit(X, y).predict_proba(X)
 
     state = torch.get_rng_state()
@@ -204,6 +208,10 @@ def test_the_same_classifier_from_settings_of_the_trainer():
 
     def proba(**trainer):
         net = {"epochs": 2, "trainer": trainer or None}
-        return AdaCSLClassifier(CostMatrix(fp=1, fn=5), net=net, random_state=0).fit(X, y).predict_proba(X)
+        return (
+            AdaCSLClassifier(CostMatrix(fp=1, fn=5), learner=NeuralLearner(**net), random_state=0)
+            .fit(X, y)
+            .predict_proba(X)
+        )
 
     assert np.array_equal(proba(), proba(accelerator="cpu", devices=1))

@@ -15,8 +15,8 @@ import pytest
 import torch
 from torch import nn
 
-from adacsl import CostMatrix, Method
-from adacsl.neural.learner import Net
+from adacsl import CostMatrix, CostSensitiveClassifier
+from adacsl.neural.learner import NeuralLearner
 from adacsl.storage.atomic import draft_of
 
 SCRIPT = Path(__file__).parent / "scripts" / "fit_slowly.py"
@@ -154,13 +154,13 @@ def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
     "change",
     [
         {"seed": 5},
-        {"net": {"lr": 0.5}},
+        {"net": {"learning_rate": 0.5}},
         {"net": {"every": 3}},
         {"cv": 4},
         {"cv": None},
         {"random_state": 2},
-        {"target": 0.3},
-        {"controller": {"caution": 1.0}},
+        {"target_threshold": 0.3},
+        {"controller": {"n_standard_errors": 1.0}},
         {"controller": {"damping": 1.0}},
         {"controller": None},
         {"decide": "tuned"},
@@ -169,10 +169,10 @@ def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
     ids=repr,
 )
 def test_other_data_or_settings_are_refused(script, tmp_path, change):
-    script.fit(tmp_path / "run", net={"epochs": 1})
+    script.fit(tmp_path / "run", learner=NeuralLearner(epochs=1))
     net = {"epochs": 1} | change.pop("net", {})
     with pytest.raises(ValueError, match=r"the checkpoints in .*run belong to other data or settings; give an empty"):
-        script.fit(tmp_path / "run", net=net, **change)
+        script.fit(tmp_path / "run", learner=NeuralLearner(**net), **change)
 
 
 def squared(logits, labels, costs):
@@ -189,16 +189,16 @@ def squared(logits, labels, costs):
         {"resample": "oversample"},
         {"random_state": 2},
     ],
-    ids=["costs", "focal", "logit-adjusted", "own loss", "oversample", "seed"],
+    ids=["costs", "net-focal", "logit-adjusted", "own loss", "oversample", "seed"],
 )
 def test_everything_about_a_method_belongs_to_its_fit(tmp_path, change):
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3 == 0
     pairs = [(np.arange(40), np.arange(40, 60))]  # the same rows whatever the seed
-    same = {"costs": CostMatrix(fp=1, fn=5), "learner": Net(epochs=1), "cv": pairs, "random_state": 1}
-    Method(**same, resume=tmp_path).fit(X, y)
-    Method(**same, resume=tmp_path).fit(X, y)
+    same = {"costs": CostMatrix(fp=1, fn=5), "learner": NeuralLearner(epochs=1), "cv": pairs, "random_state": 1}
+    CostSensitiveClassifier(**same, resume=tmp_path).fit(X, y)
+    CostSensitiveClassifier(**same, resume=tmp_path).fit(X, y)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        Method(**(same | change), resume=tmp_path).fit(X, y)
+        CostSensitiveClassifier(**(same | change), resume=tmp_path).fit(X, y)
 
 
 def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
@@ -215,22 +215,25 @@ def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
 
 
 def test_what_is_shown_and_where_it_runs_may_change(script, tmp_path, capsys):
-    first = script.fit(tmp_path, net={"epochs": 2})
-    assert same(first, script.fit(tmp_path, net={"epochs": 2}, verbose=True, device="cpu"))
+    first = script.fit(tmp_path, learner=NeuralLearner(epochs=2))
+    assert same(first, script.fit(tmp_path, learner=NeuralLearner(epochs=2), verbose=True, device="cpu"))
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
 def test_a_damaged_checkpoint_is_named(script, tmp_path, damage):
-    script.fit(tmp_path, net={"epochs": 2})
+    script.fit(tmp_path, learner=NeuralLearner(epochs=2))
     path = tmp_path / "together" / "last.ckpt"
     content = bytearray(path.read_bytes())
     if damage == "flipped":
         content[len(content) // 2] ^= 0xFF
     path.write_bytes(content[: {"truncated": len(content) // 2, "empty": 0, "flipped": len(content)}[damage]])
     with pytest.raises(ValueError, match=r"the checkpoint .*last\.ckpt is damaged .*delete its folder"):
-        script.fit(tmp_path, net={"epochs": 2})
+        script.fit(tmp_path, learner=NeuralLearner(epochs=2))
     shutil.rmtree(tmp_path / "together")
-    assert same(script.fit(tmp_path, net={"epochs": 2}), script.fit(tmp_path / "other", net={"epochs": 2}))
+    assert same(
+        script.fit(tmp_path, learner=NeuralLearner(epochs=2)),
+        script.fit(tmp_path / "other", learner=NeuralLearner(epochs=2)),
+    )
 
 
 def sealed(path):
@@ -270,10 +273,10 @@ def test_a_checkpoint_belongs_to_its_fit_and_its_net(script, two_fits, tmp_path,
 
 
 def test_a_checkpoint_without_its_digest_is_refused(script, tmp_path):
-    script.fit(tmp_path, net={"epochs": 1})
+    script.fit(tmp_path, learner=NeuralLearner(epochs=1))
     (tmp_path / "together" / "last.sha256").unlink()
     with pytest.raises(ValueError, match=r"last\.ckpt is damaged \(last\.sha256 is no ordinary file, or not there\)"):
-        script.fit(tmp_path, net={"epochs": 1})
+        script.fit(tmp_path, learner=NeuralLearner(epochs=1))
 
 
 class Evil:
@@ -284,13 +287,13 @@ class Evil:
 
 
 def test_a_checkpoint_runs_no_code(script, tmp_path):
-    script.fit(tmp_path, net={"epochs": 1})
+    script.fit(tmp_path, learner=NeuralLearner(epochs=1))
     path = tmp_path / "together" / "last.ckpt"
     content = torch.load(path, weights_only=True)
     torch.save(content | {"callbacks": Evil()}, path)
     sealed(path)
     with pytest.raises(ValueError, match=r"^the checkpoint .* is damaged \(Weights only load failed.*\): delete"):
-        script.fit(tmp_path, net={"epochs": 1})
+        script.fit(tmp_path, learner=NeuralLearner(epochs=1))
     assert not Evil.executed
 
 
@@ -320,7 +323,7 @@ def test_a_process_killed_before_the_checkpoint_has_its_name_goes_on(script, tmp
 
 def test_targets_that_train_one_after_another_have_folders_of_their_own(script, tmp_path):
     def fit(folder):
-        clf = script.classifier(folder, "one by one", net={"epochs": 2}, target="auto")
+        clf = script.classifier(folder, "one by one", learner=NeuralLearner(epochs=2), target_threshold="auto")
         return clf.fit(*script.made_up())
 
     first, again, whole = fit(tmp_path), fit(tmp_path), fit(None)

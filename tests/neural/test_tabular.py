@@ -6,10 +6,10 @@ import pytest
 import torch
 
 import adacsl
-from adacsl import AdaCSLClassifier, CostMatrix, Method, compare
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, compare
 from adacsl.estimators.artefact import read_artefact
 from adacsl.integrations.tabm import BinnedTabM, find_bins
-from adacsl.neural.learner import Net, table_sizes
+from adacsl.neural.learner import NeuralLearner, table_sizes
 
 COSTS = CostMatrix(fp=1, fn=5)
 BENT = {"bins": 3, "heads": 3, "width": 12}
@@ -29,7 +29,9 @@ def table(n=150, seed=0):
 
 def fitted(module, *, data=None, **settings):
     net = {"module": module, "epochs": 2} | settings.pop("net", {})
-    clf = AdaCSLClassifier(COSTS, net=net, device="cpu", **({"cv": 3, "random_state": 1} | settings))
+    clf = AdaCSLClassifier(
+        COSTS, learner=NeuralLearner(**net), device="cpu", **({"cv": 3, "random_state": 1} | settings)
+    )
     return clf.fit(*(data or table()))
 
 
@@ -38,20 +40,23 @@ def test_alone_is_as_in_company(module):
     def run(methods, **more):
         net = {"module": module, "epochs": 2}
         return compare(
-            *table(), COSTS, methods=methods, repeats=1, folds=2, net=net, workers=1, device="cpu", progress=False,
+            *table(), COSTS, methods=methods, repeats=1, folds=2, net=net, n_jobs=1, device="cpu", progress=False,
             **more,
         ).cells  # fmt: skip
 
-    together = run(["ce", "wce", "adacsl-cv"], ratios=[20, "1x"])
-    for name in ("ce", "adacsl-cv"):
+    together = run(["net", "net-weighted", "adacsl-cv"], ratios=[20, "1x"])
+    for name in ("net", "adacsl-cv"):
         for cell, alone in run([name]).items():
             assert np.array_equal(alone.scores, together[cell].scores)
             assert alone.history == together[cell].history
 
 
 def test_other_sizes_train_apart_and_differ():
-    methods = [("small", Method(learner=Net({"bins": 2}, epochs=1))), ("large", Method(learner=Net(BENT, epochs=1)))]
-    found = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, workers=1, device="cpu", progress=False)
+    methods = [
+        ("small", CostSensitiveClassifier(learner=NeuralLearner({"bins": 2}, epochs=1))),
+        ("large", CostSensitiveClassifier(learner=NeuralLearner(BENT, epochs=1))),
+    ]
+    found = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, device="cpu", progress=False)
     for seed in range(2):
         small, large = (one.scores for cell, one in found.cells.items() if cell.seed == seed)
         assert not np.array_equal(small, large)
@@ -83,12 +88,14 @@ def test_a_crashed_fit_goes_on(module, tmp_path):
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
-    resumed, whole = (fitted(module, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
+        fitted(module, cv=2, learner=NeuralLearner(epochs=4, trainer={"callbacks": [Stop()]}), resume=tmp_path)
+    resumed, whole = (
+        fitted(module, cv=2, learner=NeuralLearner(epochs=4), resume=folder) for folder in (tmp_path, None)
+    )
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
+        fitted(module | {"dropout": 0.2}, cv=2, learner=NeuralLearner(epochs=4), resume=tmp_path)
 
 
 def test_bins_come_from_the_training_rows_of_the_fold():
@@ -107,7 +114,7 @@ def test_bins_come_from_the_training_rows_of_the_fold():
 @pytest.mark.parametrize("columns", [["shop"], ["amount"]])
 def test_tabm_without_numbers_or_with_nothing_else(columns):
     X, y = table()
-    clf = fitted("tabm", data=(X[columns], y), cv=None, net={"epochs": 1})
+    clf = fitted("tabm", data=(X[columns], y), cv=None, learner=NeuralLearner(epochs=1))
     assert np.isfinite(clf.decision_scores(X[columns])).all()
 
 

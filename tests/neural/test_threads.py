@@ -6,9 +6,9 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.execution import threads as execution_threads
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=4)
 
@@ -47,7 +47,7 @@ def test_a_net_of_a_small_table_trains_in_one_thread(rows):
         seen.add(torch.get_num_threads())
         return torch.nn.functional.binary_cross_entropy_with_logits(logits, labels, reduction="none")
 
-    Method(COSTS, learner=Net(epochs=1), loss=loss, random_state=0).fit(*rows)
+    CostSensitiveClassifier(COSTS, learner=NeuralLearner(epochs=1), loss=loss, random_state=0).fit(*rows)
     assert seen == {1}
     assert torch.get_num_threads() == 2  # as it was
 
@@ -55,7 +55,7 @@ def test_a_net_of_a_small_table_trains_in_one_thread(rows):
 @pytest.mark.parametrize(("many", "threads"), [(1000, 1), (50, 2)])
 def test_an_estimator_of_many_rows_keeps_its_threads(rows, monkeypatch, many, threads):
     monkeypatch.setattr(execution_threads, "MANY_ROWS", many)
-    fitted = Method(COSTS, learner=Counting(), random_state=0).fit(*rows)
+    fitted = CostSensitiveClassifier(COSTS, learner=Counting(), random_state=0).fit(*rows)
     assert fitted.model_.estimators[0].threads_ == threads
     assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"} == {2}
 
@@ -70,5 +70,5 @@ def test_catboost_is_told_how_many_threads_there_are(rows, monkeypatch):
 
     monkeypatch.setattr(catboost.CatBoost, "__init__", init)
     with pytest.raises(RuntimeError, match="enough"):
-        Method(COSTS, learner="catboost", random_state=0).fit(*rows)
+        CostSensitiveClassifier(COSTS, learner="catboost", random_state=0).fit(*rows)
     assert told == [1]

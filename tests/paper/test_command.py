@@ -34,7 +34,15 @@ def test_table_two_quick_from_the_command_to_the_page(paper, tmp_path, monkeypat
         assert float(row["cost"]) >= 0
         assert 0 <= float(row["epoch"]) <= 1
     # TA decides at T and misses nothing where it calls everything positive
-    assert {row["method"] for row in rows} >= {"ce", "ta", "smote", "wce", "adacsl", "adacsl-cv", "ce-bayes"}
+    assert {row["method"] for row in rows} >= {
+        "net",
+        "ta",
+        "net-smote",
+        "net-weighted",
+        "adacsl",
+        "adacsl-cv",
+        "net-bayes",
+    }
     assert r"\toprule" in (folder / "table2.tex").read_text()
     assert "AdaCSL is cheapest" in (folder / "paper.html").read_text()
 
@@ -123,7 +131,7 @@ def asked(monkeypatch):
 def test_options_reach_the_experiments(paper, asked, tmp_path):
     said = paper(
         "all", "--data", tmp_path, "--datasets", "ham10k", "pvd", "--profile", "modern",
-        "--splits", "group", "--methods", "adacsl,ce-bayes", "--seeds", 3, "--device", "cuda", "--workers", 9,
+        "--splits", "group", "--methods", "adacsl,net-bayes", "--seeds", 3, "--device", "cuda", "--workers", 9,
         "--out", tmp_path / "o",
         "--export", tmp_path / "e", "--skip-done", tmp_path / "a.csv", tmp_path / "b", "--time-limit", 60,
     )  # fmt: skip
@@ -132,7 +140,7 @@ def test_options_reach_the_experiments(paper, asked, tmp_path):
     (wishes,) = asked
     assert wishes == Wishes(
         "all", data=tmp_path, datasets=("ham10k", "pvd"),
-        profile=("modern",), splits=("group",), methods=("adacsl", "ce-bayes"), seeds=3, device="cuda", workers=9,
+        profile=("modern",), splits=("group",), methods=("adacsl", "net-bayes"), seeds=3, device="cuda", workers=9,
         out=tmp_path / "o", export=tmp_path / "e", skip_done=(tmp_path / "a.csv", tmp_path / "b"), time_limit=60.0,
     )  # fmt: skip
 
@@ -161,9 +169,9 @@ def test_wrong_input_is_one_line(refused, tmp_path):
 
 
 def test_names_may_have_commas_and_both_stands_for_two(paper, asked):
-    paper("table2", "--profile", "both", "--splits", "random,group", "--methods", "adacsl", "ce,wce")
+    paper("table2", "--profile", "both", "--splits", "random,group", "--methods", "adacsl", "net,net-weighted")
     (wishes,) = asked
-    assert wishes == Wishes("table2", methods=("adacsl", "ce", "wce"))
+    assert wishes == Wishes("table2", methods=("adacsl", "net", "net-weighted"))
 
 
 def test_the_pages_are_made_by_a_command(paper, tmp_path):

@@ -31,7 +31,7 @@ def test_runs_become_tables_pictures_and_commands(tmp_path):
     rows = [
         {"dataset": "HAM10K", "profile": "paper", "split": "random", "k": 1, "method": method, "seed": seed,
          "cost": 700, "normalized_cost": cost + 0.01 * seed, "accuracy": 0.8, "epoch": 3, "seconds": 2}
-        for method, cost in (("adacsl", 0.33), ("wce", 0.41)) for seed in range(3)
+        for method, cost in (("adacsl", 0.33), ("net-weighted", 0.41)) for seed in range(3)
     ]  # fmt: skip
     steps = [
         dict(zip(EPOCH_COLUMNS, ("HAM10K", "paper", "random", 1, "adacsl", 0, e, 0, 1.0, 0.4, 0.5, 0.6), strict=True))
@@ -50,7 +50,7 @@ def test_runs_become_tables_pictures_and_commands(tmp_path):
     publish_pages(tmp_path)
     page = (tmp_path / "results.md").read_text()
     assert "| HAM10K | 1 | 0.329 | 0.340 (" in page
-    assert "| HAM10K | paper | random | one net | 1 | confirmed | wce | 24 %" in page
+    assert "| HAM10K | paper | random | one net | 1 | confirmed | net-weighted | 24 %" in page
     assert "](results/figure1a.png)" in page
     assert (tmp_path / "results/figure1b.png").exists()
     assert "| 2026-01-02 | H200 | 10 | - | `python -m paper table2` |" in page

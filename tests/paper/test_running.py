@@ -21,7 +21,7 @@ from adacsl.datasets import DataError, Task
 from adacsl.torch.resnet import normalise, resnet18
 from paper import embedding, engine, planning, running
 from paper.embedding import as_features
-from paper.engine import CellResult, RunInterrupted
+from paper.engine import FitResult, RunInterrupted
 from paper.methods import CHOICES, MODERN_METHODS, PAPER_METHODS, PROFILES, protocol_identity, shifted_loss, under
 from paper.planning import estimate, plan, settings_of
 from paper.running import chosen_rows, prepare, reproduce
@@ -46,7 +46,7 @@ def without_training(monkeypatch):
             metrics["validation_cost"] = 0.45
             history = [{"epoch": 0, "fold": 0, "lambda": 1.0, "threshold": 0.4, "train_cost": 0.3, "val_cost": 0.4}]
             scores = np.zeros(2, np.float32)
-            yield CellResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
+            yield FitResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
 
     monkeypatch.setattr(package, "run_work", work)
     return ran
@@ -61,16 +61,17 @@ def test_profile_paper_is_the_published_protocol():
     settings = dict(protocol.net)
     optimizer = settings.pop("optimizer")([torch.nn.Parameter(torch.zeros(1))], lr=0.01)
     assert settings == {
-        "epochs": 20, "batch_size": 64, "lr": 0.01, "schedule": "constant", "augment": False, "image_size": 50,
+        "epochs": 20, "batch_size": 64, "learning_rate": 0.01, "schedule": "constant", "augment": False,
+        "image_size": 50,
         "weights": "w.safetensors",
     }  # fmt: skip
     assert type(optimizer) is torch.optim.SGD
     (group,) = optimizer.param_groups
     assert (group["weight_decay"], group["momentum"], group["nesterov"]) == (0.01, 0, False)
-    assert list(PAPER_METHODS) == ["ce", "ta", "smote", "wce", "adacsl"]
+    assert list(PAPER_METHODS) == ["net", "ta", "net-smote", "net-weighted", "adacsl"]
     assert PROFILES["paper"].splits == ("random",)
-    ce, smote = PAPER_METHODS["ce"], PAPER_METHODS["smote"]
-    assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "smote")
+    ce, smote = PAPER_METHODS["net"], PAPER_METHODS["net-smote"]
+    assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "net-smote")
     assert PAPER_METHODS["ta"].loss is shifted_loss
     for method in PAPER_METHODS.values():
         assert method.target in (None, 0.5)  # None is 0.5, of two classes
@@ -110,15 +111,23 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     assert modern.conditions(upright=True, weights=None, device="cpu").net["augment"] is True
     assert modern.splits == ("random", "group")
     names = set(MODERN_METHODS)
-    assert {"ce-bayes", "ce-tuned", "ce-calibrated", "wce", "wce-tuned", "focal", "adacsl"} <= names
-    assert {"adacsl-target-bayes", "adacsl-target-middle", "ce-bayes-cv", "wce-cv", "adacsl-cv"} <= names
+    assert {
+        "net-bayes",
+        "net-tuned",
+        "net-calibrated",
+        "net-weighted",
+        "net-weighted-tuned",
+        "net-focal",
+        "adacsl",
+    } <= names
+    assert {"adacsl-target-bayes", "adacsl-target-middle", "net-bayes-cv", "net-weighted-cv", "adacsl-cv"} <= names
 
 
 def test_a_net_of_its_own_is_trained_as_all_others():
     protocol = PROFILES["modern"].conditions(upright=True, weights=None, device="cpu")
     made = under(planning.ABLATIONS["every"]["adacsl-every-25"], protocol).learner
     assert (made.every, made.epochs, made.batch_size, made.lr, made.image_size) == (25, 15, 128, 4e-4, 64)
-    assert under(PAPER_METHODS["wce"], protocol) is PAPER_METHODS["wce"]
+    assert under(PAPER_METHODS["net-weighted"], protocol) is PAPER_METHODS["net-weighted"]
 
 
 @pytest.mark.parametrize("name", ["ham10k", "HAM10K", "ham10000", "pvd", "pv-d", "PV-D", "idc", "rffd"])
@@ -146,7 +155,7 @@ def test_nets_are_counted_once_for_all_that_share_them():
     assert counts["table2", "ham10k.modern.random"].nets == counts["table2", "ham10k.modern.group"].nets
     assert counts["ablations", "ham10k.modern.random"].nets == 2 * 3 * 7
     assert counts["ablations", "ham10k.modern.random.validation-0.05"].nets == 2 * (1 + 3)
-    assert counts["table2", "ham10k.paper.random"].cells == 2 * 5 * 3
+    assert counts["table2", "ham10k.paper.random"].fits == 2 * 5 * 3
 
 
 def test_larger_pictures_are_expected_to_take_longer_and_smaller_ones_no_less():
@@ -181,7 +190,7 @@ def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
 def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
     # what docs/how-to/choose-target.md says; the choices themselves stay as they were published
     found = read_results(ROOT / "docs/paper/results")
-    names = ("ce-bayes-cv", *CHOICES[1].among)
+    names = ("net-bayes-cv", *CHOICES[1].among)
     monkeypatch.setattr(running, "CHOICES", (*CHOICES, CHOICES[1]._replace(name="four", among=names)))
     rows = list(chosen_rows(found["table2"], found["held_out"]))
     plain = {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in found["table2"] if r["method"] == names[0]
@@ -265,9 +274,9 @@ def test_methods_for_tables_get_features_on_the_same_splits(weights):
         tests = [split_rows(ready[name], 0.2, 0)[1].tolist() for name in (setting.data, plain)]
         assert tests[0] == tests[1]
     split = of_features[0].data
-    jobs = [job for job in planned.jobs if (job.cells[0].data, job.cells[0].method) == (split, "gbm-bayes")]
-    results = [one for job in jobs for one in package.run_work(ready, job.payload, job.cells)]
-    rows = [running.row_of(one, *planned.places[one.cell]) for one in results]
+    jobs = [job for job in planned.jobs if (job.fits[0].data, job.fits[0].method) == (split, "gbm-bayes")]
+    results = [one for job in jobs for one in package.run_work(ready, job.payload, job.fits)]
+    rows = [running.row_of(one, *planned.places[one.fit]) for one in results]
     assert [row["k"] for row in rows] == [1, 3, 5]
     assert {(row["method"], row["epoch"]) for row in rows} == {("gbm-bayes", "")}
     assert all(0 <= row["normalized_cost"] <= 2.5 for row in rows)
@@ -280,9 +289,9 @@ def test_without_weights_there_are_no_features():
 
 def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
     jobs = full_plan("table2", seeds=3).jobs
-    seeds = [job.cells[0].seed for job in jobs]
+    seeds = [job.fits[0].seed for job in jobs]
     assert seeds == sorted(seeds)
-    nets = [engine.count_nets(job) for job in jobs if job.cells[0].seed == 0]
+    nets = [engine.count_nets(job) for job in jobs if job.fits[0].seed == 0]
     assert nets == sorted(nets, reverse=True)
 
 
@@ -321,7 +330,7 @@ def test_costs_are_inverse_priors_times_k():
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         ({"time_limit": -1.0}, "the time limit must be a number of seconds from 0, got -1"),
         ({"time_limit": float("nan")}, "the time limit must be a number of seconds from 0, got nan"),
-        ({"workers": 0}, "workers must be at least 1, got 0"),
+        ({"n_jobs": 0}, "workers must be at least 1, got 0"),
         ({"factors": (0,)}, "factors k of the costs must be numbers from 1"),
         ({"methods": ("adaboost",)}, "there is no method 'adaboost' here; known: adacsl"),
     ],
@@ -375,7 +384,13 @@ def test_every_run_is_a_row(tmp_path, without_training):
     assert ",".join(header) == "dataset,profile,split,k,method,seed,cost,normalized_cost,accuracy,epoch,seconds"
     assert header == list(COLUMNS)
     assert len(rows) == found.done == found.total == len(without_training) == 36
-    assert {row["method"] for row in rows if row["profile"] == "paper"} == {"ce", "ta", "smote", "wce", "adacsl"}
+    assert {row["method"] for row in rows if row["profile"] == "paper"} == {
+        "net",
+        "ta",
+        "net-smote",
+        "net-weighted",
+        "adacsl",
+    }
     assert {row["k"] for row in rows} == {1, 5}
     first = next(row for row in rows if row["seed"] == 1)
     assert (first["cost"], first["normalized_cost"], first["seconds"]) == (41.0, 0.5, 1.5)
@@ -463,7 +478,7 @@ def test_a_run_that_is_cut_off_leaves_whole_rows(tmp_path, without_training):
 def test_what_a_job_had_done_before_it_was_cut_off_is_not_lost(tmp_path, monkeypatch, without_training):
     def run(jobs, store, tasks, **settings):
         first = jobs[0]
-        store.write(next(package.run_work(tasks, first.payload, first.cells)))  # its worker never got to report it
+        store.write(next(package.run_work(tasks, first.payload, first.fits)))  # its worker never got to report it
         raise RunInterrupted(0, 36)
 
     monkeypatch.setattr(engine, "run_jobs", run)

@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from adacsl import CostMatrix, EqualWidth
+from adacsl import CostMatrix
+from adacsl.adaptive import UniformBins
 from adacsl.datasets import DATASETS, Task
 from paper import figures, pictures, subgroups
 from paper.claims import claims, summary
@@ -24,16 +25,18 @@ from paper.tables import Grid, grids
 # the paper's figures; these normalised costs were computed by others from the same table
 NORMALISED = {
     "HAM10K": {
-        "ce": (0.501, 0.948, 3.006), "ta": (1, 1, 1), "smote": (0.566, 1.099, 2.325), "wce": (0.412, 0.545, 0.700),
+        "net": (0.501, 0.948, 3.006), "ta": (1, 1, 1), "net-smote": (0.566, 1.099, 2.325), "net-weighted": (0.412,
+        0.545, 0.700),
         "adacsl": (0.329, 0.480, 0.673),
     },
     "PV-D": {
-        "ce": (0.031, 0.102, 0.138), "ta": (1, 1, 1), "smote": (0.033, 0.085, 0.095), "wce": (0.030, 0.088, 0.142),
+        "net": (0.031, 0.102, 0.138), "ta": (1, 1, 1), "net-smote": (0.033, 0.085, 0.095), "net-weighted": (0.030,
+        0.088, 0.142),
         "adacsl": (0.013, 0.022, 0.045),
     },
     "RFFD": {
-        "ce": (0.743, 1.118, 1.875), "ta": (None, 1.708, 1.868), "smote": (None, None, None),
-        "wce": (None, 0.979, 1.104), "adacsl": (0.729, 0.951, 0.993),
+        "net": (0.743, 1.118, 1.875), "ta": (None, 1.708, 1.868), "net-smote": (None, None, None),
+        "net-weighted": (None, 0.979, 1.104), "adacsl": (0.729, 0.951, 0.993),
     },
 }  # fmt: skip
 
@@ -52,7 +55,7 @@ def test_adacsl_is_cheapest_in_every_row_of_the_paper():
     for row in TABLE_2.values():
         assert row["adacsl"].cost == min(entry.cost for entry in row.values())
     assert len(TABLE_2) == 12
-    assert normalized("IDC", 1, "ce") is None
+    assert normalized("IDC", 1, "net") is None
 
 
 def test_table_one_is_typed_right():
@@ -81,7 +84,7 @@ def runs(costs, *, profile="paper", dataset="HAM10K", split="random", k=1):
 
 BASE = np.asarray([0.33, 0.34, 0.32, 0.335, 0.325])
 CLEAR, MIXED = np.asarray([0.08, 0.09, 0.085, 0.08, 0.09]), np.asarray([0.08, -0.09, 0.06, -0.02, 0.01])
-OTHERS = {"ta": BASE + 0.6 + CLEAR, "smote": BASE + 0.2 - CLEAR}
+OTHERS = {"ta": BASE + 0.6 + CLEAR, "net-smote": BASE + 0.2 - CLEAR}
 
 
 def test_intervals_are_those_of_the_corrected_resampled_t_test():
@@ -95,7 +98,7 @@ def test_intervals_are_those_of_the_corrected_resampled_t_test():
 
 
 @pytest.mark.parametrize(
-    ("wce", "verdict"),
+    ("wce", "recommendation"),
     [
         (BASE + CLEAR, "confirmed"),
         (BASE + MIXED, "not confirmed"),
@@ -103,23 +106,27 @@ def test_intervals_are_those_of_the_corrected_resampled_t_test():
         (BASE, "not confirmed"),
     ],
 )
-def test_the_claim_is_tested_pair_by_pair(wce, verdict):
-    (claim,) = claims(runs({"adacsl": BASE, "wce": wce} | OTHERS))
-    assert claim.verdict == verdict
-    assert claim.rival == "wce"
+def test_the_claim_is_tested_pair_by_pair(wce, recommendation):
+    (claim,) = claims(runs({"adacsl": BASE, "net-weighted": wce} | OTHERS))
+    assert claim.recommendation == recommendation
+    assert claim.rival == "net-weighted"
     assert claim.percent == pytest.approx(100 * (wce - BASE).mean() / BASE.mean())
 
 
 def test_all_k_together_are_tested_on_the_mean_cost_of_each_run():
     noise = np.asarray([0.05, -0.06, 0.055, -0.05, 0.01])
-    rows = runs({"adacsl": BASE, "wce": BASE + 0.03 + noise}) + runs({"adacsl": BASE, "wce": BASE + 0.034 - noise}, k=3)
-    rows += runs({"adacsl": [0.2], "wce": [0.9]}, k=5)  # four runs are missing there, so they count nowhere
+    rows = runs({"adacsl": BASE, "net-weighted": BASE + 0.03 + noise}) + runs(
+        {"adacsl": BASE, "net-weighted": BASE + 0.034 - noise}, k=3
+    )
+    rows += runs({"adacsl": [0.2], "net-weighted": [0.9]}, k=5)  # four runs are missing there, so they count nowhere
     found = {claim.k: claim for claim in claims(rows) if claim.k != 5}
-    assert [found[k].verdict for k in (1, 3, None)] == ["not confirmed", "not confirmed", "too few runs"]
+    assert [found[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "too few runs"]
     found = {claim.k: claim for claim in claims([row for row in rows if row["k"] != 5])}
-    assert [found[k].verdict for k in (1, 3, None)] == ["not confirmed", "not confirmed", "confirmed"]
+    assert [found[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "confirmed"]
     assert found[None].percent == pytest.approx(100 * 0.032 / BASE.mean())
-    assert "| all | confirmed | wce |" in to_markdown(grids(_results(table2=[r for r in rows if r["k"] != 5]))[-1])
+    assert "| all | confirmed | net-weighted |" in to_markdown(
+        grids(_results(table2=[r for r in rows if r["k"] != 5]))[-1]
+    )
 
 
 def test_variants_are_compared_with_the_reference_of_the_same_runs():
@@ -135,27 +142,35 @@ def test_variants_are_compared_with_the_reference_of_the_same_runs():
 
 
 def test_one_run_proves_nothing():
-    (claim,) = claims(runs({"adacsl": [0.3], "wce": [0.4]}))
-    assert claim.verdict == "too few runs"
+    (claim,) = claims(runs({"adacsl": [0.3], "net-weighted": [0.4]}))
+    assert claim.recommendation == "too few runs"
     assert math.isnan(claim.p)
-    assert "too few runs" in to_markdown(grids(_results(table2=runs({"adacsl": [0.3], "wce": [0.4]})))[-1])
+    assert "too few runs" in to_markdown(grids(_results(table2=runs({"adacsl": [0.3], "net-weighted": [0.4]})))[-1])
 
 
 def test_adacsl_is_compared_with_what_had_as_many_nets_and_the_same_selection():
-    methods = ("ce-bayes", "adacsl", "adacsl-target-bayes", "ce-bayes-cv", "adacsl-cv", "adacsl-last", "wce-last")
+    methods = (
+        "net-bayes",
+        "adacsl",
+        "adacsl-target-bayes",
+        "net-bayes-cv",
+        "adacsl-cv",
+        "adacsl-last",
+        "net-weighted-last",
+    )
     rows = runs({name: BASE + 0.01 * i for i, name in enumerate(methods)}, profile="modern", split="group")
     found = {claim.contest: claim.rival for claim in claims(rows)}
-    assert found == {"one net": "ce-bayes", "cross-fitted": "ce-bayes-cv", "last epoch": "wce-last"}
+    assert found == {"one net": "net-bayes", "cross-fitted": "net-bayes-cv", "last epoch": "net-weighted-last"}
     cautious = "adacsl-cv-target-bayes-cautious"
-    (claim,) = claims(runs({cautious: BASE, "ce-bayes-cv": BASE + CLEAR}, profile="enlarged", dataset="PV-D"))
-    assert (claim.dataset, claim.profile, claim.rival, claim.verdict) == (
-        "PV-D", "enlarged", "ce-bayes-cv", "confirmed",
+    (claim,) = claims(runs({cautious: BASE, "net-bayes-cv": BASE + CLEAR}, profile="enlarged", dataset="PV-D"))
+    assert (claim.dataset, claim.profile, claim.rival, claim.recommendation) == (
+        "PV-D", "enlarged", "net-bayes-cv", "confirmed",
     )  # fmt: skip
 
 
 def test_a_method_alone_claims_nothing():
     assert claims(runs({"adacsl": BASE})) == []
-    assert claims(runs({"wce": BASE, "ce": BASE})) == []
+    assert claims(runs({"net-weighted": BASE, "net": BASE})) == []
 
 
 # what is written
@@ -182,8 +197,8 @@ def subgroup_rows():
 
 @pytest.fixture(scope="module")
 def full():
-    rows = runs({"adacsl": BASE, "wce": BASE + 0.1} | OTHERS) + runs({"adacsl": BASE, "ce": BASE + 0.5}, k=3)
-    rows += runs({"adacsl": BASE, "adacsl-cv": BASE - 0.03, "ce-bayes": BASE + 0.01}, profile="modern")
+    rows = runs({"adacsl": BASE, "net-weighted": BASE + 0.1} | OTHERS) + runs({"adacsl": BASE, "net": BASE + 0.5}, k=3)
+    rows += runs({"adacsl": BASE, "adacsl-cv": BASE - 0.03, "net-bayes": BASE + 0.01}, profile="modern")
     return _results(
         table2=rows,
         ablations=runs({"adacsl-bins": BASE + 0.02, "adacsl-validation-0.05": BASE}, profile="modern"),
@@ -301,13 +316,13 @@ def test_too_few_pictures_are_an_error():
 
 
 def test_without_an_adjustment_both_second_epochs_are_the_same(monkeypatch):
-    step = subgroups.AdaptiveWeight.step
+    step = subgroups.AdaCSLController.step
 
     def still(self, *args):
         made = step(self, *args)
         return type(made)(**(made.__dict__ | {"weight": 1.0}))
 
-    monkeypatch.setattr(subgroups.AdaptiveWeight, "step", still)
+    monkeypatch.setattr(subgroups.AdaCSLController, "step", still)
     rows = two_epochs(made_task(), seed=0, device="cpu", image_size=16, per_class=(12, 6))
     for row in rows:
         for name in ("train_acc", "val_acc", "train_ce", "val_ce", "val_cost"):
@@ -334,8 +349,8 @@ def test_subgroups_are_measured_as_in_the_paper():
 def test_lambda_is_the_papers_over_ten_bins():
     """The task is balanced, both errors cost the same: the weight is lambda itself."""
     assert CostMatrix(fp=2, fn=2) == subgroups.COSTS
-    assert EqualWidth(10) == subgroups.BINS
-    assert subgroups.AdaptiveWeight(subgroups.COSTS, partition=subgroups.BINS).weight == 1.0
+    assert UniformBins(10) == subgroups.BINS
+    assert subgroups.AdaCSLController(subgroups.COSTS, partition=subgroups.BINS).weight == 1.0
     assert sum(subgroups.PER_CLASS) * 2 == 1600
 
 
@@ -352,9 +367,9 @@ def test_the_errata_say_what_the_data_and_table_two_imply():
     wrong = {key: 1 - entry.accuracy / 100 for key, entry in rows.items()}
     most = {key: entry.cost / wrong[key] / ((negative + positive) / negative) for key, entry in rows.items()}
     least = {key: rows[key].cost / wrong[key] / (key[0] * (negative + positive) / positive) for key in rows}
-    assert min(most, key=most.get) == (5, "wce")
-    assert most[5, "wce"] == pytest.approx(5_351, abs=2)  # accuracies are printed with two digits
-    assert least[1, "ce"] == pytest.approx(2_760, abs=3)
+    assert min(most, key=most.get) == (5, "net-weighted")
+    assert most[5, "net-weighted"] == pytest.approx(5_351, abs=2)  # accuracies are printed with two digits
+    assert least[1, "net"] == pytest.approx(2_760, abs=3)
     assert max(least, key=least.get) == (1, "ta")
     assert least[1, "ta"] == pytest.approx(3_031, abs=2)
     # PV-D: other files, and another imbalance

@@ -21,12 +21,12 @@ import pytest
 
 from adacsl import METHODS, CostMatrix, Task, method
 from adacsl.base.scores import log_odds
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import run_work
 from adacsl.comparison.protocol import Protocol
 from adacsl.estimators.registry import choose_methods
 from adacsl.learners.histogram_boosting import HistogramBoosting
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
 
 HERE = Path(__file__).parent
 PINNED = json.loads((HERE / "e01cdb5.json").read_text())
@@ -54,7 +54,7 @@ TABLES = load("tables")
 
 def run(table, methods):
     task, chosen = Task.from_data(*table, CostMatrix(fp=1, fn=TABLES.RATIO)), choose_methods(methods)
-    cells = [Cell(task.name, TABLES.RATIO, name, TABLES.SEED) for name in chosen]
+    cells = [FitKey(task.name, TABLES.RATIO, name, TABLES.SEED) for name in chosen]
     # the random split of then
     found = run_work({task.name: task}, (chosen, Protocol(device="cpu")), cells)
     return {result.cell.method: result for result in found}
@@ -62,7 +62,7 @@ def run(table, methods):
 
 def untouched():
     """Return the methods no defect touched, with the booster they had."""
-    trees = Model(HistogramBoosting(learning_rate=0.1, max_iter=100, early_stopping=False), encode=False)
+    trees = SklearnLearner(HistogramBoosting(learning_rate=0.1, max_iter=100, early_stopping=False), encode=False)
     return {name: method(name, learner=trees) if name in BOOSTED else method(name) for name in UNTOUCHED}
 
 

@@ -48,15 +48,15 @@ def bin_thresholds(scores, labels, fp, fn, bins=10, steps=200):
     return found
 
 
-def lambda_psi(scores, labels, fp, fn, target=0.5):
+def lambda_psi(scores, labels, fp, fn, target_threshold=0.5):
     """Return the factor of one adaptation (eq. 8)."""
     total = 0.0
     for threshold, size in bin_thresholds(scores, labels, fp, fn):
-        total += size * math.exp(-(target - threshold) / (target * (1 - target)))
+        total += size * math.exp(-(target_threshold - threshold) / (target_threshold * (1 - target_threshold)))
     return total / len(scores)
 
 
-def lambda_whole(scores, labels, fp, fn, target=0.5):
+def lambda_whole(scores, labels, fp, fn, target_threshold=0.5):
     """Return the factor with one threshold for the whole set, on the grid 0, 0.005, ..., 0.9."""
     threshold = cheapest_on_grid(scores, labels, [k / 200 for k in range(181)], fp, fn)
-    return math.exp(-(target - threshold) / (target * (1 - target)))
+    return math.exp(-(target_threshold - threshold) / (target_threshold * (1 - target_threshold)))

@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from adacsl import AdaptiveWeight, CostMatrix, Quantile, Whole, find_threshold, paper_grid
+from adacsl import AdaCSLController, CostMatrix, find_threshold
+from adacsl.adaptive import QuantileBins, SingleBin
+from adacsl.thresholds import paper_grid
 
 
 def _calibrated(a, b, n=200_000, seed=0):
@@ -15,20 +17,20 @@ def _calibrated(a, b, n=200_000, seed=0):
 
 
 @pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize(("fp", "fn", "target"), [(1, 1, 0.5), (1, 5, 0.5), (3, 1, 0.3), (1, 20, 0.7)])
-def test_as_published_equals_the_reference(published, seed, fp, fn, target):
+@pytest.mark.parametrize(("fp", "fn", "target_threshold"), [(1, 1, 0.5), (1, 5, 0.5), (3, 1, 0.3), (1, 20, 0.7)])
+def test_as_published_equals_the_reference(published, seed, fp, fn, target_threshold):
     rng = np.random.default_rng(seed)
     scores = np.round(rng.beta(0.7, 1.3, 400), 2 if seed % 2 else 6)  # odd seeds: scores on the grid and on borders
     scores[:2] = 0.0, 1.0
     labels = (rng.random(400) < scores**1.5).astype(int)
-    controller = AdaptiveWeight.as_published(CostMatrix(fp=fp, fn=fn), target=target)
+    controller = AdaCSLController.as_published(CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
     expected_lambda = 1.0
     for part in (slice(None), slice(0, 200), slice(100, 400)):
         step = controller.step(scores[part], labels[part])
         expected = published.bin_thresholds(scores[part], labels[part], fp, fn)
         assert step.thresholds == tuple(t for t, _ in expected)
         assert step.sizes == tuple(float(size) for _, size in expected)
-        factor = published.lambda_psi(scores[part], labels[part], fp, fn, target)
+        factor = published.lambda_psi(scores[part], labels[part], fp, fn, target_threshold)
         assert step.factor == pytest.approx(factor, rel=1e-12)
         expected_lambda *= factor
         assert controller.lambda_ == pytest.approx(expected_lambda, rel=1e-12)
@@ -46,7 +48,7 @@ def test_as_published_equals_the_reference(published, seed, fp, fn, target):
 def test_published_factor_is_nearly_blind_to_costs(published, shape, fn, psi):
     scores, labels = _calibrated(*shape)
     assert published.lambda_psi(scores, labels, 1, fn) == pytest.approx(psi, rel=0.06)
-    assert AdaptiveWeight.as_published(CostMatrix(fp=1, fn=fn)).step(scores, labels).factor == pytest.approx(
+    assert AdaCSLController.as_published(CostMatrix(fp=1, fn=fn)).step(scores, labels).factor == pytest.approx(
         psi, rel=0.06
     )
 
@@ -55,7 +57,7 @@ def test_published_factor_is_nearly_blind_to_costs(published, shape, fn, psi):
 def test_single_threshold_asks_for_the_odds_of_the_bayes_threshold_on_calibrated_scores(fn):
     scores, labels = _calibrated(1, 1)
     bayes = 1 / (1 + fn)
-    found = AdaptiveWeight(CostMatrix(fp=1, fn=fn)).step(scores, labels)
+    found = AdaCSLController(CostMatrix(fp=1, fn=fn)).step(scores, labels)
     assert found.thresholds[0] == pytest.approx(bayes, abs=0.03)
     assert found.factor == pytest.approx(math.exp((bayes - 0.5) / 0.25), rel=0.13)
 
@@ -66,7 +68,9 @@ def test_paper_grid_with_lowest_ties_equals_the_reference(published, seed, fn):
     rng = np.random.default_rng(seed)
     scores = np.round(rng.random(150), 2 + seed)
     labels = (rng.random(150) < scores).astype(int)
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=fn), partition=Whole(), candidates=paper_grid(), ties="lowest")
+    controller = AdaCSLController(
+        CostMatrix(fp=1, fn=fn), partition=SingleBin(), candidates=paper_grid(), ties="lowest"
+    )
     assert controller.step(scores, labels).factor == pytest.approx(published.lambda_whole(scores, labels, 1, fn))
 
 
@@ -87,7 +91,7 @@ def test_exact_search_is_never_dearer_than_the_grid(published, seed):
 def test_published_form_keeps_its_own_intervals_for_other_partitions():
     scores = np.linspace(0.0, 1.0, 101)
     labels = (scores > 0.3).astype(int)
-    controller = AdaptiveWeight.as_published(CostMatrix(fp=1, fn=2), partition=Quantile(4))
+    controller = AdaCSLController.as_published(CostMatrix(fp=1, fn=2), partition=QuantileBins(4))
     borders = [0.0, 0.25, 0.5, 0.75, 1.0]
     for threshold, low, high in zip(controller.step(scores, labels).thresholds, borders[:-1], borders[1:], strict=True):
         assert low <= threshold <= high

@@ -12,21 +12,21 @@ from adacsl.thresholds.search import find_threshold
 METHODS = {
     # separation of the two classes, distortion of the logits, rule
     "always-negative": (0.0, 1.0, "negative"),
-    "ce": (2.0, 1.5, "half"),
-    "ce-bayes": (2.0, 1.5, "bayes"),
-    "ce-tuned": (2.0, 1.5, "tuned"),
-    "smote": (1.75, 1.9, "half"),
-    "wce": (1.95, 1.25, "bayes"),
+    "net": (2.0, 1.5, "half"),
+    "net-bayes": (2.0, 1.5, "bayes"),
+    "net-tuned": (2.0, 1.5, "tuned"),
+    "net-smote": (1.75, 1.9, "half"),
+    "net-weighted": (1.95, 1.25, "bayes"),
     "gbm-tuned": (2.1, 1.15, "tuned"),
     "adacsl-cv": (2.35, 1.0, "bayes"),
 }
 TITLES = {
     "always-negative": "never act",
-    "ce": "cross-entropy, decided at 0.5",
-    "ce-bayes": "cross-entropy, Bayes threshold",
-    "ce-tuned": "cross-entropy, threshold tuned on validation data",
-    "smote": "cross-entropy on SMOTE-balanced data",
-    "wce": "cost-weighted cross-entropy",
+    "net": "cross-entropy, decided at 0.5",
+    "net-bayes": "cross-entropy, Bayes threshold",
+    "net-tuned": "cross-entropy, threshold tuned on validation data",
+    "net-smote": "cross-entropy on SMOTE-balanced data",
+    "net-weighted": "cost-weighted cross-entropy",
     "gbm-tuned": "boosted trees, tuned threshold",
     "adacsl-cv": "adaptive cost-sensitive loss, cross-fitted",
 }
@@ -63,7 +63,7 @@ def made_report(
     cheapest = {view: _view(summary, view)["method"].iloc[0] for view in views}
     fields = {
         "title": text("Which method is cheapest?"),
-        "verdicts": {view: text(_verdict(_view(summary, view))) for view in views},
+        "recommendations": {view: text(_verdict(_view(summary, view))) for view in views},
         "facts": {text(k): text(v) for k, v in FACTS.items()},
         "results": results,
         "summary": summary,

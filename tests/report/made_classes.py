@@ -10,19 +10,19 @@ from adacsl.report.data import Outcome, ReportData
 
 METHODS = {
     # how sharp, how distorted, rule
-    "ce": (1.6, 1.6, "half"),
-    "ce-bayes": (1.6, 1.6, "bayes"),
-    "ce-calibrated": (1.6, 1.0, "calibrated"),
-    "wce": (1.5, 1.2, "bayes"),
+    "net": (1.6, 1.6, "half"),
+    "net-bayes": (1.6, 1.6, "bayes"),
+    "net-calibrated": (1.6, 1.0, "calibrated"),
+    "net-weighted": (1.5, 1.2, "bayes"),
     "gbm-bayes": (1.7, 1.1, "bayes"),
     "adacsl-cv": (1.9, 1.0, "bayes"),
     "metacost": (1.6, 1.3, "kept"),
 }
 TITLES = {
-    "ce": "cross-entropy, the likeliest class",
-    "ce-bayes": "cross-entropy, cheapest class",
-    "ce-calibrated": "cross-entropy, calibrated, cheapest class",
-    "wce": "cross-entropy weighted by the costs",
+    "net": "cross-entropy, the likeliest class",
+    "net-bayes": "cross-entropy, cheapest class",
+    "net-calibrated": "cross-entropy, calibrated, cheapest class",
+    "net-weighted": "cross-entropy weighted by the costs",
     "gbm-bayes": "gradient boosting, cheapest class",
     "adacsl-cv": "AdaCSL, five cross-fitted nets",
     "metacost": "relabelled, learned again",
@@ -78,7 +78,7 @@ def made_class_report(
             about = {"data": text(data), "ratio": 1.0, "method": text(method), "seed": seed}
             normal = costs.normalized(labels, decided)
             cells.append(about | {"cost": mean, "normalized_cost": normal, "savings": 0.5, "n_test": rows})
-            if method.startswith(("ce", "adacsl")):
+            if method.startswith(("net", "adacsl")):
                 histories[text(data), 1.0, text(method), seed] = made_history(k, mean, method, number + seed)
         columns = dict(
             zip(("scores", "labels", "decisions", "seeds"), map(np.concatenate, zip(*parts, strict=True)), strict=True)
@@ -97,7 +97,7 @@ def made_class_report(
     view = (text(data), 1.0)
     fields = {
         "title": text(f"Which method is cheapest on {data}?"),
-        "verdicts": {view: text(f"{cheapest} is cheapest.")},
+        "recommendations": {view: text(f"{cheapest} is cheapest.")},
         "facts": {text("Data"): text(f"{rows} rows of {k} classes")},
         "results": results,
         "summary": summary,

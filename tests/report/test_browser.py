@@ -18,18 +18,18 @@ from adacsl.report.sections.sensitivity import with_ratio
 from adacsl.thresholds.search import find_threshold
 
 VIEW = ("breast-cancer", 8.0)
-FEW = ["ce", "gbm-tuned", "adacsl-cv"]
+FEW = ["net", "gbm-tuned", "adacsl-cv"]
 HOSTILE = "</script><img src=x onerror=\"alert('x')\"><b>"
 
 
 def saved(report, view):
-    """What is saved against ce."""
+    """What is saved against net."""
     costs = report.summary_of(view).set_index("method")["cost"]
-    each = costs["ce"] - costs[report.recommended_of(view)]
-    today = Interval(costs["ce"], costs["ce"] * 0.8, costs["ce"] * 1.2)
-    percent = Interval(*(100 * each * end / costs["ce"] for end in (1, 0.5, 1.5)))
+    each = costs["net"] - costs[report.recommended_of(view)]
+    today = Interval(costs["net"], costs["net"] * 0.8, costs["net"] * 1.2)
+    percent = Interval(*(100 * each * end / costs["net"] for end in (1, 0.5, 1.5)))
     return Saved(
-        "deciding at 0.5", percent, Interval(each, each / 2, each * 1.5), today, report.outcomes[(*view, "ce")]
+        "deciding at 0.5", percent, Interval(each, each / 2, each * 1.5), today, report.outcomes[(*view, "net")]
     )
 
 
@@ -160,16 +160,16 @@ def test_every_method_can_be_chosen(page, report):
 
 def test_another_method_leaves_the_prices_where_they_are(page, report):
     page.fill("#ratio-text", "3")
-    choose(page, "ce")
-    check(page, report.outcomes[(*VIEW, "ce")], 3.0, 0.5)
+    choose(page, "net")
+    check(page, report.outcomes[(*VIEW, "net")], 3.0, 0.5)
     assert float(page.input_value("#ratio-text")) == 3
 
 
 def test_back_to_what_was_run_is_no_threshold_of_hindsight(page, report):
     """Each split tuned a threshold of its own: no single one stands for what was run."""
-    outcome = report.outcomes[(*VIEW, "ce-tuned")]
+    outcome = report.outcomes[(*VIEW, "net-tuned")]
     assert outcome.threshold is None
-    choose(page, "ce-tuned")
+    choose(page, "net-tuned")
     page.fill("#ratio-text", "3")
     page.fill("#threshold-text", "0.9")
     page.click("#reset")
@@ -178,7 +178,8 @@ def test_back_to_what_was_run_is_no_threshold_of_hindsight(page, report):
     assert page.get_attribute("#threshold", "aria-valuetext") == "as the method predicted"
     until(
         page,
-        "document.querySelector('#explorer-summary').textContent.startsWith('As ce-tuned predicted, the mean cost is')",
+        "document.querySelector('#explorer-summary').textContent.startsWith('As net-tuned predicted, the mean cost "
+        "is')",
     )
     until(page, "document.querySelector('#explorer-plot').data[1].name === 'as predicted'")
     mean = outcome.costs.mean(outcome.labels, outcome.decisions)
@@ -392,7 +393,7 @@ def test_subsample_is_weighted_back_and_said_to_be_one(opened, made, monkeypatch
 def test_another_ratio_is_another_view(page, report):
     page.select_option("#choose-ratio", label="32")
     assert page.locator(".view:visible").count() == 1
-    assert shown_text(page, report.verdicts[("breast-cancer", 32.0)])
+    assert shown_text(page, report.recommendations[("breast-cancer", 32.0)])
     outcome = report.outcomes[("breast-cancer", 32.0, report.recommended_of(("breast-cancer", 32.0)))]
     check(page, outcome, 32.0, outcome.threshold)
     until(page, DRAWN.format("light"))
@@ -404,7 +405,7 @@ def test_many_data_sets_have_a_chooser(opened, made):
     page = opened(report, "many")
     page.select_option("#choose-ratio", label="2")
     page.select_option("#choose-data", label="gamma")
-    assert shown_text(page, report.verdicts[("gamma", 2.0)])  # the ratio stays
+    assert shown_text(page, report.recommendations[("gamma", 2.0)])  # the ratio stays
     assert page.log == [("request", page.address)]
 
 
@@ -526,7 +527,7 @@ def test_print_is_light_and_has_no_sliders(opened, report):
 
 
 def test_first_printed_page_has_the_summary_and_many_methods_fit(opened, report):
-    rows = report.summary[report.summary["method"] == "wce"]
+    rows = report.summary[report.summary["method"] == "net-weighted"]
     more = pd.concat([report.summary, *(rows.assign(method=f"method-{i}") for i in range(14))], ignore_index=True)
     size = {"width": 688, "height": 1017}  # A4 less margins
     page = opened(replace(report, summary=more), "print", folded=True, viewport=size)
@@ -571,7 +572,7 @@ def test_page_can_be_read_without_scripts(opened, report):
     text = page.inner_text("main")
     words = " ".join(text.split())
     for view in report.views:
-        assert report.verdicts[view] in words
+        assert report.recommendations[view] in words
     assert "Scripts are off" in text
     assert not page.is_visible("#explorer")
     assert page.locator("table:visible").count() == len(report.views)  # the costs of each view

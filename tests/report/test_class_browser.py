@@ -99,7 +99,7 @@ def check(page, report, matrix, method=None):
 
 
 def test_explorer_starts_with_what_was_run_and_the_dearest_error(page, report):
-    matrix = report.outcomes[(*VIEW, "ce")].costs.to_array()
+    matrix = report.outcomes[(*VIEW, "net")].costs.to_array()
     check(page, report, matrix)
     page.reload()
     page.wait_for_selector("html[data-ready]", state="attached")
@@ -116,23 +116,23 @@ def test_explorer_starts_with_what_was_run_and_the_dearest_error(page, report):
 
 
 def test_every_price_moves_every_method(page, report):
-    matrix = report.outcomes[(*VIEW, "ce")].costs.to_array()
+    matrix = report.outcomes[(*VIEW, "net")].costs.to_array()
     for decided, actual, price in ((1, 0, 40), (5, 4, 0), (4, 5, 0.001), (2, 6, 7.25)):
         choose(page, decided, actual, price)
         matrix[decided, actual] = price
         check(page, report, matrix)
-    page.select_option("#class-method", "ce-bayes")
-    check(page, report, matrix, "ce-bayes")
+    page.select_option("#class-method", "net-bayes")
+    check(page, report, matrix, "net-bayes")
     until(page, "document.querySelector('#class-summary').textContent.includes(' of 200 predictions.')")
-    page.select_option("#class-method", "ce")
-    until(page, "document.querySelector('#class-summary').textContent.includes('ce ignores the costs')")
+    page.select_option("#class-method", "net")
+    until(page, "document.querySelector('#class-summary').textContent.includes('net ignores the costs')")
     page.select_option("#class-method", report.recommended_of(VIEW))
     page.click("#class-reset")
-    check(page, report, report.outcomes[(*VIEW, "ce")].costs.to_array())
+    check(page, report, report.outcomes[(*VIEW, "net")].costs.to_array())
 
 
 def test_slider_and_keyboard_set_the_price(page, report):
-    matrix = report.outcomes[(*VIEW, "ce")].costs.to_array()
+    matrix = report.outcomes[(*VIEW, "net")].costs.to_array()
     scale = matrix[matrix > 0].mean()
     choose(page, 0, 4)
     for position in (-1.5, 0.3, 2.0):
@@ -224,21 +224,21 @@ def test_subsample_is_weighted_back_and_said_to_be_one(opened, made_classes, mon
     report = made_classes.made_class_report()
     page = opened(report, "sample")
     assert "150 of 600 test samples" in page.text_content("#class-sample-note")
-    outcome = report.outcomes[(*VIEW, "wce")]
+    outcome = report.outcomes[(*VIEW, "net-weighted")]
     rows, weights = class_rows(outcome.labels, 7, 150)
     weight = np.asarray(weights)[outcome.labels[rows]]
     mean = outcome.costs.mean(outcome.labels[rows], outcome.decisions[rows], sample_weight=weight)
-    assert shown(page)["wce"]["mean"] == pytest.approx(mean)
+    assert shown(page)["net-weighted"]["mean"] == pytest.approx(mean)
     assert heat(page, 7)[0].sum() == pytest.approx(outcome.n)
 
 
 def test_two_and_more_classes_have_an_explorer_each(opened, made, made_classes):
     import pandas as pd
 
-    few = ["ce", "wce"]
+    few = ["net", "net-weighted"]
     many = made_classes.made_class_report(methods={name: made_classes.METHODS[name] for name in few})
     two = made(ratios=(8.0,), methods=few, seeds=3)
-    names = ("verdicts", "outcomes", "histories", "recommended")
+    names = ("recommendations", "outcomes", "histories", "recommended")
     joined = {name: getattr(two, name) | getattr(many, name) for name in names}
     joined |= {name: pd.concat([getattr(two, name), getattr(many, name)]) for name in ("results", "summary")}
     page = opened(made(ratios=(8.0,), methods=few, seeds=3, **joined), "both")
@@ -247,7 +247,7 @@ def test_two_and_more_classes_have_an_explorer_each(opened, made, made_classes):
     page.select_option("#choose-data", label="lesions")
     assert page.locator("#choose-ratio option").all_text_contents() == ["as given"]
     assert not page.is_visible("#explorer")
-    check(page, many, many.outcomes[(*VIEW, "ce")].costs.to_array())
+    check(page, many, many.outcomes[(*VIEW, "net")].costs.to_array())
     page.select_option("#choose-data", label="breast-cancer")
     assert page.is_visible("#explorer")
     assert page.log == [("request", page.address)]
@@ -279,7 +279,7 @@ def test_hostile_names_do_nothing(opened, made_classes):
 @pytest.fixture(scope="module")
 def leaves(made_classes):
     names = [f"Tomato___with_disease_number_{j}" for j in range(38)]
-    methods = {name: made_classes.METHODS[name] for name in ("ce", "adacsl-cv")}
+    methods = {name: made_classes.METHODS[name] for name in ("net", "adacsl-cv")}
     return made_classes.made_class_report(names=names, rows=400, seeds=2, methods=methods)
 
 

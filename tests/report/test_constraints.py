@@ -169,12 +169,12 @@ def test_constant_scores_have_no_reject_option(made):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_figures_draw_what_the_frames_say(priced, theme):
     found, outcome = priced[True].regrets[VIEW], rows(own=True)
-    names = rivals(found, "ce")
-    assert names[0] == "ce"
-    figure = regret_figure(found, "ce", theme=theme)
+    names = rivals(found, "net")
+    assert names[0] == "net"
+    figure = regret_figure(found, "net", theme=theme)
     lines = {trace.name: trace for trace in figure.data}
-    own = found.curve[found.curve["method"] == "ce"].sort_values("ratio")
-    np.testing.assert_allclose(lines["ce"].y, own["percent"])
+    own = found.curve[found.curve["method"] == "net"].sort_values("ratio")
+    np.testing.assert_allclose(lines["net"].y, own["percent"])
     assert set(lines) == set(found.table["method"])
     assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (found.low, found.high)
     table = capacity_table(outcome)
@@ -190,7 +190,7 @@ def test_figures_draw_what_the_frames_say(priced, theme):
 def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
     found = priced[False].regrets[VIEW]
     free = found._replace(curve=found.curve.assign(percent=np.inf))
-    assert "per sample [EUR]" in regret_figure(free, "ce", unit="EUR").layout.yaxis.title.text
+    assert "per sample [EUR]" in regret_figure(free, "net", unit="EUR").layout.yaxis.title.text
 
 
 # in a browser

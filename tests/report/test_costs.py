@@ -10,16 +10,16 @@ VIEW = ("breast-cancer", 8.0)
 
 def test_cost_figure_shows_each_method_once_cheapest_on_top(report):
     rows = report.summary_of(VIEW)
-    figure = costs.cost_figure(rows, recommended="ce-tuned", unit="EUR")
+    figure = costs.cost_figure(rows, recommended="net-tuned", unit="EUR")
     drawn = {name: cost for trace in figure.data for name, cost in zip(trace.y, trace.x, strict=True)}
     assert drawn == dict(zip(rows["method"], rows["cost"], strict=True))
     assert list(figure.layout.yaxis.categoryarray) == rows["method"].tolist()
     assert figure.layout.yaxis.range[0] > figure.layout.yaxis.range[1]
     marked = next(trace for trace in figure.data if trace.name == "recommended")
-    assert list(marked.y) == ["ce-tuned"]
+    assert list(marked.y) == ["net-tuned"]
     assert "EUR" in figure.layout.xaxis.title.text
     whiskers = np.asarray(marked.x) - np.asarray(marked.error_x.arrayminus)
-    assert whiskers == pytest.approx(rows.loc[rows["method"] == "ce-tuned", "low"])
+    assert whiskers == pytest.approx(rows.loc[rows["method"] == "net-tuned", "low"])
 
 
 def test_cost_figure_names_what_lies_beyond_its_end(report):

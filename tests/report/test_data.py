@@ -18,7 +18,7 @@ def test_outcome_needs_columns_of_one_length():
 
 def test_report_data_says_what_is_missing():
     summary = pd.DataFrame(
-        {"data": ["a"], "ratio": [1.0], "method": ["ce"], "n": [1], "cost": [1.0], "low": [0.0], "high": [2.0]}
+        {"data": ["a"], "ratio": [1.0], "method": ["net"], "n": [1], "cost": [1.0], "low": [0.0], "high": [2.0]}
     )
     with pytest.raises(ValueError, match=r"needs the columns \['low'\]"):
         ReportData("t", {("a", 1.0): "v"}, {}, summary, summary.drop(columns="low"))
@@ -35,7 +35,7 @@ def report(made_classes):
 
 @pytest.fixture(scope="module")
 def outcome(report):
-    return report.outcomes[(*VIEW, "ce-bayes")]
+    return report.outcomes[(*VIEW, "net-bayes")]
 
 
 def test_scores_of_another_shape_are_refused(outcome):

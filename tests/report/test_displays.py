@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
-from adacsl import BrierCurveDisplay, CostCurveDisplay, CostMatrix, DecisionCurveDisplay, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
+from adacsl.report import BrierCurveDisplay, CostCurveDisplay, DecisionCurveDisplay
 
 matplotlib = pytest.importorskip("matplotlib")
 ROWS = st.lists(st.tuples(st.integers(0, 20).map(lambda k: k / 20), st.integers(0, 1)), min_size=3, max_size=25)
@@ -74,7 +75,7 @@ def fitted():
     y = rng.integers(0, 2, 120)
     X = np.column_stack((y + rng.normal(size=120), rng.normal(size=120)))
     words = np.where(y == 1, "bad", "good")
-    model = Method(COSTS, learner=LogisticRegression(), positive="bad", random_state=0).fit(X, words)
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), pos_label="bad", random_state=0).fit(X, words)
     return model, LogisticRegression().fit(X, y), X, words, y
 
 

@@ -40,7 +40,7 @@ def test_nothing_a_stranger_says_is_markup():
 
 @pytest.fixture(scope="module")
 def report(made):
-    small = made(ratios=(8.0,), rows=50, seeds=2, methods=["ce", "adacsl-cv"])
+    small = made(ratios=(8.0,), rows=50, seeds=2, methods=["net", "adacsl-cv"])
     (view,) = small.views
     saved = Saved("deciding at 0.5", Interval(40.0, 20.0, 60.0), Interval(0.2, 0.1, 0.3), Interval(0.5, 0.3, 0.9))
     seen = [
@@ -58,7 +58,7 @@ def test_a_pull_request_shows_verdict_money_people_costs_checks_and_model_card(r
     assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8") == text
     (view,) = report.views
     assert "**Saves 10,000 EUR a year (95 % CI 5,000 to 15,000) against deciding at 0.5**" in text
-    assert report.verdicts[view] in text
+    assert report.recommendations[view] in text
     found = cells(text)
     assert "10,000 (5,000 to 15,000)" in found
     assert "recommended" in next(cell for cell in found if cell.startswith("adacsl-cv ("))
@@ -75,7 +75,7 @@ def test_a_pull_request_shows_verdict_money_people_costs_checks_and_model_card(r
 
 
 def test_without_savings_and_checks_there_are_verdict_and_costs(made):
-    several = made(ratios=(2.0, 8.0), rows=30, seeds=2, methods=["ce", "adacsl-cv"])
+    several = made(ratios=(2.0, 8.0), rows=30, seeds=2, methods=["net", "adacsl-cv"])
     text = to_markdown(several)
     assert "### Saving" not in text
     assert "checks" not in text

@@ -15,10 +15,10 @@ from adacsl.report.sections.summary import headline_and_lead
 
 @pytest.fixture(scope="module")
 def report(made):
-    small = made(ratios=(8.0,), rows=50, seeds=2, methods=["ce", "adacsl-cv"])
+    small = made(ratios=(8.0,), rows=50, seeds=2, methods=["net", "adacsl-cv"])
     (view,) = small.views
     paid = small.summary_of(view).set_index("method")["cost"][small.recommended_of(view)]
-    today = small.outcomes[(*view, "ce")]
+    today = small.outcomes[(*view, "net")]
     saved = Saved(
         "threshold 0.5", Interval(40.0, 20.0, 60.0), Interval(0.2, 0.1, 0.3), Interval(paid + 0.2, 0.3, 0.9), today
     )
@@ -45,7 +45,7 @@ def test_headline_sentence_and_table_have_the_same_amounts(report):
     (view,) = report.views
     headline, lead = headline_and_lead(summary_input(report, view))
     assert headline == "Saves 10,000 EUR a year (95 % CI 5,000 to 15,000) against threshold 0.5"
-    assert lead == report.verdicts[view]
+    assert lead == report.recommendations[view]
     assert money_words(money_input(report, view)) == (
         "adacsl-cv saves 10,000 EUR in a year of 50,000 patients against threshold 0.5 (95 % CI 5,000 to 15,000 EUR)."
     )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, monitor
+from adacsl import CostMatrix, CostSensitiveClassifier, monitor
 from adacsl.monitoring.page import write_monitoring
 
 HOSTILE = "</script><b>%{x}"
@@ -18,7 +18,9 @@ def found():
         y = rng.random(n) < share
         return rng.normal(size=(n, 2)) + y[:, None], np.where(y, HOSTILE, "good")
 
-    model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), positive=HOSTILE, random_state=0)
+    model = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=8), learner=LogisticRegression(), pos_label=HOSTILE, random_state=0
+    )
     X, y = drawn(800, 0.3)
     when = np.datetime64("2026-04-01") + np.arange(800) // 10
     return monitor(model.fit(*drawn(800, 0.1)), X, np.where(np.arange(800) < 500, y, None), time=when)

@@ -24,7 +24,7 @@ def report(made_classes):
 
 @pytest.fixture(scope="module")
 def outcome(report):
-    return report.outcomes[(*VIEW, "ce-bayes")]
+    return report.outcomes[(*VIEW, "net-bayes")]
 
 
 @st.composite
@@ -45,7 +45,7 @@ def outcomes(draw):
 
 def test_the_heat_map_counts_whole_cases_that_add_up(made_classes):
     twice = made_classes.made_class_report(repeats=2, rows=60, seeds=2)
-    outcome = twice.outcomes[(*VIEW, "ce-bayes")]
+    outcome = twice.outcomes[(*VIEW, "net-bayes")]
     heat = heat_map(outcome, multiclass.confusion_cells(outcome), twice.terms)
     counts = [[int(cell[4].replace("<1", "0")) for cell in cells] for _, _, cells in heat.rows]
     sizes = np.bincount(outcome.labels, minlength=outcome.n_classes) / 2
@@ -93,24 +93,24 @@ def test_rows_are_drawn_by_class_and_stand_for_all(labels, limit):
 
 
 def test_the_rule_of_a_method_is_told_from_what_it_did(report, outcome):
-    rules = {name: explorer.rule_of(report.outcomes[(*VIEW, name)]) for name in ("ce", "ce-bayes", "metacost")}
-    assert rules == {"ce": "likeliest", "ce-bayes": "cheapest", "metacost": "kept"}
+    rules = {name: explorer.rule_of(report.outcomes[(*VIEW, name)]) for name in ("net", "net-bayes", "metacost")}
+    assert rules == {"net": "likeliest", "net-bayes": "cheapest", "metacost": "kept"}
 
 
 def test_the_confusion_figure_has_the_money_of_each_cell(outcome):
     cells = multiclass.confusion_cells(outcome)
-    figure = multiclass.confusion_figure(cells, ["<b>x</b>", *"bcdefg"], "ce-bayes")
+    figure = multiclass.confusion_figure(cells, ["<b>x</b>", *"bcdefg"], "net-bayes")
     (heat,) = figure.data
     assert pytest.approx(outcome.costs.confusion(outcome.labels, outcome.decisions)) == np.asarray(heat.z).T
     assert heat.x[0] == heat.y[0] == "&lt;b&gt;x&lt;/b&gt;"
-    assert figure.layout.title.text == "Errors of ce-bayes, by cost"
+    assert figure.layout.title.text == "Errors of net-bayes, by cost"
 
 
 @pytest.mark.parametrize(("k", "size"), [(3, "few"), (5, "few"), (7, "some"), (12, "many"), (38, "most")])
 def test_the_heat_map_says_everything_in_words(made_classes, k, size):
     names = [f"species {j}" for j in range(k)]
-    report = made_classes.made_class_report(names=names, methods={"wce": (1.5, 1.2, "bayes")}, rows=100)
-    outcome = report.outcomes[(*VIEW, "wce")]
+    report = made_classes.made_class_report(names=names, methods={"net-weighted": (1.5, 1.2, "bayes")}, rows=100)
+    outcome = report.outcomes[(*VIEW, "net-weighted")]
     cells = multiclass.confusion_cells(outcome)
     heat = heat_map(outcome, cells, report.terms)
     assert heat.size == size
@@ -146,33 +146,36 @@ def test_the_page_has_the_matrix_the_classes_and_no_thresholds(report):
 
 
 def test_a_page_of_two_classes_knows_nothing_of_it(made):
-    text = render_report(made(ratios=(8.0,), methods=["ce", "wce"], seeds=2, rows=60))
+    text = render_report(made(ratios=(8.0,), methods=["net", "net-weighted"], seeds=2, rows=60))
     assert '"class-explorer"' not in text
     assert 'class="heat' not in text
 
 
 def test_two_and_more_classes_share_a_page(made, made_classes):
-    many = made_classes.made_class_report(methods={"ce": (1.6, 1.6, "half"), "wce": (1.5, 1.2, "bayes")})
-    two = made(ratios=(8.0,), methods=["ce", "wce"], seeds=3)
+    many = made_classes.made_class_report(methods={"net": (1.6, 1.6, "half"), "net-weighted": (1.5, 1.2, "bayes")})
+    two = made(ratios=(8.0,), methods=["net", "net-weighted"], seeds=3)
     joined = {
-        name: getattr(two, name) | getattr(many, name) for name in ("verdicts", "outcomes", "histories", "recommended")
+        name: getattr(two, name) | getattr(many, name)
+        for name in ("recommendations", "outcomes", "histories", "recommended")
     }
     frames = {name: pd.concat([getattr(two, name), getattr(many, name)]) for name in ("results", "summary")}
-    text = render_report(made(ratios=(8.0,), methods=["ce", "wce"], seeds=3, **joined, **frames))
+    text = render_report(made(ratios=(8.0,), methods=["net", "net-weighted"], seeds=3, **joined, **frames))
     assert "a false negative (“malignant”) costs 8 times a false positive" in text
     assert "<td>as given</td>" in text
 
 
 def test_rows_with_prices_of_their_own_have_no_explorer(made_classes):
     rng = np.random.default_rng(0)
-    report = made_classes.made_class_report(methods={"wce": (1.5, 1.2, "bayes")}, seeds=1)
-    outcome = report.outcomes[(*VIEW, "wce")]
+    report = made_classes.made_class_report(methods={"net-weighted": (1.5, 1.2, "bayes")}, seeds=1)
+    outcome = report.outcomes[(*VIEW, "net-weighted")]
     each = outcome.costs.to_array() * rng.uniform(0.5, 2, (outcome.n, 1, 1))
     own = CostMatrix.from_array(each, rows="predicted", classes=outcome.class_names)
     columns = {name: getattr(outcome, name) for name in ("scores", "labels", "decisions", "seeds")}
     text = render_report(
         made_classes.made_class_report(
-            methods={"wce": (1.5, 1.2, "bayes")}, seeds=1, outcomes={(*VIEW, "wce"): Outcome(**columns, matrix=own)}
+            methods={"net-weighted": (1.5, 1.2, "bayes")},
+            seeds=1,
+            outcomes={(*VIEW, "net-weighted"): Outcome(**columns, matrix=own)},
         )
     )
     assert '"samples":[]' in text
@@ -181,7 +184,7 @@ def test_rows_with_prices_of_their_own_have_no_explorer(made_classes):
 
 def test_many_rows_of_many_classes_are_thinned_out(made_classes):
     names = [f"a rather long name of kind {j}" for j in range(38)]
-    methods = {name: made_classes.METHODS[name] for name in ("ce", "wce", "gbm-bayes", "adacsl-cv")}
+    methods = {name: made_classes.METHODS[name] for name in ("net", "net-weighted", "gbm-bayes", "adacsl-cv")}
     report = made_classes.made_class_report(names=names, rows=5000, methods=methods)
     assert len(render_report(report).encode()) <= PAGE_BYTES + 10_000
 

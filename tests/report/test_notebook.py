@@ -21,7 +21,7 @@ def jupyter(monkeypatch):
 
 
 def figures():
-    table = pd.DataFrame({"method": ["ce", "adacsl"], "cost": [0.5, 0.4], "low": [0.4, 0.3], "high": [0.6, 0.5]})
+    table = pd.DataFrame({"method": ["net", "adacsl"], "cost": [0.5, 0.4], "low": [0.4, 0.3], "high": [0.6, 0.5]})
     two = new_figure("light", "Two", height=300, rows=2)
     two.add_scatter(x=[0, 1], y=[0, 1], row=1, col=1)
     return [cost_figure(table), two]

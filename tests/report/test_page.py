@@ -52,7 +52,7 @@ class Parsed(html.parser.HTMLParser):
 
 @pytest.fixture(scope="module")
 def small(made):
-    return made(ratios=(8.0,), rows=30, seeds=2, methods=["ce", "adacsl-cv"])
+    return made(ratios=(8.0,), rows=30, seeds=2, methods=["net", "adacsl-cv"])
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def test_ids_are_unique_and_links_lead_somewhere(parsed):
 def test_verdicts_and_all_numbers_are_there_without_scripts(report, parsed):
     words = " ".join(parsed.text.split())
     for view in report.views:
-        assert " ".join(report.verdicts[view].split()) in words
+        assert " ".join(report.recommendations[view].split()) in words
     for name, value in report.facts.items():
         assert name in words
         assert value in words
@@ -143,8 +143,8 @@ def test_embedded_rows_are_the_test_rows(report, text):
     scores = np.frombuffer(base64.b64decode(packed["data"]), dtype="<f4")
     np.testing.assert_array_equal(scores, outcome.scores)
     assert sample["costs"] == {"fp": 1.0, "fn": 8.0, "tp": 0.0, "tn": 0.0}
-    # ce, ce-bayes and ce-tuned have the same scores, also at other ratios: written once
-    shared = {s["scores"] for v in found["views"] for s in v["samples"] if s["name"].startswith("ce")}
+    # net, net-bayes and net-tuned have the same scores, also at other ratios: written once
+    shared = {s["scores"] for v in found["views"] for s in v["samples"] if s["name"].startswith("net")}
     assert len(shared) == 1
 
 
@@ -154,15 +154,15 @@ def test_rendering_twice_gives_the_same_page(small):
 
 def test_least_there_can_be_is_a_verdict_and_a_summary(report):
     rows = report.summary[["data", "ratio", "method", "n", "cost", "low", "high"]]
-    bare = ReportData("Bare", {("breast-cancer", 8.0): "Take ce."}, {}, report.results.iloc[:0], rows)
+    bare = ReportData("Bare", {("breast-cancer", 8.0): "Take net."}, {}, report.results.iloc[:0], rows)
     words = Parsed(render_report(bare)).text
-    assert "Take ce." in words
+    assert "Take net." in words
     assert "Errors and thresholds" not in words
 
 
 def test_costs_without_intervals_stand_alone(report):
     rows = report.summary.assign(low=np.nan, high=np.nan, percent_low=np.nan, percent_high=np.nan)
-    words = Parsed(render_report(ReportData("One", dict(report.verdicts), {}, report.results, rows))).text
+    words = Parsed(render_report(ReportData("One", dict(report.recommendations), {}, report.results, rows))).text
     assert "nan" not in words
     assert "\u2013 to" not in words
     assert "95 % intervals:" not in words
@@ -226,7 +226,7 @@ def test_fit_time_stands_beside_the_cost(small):
 
 
 def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(small):
-    summary = small.summary.replace({"method": {"ce": "today"}}).assign(
+    summary = small.summary.replace({"method": {"net": "today"}}).assign(
         percent=[44.4, 0.0], percent_low=[-3.2, 0.0], percent_high=[91.7, 0.0]
     )
     summary["cost"] = [1.444, 1.0]
@@ -293,7 +293,7 @@ def test_cases_are_counted_per_repeat(small):
     points = errors.threshold_points(twice)
     np.testing.assert_allclose(points["total_cost"], 4 * points["cost"])
     assert calibration.calibration_table({"a": twice})["n"].sum() == 4
-    report = replace(small, outcomes={(*small.views[0], "ce"): twice}, recommended={small.views[0]: "ce"})
+    report = replace(small, outcomes={(*small.views[0], "net"): twice}, recommended={small.views[0]: "net"})
     text = render_report(report)
     words = " ".join(Parsed(text).text.split())
     assert "All 4 samples, each tested once in 2 repeats; means of the repeats, rounded." in words
@@ -313,10 +313,10 @@ def test_random_splits_of_old_runs_are_counted_as_they_are(small):
 def test_long_verdict_is_a_headline_and_the_rest(report):
     view = report.views[0]
     data = ReportData(
-        "Long", {view: "Take ce. It costs 0.2 per case; others are worse."}, {}, report.results, report.summary
+        "Long", {view: "Take net. It costs 0.2 per case; others are worse."}, {}, report.results, report.summary
     )
     words = " ".join(Parsed(render_report(data)).text.split())
-    assert "Take ce. It costs 0.2 per case; others are worse." in words
+    assert "Take net. It costs 0.2 per case; others are worse." in words
 
 
 # rows

@@ -52,7 +52,7 @@ OVERVIEW = {
 @pytest.fixture(scope="module")
 def small(made):
     return made(
-        ratios=(8.0,), rows=30, seeds=2, methods=["ce", "adacsl-cv"], people="patients",
+        ratios=(8.0,), rows=30, seeds=2, methods=["net", "adacsl-cv"], people="patients",
         segments={VIEW: pd.concat([segments(), segments("samples", ("a", "b"), told="")])},
         overview={VIEW[0]: overview_frame(OVERVIEW, "A false negative costs 8, a false positive 1")},
         explained={VIEW: pd.DataFrame({"column": ["age", "job"], "cost": [0.2, 0.1], "low": [0.1, -0.1], "high": 0.3})},

@@ -68,12 +68,12 @@ def test_other_ratio_keeps_what_being_right_costs():
 
 def test_ratio_figure_has_points_where_cells_ran(report):
     ran = sensitivity.ratio_table(report.results)
-    figure = sensitivity.ratio_figure(ran, highlight=["ce", "adacsl-cv"])
+    figure = sensitivity.ratio_figure(ran, highlight=["net", "adacsl-cv"])
     points = [trace for trace in figure.data if trace.mode == "markers"]
     assert sum(len(trace.x) for trace in points) == len(ran)
-    assert {trace.name for trace in figure.data if trace.mode == "lines"} == {"ce", "adacsl-cv"}
+    assert {trace.name for trace in figure.data if trace.mode == "lines"} == {"net", "adacsl-cv"}
     ends = [note for note in figure.layout.annotations if note.name == style.LINE_END]
-    assert {note.text for note in ends} == {"ce", "adacsl-cv"}
+    assert {note.text for note in ends} == {"net", "adacsl-cv"}
 
 
 def test_labels_at_line_ends_do_not_overlap(report):

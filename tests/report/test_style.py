@@ -75,7 +75,7 @@ def test_every_figure_has_a_title_named_axes_and_one_look(report, theme):
 
 
 def test_names_are_shown_letter_by_letter(made):
-    report = made(ratios=(8.0,), rows=40, seeds=2, methods=["ce", "adacsl-cv"], text=lambda value: value + HOSTILE)
+    report = made(ratios=(8.0,), rows=40, seeds=2, methods=["net", "adacsl-cv"], text=lambda value: value + HOSTILE)
     view = report.views[0]
     outcomes, rows = report.outcomes_of(view), report.summary_of(view)
     epochs = training.epoch_table(report.histories_of(view))

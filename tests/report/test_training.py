@@ -33,7 +33,7 @@ def test_optimism_table_is_test_minus_validation():
 
 
 def test_lambda_figure_without_adaptive_methods_is_empty():
-    epochs = training.epoch_table({("ce", 0): [{"epoch": 1, "val_cost": 1.0}]})
+    epochs = training.epoch_table({("net", 0): [{"epoch": 1, "val_cost": 1.0}]})
     assert not training.lambda_figure(epochs).data
     assert len(training.history_figure(epochs).data) == 2  # the line and its band
 

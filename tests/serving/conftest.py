@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method, Policy
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy
 
 FEATURES = ["age", "gap", "shop", "since"]
 ARROW = "application/vnd.apache.arrow.stream"
@@ -41,7 +41,9 @@ def fitted():
     def fit(costs, *, features=FEATURES, classes=2, policy=None, plain=False):
         frame, labels, levels = make_rows(200)
         X = frame[["age", "amount"]].to_numpy() if plain else frame[features]
-        made = Method(costs, learner=LogisticRegression(), positive="yes" if classes == 2 else None, random_state=0)
+        made = CostSensitiveClassifier(
+            costs, learner=LogisticRegression(), pos_label="yes" if classes == 2 else None, random_state=0
+        )
         made.set_params(policy=policy)
         return made.fit(X, labels if classes == 2 else levels)
 
@@ -58,7 +60,7 @@ def plain(fitted):
 def priced(fitted):
     """A miss costs the row's own amount, which is no feature; a person may look at two rows of a day."""
     model = fitted(CostMatrix(fp=1, fn=6), policy=Policy(refer=0.1, capacity=2, per="day", time="since"))
-    model.said_costs_ = CostMatrix(fp=1, fn="amount")
+    model.cost_spec_ = CostMatrix(fp=1, fn="amount")
     return model
 
 

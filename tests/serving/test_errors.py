@@ -65,7 +65,7 @@ def test_prices_and_times_may_not_be_missing(client_of, priced):
 
 def test_a_price_that_cannot_be_made_is_no_fault_of_the_server(client_of, priced):
     shared = copy.copy(priced)
-    shared.said_costs_ = CostMatrix(fp=1, fn="12 / amount")
+    shared.cost_spec_ = CostMatrix(fp=1, fn="12 / amount")
     said = refused(client_of(shared), {"rows": [OK | {"amount": 0.0}]})
     assert "12 / amount" in said["detail"]
 

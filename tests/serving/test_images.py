@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 
 SIZE = 12
 
@@ -34,7 +35,9 @@ def pixels():
 
 def fit(pixels):
     settings = {"module": net, "epochs": 1, "augment": False, "batch_size": 8}
-    model = AdaCSLClassifier(CostMatrix(fp=1, fn=4), cv=None, net=settings, device="cpu", random_state=0)
+    model = AdaCSLClassifier(
+        CostMatrix(fp=1, fn=4), cv=None, learner=NeuralLearner(**settings), device="cpu", random_state=0
+    )
     return model.fit(pixels, np.arange(len(pixels)) % 2)
 
 

@@ -17,7 +17,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from adacsl import CostMatrix, Method, Policy, load
+from adacsl import CostMatrix, CostSensitiveClassifier, Policy, load
+from adacsl.neural import NeuralLearner
 from adacsl.serving.app import PredictionService, RequestLimits, make_app
 
 FEATURES = ["age", "gap", "shop", "since"]
@@ -151,13 +152,15 @@ def test_whatever_comes_is_answered_or_refused_with_a_reason(client, body):
 def test_threads_get_the_answers_that_one_gets(plain, rows, records, kind):
     from sklearn.ensemble import HistGradientBoostingClassifier
 
-    from adacsl import AdaCSLClassifier, Method
+    from adacsl import AdaCSLClassifier, CostSensitiveClassifier
 
     model = plain
     if kind != "logistic":
         costs, y = CostMatrix(fp=1, fn=6), np.where(rows["age"] > 41, "yes", "no")
-        trees = Method(costs, learner=HistGradientBoostingClassifier(max_iter=5), positive="yes")
-        net = AdaCSLClassifier(costs, positive="yes", cv=None, net={"epochs": 1}, device="cpu", random_state=0)
+        trees = CostSensitiveClassifier(costs, learner=HistGradientBoostingClassifier(max_iter=5), pos_label="yes")
+        net = AdaCSLClassifier(
+            costs, pos_label="yes", cv=None, learner=NeuralLearner(epochs=1), device="cpu", random_state=0
+        )
         model = (net if kind == "net" else trees).fit(rows[FEATURES], y)
     service = PredictionService(model, RequestLimits(), device="cpu")
     bodies = [json.dumps({"rows": records(rows[i : i + 7])}).encode() for i in range(8)]
@@ -226,7 +229,9 @@ def test_a_saved_pipeline_gets_text_and_gaps_as_they_came(client_of, rows, recor
         (OneHotEncoder(handle_unknown="ignore"), ["shop"]),
     )
     learner = make_pipeline(columns, RandomForestClassifier(5, random_state=0))
-    made = Method(CostMatrix(fp=1, fn=6), learner=learner, positive="yes", validation=0.4, random_state=0)
+    made = CostSensitiveClassifier(
+        CostMatrix(fp=1, fn=6), learner=learner, pos_label="yes", validation=0.4, random_state=0
+    )
     features = rows[["age", "gap", "shop"]]
     made.fit(features, np.where(rows["age"] > 40, "yes", "no"))
     again = load(made.save(tmp_path / "model"))

@@ -20,7 +20,7 @@ def test_alive_and_ready(client):
 
 def test_the_model_is_described(client_of, plain, priced):
     said = client_of(plain).get("/model").json()
-    assert (said["classes"], said["positive"], said["costs"]) == (["no", "yes"], "yes", "CostMatrix(fp=1, fn=6)")
+    assert (said["classes"], said["pos_label"], said["costs"]) == (["no", "yes"], "yes", "CostMatrix(fp=1, fn=6)")
     assert said["policy"] is said["policy_note"] is None
     assert [(one["name"], one["kind"]) for one in said["columns"]] == [
         ("age", "number"), ("gap", "number"), ("shop", "text"), ("since", "date"),

@@ -20,13 +20,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, Method
+from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.datasets import read_table
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.datasets.readers.formats import stream_table
 from adacsl.learners.histogram_boosting import HistogramBoosting
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
 
 ARROW = "application/vnd.apache.arrow.stream"
 DAY = datetime.date(2024, 3, 31)
@@ -47,8 +47,8 @@ KINDS = {
 }
 """Values of which those of one list are the same."""
 LEARNERS = {
-    "features": Model(LogisticRegression(C=1e4)),
-    "codes": Model(HistogramBoosting(0, max_iter=60, early_stopping=False), encode=False),
+    "features": SklearnLearner(LogisticRegression(C=1e4)),
+    "codes": SklearnLearner(HistogramBoosting(0, max_iter=60, early_stopping=False), encode=False),
 }
 ONES = [(kind, value) for kind, values in KINDS.items() for value in values]
 
@@ -69,7 +69,9 @@ def model(request, tmp_path_factory):
     frame, y = training_rows()
     path = tmp_path_factory.mktemp("train") / "rows.csv"
     frame.to_csv(path, index=False)
-    return Method(CostMatrix(fp=1, fn=1), learner=LEARNERS[request.param], random_state=0).fit(read_table(path), y)
+    return CostSensitiveClassifier(CostMatrix(fp=1, fn=1), learner=LEARNERS[request.param], random_state=0).fit(
+        read_table(path), y
+    )
 
 
 @pytest.fixture(scope="module")
@@ -216,7 +218,10 @@ def test_every_format_trains_the_same_model(learner, tmp_path):
     frame, y = training_rows()
     values = [{"1.0": 1.0, "2.5": 2.5, "0.0": 0, "": None}.get(text, text) for text in frame["code"]]
     tables = [frame, *in_memory(values), *in_files(values, tmp_path)]
-    models = [Method(CostMatrix(fp=1, fn=3), learner=learner, random_state=0).fit(_code(table), y) for table in tables]
+    models = [
+        CostSensitiveClassifier(CostMatrix(fp=1, fn=3), learner=learner, random_state=0).fit(_code(table), y)
+        for table in tables
+    ]
     for other in models[1:]:
         np.testing.assert_array_equal(other.predict_proba(frame), models[0].predict_proba(frame))
 
@@ -235,7 +240,9 @@ def test_nul_in_text_does_not_depend_on_longer_text(model):
 def test_numbers_that_arrive_as_text_are_those_numbers(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=200), "yes": rng.random(200) < 0.5})
-    model = Method(CostMatrix(fp=1, fn=3), learner=LogisticRegression(), random_state=0).fit(frame, frame["x"] > 0.3)
+    model = CostSensitiveClassifier(CostMatrix(fp=1, fn=3), learner=LogisticRegression(), random_state=0).fit(
+        frame, frame["x"] > 0.3
+    )
     wanted = model.predict_proba(frame)
     for name, words in {"Python": ("True", "False"), "SQL": ("true", "false"), "R": ("TRUE", "FALSE")}.items():
         text = pd.DataFrame({"x": frame["x"].map(repr), "yes": np.where(frame["yes"], *words)})

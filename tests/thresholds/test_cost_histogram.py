@@ -28,15 +28,15 @@ def columns(drawn, kind):
 
 
 @given(rows, st.sampled_from(["float16", "float32", "float64"]), st.integers(0, 60), st.floats(0.01, 0.99))
-def test_two_parts_have_the_threshold_of_all_rows(drawn, kind, cut, target):
+def test_two_parts_have_the_threshold_of_all_rows(drawn, kind, cut, target_threshold):
     scores, labels, *_ = columns(drawn, kind)
     parts = [(scores[:cut], labels[:cut]), (scores[cut:], labels[cut:])]
     parts = [part for part in parts if len(part[0])]
     whole, other = CostHistogram(), CostHistogram()
     for histogram, part in zip((whole, other), parts, strict=False):
         histogram.update(*part)
-    found = whole.merge(other).threshold(COSTS, parts, target=target)
-    assert found == find_threshold(scores, labels, COSTS, target=target)
+    found = whole.merge(other).threshold(COSTS, parts, target_threshold=target_threshold)
+    assert found == find_threshold(scores, labels, COSTS, target_threshold=target_threshold)
 
 
 @given(rows, st.sampled_from(["float32", "float64"]), st.booleans())

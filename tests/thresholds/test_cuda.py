@@ -5,20 +5,10 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from adacsl import (
-    AdaptiveWeight,
-    CostMatrix,
-    EqualWidth,
-    Quantile,
-    brier_curve,
-    calibration_error,
-    cost_curve,
-    cost_interval,
-    decision_curve,
-    find_threshold,
-    optimal_cost_curve,
-    paper_grid,
-)
+from adacsl import AdaCSLController, CostMatrix, cost_curve, cost_interval, find_threshold
+from adacsl.adaptive import QuantileBins, UniformBins
+from adacsl.metrics import calibration_error
+from adacsl.thresholds import brier_curve, decision_curve, optimal_cost_curve, paper_grid
 from adacsl.thresholds.multiclass import find_multipliers
 from adacsl.torch import AdaptiveCrossEntropy
 
@@ -51,11 +41,11 @@ def test_thresholds_equal_the_cpu(dtype, candidates):
             assert found == pytest.approx(on_host, rel=1e-12)
 
 
-@pytest.mark.parametrize("partition", [None, EqualWidth(10), Quantile(10)])
+@pytest.mark.parametrize("partition", [None, UniformBins(10), QuantileBins(10)])
 def test_steps_equal_the_cpu(partition):
     scores, labels = case()
     amounts = CostMatrix(fp=1, fn=np.arange(5000) % 7 + 0.5)
-    ours, theirs = (AdaptiveWeight(COSTS, partition=partition) for _ in range(2))
+    ours, theirs = (AdaCSLController(COSTS, partition=partition) for _ in range(2))
     for costs in (None, amounts):
         on_host, on_device = (
             ours.step(scores, labels, costs=costs),
@@ -64,7 +54,7 @@ def test_steps_equal_the_cpu(partition):
         assert on_device.factor == pytest.approx(on_host.factor, rel=1e-9)
         assert on_device.cost == pytest.approx(on_host.cost)
     assert_close(theirs.correct(scores.cuda()).cpu(), ours.correct(scores))
-    published = [AdaptiveWeight.as_published(COSTS).step(s, labels.to(s.device)) for s in (scores, scores.cuda())]
+    published = [AdaCSLController.as_published(COSTS).step(s, labels.to(s.device)) for s in (scores, scores.cuda())]
     assert published[0] == published[1]
 
 
@@ -109,13 +99,13 @@ def class_case(n=20_000, k=5):
 
 @pytest.mark.parametrize("n", [500, 20_000])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float32, torch.float64])
-@pytest.mark.parametrize("caution", [0.0, 1.0])
-def test_multipliers_equal_the_cpu(n, dtype, caution):
+@pytest.mark.parametrize("n_standard_errors", [0.0, 1.0])
+def test_multipliers_equal_the_cpu(n, dtype, n_standard_errors):
     logits, labels, costs = class_case(n)
     scores = torch.softmax(logits.double(), 1).to(dtype)
     weight = np.arange(n) % 4
     for given in (None, weight):
-        options = {"caution": caution, "sample_weight": given}
+        options = {"n_standard_errors": n_standard_errors, "sample_weight": given}
         on_host = find_multipliers(scores, labels, costs, **options)
         found = find_multipliers(scores.cuda(), labels.cuda(), costs, **options)
         assert found.start_cost == pytest.approx(on_host.start_cost)

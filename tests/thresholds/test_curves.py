@@ -9,7 +9,9 @@ from scipy.optimize import isotonic_regression
 from sklearn.metrics import brier_score_loss
 from torchmetrics.functional.classification import binary_calibration_error
 
-from adacsl import EqualWidth, Quantile, brier_curve, calibration_error, decision_curve, optimal_cost_curve
+from adacsl.adaptive import QuantileBins, UniformBins
+from adacsl.metrics import calibration_error
+from adacsl.thresholds import brier_curve, decision_curve, optimal_cost_curve
 
 
 def case(seed=0, n=200, digits=2):
@@ -113,14 +115,14 @@ def test_decision_curve_has_99_thresholds_by_default():
 def test_calibration_error_equals_torchmetrics(library, norm, bins):
     scores, labels = case(2, n=2000, digits=12)
     expected = binary_calibration_error(torch.tensor(scores), torch.tensor(labels), n_bins=bins, norm=f"l{norm}")
-    found = calibration_error(library.asarray(scores), library.asarray(labels), partition=EqualWidth(bins), norm=norm)
+    found = calibration_error(library.asarray(scores), library.asarray(labels), partition=UniformBins(bins), norm=norm)
     assert found.error == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_calibration_bins_equal_a_loop():
     scores, labels = case(3)
-    found = calibration_error(scores, labels, partition=Quantile(7))
-    numbers = Quantile(7)(scores)
+    found = calibration_error(scores, labels, partition=QuantileBins(7))
+    numbers = QuantileBins(7)(scores)
     for k, m in enumerate(np.unique(numbers)):
         member = numbers == m
         assert found.sizes[k] == member.sum()
@@ -131,8 +133,8 @@ def test_calibration_bins_equal_a_loop():
 def test_calibrated_scores_have_no_error():
     scores = np.repeat(np.arange(11) / 10, 10)
     labels = np.concatenate([[1] * k + [0] * (10 - k) for k in range(11)])
-    assert calibration_error(scores, labels, partition=EqualWidth(10)).error == pytest.approx(0, abs=0.02)
-    assert calibration_error(1 - scores, labels, partition=EqualWidth(11)).error > 0.5
+    assert calibration_error(scores, labels, partition=UniformBins(10)).error == pytest.approx(0, abs=0.02)
+    assert calibration_error(1 - scores, labels, partition=UniformBins(11)).error > 0.5
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32])

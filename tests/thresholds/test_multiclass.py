@@ -128,11 +128,13 @@ def test_weights_rows_of_costs_and_sample_weights_equal_brute_force(seed):
     st.lists(st.tuples(st.integers(10, 990).map(lambda s: s / 1000), st.booleans()), min_size=1, max_size=14),
     st.sampled_from([1, 2, 5]), st.sampled_from([1, 3, 8]), st.sampled_from([0.0, 0.0, 1.0]),
 )  # fmt: skip
-def test_two_classes_are_the_threshold_search(rows, fp, fn, caution):
+def test_two_classes_are_the_threshold_search(rows, fp, fn, n_standard_errors):
     scores, labels = (np.array(column) for column in zip(*rows, strict=True))
     costs = CostMatrix(fp=fp, fn=fn)
-    found = find_multipliers(scores, labels, costs, caution=caution)
-    threshold = find_threshold(scores, labels, costs, target=costs.threshold, caution=caution)
+    found = find_multipliers(scores, labels, costs, n_standard_errors=n_standard_errors)
+    threshold = find_threshold(
+        scores, labels, costs, target_threshold=costs.threshold, n_standard_errors=n_standard_errors
+    )
     odds = threshold.value / (1 - threshold.value) * (1 - costs.threshold) / costs.threshold
     ratio = found.values[0] / found.values[1]
     if (ratio < 1) == (odds < 1):
@@ -185,8 +187,8 @@ def test_tensors_of_another_device_never_become_numpy(own, n):
     rows, _ = multiclass.Rows.of(q, labels, costs, None, None)
     scores, paid, stakes = (torch.from_numpy(np.ascontiguousarray(cells)) for cells in rows[:3])
     tensors = multiclass.Rows(scores, paid, stakes, array_namespace(scores), torch.float64)
-    for caution in (0.0, 1.0):
-        rule = multiclass.Rule(caution, 1e-4 * rows.cost(np.ones(4)), n < 1000)
+    for n_standard_errors in (0.0, 1.0):
+        rule = multiclass.Rule(n_standard_errors, 1e-4 * rows.cost(np.ones(4)), n < 1000)
         ways = (
             (rows, tensors) if n < 1000 else (rows.narrow(), tensors.narrow()),
             multiclass.descend if n < 1000 else multiclass.descend_by_parts,
@@ -222,12 +224,12 @@ def test_narrow_scores(dtype):
     assert find_multipliers(torch.tensor(narrow), labels, costs).values == pytest.approx(found.values, rel=1e-12)
 
 
-# caution, one class, more actions than classes, refusals
+# n_standard_errors, one class, more actions than classes, refusals
 
 
 def test_caution_moves_less_and_much_of_it_not_at_all():
     q, labels, costs = many_rows(600)
-    moves = [find_multipliers(q, labels, costs, caution=c) for c in (0.0, 1.0, 1e6)]
+    moves = [find_multipliers(q, labels, costs, n_standard_errors=c) for c in (0.0, 1.0, 1e6)]
     assert moves[0].cost <= moves[1].cost <= moves[2].cost == moves[2].start_cost
     assert moves[2].values.tolist() == [1.0] * 4
     assert np.abs(np.log(moves[1].values)).sum() < np.abs(np.log(moves[0].values)).sum()
@@ -272,7 +274,7 @@ Q, Y, C3 = [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], [0, 2], CostMatrix.from_array(1 -
         ({"costs": np.eye(3)}, TypeError, "costs must be a CostMatrix"),
         ({"weights": [1, 2]}, ValueError, "weights must be 3 positive numbers"),
         ({"start": [1, 2, 0]}, ValueError, "start must be 3 positive numbers"),
-        ({"caution": -1}, ValueError, "caution must be a finite number"),
+        ({"n_standard_errors": -1}, ValueError, "n_standard_errors must be a finite number"),
         ({"sample_weight": [1, -1]}, ValueError, "sample_weight must not be negative"),
     ],
 )
@@ -289,7 +291,9 @@ def test_caution_does_not_depend_on_the_unit_of_the_costs(scale):
     scores = 0.7 * rng.dirichlet(np.ones(4), 300) + 0.3 * np.eye(4)[labels]
     prices = (1.0 + 9.0 * rng.random((4, 4))) * (1.0 - np.eye(4))
     own, other = (
-        find_multipliers(scores, labels, CostMatrix.from_array(factor * prices, rows="predicted"), caution=1.0)
+        find_multipliers(
+            scores, labels, CostMatrix.from_array(factor * prices, rows="predicted"), n_standard_errors=1.0
+        )
         for factor in (1.0, scale)
     )
     assert other.values == pytest.approx(own.values, rel=1e-9)

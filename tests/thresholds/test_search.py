@@ -9,8 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix_at_thresholds
 
-from adacsl import CostMatrix, cost_curve, find_threshold, paper_grid
-from adacsl.metrics.bins import EqualWidth
+from adacsl import CostMatrix, cost_curve, find_threshold
+from adacsl.metrics.bins import UniformBins
+from adacsl.thresholds import paper_grid
 from adacsl.thresholds.search import subgroup_thresholds
 
 TIED = st.sampled_from([0.0, -0.0, 5e-324, 1e-310, 0.1, 0.25, 0.3, 0.5, 0.5 + 2**-53, 0.75, 1.0 - 2**-53, 1.0])
@@ -41,19 +42,19 @@ def random_case(seed, n=60):
 
 
 @given(samples(), PRICE, PRICE, TARGET)
-def test_find_threshold_equals_brute_force(brute, data, fp, fn, target):
+def test_find_threshold_equals_brute_force(brute, data, fp, fn, target_threshold):
     scores, labels = data
     best = brute.optimum(scores, labels, fp=fp, fn=fn)
-    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
+    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
     assert found.cost == best.cost
     assert brute.cost_at(found.value, scores, labels, fp, fn) == best.cost
-    assert abs(found.value - target) <= brute.distance(target, best.intervals) + ulps(1.0)
+    assert abs(found.value - target_threshold) <= brute.distance(target_threshold, best.intervals) + ulps(1.0)
 
 
 @given(samples(), PRICE, PRICE, TARGET)
-def test_interval_holds_only_optimal_thresholds(brute, data, fp, fn, target):
+def test_interval_holds_only_optimal_thresholds(brute, data, fp, fn, target_threshold):
     scores, labels = data
-    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
+    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
     assert found.low <= found.value <= found.high
     inside = [found.low, *[s for s in scores if found.low <= s < found.high]]
     assert all(brute.cost_at(t, scores, labels, fp, fn) == found.cost for t in inside)
@@ -79,7 +80,9 @@ def test_find_threshold_with_instance_costs_benefits_and_weights_equals_brute_fo
     weight[0] += 1
     prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn, "weight": weight}
     best = brute.optimum(scores, labels, **prices)
-    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn, tp=tp, tn=tn), sample_weight=weight, target=0.4)
+    found = find_threshold(
+        scores, labels, CostMatrix(fp=fp, fn=fn, tp=tp, tn=tn), sample_weight=weight, target_threshold=0.4
+    )
     assert found.cost == pytest.approx(float(best.cost), abs=1e-9)
     assert brute.cost_at(found.value, scores, labels, **prices) == best.cost
     assert abs(found.value - 0.4) <= brute.distance(0.4, best.intervals) + ulps(1.0)
@@ -91,9 +94,9 @@ def test_all_libraries_and_sklearn_agree(seed, brute):
     scores, labels, rng = random_case(seed)
     fp, fn = rng.integers(1, 6), rng.integers(6, 30)
     costs = CostMatrix(fp=fp, fn=fn)
-    found = find_threshold(scores, labels, costs, target=0.35)
-    assert found == find_threshold(torch.tensor(scores), torch.tensor(labels), costs, target=0.35)
-    assert found == find_threshold(strict.asarray(scores), strict.asarray(labels), costs, target=0.35)
+    found = find_threshold(scores, labels, costs, target_threshold=0.35)
+    assert found == find_threshold(torch.tensor(scores), torch.tensor(labels), costs, target_threshold=0.35)
+    assert found == find_threshold(strict.asarray(scores), strict.asarray(labels), costs, target_threshold=0.35)
     if len(set(labels)) == 2:
         _, false_positives, false_negatives, _, _ = confusion_matrix_at_thresholds(labels, scores)
         everything_negative = fn * labels.sum()
@@ -132,7 +135,7 @@ def test_cost_curve_equals_brute_force(brute, data, fp, fn):
 
 
 @pytest.mark.parametrize(
-    ("scores", "labels", "target", "value"),
+    ("scores", "labels", "target_threshold", "value"),
     [
         ([0.2, 0.8], [0, 1], 0.5, 0.5),  # the optimum [0.2, 0.8) holds the target
         ([0.2, 0.8], [0, 1], 0.1, 0.2),  # nearest end from below
@@ -147,8 +150,8 @@ def test_cost_curve_equals_brute_force(brute, data, fp, fn):
         ([1.0, 1.0], [0, 0], 0.5, 1.0),
     ],
 )
-def test_ties_go_to_the_point_nearest_the_target(scores, labels, target, value):
-    found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3), target=target)
+def test_ties_go_to_the_point_nearest_the_target(scores, labels, target_threshold, value):
+    found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3), target_threshold=target_threshold)
     assert found.value == value
     assert found.cost == 0
 
@@ -169,25 +172,27 @@ def test_negative_zero_equals_zero():
 
 
 def test_equally_cheap_separate_intervals_are_told_apart():
-    found = find_threshold([0.1, 0.2, 0.8, 0.9], [1, 0, 1, 0], CostMatrix(fp=1, fn=2), target=0.6)
+    found = find_threshold([0.1, 0.2, 0.8, 0.9], [1, 0, 1, 0], CostMatrix(fp=1, fn=2), target_threshold=0.6)
     #       cuts:          2 (below 0.1), 4, 3, 5, 4 -> only the lowest
     assert (found.cost, found.low, found.high) == (2.0, 0.0, 0.1)
     scores, labels = [0.1, 0.2, 0.5, 0.8], [0, 1, 0, 1]
-    for target, low, high in ((0.15, 0.1, 0.2), (0.7, 0.5, 0.8)):
-        found = find_threshold(scores, labels, CostMatrix(fp=1, fn=1), target=target)
-        assert (found.value, found.cost, found.low, found.high) == (target, 1.0, low, high)
+    for target_threshold, low, high in ((0.15, 0.1, 0.2), (0.7, 0.5, 0.8)):
+        found = find_threshold(scores, labels, CostMatrix(fp=1, fn=1), target_threshold=target_threshold)
+        assert (found.value, found.cost, found.low, found.high) == (target_threshold, 1.0, low, high)
 
 
 @pytest.mark.parametrize("fp", [0.1, np.full(4, 0.1)], ids=["class-wide", "per sample"])
 def test_costs_equal_but_for_rounding_are_ties(fp):
     # three false positives of 0.1 (0.30000000000000004) or one false negative of 0.3
-    found = find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target=0.1)
+    found = find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target_threshold=0.1)
     assert (found.value, found.low, found.high) == (0.1, 0.0, 0.2)
-    assert find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target=0.9).value == 0.9
+    assert (
+        find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target_threshold=0.9).value == 0.9
+    )
 
 
 def test_sample_without_cost_at_the_target_moves_nothing():
-    found = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target=0.5)
+    found = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target_threshold=0.5)
     assert found == (0.5, 0.0, 0.2, 0.9)
 
 
@@ -200,15 +205,15 @@ def test_all_scores_equal_leaves_two_cuts():
 
 
 @given(samples(), PRICE, PRICE, TARGET)
-def test_candidates_are_the_only_thresholds_looked_at(brute, data, fp, fn, target):
+def test_candidates_are_the_only_thresholds_looked_at(brute, data, fp, fn, target_threshold):
     scores, labels = data
     grid = [0.9, 0.0, 0.25, 0.5, 0.3]
-    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target, candidates=grid)
+    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, candidates=grid)
     costs = {t: brute.cost_at(t, scores, labels, fp, fn) for t in grid}
     assert found.value in grid
     assert found.cost == min(costs.values()) == costs[found.value]
     cheapest = [t for t in grid if costs[t] == found.cost]
-    assert abs(found.value - target) == min(abs(t - target) for t in cheapest)
+    assert abs(found.value - target_threshold) == min(abs(t - target_threshold) for t in cheapest)
     assert all(costs[t] == found.cost for t in grid if found.low <= t <= found.high)
 
 
@@ -220,21 +225,21 @@ def test_paper_grid_is_the_papers():
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("target", [0.5, 0.3, 1 / 3, 0.999])
+@pytest.mark.parametrize("target_threshold", [0.5, 0.3, 1 / 3, 0.999])
 @pytest.mark.parametrize("kind", ["exact", "grid", "instances"])
-def test_returned_value_is_attained_in_own_and_wide_comparisons(brute, dtype, target, kind):
+def test_returned_value_is_attained_in_own_and_wide_comparisons(brute, dtype, target_threshold, kind):
     generator = torch.Generator().manual_seed(0)
     for seed in range(12):
         n = 25
         scores = torch.rand(n, generator=generator, dtype=torch.float64) ** (1 + seed % 4)
         if seed % 3 == 0:
-            scores[:4] = torch.tensor([0.0, 1.0, target, 0.3])
+            scores[:4] = torch.tensor([0.0, 1.0, target_threshold, 0.3])
         scores = scores.to(dtype)
         labels = torch.rand(n, generator=generator) < (0.1 + 0.8 * scores.float()) / (1 + seed % 2)
         fp, fn = 1 + seed % 3, 4 + seed
         costs = CostMatrix(fp=fp, fn=fn) if kind != "instances" else CostMatrix(fp=torch.full((n,), fp), fn=fn)
         candidates = paper_grid() if kind == "grid" else None
-        found = find_threshold(scores, labels, costs, target=target, candidates=candidates)
+        found = find_threshold(scores, labels, costs, target_threshold=target_threshold, candidates=candidates)
         for decisions in (scores > found.value, scores.double() > found.value):
             cost = fp * int((decisions & ~labels).sum()) + fn * int((~decisions & labels).sum())
             assert cost == found.cost
@@ -246,7 +251,7 @@ def test_returned_value_is_attained_in_own_and_wide_comparisons(brute, dtype, ta
 def test_subnormal_scores_are_told_apart(dtype):
     tiny = np.finfo(dtype).smallest_subnormal
     scores = np.array([0.0, tiny, 2 * tiny], dtype=dtype)
-    found = find_threshold(scores, [0, 0, 1], CostMatrix(fp=1, fn=1), target=0.5)
+    found = find_threshold(scores, [0, 0, 1], CostMatrix(fp=1, fn=1), target_threshold=0.5)
     assert found.cost == 0
     assert (scores > dtype(found.value)).tolist() == [False, False, True]
 
@@ -289,31 +294,31 @@ def test_ten_million_scores_keep_exact_counts():
 
 
 @given(samples(), PRICE, PRICE, TARGET, st.randoms(use_true_random=False))
-def test_order_of_samples_changes_nothing(data, fp, fn, target, random):
+def test_order_of_samples_changes_nothing(data, fp, fn, target_threshold, random):
     scores, labels = data
     order = list(range(len(scores)))
     random.shuffle(order)
     costs = CostMatrix(fp=fp, fn=fn)
-    assert find_threshold(scores[order], labels[order], costs, target=target) == find_threshold(
-        scores, labels, costs, target=target
+    assert find_threshold(scores[order], labels[order], costs, target_threshold=target_threshold) == find_threshold(
+        scores, labels, costs, target_threshold=target_threshold
     )
 
 
 @given(samples(), PRICE, PRICE, TARGET, st.sampled_from([2.0**-40, 0.125, 4.0, 2.0**30, 3.0, 0.1]))
-def test_scaling_all_costs_changes_no_threshold(data, fp, fn, target, scale):
+def test_scaling_all_costs_changes_no_threshold(data, fp, fn, target_threshold, scale):
     scores, labels = data
-    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
-    scaled = find_threshold(scores, labels, CostMatrix(fp=fp * scale, fn=fn * scale), target=target)
+    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
+    scaled = find_threshold(scores, labels, CostMatrix(fp=fp * scale, fn=fn * scale), target_threshold=target_threshold)
     assert (scaled.value, scaled.low, scaled.high) == (plain.value, plain.low, plain.high)
     assert scaled.cost == pytest.approx(plain.cost * scale)
 
 
 @given(samples(), PRICE, PRICE, TARGET)
-def test_duplicating_every_sample_only_doubles_the_cost(data, fp, fn, target):
+def test_duplicating_every_sample_only_doubles_the_cost(data, fp, fn, target_threshold):
     scores, labels = data
     costs = CostMatrix(fp=fp, fn=fn)
-    once = find_threshold(scores, labels, costs, target=target)
-    twice = find_threshold(np.tile(scores, 2), np.tile(labels, 2), costs, target=target)
+    once = find_threshold(scores, labels, costs, target_threshold=target_threshold)
+    twice = find_threshold(np.tile(scores, 2), np.tile(labels, 2), costs, target_threshold=target_threshold)
     assert twice == (once.value, 2 * once.cost, once.low, once.high)
 
 
@@ -333,9 +338,9 @@ def test_zero_weight_equals_removed_row(data, ghosts, fp, fn):
     weight = np.r_[np.ones(len(scores)), np.zeros(len(more_scores))]
     costs = CostMatrix(fp=fp, fn=fn)
     weighted = find_threshold(
-        np.r_[scores, more_scores], np.r_[labels, more_labels], costs, sample_weight=weight, target=0.4
+        np.r_[scores, more_scores], np.r_[labels, more_labels], costs, sample_weight=weight, target_threshold=0.4
     )
-    removed = find_threshold(scores, labels, costs, target=0.4)
+    removed = find_threshold(scores, labels, costs, target_threshold=0.4)
     assert weighted.cost == removed.cost
     assert weighted.value == removed.value
     assert weighted.high == removed.high
@@ -350,11 +355,11 @@ def test_transposed_costs_give_another_answer():
 
 
 @given(samples(), PRICE, PRICE, TARGET, st.sampled_from([-4, 3, 64]), st.sampled_from([-2, 5]))
-def test_constant_on_one_true_class_changes_no_threshold(data, fp, fn, target, on_positives, on_negatives):
+def test_constant_on_one_true_class_changes_no_threshold(data, fp, fn, target_threshold, on_positives, on_negatives):
     scores, labels = data
-    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=target)
+    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
     costs = CostMatrix(fp=fp + on_negatives, tn=on_negatives, fn=fn + on_positives, tp=on_positives)
-    moved = find_threshold(scores, labels, costs, target=target)
+    moved = find_threshold(scores, labels, costs, target_threshold=target_threshold)
     assert (moved.value, moved.low, moved.high) == (plain.value, plain.low, plain.high)
     unavoidable = on_positives * labels.sum() + on_negatives * (1 - labels).sum()
     assert moved.cost == plain.cost + unavoidable
@@ -363,8 +368,8 @@ def test_constant_on_one_true_class_changes_no_threshold(data, fp, fn, target, o
 @given(samples(score=st.sampled_from([k / 64 for k in range(65)])), PRICE, PRICE)
 def test_swapping_the_classes_mirrors_the_interval(data, fp, fn):
     scores, labels = data
-    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target=0.5)
-    mirrored = find_threshold(1 - scores, 1 - labels, CostMatrix(fp=fn, fn=fp), target=0.5)
+    plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=0.5)
+    mirrored = find_threshold(1 - scores, 1 - labels, CostMatrix(fp=fn, fn=fp), target_threshold=0.5)
     assert mirrored.cost == plain.cost
     assert abs(mirrored.value - 0.5) == pytest.approx(abs(plain.value - 0.5), abs=1e-12)
 
@@ -399,27 +404,31 @@ def test_cost_is_the_cost_matrix_total():
 
 @settings(max_examples=40)
 @given(samples(min_size=2), PRICE, PRICE, TARGET)
-def test_subgroups_in_one_pass_equal_one_search_each(data, fp, fn, target):
+def test_subgroups_in_one_pass_equal_one_search_each(data, fp, fn, target_threshold):
     scores, labels = data
-    numbers = EqualWidth(4)(scores)
+    numbers = UniformBins(4)(scores)
     costs = CostMatrix(fp=np.full(len(scores), fp), fn=np.arange(len(scores)) + fn)
-    found, sizes = subgroup_thresholds(scores, labels, costs, numbers, target=target)
+    found, sizes = subgroup_thresholds(scores, labels, costs, numbers, target_threshold=target_threshold)
     assert sizes == [float(np.sum(numbers == m)) for m in np.unique(numbers)]
     for threshold, m in zip(found, np.unique(numbers), strict=True):
         member = numbers == m
-        assert threshold == find_threshold(scores[member], labels[member], costs.rows(member), target=target)
+        assert threshold == find_threshold(
+            scores[member], labels[member], costs.rows(member), target_threshold=target_threshold
+        )
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("target", [0.05, 0.5, 0.8])
-def test_search_in_the_subgroups_own_interval_stays_there(brute, dtype, target):
+@pytest.mark.parametrize("target_threshold", [0.05, 0.5, 0.8])
+def test_search_in_the_subgroups_own_interval_stays_there(brute, dtype, target_threshold):
     rng = np.random.default_rng(2)
     scores = np.r_[rng.random(80), np.arange(11) / 10].astype(dtype)
     labels = rng.random(91) < 0.4
-    partition = EqualWidth(10)
+    partition = UniformBins(10)
     wide = scores.astype(np.float32) if dtype == np.float16 else scores
     numbers, edges = partition(wide), [float(e) for e in partition.edges(wide)]
-    found, _ = subgroup_thresholds(scores, labels, CostMatrix(fp=1, fn=2), numbers, target=target, edges=edges)
+    found, _ = subgroup_thresholds(
+        scores, labels, CostMatrix(fp=1, fn=2), numbers, target_threshold=target_threshold, edges=edges
+    )
     for m, threshold in enumerate(found):
         member = numbers == m
         assert edges[m] - 1e-3 <= threshold.value <= edges[m + 1] + 1e-3
@@ -434,7 +443,7 @@ def test_one_sided_subgroups_end_at_the_border_nearest_the_target():
     scores, labels = np.array([0.15, 0.16, 0.95, 0.96]), np.array([0, 0, 1, 1])
     edges = [m / 10 for m in range(11)]
     found, _ = subgroup_thresholds(
-        scores, labels, CostMatrix(fp=1, fn=2), EqualWidth(10)(scores), target=0.5, edges=edges
+        scores, labels, CostMatrix(fp=1, fn=2), UniformBins(10)(scores), target_threshold=0.5, edges=edges
     )
     assert [t.value for t in found] == [0.2, 0.9]
 
@@ -476,8 +485,8 @@ SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
     [
         ({"scores": [0.2, np.nan, 0.9]}, ValueError, "scores must be finite, got nan at position 1"),
         ({"scores": [np.inf, 0.4, np.inf]}, ValueError, r"scores must be finite, got inf at .* 0 \(2 such values\)"),
-        ({"scores": [-3.0, 0.4, 2.5], "target": 0.2}, ValueError, r"got .* from -3 to 2.5; apply a sigmoid"),
-        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and caution speak of probabilities"),
+        ({"scores": [-3.0, 0.4, 2.5], "target_threshold": 0.2}, ValueError, r"got .* from -3 to 2.5; apply a sigmoid"),
+        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and n_standard_errors speak of probabilities"),
         ({"scores": [[0.2, 0.8]] * 3}, ValueError, r"of two columns take the positive class's, such as \[:, 1\]"),
         ({"scores": [[0.2, 0.3, 0.5]] * 3}, ValueError, "give costs of 3 classes, CostMatrix.from_array"),
         ({"scores": [], "labels": []}, ValueError, "scores is empty"),
@@ -499,9 +508,9 @@ SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
         ({"sample_weight": [0, 0, 0]}, ValueError, "sample_weight is zero everywhere"),
         ({"sample_weight": [1, np.nan, 1]}, ValueError, "sample_weight must be finite"),
         ({"sample_weight": [[1], [1], [1]]}, ValueError, "sample_weight must be one-dimensional"),
-        ({"target": 0.0}, ValueError, "target must lie strictly between 0 and 1"),
-        ({"target": 1.0}, ValueError, "target must lie strictly between 0 and 1"),
-        ({"target": np.nan}, ValueError, "target must lie strictly between 0 and 1"),
+        ({"target_threshold": 0.0}, ValueError, "target_threshold must lie strictly between 0 and 1"),
+        ({"target_threshold": 1.0}, ValueError, "target_threshold must lie strictly between 0 and 1"),
+        ({"target_threshold": np.nan}, ValueError, "target_threshold must lie strictly between 0 and 1"),
         ({"candidates": []}, ValueError, "candidates is empty"),
         ({"candidates": [0.5, np.inf]}, ValueError, "candidates must be finite"),
         ({"candidates": [-0.5, 1.5]}, ValueError, "no candidate threshold lies between 0 and 1"),
@@ -515,7 +524,7 @@ def test_find_threshold_refuses(change, error, message):
 
 def test_partition_of_another_length_is_refused():
     with pytest.raises(ValueError, match="the partition numbered 2 of 3 samples"):
-        subgroup_thresholds(np.array(SCORES), LABELS, COSTS, np.array([0, 1]), target=0.5)
+        subgroup_thresholds(np.array(SCORES), LABELS, COSTS, np.array([0, 1]), target_threshold=0.5)
 
 
 def test_brute_force_oracle_is_itself_right(brute):
@@ -524,10 +533,10 @@ def test_brute_force_oracle_is_itself_right(brute):
     assert brute.distance(0.5, best.intervals) == pytest.approx(0.2)
 
 
-# caution
+# n_standard_errors
 
 
-def cautious_cut(scores, stakes, own, caution):
+def cautious_cut(scores, stakes, own, n_standard_errors):
     """How many samples the cautious threshold calls negative, by definition: exact stakes, every cut tried."""
     order = np.argsort(scores, kind="stable")
     stakes = [Fraction(float(s)) for s in np.asarray(stakes)[order]]  # > 0: a positive missed, < 0: an alarm spared
@@ -539,29 +548,39 @@ def cautious_cut(scores, stakes, own, caution):
     on_the_way = [k for k in cuts if min(best, own) <= k <= max(best, own)]
     fair = [
         k for k in on_the_way
-        if (cost[k] - least) ** 2 <= Fraction(caution) ** 2 * sum(s * s for s in stakes[min(k, best) : max(k, best)])
+        if (cost[k] - least) ** 2 <= Fraction(n_standard_errors) ** 2 * sum(s * s for s in stakes[min(k, best) : max(k,
+        best)])
     ]  # fmt: skip
     return min(fair, key=lambda k: abs(k - own))
 
 
 @given(samples(), PRICE, PRICE, TARGET, st.sampled_from([0.5, 1.0, 1.25, 2.0, 10.0]), st.booleans())
-def test_cautious_threshold_equals_its_definition(data, fp, fn, target, caution, weighted):
+def test_cautious_threshold_equals_its_definition(data, fp, fn, target_threshold, n_standard_errors, weighted):
     scores, labels = data
     weight = np.arange(1, len(labels) + 1) / 4.0 if weighted else None
     found = find_threshold(
-        scores, labels, CostMatrix(fp=fp, fn=fn), target=target, sample_weight=weight, caution=caution
+        scores,
+        labels,
+        CostMatrix(fp=fp, fn=fn),
+        target_threshold=target_threshold,
+        sample_weight=weight,
+        n_standard_errors=n_standard_errors,
     )
     stakes = np.where(labels == 1, fn, -fp) * (1.0 if weight is None else weight)
-    expected = cautious_cut(scores, stakes, int(np.sum(scores <= target)), caution)
+    expected = cautious_cut(scores, stakes, int(np.sum(scores <= target_threshold)), n_standard_errors)
     assert int(np.sum(scores <= found.value)) == expected
 
 
 @given(samples(), PRICE, PRICE, TARGET)
-def test_more_caution_never_moves_further_from_the_target(data, fp, fn, target):
+def test_more_caution_never_moves_further_from_the_target(data, fp, fn, target_threshold):
     scores, labels = data
     costs = CostMatrix(fp=fp, fn=fn)
     moves = [
-        abs(find_threshold(scores, labels, costs, target=target, caution=c).value - target) for c in (0, 1, 2, 1e6)
+        abs(
+            find_threshold(scores, labels, costs, target_threshold=target_threshold, n_standard_errors=c).value
+            - target_threshold
+        )
+        for c in (0, 1, 2, 1e6)
     ]
     assert moves == sorted(moves, reverse=True)
     assert moves[-1] == 0.0
@@ -579,10 +598,10 @@ def test_one_sample_does_not_move_a_cautious_threshold_and_many_do(library, kind
         array = torch.from_numpy(scores) if library == "torch" else scores
         costs = CostMatrix(fp=1, fn=fn)
         assert find_threshold(array, labels, costs, **given).value < 0.3
-        assert (find_threshold(array, labels, costs, caution=1.0, **given).value < 0.5) == moves
+        assert (find_threshold(array, labels, costs, n_standard_errors=1.0, **given).value < 0.5) == moves
 
 
-@pytest.mark.parametrize("caution", [-1.0, float("nan"), float("inf")])
-def test_caution_must_be_a_number_of_standard_errors(caution):
-    with pytest.raises(ValueError, match="caution must be a finite number of standard errors from 0"):
-        find_threshold([0.1, 0.9], [0, 1], CostMatrix(fp=1, fn=2), caution=caution)
+@pytest.mark.parametrize("n_standard_errors", [-1.0, float("nan"), float("inf")])
+def test_caution_must_be_a_number_of_standard_errors(n_standard_errors):
+    with pytest.raises(ValueError, match="n_standard_errors must be a finite number of standard errors from 0"):
+        find_threshold([0.1, 0.9], [0, 1], CostMatrix(fp=1, fn=2), n_standard_errors=n_standard_errors)

@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from adacsl import AdaptiveWeight, CostMatrix
+from adacsl import AdaCSLController, CostMatrix
 from adacsl.torch import (
     AdaptiveCrossEntropy,
     AdaptiveFocalLoss,
@@ -116,10 +116,10 @@ def test_modules_take_their_weights_from_the_costs():
     logits, targets = batch()
     plain = F.cross_entropy(logits, targets)
     assert_close(AdaptiveCrossEntropy(COSTS)(logits, targets), plain)
-    assert_close(WeightedCrossEntropy(COSTS, target="bayes")(logits, targets), plain)
+    assert_close(WeightedCrossEntropy(COSTS, target_threshold="bayes")(logits, targets), plain)
     means = torch.tensor(COSTS.class_weights(), dtype=torch.float32)
     assert_close(WeightedCrossEntropy(COSTS).class_weights, means)
-    assert_close(AdaptiveCrossEntropy(COSTS, target="middle").class_weights, means.sqrt())
+    assert_close(AdaptiveCrossEntropy(COSTS, target_threshold="middle").class_weights, means.sqrt())
     assert_close(FocalLoss(COSTS, gamma=0.0)(logits, targets), WeightedCrossEntropy(COSTS)(logits, targets))
 
 
@@ -129,7 +129,7 @@ def test_modules_take_their_weights_from_the_costs():
 @pytest.mark.parametrize("kind", ADAPTIVE)
 def test_adapt_steps_the_controller(kind):
     logits, targets = batch()
-    loss, alone = kind(COSTS, damping=0.5), AdaptiveWeight(COSTS, damping=0.5)
+    loss, alone = kind(COSTS, damping=0.5), AdaCSLController(COSTS, damping=0.5)
     weights = (torch.arange(200) % 3).float()
     buffer = loss.class_weights
     for scale in (None, weights):
@@ -211,12 +211,12 @@ def test_compiled_loss_is_not_compiled_again_after_adapt(kind):
 
 @pytest.mark.parametrize("kind", ALL)
 def test_casting_keeps_the_weights_and_meta_models_get_them(kind):
-    loss = kind(COSTS, target="half")
+    loss = kind(COSTS, target_threshold="half")
     before = loss.class_weights.clone()
     Model(loss).half()
     assert torch.equal(loss.class_weights, before)
     with torch.device("meta"):
-        made = kind(COSTS, target="half")
+        made = kind(COSTS, target_threshold="half")
     assert made.class_weights.is_meta
     assert repr(made) == repr(loss)
     made.to_empty(device="cpu")
@@ -257,7 +257,7 @@ def test_state_goes_on_where_it_stopped(kind):
 
 def test_a_controller_of_other_classes_is_refused():
     loss = AdaptiveCrossEntropy(COSTS)
-    loss.controller = AdaptiveWeight(CostMatrix.from_array(1 - torch.eye(4).numpy(), rows="actual"))
+    loss.controller = AdaCSLController(CostMatrix.from_array(1 - torch.eye(4).numpy(), rows="actual"))
     with pytest.raises(ValueError, match="the loss has 3 classes, its controller 4"):
         loss.refresh()
 

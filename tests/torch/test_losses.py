@@ -12,7 +12,8 @@ from torch import nn
 from torch.nn import functional as F
 from torch.testing import assert_close
 
-from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import UniformBins
 from adacsl.torch import AdaptiveCrossEntropy, AdaptiveFocalLoss, AdaptiveLoss, FocalLoss, WeightedCrossEntropy
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -42,25 +43,30 @@ class Model(nn.Module):
 
 
 @pytest.mark.parametrize("kind", [WeightedCrossEntropy, AdaptiveCrossEntropy])
-@pytest.mark.parametrize("target", [0.5, 0.2])
-def test_cross_entropy_modules_equal_torch(kind, target):
+@pytest.mark.parametrize("target_threshold", [0.5, 0.2])
+def test_cross_entropy_modules_equal_torch(kind, target_threshold):
     logits, targets = batch()
-    weight = 1 / 8 * (1 - target) / target
+    weight = 1 / 8 * (1 - target_threshold) / target_threshold
     expected = weight * F.binary_cross_entropy_with_logits(logits, targets.float(), pos_weight=torch.tensor(1 / weight))
-    assert_close(kind(COSTS, target=target)(logits, targets), expected)
+    assert_close(kind(COSTS, target_threshold=target_threshold)(logits, targets), expected)
     sample_weight = torch.rand(200)
     each = F.binary_cross_entropy_with_logits(
         logits, targets.float(), pos_weight=torch.tensor(1 / weight), reduction="none"
     )
-    assert_close(kind(COSTS, target=target)(logits, targets, sample_weight), (weight * each * sample_weight).mean())
-    assert_close(kind(COSTS, target=target, reduction="none")(logits, targets), weight * each)
-    assert_close(kind(COSTS, target=target, reduction="sum")(logits, targets), (weight * each).sum())
+    assert_close(
+        kind(COSTS, target_threshold=target_threshold)(logits, targets, sample_weight),
+        (weight * each * sample_weight).mean(),
+    )
+    assert_close(kind(COSTS, target_threshold=target_threshold, reduction="none")(logits, targets), weight * each)
+    assert_close(
+        kind(COSTS, target_threshold=target_threshold, reduction="sum")(logits, targets), (weight * each).sum()
+    )
 
 
 def test_target_at_the_bayes_threshold_is_plain_cross_entropy():
     logits, targets = batch()
     plain = F.binary_cross_entropy_with_logits(logits, targets.float())
-    assert_close(WeightedCrossEntropy(COSTS, target=COSTS.threshold)(logits, targets), plain)
+    assert_close(WeightedCrossEntropy(COSTS, target_threshold=COSTS.threshold)(logits, targets), plain)
 
 
 @pytest.mark.parametrize(
@@ -90,8 +96,8 @@ def test_forward_hands_on_sample_weights_and_reduction(kind):
 def test_adapt_steps_the_controller_with_the_scores(kind, outputs):
     logits, targets = batch()
     loss, alone = (
-        kind(COSTS, partition=EqualWidth(5), target=0.4),
-        AdaptiveWeight(COSTS, partition=EqualWidth(5), target=0.4),
+        kind(COSTS, partition=UniformBins(5), target_threshold=0.4),
+        AdaCSLController(COSTS, partition=UniformBins(5), target_threshold=0.4),
     )
     expected = alone.step(torch.sigmoid(logits), targets)
     shown = {(): logits, (1,): logits[:, None], (2,): torch.stack((logits * 0 + 1, logits + 1), dim=1)}[outputs]
@@ -106,7 +112,7 @@ def test_adapt_steps_the_controller_with_the_scores(kind, outputs):
 def test_adapt_takes_sample_weights_dense_maps_and_wide_logits():
     logits, targets = batch()
     weights = (torch.arange(200) % 3).float()
-    expected = AdaptiveWeight(COSTS).step(
+    expected = AdaCSLController(COSTS).step(
         torch.sigmoid(logits.double()).repeat_interleave(weights.long()), targets.repeat_interleave(weights.long())
     )
     found = AdaptiveCrossEntropy(COSTS).adapt(logits.double(), targets, weights)
@@ -123,9 +129,9 @@ def test_adapt_with_a_price_for_each_row():
     usual = prices.averaged(targets)
     for row_weighted in (False, True):
         loss = AdaptiveCrossEntropy(usual, row_weighted=row_weighted)
-        by_hand = AdaptiveWeight(usual, row_weighted=row_weighted).step(torch.sigmoid(logits), targets, costs=prices)
+        by_hand = AdaCSLController(usual, row_weighted=row_weighted).step(torch.sigmoid(logits), targets, costs=prices)
         assert loss.adapt(logits, targets, costs=prices) == by_hand
-        assert by_hand.cost != AdaptiveWeight(usual).step(torch.sigmoid(logits), targets).cost
+        assert by_hand.cost != AdaCSLController(usual).step(torch.sigmoid(logits), targets).cost
     # a row of twice the price is two rows
     weight = prices.row_weights(targets).float()
     twice = torch.cat((logits, logits[5:6])), torch.cat((targets, targets[5:6]))
@@ -159,14 +165,14 @@ def test_adapt_refuses_and_keeps_the_weight(logits, targets, message):
 
 
 def test_a_controller_of_ones_own_is_used_and_shared():
-    controller = AdaptiveWeight(COSTS, target=0.3, update="odds")
+    controller = AdaCSLController(COSTS, target_threshold=0.3, update="odds")
     first, second = AdaptiveCrossEntropy(controller), AdaptiveFocalLoss(controller)
     first.adapt(*batch())
     second.refresh()
     assert first.controller is controller
     assert first.negative_weight.item() == second.negative_weight.item() != pytest.approx(7 / 24)
     with pytest.raises(TypeError, match="the controller brings its own settings: target cannot be given too"):
-        AdaptiveCrossEntropy(controller, target=0.4)
+        AdaptiveCrossEntropy(controller, target_threshold=0.4)
 
 
 def test_training_loop_with_two_changed_lines_gets_cheaper():
@@ -254,8 +260,8 @@ def test_costs_are_checked(kind):
         kind([[0, 1], [8, 0]])
     with pytest.raises(ValueError, match="give class-wide costs"):
         kind(CostMatrix(fp=[1, 2], fn=3))
-    with pytest.raises(ValueError, match="target must lie strictly between"):
-        kind(COSTS, target=1)
+    with pytest.raises(ValueError, match="target_threshold must lie strictly between"):
+        kind(COSTS, target_threshold=1)
 
 
 # checkpoints
@@ -281,7 +287,7 @@ def test_other_missing_keys_are_still_missed():
 @pytest.mark.parametrize("kind", ADAPTIVE)
 @pytest.mark.parametrize("via", ["torch", "safetensors", "memory"])
 def test_state_goes_on_where_it_stopped(kind, via, tmp_path):
-    model = Model(kind(COSTS, partition=EqualWidth(4)))
+    model = Model(kind(COSTS, partition=UniformBins(4)))
     for seed in range(3):
         model.head["loss"].adapt(*batch(seed=seed))
     state = model.state_dict()
@@ -293,7 +299,7 @@ def test_state_goes_on_where_it_stopped(kind, via, tmp_path):
     elif via == "safetensors":
         safetensors.torch.save_file(state, tmp_path / "model.safetensors")
         state = safetensors.torch.load_file(tmp_path / "model.safetensors")
-    other = Model(kind(COSTS, partition=EqualWidth(4)))
+    other = Model(kind(COSTS, partition=UniformBins(4)))
     other.load_state_dict(state, strict=True)
     ours, theirs = model.head["loss"], other.head["loss"]
     assert theirs.controller.history == ours.controller.history
@@ -417,10 +423,10 @@ def test_gradients_of_single_samples(kind):
 # decisions
 
 
-@pytest.mark.parametrize("target", [0.5, 0.2, "bayes"])
+@pytest.mark.parametrize("target_threshold", [0.5, 0.2, "bayes"])
 @pytest.mark.parametrize("kind", ADAPTIVE)
-def test_decisions_are_those_that_adapt_measures(kind, target):
-    loss, (logits, targets) = kind(COSTS, target=target), batch()
+def test_decisions_are_those_that_adapt_measures(kind, target_threshold):
+    loss, (logits, targets) = kind(COSTS, target_threshold=target_threshold), batch()
     for seed in range(3):
         loss.adapt(*batch(seed=seed))
         decided = loss.decide(logits)

@@ -187,13 +187,13 @@ def hgb_tuned(problem: Problem) -> Any:
 
 
 def portfolio(problem: Problem) -> Any:
-    from adacsl import PortfolioClassifier  # noqa: PLC0415
-    from adacsl.ensemble.classifier import Portfolio  # noqa: PLC0415
+    from adacsl import EnsembleClassifier  # noqa: PLC0415
+    from adacsl.ensemble.classifier import EnsembleSettings  # noqa: PLC0415
 
     settings = {"random_state": problem.seed, "device": "cpu", "n_jobs": 1, "budget": problem.seconds}
     # with a budget it would fit in a process that it can end, whose seconds this one's clock does not count
-    with patch.object(Portfolio, "workers_for", lambda self, rows: 0):
-        return _fitted(PortfolioClassifier(_matrix(problem), **settings), problem)
+    with patch.object(EnsembleSettings, "workers_for", lambda self, rows: 0):
+        return _fitted(EnsembleClassifier(_matrix(problem), **settings), problem)
 
 
 def adacsl(cv: int | None) -> Callable[[Problem], Any]:
@@ -202,7 +202,7 @@ def adacsl(cv: int | None) -> Callable[[Problem], Any]:
     def fit_predict(problem: Problem) -> Any:
         from adacsl import method  # noqa: PLC0415
 
-        name = "adacsl" if problem.train_prices is None else "adacsl-rows"
+        name = "adacsl" if problem.train_prices is None else "adacsl-instance"
         return _fitted(method(name, _matrix(problem), random_state=problem.seed, device="cpu", cv=cv), problem)
 
     return fit_predict
@@ -276,6 +276,6 @@ CONTESTANTS: dict[str, Contestant] = {
     ),
     "adacsl": Contestant(adacsl(None), "AdaCSL, one net", modules=("adacsl", "torch"), ours=True),
     "adacsl-cv": Contestant(adacsl(5), "AdaCSL, five cross-fitted nets", modules=("adacsl", "torch"), ours=True),
-    "portfolio": Contestant(portfolio, "PortfolioClassifier with this budget", modules=OURS, ours=True),
+    "ensemble": Contestant(portfolio, "EnsembleClassifier with this budget", modules=OURS, ours=True),
 }  # fmt: skip
 """Everybody who takes part, in the order of the page."""

@@ -1,7 +1,7 @@
 """The cost arena: every contestant on every table, the same splits, cores and seconds for all.
 
     python -m benchmarks.quality.peers.run                        # everything that is not finished or published yet
-    python -m benchmarks.quality.peers.run --tables wine --methods logistic portfolio
+    python -m benchmarks.quality.peers.run --tables wine --methods logistic ensemble
     python -m benchmarks.quality.peers.run --add mine.py          # with tables and contestants of your own
     python -m benchmarks.quality.peers.run --page docs/arena.md   # the page and its details, from the results
 

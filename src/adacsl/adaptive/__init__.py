@@ -1,1 +1,31 @@
 """AdaCSL itself: the controller and the held-out samples it measures on. numpy only."""
+
+from typing import TYPE_CHECKING
+
+from adacsl.base.extras import lazy_exports
+
+if TYPE_CHECKING:
+    from adacsl.adaptive.controller import AdaCSLController, ControllerStep, step_factor
+    from adacsl.metrics.bins import Partition, QuantileBins, SingleBin, UniformBins
+
+_PLACES = {
+    "AdaCSLController": "adacsl.adaptive.controller",
+    "ControllerStep": "adacsl.adaptive.controller",
+    "Partition": "adacsl.metrics.bins",
+    "QuantileBins": "adacsl.metrics.bins",
+    "SingleBin": "adacsl.metrics.bins",
+    "UniformBins": "adacsl.metrics.bins",
+    "step_factor": "adacsl.adaptive.controller",
+}
+
+__all__ = [
+    "AdaCSLController",
+    "ControllerStep",
+    "Partition",
+    "QuantileBins",
+    "SingleBin",
+    "UniformBins",
+    "step_factor",
+]
+
+__getattr__, __dir__ = lazy_exports(__name__, _PLACES, "sklearn")

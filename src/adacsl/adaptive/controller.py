@@ -15,15 +15,15 @@ from adacsl.base import arrays, floats
 from adacsl.base.arrays import Array, as_array, as_host, count_true, number_or_nan
 from adacsl.costs.instance import at_one_threshold, corrected, corrected_classes, corrected_rows
 from adacsl.costs.matrix import CostMatrix, no_costs
-from adacsl.metrics.bins import EqualWidth, Partition, Whole
+from adacsl.metrics.bins import Partition, SingleBin, UniformBins
 from adacsl.thresholds.multiclass import find_multipliers
-from adacsl.thresholds.search import check_caution, check_target, find_threshold, subgroup_thresholds
+from adacsl.thresholds.search import check_standard_errors, check_target, find_threshold, subgroup_thresholds
 from adacsl.thresholds.sorted_scores import Samples
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AdaptiveWeight", "as_controller", "callback_controller"]
+__all__ = ["AdaCSLController", "as_controller", "callback_controller"]
 
 
 ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
@@ -97,9 +97,9 @@ def step_fields(n_classes: int) -> tuple[str, ...]:
 
 
 def step_factor(
-    threshold: float, target: float = 0.5, *, update: Literal["exponential", "odds"] = "exponential"
+    threshold: float, target_threshold: float = 0.5, *, update: Literal["exponential", "odds"] = "exponential"
 ) -> float:
-    r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target``.
+    r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target_threshold``.
 
     .. math:: \exp\frac{T_m - T'}{T'(1 - T')} \quad\text{(eq. 7)}\qquad\text{or}\qquad
        \frac{T_m}{1 - T_m} \cdot \frac{1 - T'}{T'} \quad\text{(exact)}
@@ -111,21 +111,23 @@ def step_factor(
     >>> round(step_factor(0.6), 4), round(step_factor(0.6, update="odds"), 4)
     (1.4918, 1.5)
     """
-    if threshold == target:
+    if threshold == target_threshold:
         return 1.0
     if update == "odds":
         # T' itself may lie outside: then the limits reach as far
-        inside = min(max(threshold, min(ODDS_LIMITS[0], target)), max(ODDS_LIMITS[1], target))
-        return inside / (1.0 - inside) * (1.0 - target) / target
+        inside = min(max(threshold, min(ODDS_LIMITS[0], target_threshold)), max(ODDS_LIMITS[1], target_threshold))
+        return inside / (1.0 - inside) * (1.0 - target_threshold) / target_threshold
     # T' near 0 or 1 can ask for e^1000: the clip keeps the product with lambda finite
-    return math.exp(min(max((threshold - target) / (target * (1.0 - target)), -300.0), 300.0))
+    return math.exp(
+        min(max((threshold - target_threshold) / (target_threshold * (1.0 - target_threshold)), -300.0), 300.0)
+    )
 
 
 def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
     """Raise unless a saved state is whole and comes from a controller with these settings."""
     if not isinstance(state, dict) or set(state) != {"version", "settings", "lambda", "history"}:
         raise ValueError(
-            "this is no state of an AdaptiveWeight: expected the keys version, settings, lambda and history, "
+            "this is no state of an AdaCSLController: expected the keys version, settings, lambda and history, "
             f"got {sorted(state) if isinstance(state, dict) else type(state).__name__}"
         )
     if state["version"] != 1:
@@ -215,33 +217,33 @@ def check_speed(damping: Any, tolerance: Any) -> None:
         raise ValueError(f"tolerance must be a positive number, got {tolerance!r}")
 
 
-def check_targets(target: float | str | None, costs: CostMatrix) -> float | str:
+def check_targets(target_threshold: float | str | None, costs: CostMatrix) -> float | str:
     """Return T' of two classes as a number, of more as a word."""
     if costs.n_classes == 2:
-        return two_class_target(0.5 if target is None else target, costs)
-    target = "bayes" if target is None else "half" if target == 0.5 else target
-    if not isinstance(target, str) or target not in POWERS:
+        return two_class_target(0.5 if target_threshold is None else target_threshold, costs)
+    target_threshold = "bayes" if target_threshold is None else "half" if target_threshold == 0.5 else target_threshold
+    if not isinstance(target_threshold, str) or target_threshold not in POWERS:
         raise ValueError(
             f"with {costs.n_classes} classes target is one of {', '.join(map(repr, POWERS))} (0.5 is 'half'), "
-            f"got {target!r}"
+            f"got {target_threshold!r}"
         )
-    return target
+    return target_threshold
 
 
-def weight_before_adaptation(costs: CostMatrix, target: float) -> float:
-    """Return the weight of the negatives that makes ``target`` the threshold: C(1,0)/C(0,1) * (1 - T')/T' (eq. 5).
+def weight_before_adaptation(costs: CostMatrix, target_threshold: float) -> float:
+    """Return the negatives' weight that makes ``target_threshold`` the threshold: C(1,0)/C(0,1) * (1 - T')/T' (eq. 5).
 
     Examples
     --------
     >>> weight_before_adaptation(CostMatrix(fp=1, fn=4), 0.5)
     0.25
     """
-    if target == two_class_target("bayes", costs):
+    if target_threshold == two_class_target("bayes", costs):
         return 1.0  # to the last bit: plain cross-entropy
-    return float((1.0 - target) / target / float(costs.ratio))
+    return float((1.0 - target_threshold) / target_threshold / float(costs.ratio))
 
 
-def two_class_target(target: float | str, costs: CostMatrix) -> float:
+def two_class_target(target_threshold: float | str, costs: CostMatrix) -> float:
     """Return T' as a number: one between 0 and 1, or what a word means for these costs.
 
     Examples
@@ -249,16 +251,17 @@ def two_class_target(target: float | str, costs: CostMatrix) -> float:
     >>> two_class_target("middle", CostMatrix(fp=1, fn=4))
     0.3333333333333333
     """
-    if not isinstance(target, str):
-        return check_target(target)
+    if not isinstance(target_threshold, str):
+        return check_target(target_threshold)
     bayes = min(max(float(costs.threshold), TARGET_LIMITS[0]), TARGET_LIMITS[1])
     middle = math.sqrt(bayes / (1.0 - bayes))
     named = {"bayes": bayes, "middle": middle / (1.0 + middle), "half": 0.5}
-    if target not in named:
+    if target_threshold not in named:
         raise ValueError(
-            f"target must be a number between 0 and 1 or one of {', '.join(map(repr, POWERS))}, got {target!r}"
+            f"target_threshold must be a number between 0 and 1 or one of {', '.join(map(repr, POWERS))}, got "
+            f"{target_threshold!r}"
         )
-    return named[target]
+    return named[target_threshold]
 
 
 def refuse_thresholds(costs: CostMatrix, *settings: Any) -> None:
@@ -295,11 +298,21 @@ NEUTRAL_LIMITS = (1e-12, 1.0 - 2.0**-24)
 WEIGHT_LIMITS = (1e-20, 1e20)
 """The weight of the loss stays within these limits: it and its inverse, times a batch of losses, fit a float32."""
 
-PLAIN_SETTINGS = ("target", "update", "damping", "caution", "tolerance", "search", "ties", "row_weighted", "until")
+PLAIN_SETTINGS = (
+    "target_threshold",
+    "update",
+    "damping",
+    "n_standard_errors",
+    "tolerance",
+    "search",
+    "ties",
+    "row_weighted",
+    "until",
+)
 """The settings that are numbers and words."""
 
 
-class AdaptiveWeight:
+class AdaCSLController:
     r"""The controller: turns validation scores into the weights of the classes (paper, Algorithm 1).
 
     .. math::
@@ -311,25 +324,25 @@ class AdaptiveWeight:
 
     More than two classes have a lambda each, multiplied by :math:`\mu_j` to the power ``damping``; their geometric mean
     is 1. :math:`\mu` are the multipliers of the scores that make :math:`\arg\min_i \sum_j C(i, j) \mu_j q_j / w_j`
-    cheapest (:func:`~adacsl.find_multipliers`). With two classes this is the exact odds form of the above.
+    cheapest (:func:`~adacsl.thresholds.find_multipliers`). With two classes this is the exact odds form of the above.
 
     Parameters
     ----------
     costs : CostMatrix
         Class-wide costs.
-    target : float or {"bayes", "middle", "half"}, optional
+    target_threshold : float or {"bayes", "middle", "half"}, optional
         T' of two classes, default 0.5: ``costs.threshold`` ("bayes") gives plain cross-entropy before the first step,
         0.5 ("half") weighted cross-entropy. More classes start from their mean costs to the power 0 ("bayes", the
         default: large weights ruin what a net learns), 1/2 ("middle") or 1 ("half").
     partition : callable, default Whole()
-        ``Whole()``, ``EqualWidth(10)``, ``Quantile(10)`` or any callable from scores to subgroup numbers.
+        ``SingleBin()``, ``UniformBins(10)``, ``QuantileBins(10)`` or any callable from scores to subgroup numbers.
     update : {"exponential", "odds"}
         The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
     damping : float, default 1
         Exponent of the factor, at most 2; 1 is the paper, less is slower.
     bounds : (float, float), default (0.001, 1000)
         Limits of lambda, of each one of K classes.
-    caution : float, default 0
+    n_standard_errors : float, default 0
         Let lambda leave 1 only as far as the validation data prove: of all thresholds that cost at most this many
         standard errors more than the cheapest, T_m is the one that brings lambda nearest 1. 0 is the paper; 2 keeps
         chance out where a handful of samples decides.
@@ -350,7 +363,7 @@ class AdaptiveWeight:
 
     Examples
     --------
-    >>> controller = AdaptiveWeight(CostMatrix(fp=1, fn=4))
+    >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
     >>> controller.weight
     0.25
     >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
@@ -362,12 +375,12 @@ class AdaptiveWeight:
         self,
         costs: CostMatrix,
         *,
-        target: float | str | None = None,
+        target_threshold: float | str | None = None,
         partition: Partition | None = None,
         update: Literal["exponential", "odds"] = "exponential",
         damping: float = 1.0,
         bounds: tuple[float, float] | None = None,
-        caution: float = 0.0,
+        n_standard_errors: float = 0.0,
         candidates: Array | None = None,
         tolerance: float = 1e-3,
         search: Literal["everywhere", "subgroup"] = "everywhere",
@@ -381,29 +394,32 @@ class AdaptiveWeight:
         check_speed(damping, tolerance)
         self.costs, self.update, self.search, self.ties, self.until = costs, update, search, ties, until
         self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
-        self.target: Any = check_targets(target, costs)
-        self.partition = Whole() if partition is None else partition
+        self.target_threshold: Any = check_targets(target_threshold, costs)
+        self.partition = SingleBin() if partition is None else partition
         if not callable(self.partition):
-            raise TypeError(f"partition must be callable, such as EqualWidth(10), got {partition!r}")
+            raise TypeError(f"partition must be callable, such as UniformBins(10), got {partition!r}")
         if search == "subgroup" and not hasattr(self.partition, "edges"):
-            raise TypeError("search='subgroup' needs a partition with edges: Whole(), EqualWidth(n) or Quantile(n)")
+            raise TypeError(
+                "search='subgroup' needs a partition with edges: SingleBin(), UniformBins(n) or QuantileBins(n)"
+            )
         self.bounds = check_bounds(bounds)
-        self.caution = check_caution(caution)
-        if self.caution and ties == "lowest":
+        self.n_standard_errors = check_standard_errors(n_standard_errors)
+        if self.n_standard_errors and ties == "lowest":
             raise ValueError(
-                "caution prefers thresholds that take lambda back to 1, ties='lowest' the lowest: choose one of them"
+                "n_standard_errors prefers thresholds that take lambda back to 1, ties='lowest' the lowest: choose "
+                "one of them"
             )
         self.candidates = None if candidates is None else as_array(candidates, "candidates")
         if costs.n_classes > 2:
-            whole = partition is None or type(partition) is Whole
+            whole = partition is None or type(partition) is SingleBin
             refuse_thresholds(costs, search, ties, candidates, None if whole else partition)
         self.reset()
 
     @classmethod
-    def as_published(cls, costs: CostMatrix, **settings: Any) -> AdaptiveWeight:
+    def as_published(cls, costs: CostMatrix, **settings: Any) -> AdaCSLController:
         """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid."""
         published: dict[str, Any] = {
-            "partition": EqualWidth(10), "candidates": np.arange(201) / 200.0, "search": "subgroup", "ties": "lowest",
+            "partition": UniformBins(10), "candidates": np.arange(201) / 200.0, "search": "subgroup", "ties": "lowest",
             "bounds": LAMBDA_LIMITS,
         }  # fmt: skip
         return cls(costs, **(published | settings))
@@ -428,7 +444,7 @@ class AdaptiveWeight:
         """The weights before any adaptation."""
         if self.n_classes == 2:
             return np.asarray([self.base_weight, 1.0])
-        return self.costs.class_weights(POWERS[str(self.target)])
+        return self.costs.class_weights(POWERS[str(self.target_threshold)])
 
     @property
     def lambda_(self) -> float:
@@ -446,7 +462,7 @@ class AdaptiveWeight:
     def base_weight(self) -> float:
         """The weight before any adaptation, b = C(1,0)/C(0,1) * (1 - T')/T' (eq. 5)."""
         self._of_two_classes("base_weight", "base_weights")
-        return weight_before_adaptation(self.costs, self.target)
+        return weight_before_adaptation(self.costs, self.target_threshold)
 
     @property
     def history(self) -> tuple[Any, ...]:
@@ -501,7 +517,7 @@ class AdaptiveWeight:
         samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
         check_both_classes(samples.positive, samples.weight)
         thresholds, sizes = self._thresholds(scores, samples)
-        goal = floats.nearest(samples.kind, self.target)
+        goal = floats.nearest(samples.kind, self.target_threshold)
         factor = self._factor(thresholds, sizes, goal) if adapt and not self.stopped else 1.0
         cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
         converged = self._multiply(np.asarray([factor, 1.0]))
@@ -519,7 +535,9 @@ class AdaptiveWeight:
         check_both_classes(true, weight)
         if self.row_weighted and costs.n_instances is not None:
             q = corrected_classes(q, costs, self.costs)
-        found = find_multipliers(q, true, costs, weights=self.base_weights, caution=self.caution, sample_weight=weight)
+        found = find_multipliers(
+            q, true, costs, weights=self.base_weights, n_standard_errors=self.n_standard_errors, sample_weight=weight
+        )
         mu = np.asarray(as_host(found.values), dtype=np.float64)
         converged = self._multiply(mu**self.damping) if adapt and not self.stopped else True
         size = true.shape[0] if weight is None else float(array_namespace(weight).sum(weight))
@@ -559,8 +577,8 @@ class AdaptiveWeight:
             return wide / array_namespace(wide).sum(wide, axis=1, keepdims=True)
         raw = arrays.checked_probabilities(as_array(probabilities, "probabilities"))
         if own is not None:
-            return corrected_rows(raw, self.target, self.base_weight, own, self.costs)
-        return corrected(raw, self.target, self.base_weight, float(self.costs.threshold))
+            return corrected_rows(raw, self.target_threshold, self.base_weight, own, self.costs)
+        return corrected(raw, self.target_threshold, self.base_weight, float(self.costs.threshold))
 
     def decide(self, scores: Array, costs: CostMatrix | None = None) -> Array:
         """Return the decision about each sample, as :meth:`step` measures it: from the raw scores of the model.
@@ -580,7 +598,7 @@ class AdaptiveWeight:
 
         Examples
         --------
-        >>> AdaptiveWeight(CostMatrix(fp=1, fn=4)).decide([0.4, 0.6]).tolist()
+        >>> AdaCSLController(CostMatrix(fp=1, fn=4)).decide([0.4, 0.6]).tolist()
         [0, 1]
         """
         own = self.costs if costs is None else costs
@@ -588,7 +606,7 @@ class AdaptiveWeight:
             return own.decide(self.correct(scores, own))
         raw = arrays.as_scores(self.at_one_threshold(scores, own))
         xp = array_namespace(raw)
-        return xp.astype(raw > floats.nearest(floats.kind_of(raw), self.target), xp.int64)
+        return xp.astype(raw > floats.nearest(floats.kind_of(raw), self.target_threshold), xp.int64)
 
     def to_frame(self) -> pd.DataFrame:
         """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
@@ -618,8 +636,10 @@ class AdaptiveWeight:
     def __repr__(self) -> str:
         if self.n_classes > 2:
             shown = ", ".join(f"{value:.6g}" for value in self._lambdas)
-            return f"AdaptiveWeight({self.costs!r}, target={self.target!r}, lambdas=[{shown}])"
-        return f"AdaptiveWeight({self.costs!r}, target={self.target:g}, lambda={self.lambda_:.6g})"
+            return f"AdaCSLController({self.costs!r}, target_threshold={self.target_threshold!r}, lambdas=[{shown}])"
+        return (
+            f"AdaCSLController({self.costs!r}, target_threshold={self.target_threshold:g}, lambda={self.lambda_:.6g})"
+        )
 
     def _of_two_classes(self, name: str, instead: str) -> None:
         if self.n_classes > 2:
@@ -635,18 +655,18 @@ class AdaptiveWeight:
 
     @property
     def _preferred(self) -> float:
-        """The threshold taken when the samples do not tell: T', or with caution the one that takes lambda back to 1."""
-        if not self.caution or self.lambda_ == 1.0:
-            return float(self.target)
-        odds = float(self.target) / (1.0 - self.target) / self.lambda_
+        """The threshold taken where the samples do not decide: T', or the one that takes lambda back to 1."""
+        if not self.n_standard_errors or self.lambda_ == 1.0:
+            return float(self.target_threshold)
+        odds = float(self.target_threshold) / (1.0 - self.target_threshold) / self.lambda_
         return float(min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1]))
 
     def _thresholds(self, scores: Array, samples: Samples) -> tuple[list[float], list[float]]:
         """Return the cheapest threshold and the size of each subgroup."""
         wide, positive, costs, weight, _ = samples
-        settings: dict[str, Any] = {"candidates": self.candidates, "caution": self.caution}
-        settings |= {"target": self._preferred, "sample_weight": weight}
-        if type(self.partition) is Whole and self.ties == "nearest":  # a single group needs no grouping
+        settings: dict[str, Any] = {"candidates": self.candidates, "n_standard_errors": self.n_standard_errors}
+        settings |= {"target_threshold": self._preferred, "sample_weight": weight}
+        if type(self.partition) is SingleBin and self.ties == "nearest":  # a single group needs no grouping
             size = wide.shape[0] if weight is None else array_namespace(weight).sum(weight)
             return [find_threshold(scores, positive, costs, **settings).value], [float(size)]
         edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
@@ -655,19 +675,19 @@ class AdaptiveWeight:
         return [threshold.value for threshold in found], sizes
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
-        inner = goal if 0.0 < goal < 1.0 else float(self.target)  # which a narrow type rounds to 0 or 1
+        inner = goal if 0.0 < goal < 1.0 else float(self.target_threshold)  # which a narrow type rounds to 0 or 1
         moves = np.asarray([1.0 if t == goal else step_factor(t, inner, update=self.update) for t in thresholds])
         factor = 1.0 if bool(np.all(moves == 1.0)) else float(moves @ (np.asarray(sizes) / math.fsum(sizes)))
         return float(factor**self.damping)
 
 
-def as_controller(costs: CostMatrix | AdaptiveWeight, settings: dict[str, Any]) -> AdaptiveWeight:
+def as_controller(costs: CostMatrix | AdaCSLController, settings: dict[str, Any]) -> AdaCSLController:
     """Return a controller of these costs and settings, or the one that was given."""
-    if not isinstance(costs, AdaptiveWeight):
-        known = [*inspect.signature(AdaptiveWeight).parameters][1:]
+    if not isinstance(costs, AdaCSLController):
+        known = [*inspect.signature(AdaCSLController).parameters][1:]
         if unknown := [name for name in settings if name not in known]:
             raise TypeError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(known)}")
-        return AdaptiveWeight(costs, **settings)
+        return AdaCSLController(costs, **settings)
     if settings:
         raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
     return costs
@@ -680,10 +700,10 @@ def callback_controller(given: Any, every: Any, *, optional: bool = True) -> Any
     """
     arrays.check_whole("every", every)
     if isinstance(given, CostMatrix):
-        return AdaptiveWeight(given)
-    if isinstance(given, AdaptiveWeight) or (optional and given is None):
+        return AdaCSLController(given)
+    if isinstance(given, AdaCSLController) or (optional and given is None):
         return given
     raise TypeError(
-        "controller must be an AdaptiveWeight or a CostMatrix, such as AdaptiveWeight(CostMatrix(fp=1, fn=8)), "
+        "controller must be an AdaCSLController or a CostMatrix, such as AdaCSLController(CostMatrix(fp=1, fn=8)), "
         f"got {given!r}"
     )

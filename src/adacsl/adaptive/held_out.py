@@ -214,10 +214,10 @@ def tune_cut(
     """
     bayes = bayes_log_odds(costs)
     if costs.n_instances is None:
-        target = two_class_target("bayes", costs)
-        found = find_threshold(sigmoid(logits), labels, costs, target=target, sample_weight=weight)
+        target_threshold = two_class_target("bayes", costs)
+        found = find_threshold(sigmoid(logits), labels, costs, target_threshold=target_threshold, sample_weight=weight)
     else:
-        found = find_threshold(sigmoid(logits - bayes), labels, costs, target=0.5, sample_weight=weight)
+        found = find_threshold(sigmoid(logits - bayes), labels, costs, target_threshold=0.5, sample_weight=weight)
         bayes = np.zeros(())
     place, low, high, bayes = np.clip(
         [*log_odds(np.asarray([found.value, found.low, found.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT

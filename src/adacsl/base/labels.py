@@ -1,14 +1,14 @@
 """Class labels as class indices, and which of two classes is positive: one rule for all that reads labels.
 
 1. Labels are compared by name: ``1``, ``1.0``, ``True`` and ``"1"`` are one class; the exact spelling goes first.
-2. Of two classes, the positive one has index 1: the one named ``positive``, else the second of two names of the costs,
+2. Of two classes, the positive one has index 1: the one named ``pos_label``, else the second of two names of the costs,
    else 1 of 0 and 1 or of -1 and 1, and True of False and True. Of others, somebody has to say which one is positive:
    the class whose false negatives cost ``fn``.
 3. More classes have the indices of their sorted labels, and none is positive.
 4. Costs that name their classes are matched by name, in whatever order they list them.
 5. Labels 0 to K - 1, where the costs give K classes other names, are positions in the sorted names: scikit-learn's
    ``cross_val_predict``, voting, stacking and bagging hand such numbers to what they fit. Costs that list the names in
-   another order leave open which of both orders is meant: then ``positive`` says it for two classes, and more are an
+   another order leave open which of both orders is meant: then ``pos_label`` says it for two classes, and more are an
    error.
 
 :func:`order_classes` applies it to the labels of a fit or a data set, :func:`find_class` to one label among classes
@@ -161,7 +161,7 @@ class ClassOrder(NamedTuple):
 
 def order_classes(
     labels: Sequence[Any],
-    positive: Any = None,
+    pos_label: Any = None,
     names: Sequence[str] | None = None,
     *,
     what: str = "y",
@@ -174,12 +174,12 @@ def order_classes(
     ----------
     labels : sequence
         The different labels, sorted; two or more.
-    positive : label, optional
+    pos_label : label, optional
         The class whose false negatives cost ``fn``, as the user names it.
     names : sequence of str, optional
         What a cost matrix calls its classes, in its order.
     what, counts, hint : str
-        What messages call the labels, how many there are of each, and what ``positive`` may have meant.
+        What messages call the labels, how many there are of each, and what ``pos_label`` may have meant.
 
     Raises
     ------
@@ -202,22 +202,22 @@ labels that are these names, or name the classes of the costs in sorted order
     open_order = numbered and names is not None and list(names) != sorted(names)
     called = list(names if numbered and names is not None and not open_order else labels)
     if len(labels) != 2:
-        if positive is not None:
-            raise ValueError(f"positive {positive!r} is for two classes, but {what} has {len(labels)}: leave it out")
+        if pos_label is not None:
+            raise ValueError(f"positive {pos_label!r} is for two classes, but {what} has {len(labels)}: leave it out")
         if open_order:
             raise _unordered(labels, names or (), what)
         return ClassOrder(tuple(labels), tuple(called))
-    if positive is None:
-        positive = names[1] if names is not None and len(names) == 2 else customary_positive(labels)
-        if positive is None:
+    if pos_label is None:
+        pos_label = names[1] if names is not None and len(names) == 2 else customary_positive(labels)
+        if pos_label is None:
             raise unnamed_positive(labels, what, counts)
-    where = find_class(called, positive)
-    where = find_class(labels, positive) if where is None else where
+    where = find_class(called, pos_label)
+    where = find_class(labels, pos_label) if where is None else where
     if where is None and open_order:
         raise _unordered(labels, names or (), what)
     if where is None:
         numbers = "; if these are positions of sorted labels, name 0 or 1 as positive" * (list(labels) == [0, 1])
-        raise ValueError(f"{what} has no class {positive!r}{hint} (it has {counts or _shown(labels)}){numbers}")
+        raise ValueError(f"{what} has no class {pos_label!r}{hint} (it has {counts or _shown(labels)}){numbers}")
     pair = tuple(names or ()) if open_order else (called[1 - where], called[where])
     return ClassOrder((labels[1 - where], labels[where]), pair)
 
@@ -260,13 +260,13 @@ class Encoded(NamedTuple):
     classes: NDArray[Any]
     """The labels, sorted."""
     order: ClassOrder
-    positive: Any
+    pos_label: Any
     """The positive label; None with more than two classes."""
 
 
 def encode_labels(
     y: NDArray[Any],
-    positive: Any = None,
+    pos_label: Any = None,
     names: Sequence[str] | None = None,
     *,
     who: str = "the classifier",
@@ -278,7 +278,7 @@ def encode_labels(
     ----------
     y : array of shape (n,)
         Labels of two or more classes, none missing.
-    positive : label, optional
+    pos_label : label, optional
         Needed for text. Of numbers other than 0 and 1, or -1 and 1, the greater one is taken, with a warning:
         scikit-learn's own checks have such labels.
     names : sequence of str, optional
@@ -298,15 +298,15 @@ def encode_labels(
     labels = classes.tolist()
     if len(labels) < 2:
         raise ValueError(f"{who} needs two classes, but y holds one class only: {labels[0]!r}")
-    unnamed = positive is None and (names is None or len(names) != 2) and customary_positive(labels) is None
+    unnamed = pos_label is None and (names is None or len(names) != 2) and customary_positive(labels) is None
     if len(labels) == 2 and unnamed and classes.dtype.kind in "biuf":
         warnings.warn(
             f"the positive class was not named: taking {classes[1]!r} (the other is {classes[0]!r}); "
             "name it as positive to choose",
             stacklevel=stacklevel + 1,
         )
-        positive = labels[1]
-    order = order_classes(labels, positive, names)
+        pos_label = labels[1]
+    order = order_classes(labels, pos_label, names)
     if len(labels) > 2:
         return Encoded(np.asarray(numbers, dtype=np.int64), classes, order, None)
     second = order.labels[1] == labels[1]

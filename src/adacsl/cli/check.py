@@ -58,8 +58,8 @@ def check(
 
     Examples
     --------
-    adacsl check loans.csv --target default --positive yes --fn 8 --fp 1
-    adacsl check loans.csv --target default --positive yes --fn 8 --fp 1 --ignore duplicate-rows,looks-like-id
+    adacsl check loans.csv --target default --pos-label yes --fn 8 --fp 1
+    adacsl check loans.csv --target default --pos-label yes --fn 8 --fp 1 --ignore duplicate-rows,looks-like-id
     adacsl check german-credit --json
     """
     task, checks = load_checked(source, data, prices, checking, time_column=times.time_column)

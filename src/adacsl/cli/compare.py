@@ -42,7 +42,7 @@ from adacsl.cli.options import (
     split_words,
     within,
 )
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.protocol import mean_ratio
 from adacsl.storage.atomic import check_folder
 
@@ -96,26 +96,28 @@ def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[
     ``said`` is what was said about the data and about nets, ``origins`` are the words of methods of one's own.
     """
     from adacsl.comparison.fits import scale_misses  # noqa: PLC0415  torch
-    from adacsl.estimators.registry import METHODS, is_portfolio, method, needs_net  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.registry import METHODS, is_ensemble, method, needs_net  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)
-    verdicts = {ratio: verdict for (name, ratio), verdict in found.verdicts.items() if name == task.name}
-    ratio = next((r for r in verdicts if math.isclose(r, own, rel_tol=1e-5)), next(iter(verdicts), own))
-    verdict = verdicts.get(ratio)
-    name = None if verdict is None else verdict.recommended
+    recommendations = {
+        ratio: recommendation for (name, ratio), recommendation in found.recommendations.items() if name == task.name
+    }
+    ratio = next((r for r in recommendations if math.isclose(r, own, rel_tol=1e-5)), next(iter(recommendations), own))
+    recommendation = recommendations.get(ratio)
+    name = None if recommendation is None else recommendation.recommended
     costs = scale_misses(task.costs, ratio / own)
     if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
         return None  # prices of each row, made dearer
     if costs is not task.costs:
         said = replace(said, prices=Prices(costs.fn, costs.fp, costs.tp or None, costs.tn or None))
     made = found.methods[name] if name in origins else method(name)
-    nets = said.nets if needs_net(made) or is_portfolio(made) else {}
+    nets = said.nets if needs_net(made) or is_ensemble(made) else {}
     return replace(said, method=origins.get(name, name), nets=nets)
 
 
 DEFAULT_DATA = "german-credit"
 NAMED = 5
-"""So many failed cells are named, the others counted."""
+"""So many failed fits are named, the others counted."""
 
 
 def compare(  # noqa: PLR0913  one argument for each option
@@ -133,9 +135,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     segment: tuple[str, ...] = (),
     out: Path | None = None,
     save: Path | None = None,
-    engine: Literal["joblib", "ray"] = "joblib",
+    backend: Literal["processes", "ray"] = "processes",
     address: str | None = None,
-    workers: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    n_jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
     gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0,
     device: str = "auto",
     epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
@@ -145,9 +147,9 @@ def compare(  # noqa: PLR0913  one argument for each option
 ) -> Answer:
     """Find out which method is cheapest on your data, and how sure that is.
 
-    Runs cost-sensitive methods on the same folds and ends with a table, a verdict and an HTML report: what to use,
-    what it costs, what it saves against today's practice, and how sure that is. Every result is kept as soon as it is
-    there: the same command, started again, runs only what is missing.
+    Runs cost-sensitive methods on the same folds and ends with a table, a recommendation and an HTML report: what to
+    use, what it costs, what it saves against today's practice, and how sure that is. Every result is kept as soon as it
+    is there: the same command, started again, runs only what is missing.
 
     Parameters
     ----------
@@ -172,11 +174,11 @@ def compare(  # noqa: PLR0913  one argument for each option
     save
         Fit the recommended method on all rows and save it in this folder, as `adacsl train` does. Data with an error
         (`adacsl check`) are refused then, exit code 2, unless --ignore names its code.
-    engine
-        joblib: processes on this machine. ray: a cluster.
+    backend
+        processes: on this machine. ray: a cluster.
     address
         Of the Ray cluster.
-    workers
+    n_jobs
         How many jobs at once; default: one per core.
     gpus
         GPUs that a job asks Ray for, such as 0.25.
@@ -192,25 +194,26 @@ def compare(  # noqa: PLR0913  one argument for each option
     Examples
     --------
     adacsl compare --save model
-    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --out runs/loans
-    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --baseline-column refused --repeats 5
-    adacsl compare loans.csv --target default --positive yes --fn 900 --fp 100 --unit EUR --volume 50000 --people loans
-    adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods ce-bayes,gbm-bayes,adacsl-cv
-    adacsl compare photos/ --positive melanoma --fn 8 --fp 1 --ratios 4,8,16 --engine ray --gpus 0.25
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --out runs/loans
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --baseline-column refused --repeats 5
+    adacsl compare loans.csv --target default --pos-label yes --fn 900 --fp 100 --unit EUR --volume 50000 --people loans
+    adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods net-bayes,gbm-bayes,adacsl-cv
+    adacsl compare photos/ --pos-label melanoma --fn 8 --fp 1 --ratios 4,8,16 --backend ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
-    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --segment region,age --unit EUR
-    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --all
-    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --method mine:svm
-    adacsl compare loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --maturity 90d
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --segment region,age --unit EUR
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --all
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --method mine:svm
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-column applied --gap 7d --label-delay
+    90d
     """
-    if address is not None and engine != "ray":
-        raise ValueError("--address is for --engine ray")
+    if address is not None and backend != "ray":
+        raise ValueError("--address is for --backend ray")
     net = net_settings(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
     with screen.doing(f"reading and checking {', '.join(name or 'the rows of --sql' for name in names)}"):
-        if engine == "joblib":
+        if backend == "processes":
             from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
 
             choose_device(device)  # says so where it is absent
@@ -239,9 +242,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
         found = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
-            folds=judging.folds, tolerance=judging.tolerance, prefer=judging.prefer, folder=folder, engine=engine,
-            workers=workers, address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net,
-            gap=times.gap, maturity=times.maturity, ignore=checking.codes,
+            folds=judging.folds, tolerance=judging.tolerance, prefer=judging.prefer, folder=folder, backend=backend,
+            n_jobs=n_jobs, address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net,
+            gap=times.gap, label_delay=times.label_delay, ignore=checking.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
@@ -300,10 +303,10 @@ def _save(training: Training | None, model: Path, screen: Screen, recommended: s
     return {"model": model, "fitted": fitted, "next": training.predicting(model)}
 
 
-def failed_cells(found: Comparison) -> list[dict[str, Any]]:
-    """Return the cells without a result, with their errors."""
+def failed_fits(found: Comparison) -> list[dict[str, Any]]:
+    """Return the fits without a result, with their errors."""
     return [
-        {name: row[name] for name in Cell._fields} | {"error": f"{row['type']}: {row['message']}"}
+        {name: row[name] for name in FitKey._fields} | {"error": f"{row['type']}: {row['message']}"}
         for row in found.failures.to_dict("records")
     ]
 
@@ -317,22 +320,22 @@ def _default_folder(tasks: list[Task]) -> Path:
 def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
     from adacsl.comparison.model_card import copies_in_words  # noqa: PLC0415  torch
 
-    failed = failed_cells(found)
+    failed = failed_fits(found)
     document = {
         "best": found.best,
-        "verdict": found.verdict,
+        "recommendation": found.recommendation,
         "price_range": found.price_range,
-        "verdicts": [
+        "recommendations": [
             {
                 "data": data,
                 "ratio": ratio,
-                "recommended": verdict.recommended,
-                "cheapest": verdict.cheapest,
-                "saving": verdict.saving._asdict() if verdict.saving else None,
-                "simpler": verdict.simpler._asdict() if verdict.simpler else None,
-                "text": str(verdict),
+                "recommended": recommendation.recommended,
+                "cheapest": recommendation.cheapest,
+                "saving": recommendation.saving._asdict() if recommendation.saving else None,
+                "simpler": recommendation.simpler._asdict() if recommendation.simpler else None,
+                "text": str(recommendation),
             }
-            for (data, ratio), verdict in found.verdicts.items()
+            for (data, ratio), recommendation in found.recommendations.items()
         ],
         "tolerance": found.tolerance,
         "prefer": found.prefer,
@@ -361,7 +364,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
     several = len(copies) > 1
     shown += [found.intervals, *(f"{name}: {said}" if several else said for name, said in copies.items() if said), ""]
     shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
-    shown += ["", found.verdict] if found.windows else [found.verdict]
+    shown += ["", found.recommendation] if found.windows else [found.recommendation]
     if found.price_range:
         shown += ["", found.price_range]
     shown += [line for told in _segments(found) for line in _by_segment(told)]
@@ -394,7 +397,7 @@ def _segments(found: Comparison) -> list[dict[str, Any]]:
 
     return [
         {"data": view[0], "ratio": view[1], "column": column, "segments": part.to_dict("records")}
-        for view, table in tables_of(found, found.verdicts)
+        for view, table in tables_of(found, found.recommendations)
         for column, part in table.groupby("column", sort=False)
     ]
 
@@ -422,6 +425,8 @@ def _table(block: Any) -> Any:
 
 def _failures(failed: list[dict[str, Any]]) -> list[str]:
 
-    lines = [f"{len(failed)} cells failed; the same command tries them again:"]
-    lines += [f"  {Cell(*(row[name] for name in Cell._fields))}: {one_line(row['error'])}" for row in failed[:NAMED]]
+    lines = [f"{len(failed)} fits failed; the same command tries them again:"]
+    lines += [
+        f"  {FitKey(*(row[name] for name in FitKey._fields))}: {one_line(row['error'])}" for row in failed[:NAMED]
+    ]
     return [*lines, f"  ... and {len(failed) - NAMED} more"] if len(failed) > NAMED else lines

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from adacsl.cli.console import one_line
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 FORM = "a module of the working directory (or an installed one) and a function in it, such as mine:forest"
 
 
-def own_method(word: str) -> tuple[str, Method]:
+def own_method(word: str) -> tuple[str, CostSensitiveClassifier]:
     """Return what ``module:factory`` makes, and what to call it: as the factory is called."""
     from adacsl.estimators.registry import METHODS, as_method  # noqa: PLC0415  scikit-learn
 

@@ -27,7 +27,7 @@ from adacsl.storage.tables import check_table_file, label_type, writing_table
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.decision.policy import Decisions, Policy
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
     from adacsl.estimators.evaluation import Evaluation
     from adacsl.estimators.inputs import LabelledBatch, LabelledTable
 
@@ -106,15 +106,15 @@ def evaluate(
         )
     passed = None if at_most is None else result.cost.estimate <= at_most
     if at_most is not None:
-        verdict = "not above" if passed else "above"
-        shown += ["", f"the cost per row, {result.cost.estimate:.4g}, is {verdict} the limit of {at_most:g}"]
+        recommendation = "not above" if passed else "above"
+        shown += ["", f"the cost per row, {result.cost.estimate:.4g}, is {recommendation} the limit of {at_most:g}"]
     document = result.to_dict() | {"training_share": overlap.share, **labelled.reading.facts()}
     document |= {"at_most": at_most, "passed": passed, "written": rows}
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
 
 
 def _labelled(
-    classifier: CostClassifier, data: str | None, source: Source, prices: Prices, target: str | None,
+    classifier: CostSensitiveClassifier, data: str | None, source: Source, prices: Prices, target: str | None,
     policy: Policy, rows: int,
 ) -> tuple[Iterator[LabelledBatch], LabelledTable | Task]:  # fmt: skip
     """Return the labelled rows of any data in batches, and their source: images and built-in data are one batch."""
@@ -137,11 +137,11 @@ def _labelled(
         costs="balanced" if balanced else decision_costs(classifier, prices), group_column=source.group_column,
         time_column=time_column, drop=split_words(source.drop), on_error=source.files.on_error,
     )  # fmt: skip
-    check_positive(classifier, source.positive)
+    check_positive(classifier, source.pos_label)
     return table.batches(None if balanced or policy.needs_all_rows else rows), table
 
 
-def _column_types(classifier: CostClassifier, policy: Policy) -> dict[str, Any]:
+def _column_types(classifier: CostSensitiveClassifier, policy: Policy) -> dict[str, Any]:
     """Return the columns of --rows and their pyarrow types."""
     import pyarrow as pa  # noqa: PLC0415
 
@@ -153,7 +153,7 @@ def _column_types(classifier: CostClassifier, policy: Policy) -> dict[str, Any]:
     return {"label": label_type(classifier.classes_), **probabilities, **decision, "cost": pa.float64()}
 
 
-def _columns(classifier: CostClassifier, batch: LabelledBatch, decisions: Decisions) -> dict[str, Any]:
+def _columns(classifier: CostSensitiveClassifier, batch: LabelledBatch, decisions: Decisions) -> dict[str, Any]:
     from adacsl.estimators.inputs import labels_of, probability_columns  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.partitioned_predict import decision_column  # noqa: PLC0415
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from adacsl.datasets.task import Task
     from adacsl.decision.policy import Policy
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
     from adacsl.report.data import ReportData
 
 
@@ -110,7 +110,7 @@ def _timed(policy: Policy, task: Task) -> Policy:
 
 
 def _explained(
-    classifier: CostClassifier, task: Task, inputs: Any, policy: Policy, repeats: int, seed: int
+    classifier: CostSensitiveClassifier, task: Task, inputs: Any, policy: Policy, repeats: int, seed: int
 ) -> pd.DataFrame:
     columns = {str(name): [place] for place, name in enumerate(getattr(inputs, "columns", task.X.columns))}
     known: dict[str, Any] = {"columns": columns, "groups": task.groups, "random_state": seed, "policy": policy}
@@ -150,18 +150,18 @@ def _told(policy: Policy) -> str:
     return ", ".join([*named, *(["other actions"] if policy.actions is not None else [])])
 
 
-def _members(classifier: CostClassifier) -> dict[str, str]:
-    """Return what a portfolio is made of, in words."""
+def _members(classifier: CostSensitiveClassifier) -> dict[str, str]:
+    """Return what an ensemble is made of, in words."""
     board = getattr(classifier, "leaderboard_", None)
     if board is None:
         return {}
     taken = board[board["left_out"] == ""]
     told = [f"{row.member} (weight {row.weight:.2f}, cost alone {row.cost:.3g})" for row in taken.itertuples()]
-    return {"members": ", ".join(told)}
+    return {"estimators": ", ".join(told)}
 
 
 def _page(
-    classifier: CostClassifier, task: Task, inputs: Any, found: pd.DataFrame, name: str, policy: Policy
+    classifier: CostSensitiveClassifier, task: Task, inputs: Any, found: pd.DataFrame, name: str, policy: Policy
 ) -> ReportData:
     """Return a report of one model on these rows."""
     import pandas as pd  # noqa: PLC0415
@@ -182,7 +182,9 @@ def _page(
     increase = f"{first['cost']:.3g} (95 % CI {first['low']:.3g} to {first['high']:.3g})"
     return ReportData(
         title=f"Permutation importance: {task.name}",
-        verdicts={view: f"Most important column: “{first['column']}”. Shuffled, it adds {increase} to the mean cost."},
+        recommendations={
+            view: f"Most important column: “{first['column']}”. Shuffled, it adds {increase} to the mean cost."
+        },
         facts={
             "data": f"{task.source}, {len(task.y):,} samples",
             "model": name,

@@ -12,7 +12,7 @@ from adacsl.cli.model_folder import load_model
 from adacsl.storage.atomic import check_file
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 SAMPLE = 64
@@ -46,7 +46,7 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
         raise ValueError(
             f"ONNX files are written of nets and logistic regressions, and {model} {what}: use it with  adacsl predict"
         )
-    # members of a portfolio that has a graph all take the same; of another, the export says why it has none
+    # members of an ensemble that has a graph all take the same; of another, the export says why it has none
     encoder = (classifier.model_.models[0] if kind == "stack" else classifier.model_).encoder
     rows = _made_up(classifier, encoder) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
     written = classifier.export_onnx(onnx, rows)
@@ -60,7 +60,7 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     return Answer(document, (line,))
 
 
-def _made_up(classifier: CostClassifier, encoder: Any) -> Any:
+def _made_up(classifier: CostSensitiveClassifier, encoder: Any) -> Any:
     """Return rows that could have been in the training data, as far as the model tells."""
     from adacsl.estimators.inputs import takes_images  # noqa: PLC0415  pandas
 

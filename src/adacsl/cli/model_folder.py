@@ -17,7 +17,7 @@ from adacsl.storage.documents import plain
 
 if TYPE_CHECKING:
     from adacsl.datasets.task import Task
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 DIGESTS = 1000
@@ -36,7 +36,7 @@ def check_model_folder(folder: Path, *, force: bool = False, option: str = "--ou
         raise FileExistsError(f"{folder} holds other files and no model: give a new folder{forced}")
 
 
-def save_model(classifier: CostClassifier, folder: Path, notes: Mapping[str, Any], *, force: bool) -> Path:
+def save_model(classifier: CostSensitiveClassifier, folder: Path, notes: Mapping[str, Any], *, force: bool) -> Path:
     """Write the model with the notes of its training, all of it or nothing."""
     from adacsl.estimators.persistence import save_method  # noqa: PLC0415
 
@@ -86,7 +86,9 @@ class TrainingOverlap:
         return share if share > self._repeated + OVERLAP else 0.0
 
 
-def load_model(folder: Path, *, device: str, given: Prices = FREE) -> tuple[CostClassifier, str | None, Prices]:
+def load_model(
+    folder: Path, *, device: str, given: Prices = FREE
+) -> tuple[CostSensitiveClassifier, str | None, Prices]:
     """Return a model, the column of its training labels, and the costs of the training unless others are given.
 
     Models saved in Python have no such notes.
@@ -95,7 +97,7 @@ def load_model(folder: Path, *, device: str, given: Prices = FREE) -> tuple[Cost
     return classifier, *noted_options(folder, notes, given)
 
 
-def load_with_notes(folder: Path, *, device: str) -> tuple[CostClassifier, dict[str, Any]]:
+def load_with_notes(folder: Path, *, device: str) -> tuple[CostSensitiveClassifier, dict[str, Any]]:
     """Return a model and the notes of its training."""
     from adacsl.base.extras import requires  # noqa: PLC0415
     from adacsl.estimators.persistence import load_noted  # noqa: PLC0415
@@ -124,46 +126,39 @@ def _unreadable(folder: Path, why: str) -> Exception:
     return ArtefactError(f"{folder} does not say how it was trained ({why}): train it again")
 
 
-def check_positive(classifier: CostClassifier, positive: str | None) -> None:
+def check_positive(classifier: CostSensitiveClassifier, pos_label: str | None) -> None:
     """Refuse a positive class that is not the model's: everything the model says is about its own."""
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415  pandas
     from adacsl.estimators.inputs import class_names, n_classes  # noqa: PLC0415
 
     names = class_names(classifier)
-    if positive is None or (n_classes(classifier) == 2 and same_label(positive, names[1])):
+    if pos_label is None or (n_classes(classifier) == 2 and same_label(pos_label, names[1])):
         return
     if n_classes(classifier) > 2:
-        raise DataError(f"--positive is for two classes, but the model has {len(names)} classes: leave it out")
-    if not any(same_label(positive, name) for name in names):
-        raise DataError(f"the model has no class {positive!r} (it has {listed(names)})")
-    raise DataError(f"the positive class of the model is {names[1]!r}, not {positive!r}: leave out --positive")
+        raise DataError(f"--pos-label is for two classes, but the model has {len(names)} classes: leave it out")
+    if not any(same_label(pos_label, name) for name in names):
+        raise DataError(f"the model has no class {pos_label!r} (it has {listed(names)})")
+    raise DataError(f"the positive class of the model is {names[1]!r}, not {pos_label!r}: leave out --pos-label")
 
 
 def load_labelled(
-    classifier: CostClassifier, data: str | None, source: Source, target: str | None, prices: Prices
+    classifier: CostSensitiveClassifier, data: str | None, source: Source, target: str | None, prices: Prices
 ) -> tuple[Task, Any]:
     """Return data with labels as the model understands them, and their features as it takes them."""
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
-    from adacsl.estimators.inputs import (  # noqa: PLC0415
-        check_kind,
-        class_names,
-        feature_columns,
-        model_input,
-        n_classes,
-        takes_images,
-    )
+    from adacsl.estimators.inputs import check_kind, class_names, feature_columns, model_input, n_classes, takes_images  # noqa: PLC0415
 
     many, known = n_classes(classifier) > 2, dict[str, Any]()
     if many or prices.costs is None:
         known["costs"] = decision_costs(classifier, prices)
     if not is_builtin(data):
-        check_positive(classifier, source.positive)
+        check_positive(classifier, source.pos_label)
     if many:
         known["known_classes"] = class_names(classifier)
         source = replace(source, target=source.target or (None if is_builtin(data) else target))
     elif not is_builtin(data):
-        source = replace(source, target=source.target or target, positive=str(classifier.positive_))
+        source = replace(source, target=source.target or target, pos_label=str(classifier.pos_label_))
     if hasattr(classifier, "feature_names_in_"):
         source = replace(source, drop=())  # the model knows its columns; one that was dropped need not be there
     if takes_images(classifier) and source.image_size is None:
@@ -195,7 +190,7 @@ def _without_learned(prices: Mapping[str, Any], own: CostMatrix) -> dict[str, An
     return {name: price for name, price in prices.items() if name not in learned}
 
 
-def decision_costs(classifier: CostClassifier, given: Prices) -> CostMatrix:
+def decision_costs(classifier: CostSensitiveClassifier, given: Prices) -> CostMatrix:
     """Return the costs to decide by, in the order of the model's classes: its own, unless others are given.
 
     They may depend on columns: ``of(table)`` makes them those of its rows.
@@ -204,7 +199,7 @@ def decision_costs(classifier: CostClassifier, given: Prices) -> CostMatrix:
     from adacsl.estimators.inputs import class_names, n_classes  # noqa: PLC0415
     from adacsl.fitting.rows import missing_costs  # noqa: PLC0415
 
-    own: CostMatrix = getattr(classifier, "said_costs_", None) or classifier.costs_
+    own: CostMatrix = getattr(classifier, "cost_spec_", None) or classifier.costs_
     matrix = given.known
     missing = missing_costs(classifier, matrix if isinstance(matrix, Mapping) else {}) if given.costs is None else []
     if missing:

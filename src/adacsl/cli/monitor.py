@@ -26,7 +26,7 @@ from adacsl.storage.atomic import at_home, check_file
 if TYPE_CHECKING:
     import pandas as pd
 
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
     from adacsl.monitoring.report import Monitoring
 
 
@@ -117,7 +117,7 @@ def monitor(
     typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *said, *as_words(files)])
     shown = [*found.sentences, *_advice(found, typed, retuned), *_windows(found)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
-    return Answer(document, tuple(shown), code=CODES[found.verdict])
+    return Answer(document, tuple(shown), code=CODES[found.recommendation])
 
 
 class _Columns(NamedTuple):
@@ -140,14 +140,14 @@ class _Rows(NamedTuple):
     costs: CostMatrix
 
 
-def own_costs(classifier: CostClassifier) -> CostMatrix:
+def own_costs(classifier: CostSensitiveClassifier) -> CostMatrix:
     """Return the costs a model was trained with, as they were said."""
-    said: CostMatrix = getattr(classifier, "said_costs_", None) or classifier.costs_
+    said: CostMatrix = getattr(classifier, "cost_spec_", None) or classifier.costs_
     return said
 
 
 def _read(
-    classifier: CostClassifier, data: str | None, files: Files, given: _Columns, prices: Prices, screen: Screen
+    classifier: CostSensitiveClassifier, data: str | None, files: Files, given: _Columns, prices: Prices, screen: Screen
 ) -> _Rows:
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import check_column  # noqa: PLC0415
@@ -179,7 +179,7 @@ def _read(
     return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
 
 
-def _read_task(classifier: CostClassifier, data: str, files: Files, given: _Columns, prices: Prices) -> _Rows:
+def _read_task(classifier: CostSensitiveClassifier, data: str, files: Files, given: _Columns, prices: Prices) -> _Rows:
     """Read pictures, an archive or a data set with a name: all their rows have labels."""
     from adacsl.estimators.inputs import labels_of  # noqa: PLC0415  pandas
 
@@ -194,7 +194,9 @@ def _read_task(classifier: CostClassifier, data: str, files: Files, given: _Colu
 # labels, as far as they are known
 
 
-def _labels(classifier: CostClassifier, frame: pd.DataFrame, data: str, given: _Columns, screen: Screen) -> Any:
+def _labels(
+    classifier: CostSensitiveClassifier, frame: pd.DataFrame, data: str, given: _Columns, screen: Screen
+) -> Any:
     name = given.labels
     if name is None:
         if given.target is None or given.target not in frame.columns:
@@ -256,7 +258,7 @@ def _check_ids(table: pd.DataFrame, path: str, name: str) -> None:
         raise ValueError(f"{path} has several labels of {name} {table.loc[doubled, name].iloc[0]!r}: keep one of each")
 
 
-def _as_classes(classifier: CostClassifier, values: pd.Series[Any]) -> np.ndarray[Any, Any]:
+def _as_classes(classifier: CostSensitiveClassifier, values: pd.Series[Any]) -> np.ndarray[Any, Any]:
     """Return labels as the model spells them, None where there is none."""
     classes = classifier.classes_.tolist()
     known: dict[Any, Any] = {}
@@ -290,7 +292,7 @@ def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
 
 
 def _write_retuned(
-    classifier: CostClassifier, found: Monitoring, rows: _Rows, notes: dict[str, Any], folder: Path
+    classifier: CostSensitiveClassifier, found: Monitoring, rows: _Rows, notes: dict[str, Any], folder: Path
 ) -> None:
     """Write a model that decides as these rows say, with the notes of the old one."""
     if found.by_labels:
@@ -306,7 +308,7 @@ def _write_retuned(
     save_model(fresh, folder, notes, force=False)
 
 
-def _under_shares(classifier: CostClassifier, found: Monitoring) -> CostClassifier:
+def _under_shares(classifier: CostSensitiveClassifier, found: Monitoring) -> CostSensitiveClassifier:
     from adacsl.decision.policy import Policy  # noqa: PLC0415
 
     shares = found.prior.now  # type: ignore[union-attr]

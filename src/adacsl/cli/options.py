@@ -152,7 +152,7 @@ class Source:
     target: str | None = None
     """Column of the labels; may be left out where it is called target."""
 
-    positive: str | None = None
+    pos_label: str | None = None
     """Label of the positive class, whose misses cost --fn; 0/1, -1/1 and false/true need no naming."""
 
     group_column: str | None = None
@@ -193,23 +193,23 @@ class Times:
     gap: str | None = None
     """Rows so close before a cut are left out: 12h, 7d, 2w, 3mo, or a number where the column holds numbers."""
 
-    maturity: str | None = None
+    label_delay: str | None = None
     """A label is known only so long after its row, such as 30d: until then a row neither trains nor adapts."""
 
     def __post_init__(self) -> None:
-        if self.time_column is None and (self.gap or self.maturity):
-            raise ValueError("--gap and --maturity speak of times: say which column holds them, --time-column NAME")
-        if self.gap or self.maturity:
+        if self.time_column is None and (self.gap or self.label_delay):
+            raise ValueError("--gap and --label-delay speak of times: say which column holds them, --time-column NAME")
+        if self.gap or self.label_delay:
             from adacsl.datasets.time import Duration  # noqa: PLC0415  pandas
 
             Duration.read(self.gap, "--gap")
-            Duration.read(self.maturity, "--maturity")
+            Duration.read(self.label_delay, "--label-delay")
 
     def check(self, when: Any) -> None:
         """Refuse durations that do not fit the times of the rows."""
         from adacsl.datasets.time import Duration  # noqa: PLC0415  pandas
 
-        for name, said in (("--gap", self.gap), ("--maturity", self.maturity)):
+        for name, said in (("--gap", self.gap), ("--label-delay", self.label_delay)):
             if said:
                 Duration.read(said, name).after(when[:1], name)
 
@@ -307,24 +307,24 @@ ALIKE = Showing()
 @Parameter(name="*", group=Group("Where to train", sort_key=45))
 @dataclass(frozen=True)
 class Place:
-    """Where members of a portfolio are trained, as said on the command line."""
+    """Where members of an ensemble are trained, as said on the command line."""
 
-    engine: Literal["joblib", "ray"] = "joblib"
-    """joblib: processes on this machine. ray: a cluster."""
+    backend: Literal["processes", "ray"] = "processes"
+    """processes: on this machine. ray: a cluster."""
 
     address: str | None = None
     """Of the Ray cluster, host:port or auto; default: local, one on this machine for this fit."""
 
-    workers: Annotated[int | None, within(1, MOST_WORKERS)] = None
+    n_jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None
     """How many members at once, default: as many as have room."""
 
     gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0
     """GPUs that each worker asks Ray for, such as 0.25."""
 
     def __post_init__(self) -> None:
-        for name in ("address", "gpus") if self.engine != "ray" else ():
+        for name in ("address", "gpus") if self.backend != "ray" else ():
             if getattr(self, name):
-                raise ValueError(f"--{name} is for --engine ray")
+                raise ValueError(f"--{name} is for --backend ray")
 
     @property
     def trainer(self) -> dict[str, Any]:
@@ -340,8 +340,8 @@ HERE = Place()
 def split_words(words: Iterable[str] | None) -> list[str]:
     """Return words that came one by one or with commas between them.
 
-    >>> split_words(["ce,adacsl", "smote"])
-    ['ce', 'adacsl', 'smote']
+    >>> split_words(["net,adacsl", "smote"])
+    ['net', 'adacsl', 'smote']
     """
     return [word.strip() for part in words or () for word in part.split(",") if word.strip()]
 

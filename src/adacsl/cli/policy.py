@@ -15,7 +15,7 @@ from adacsl.costs.matrix import CostMatrix
 
 if TYPE_CHECKING:
     from adacsl.decision.policy import Decisions, Policy
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 @Parameter(name="*", group=Group("Decisions", sort_key=15))
@@ -80,7 +80,7 @@ def _shares(text: str, option: str) -> Any:
 
 
 def decide(
-    classifier: CostClassifier,
+    classifier: CostSensitiveClassifier,
     probability: np.ndarray[Any, Any],
     costs: CostMatrix,
     policy: Policy,

@@ -16,7 +16,7 @@ from adacsl.cli.policy import NONE, Limits, timed_by
 from adacsl.storage.tables import TABLE_SUFFIXES, check_table_file, writing_table
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
     from adacsl.estimators.partitioned_predict import PredictionSummary, Request
 
 
@@ -38,7 +38,7 @@ def predict(
     folder: Path | None = None,
     files: Files = AS_FOUND,
     address: str | None = None,
-    workers: Annotated[int | None, within(1, MOST_WORKERS)] = None,
+    n_jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
     gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0,
     screen: Screen = PLAIN,
 ) -> Answer:
@@ -74,7 +74,7 @@ def predict(
         Where the files of built-in data sets are; default: the folder that ADACSL_DATA names.
     address
         Of a Ray cluster: auto, host:port, or local (started on this machine for the run).
-    workers
+    n_jobs
         With --address: how many files at once; default: as many as there are cores.
     gpus
         With --address: GPUs that a worker asks Ray for, such as 0.25.
@@ -93,7 +93,7 @@ def predict(
     many = address is not None or (out.suffix.lower() not in TABLE_SUFFIXES and (not out.suffix or out.is_dir()))
     if batch_rows < 1:
         raise ValueError(f"--batch-rows must be at least 1, got {batch_rows}")
-    _check_place(out, many=many, address=address, workers=workers, gpus=gpus)
+    _check_place(out, many=many, address=address, n_jobs=n_jobs, gpus=gpus)
     if not many and out.exists() and data is not None and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
     classifier, _, prices = load_model(model, device=device, given=prices)
@@ -108,15 +108,15 @@ def predict(
     request = Request(decision_costs(classifier, prices), policy, kept, batch_rows)
     if not many:
         return _into_file(classifier, data, out, request, screen, folder=folder, files=files)
-    cluster = None if address is None else {"address": address, "workers": workers, "gpus": gpus}
+    cluster = None if address is None else {"address": address, "n_jobs": n_jobs, "gpus": gpus}
     return _into_folder(classifier, model, data, out, request, screen, files=files, device=device, cluster=cluster)
 
 
-def _check_place(out: Path, *, many: bool, address: str | None, workers: int | None, gpus: float) -> None:
-    if address is None and (workers is not None or gpus):
-        raise ValueError("--workers and --gpus are for --address")
-    if workers is not None and workers < 1:
-        raise ValueError(f"--workers must be at least 1, got {workers}")
+def _check_place(out: Path, *, many: bool, address: str | None, n_jobs: int | None, gpus: float) -> None:
+    if address is None and (n_jobs is not None or gpus):
+        raise ValueError("--n-jobs and --gpus are for --address")
+    if n_jobs is not None and n_jobs < 1:
+        raise ValueError(f"--n-jobs must be at least 1, got {n_jobs}")
     if not many:
         check_table_file(out)
     elif out.suffix.lower() in TABLE_SUFFIXES:
@@ -124,7 +124,7 @@ def _check_place(out: Path, *, many: bool, address: str | None, workers: int | N
 
 
 def _into_file(
-    classifier: CostClassifier, data: str | None, out: Path, request: Request, screen: Screen, *,
+    classifier: CostSensitiveClassifier, data: str | None, out: Path, request: Request, screen: Screen, *,
     folder: Path | None, files: Files,
 ) -> Answer:  # fmt: skip
     from adacsl.estimators.inputs import open_rows  # noqa: PLC0415  pandas
@@ -150,7 +150,7 @@ def _into_file(
 
 
 def _into_folder(
-    classifier: CostClassifier, model: Path, data: str | None, out: Path, request: Request, screen: Screen, *,
+    classifier: CostSensitiveClassifier, model: Path, data: str | None, out: Path, request: Request, screen: Screen, *,
     files: Files, device: str, cluster: dict[str, Any] | None,
 ) -> Answer:  # fmt: skip
     from adacsl.estimators.partitioned_predict import predict_folder  # noqa: PLC0415  pandas
@@ -188,7 +188,8 @@ def _into_folder(
 
 
 def _answer(
-    classifier: CostClassifier, summary: PredictionSummary, out: Path, seconds: float, now: int, unit: str = "rows",
+    classifier: CostSensitiveClassifier, summary: PredictionSummary, out: Path, seconds: float, now: int,
+    unit: str = "rows",
     **counts: Any,
 ) -> Answer:  # fmt: skip
     from adacsl.datasets.readers.base import left_out_in_words  # noqa: PLC0415  pandas
@@ -214,13 +215,13 @@ def _answer(
     )  # fmt: skip
 
 
-def _decided(classifier: CostClassifier, summary: PredictionSummary) -> tuple[dict[str, Any], str]:
+def _decided(classifier: CostSensitiveClassifier, summary: PredictionSummary) -> tuple[dict[str, Any], str]:
     """Return how often what was decided, as JSON values and as text."""
     counts, decided = dict(summary.counts), dict[str, Any]()
     if classifier.costs_.n_classes == 2 and len(counts) <= 2:
-        positives = counts.get(label_name(classifier.positive_), 0)
-        decided = {"positive": classifier.positive_, "decided_positive": positives}
-        text = f"{positives:,} decided {classifier.positive_}"
+        positives = counts.get(label_name(classifier.pos_label_), 0)
+        decided = {"pos_label": classifier.pos_label_, "decided_positive": positives}
+        text = f"{positives:,} decided {classifier.pos_label_}"
     else:
         from adacsl.datasets.errors import listed  # noqa: PLC0415  pandas
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from adacsl.base.extras import requires
-from adacsl.cli.compare import failed_cells
+from adacsl.cli.compare import failed_fits
 from adacsl.cli.console import PLAIN, Answer, Screen
 from adacsl.cli.options import ALIKE, LARGEST, USUAL, Showing, within
 from adacsl.storage.atomic import check_file
@@ -63,13 +63,13 @@ def report(
     comparison = load_comparison(run, tolerance=tolerance, prefer=prefer)
     shown = {"explain": worth, "model": model, **vars(showing)}
     page = comparison.report(path, **shown)
-    failed = failed_cells(comparison)
+    failed = failed_fits(comparison)
     document = {
-        "report": page, "verdict": comparison.verdict, "best": comparison.best,
+        "report": page, "recommendation": comparison.recommendation, "best": comparison.best,
         "tolerance": tolerance, "prefer": prefer,
         "failed": failed, "progress": comparison.progress, "missing": [each._asdict() for each in comparison.missing],
     }  # fmt: skip
-    lines = [comparison.verdict, f"report: {page}"]
+    lines = [comparison.recommendation, f"report: {page}"]
     if markdown is not None:
         comparison.to_markdown(markdown, **shown)
         document["markdown"] = markdown

@@ -29,7 +29,7 @@ def threshold(
     score_column: str | None = None,
     label_column: str | None = None,
     weight_column: str | None = None,
-    positive: str | None = None,
+    pos_label: str | None = None,
     prices: Prices = FREE,
     curve: Path | None = None,
     batch_rows: Annotated[int, within(1)] = BATCH_ROWS,
@@ -52,7 +52,7 @@ def threshold(
         Column of the labels. Default: `label`, or a guess where there are two columns.
     weight_column
         Column that says how much each row counts.
-    positive
+    pos_label
         Label of the positive class; 0/1, -1/1 and false/true need no naming.
     curve
         Write the cost of every cut to this CSV file; of more than 200,000 rows, of 65,025 cuts at most.
@@ -70,7 +70,7 @@ def threshold(
     from adacsl.datasets.scores import ScoredTable  # noqa: PLC0415  pandas
 
     table = ScoredTable(
-        scores, costs=prices.known, score=score_column, label=label_column, weight=weight_column, positive=positive,
+        scores, costs=prices.known, score=score_column, label=label_column, weight=weight_column, pos_label=pos_label,
         rows=batch_rows,
     )  # fmt: skip
     summary = summarize_thresholds(table.batches())

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from adacsl.datasets.findings import Checks
     from adacsl.datasets.task import Task
     from adacsl.decision.policy import Policy
-    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 SHOWN = 12
@@ -67,9 +67,9 @@ def train(  # noqa: PLR0913  one argument for each option
     times: Times = NEVER,
     checking: Checking = ALL,
     place: Place = HERE,
-    method: str = "portfolio",
-    members: tuple[str, ...] = (),
-    budget: str | None = None,
+    method: str = "ensemble",
+    estimators: tuple[str, ...] = (),
+    time_limit: str | None = None,
     cv: Annotated[int | None, within(0, MOST_SPLITS)] = None,
     epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
     weights: Path | None = None,
@@ -94,13 +94,13 @@ def train(  # noqa: PLR0913  one argument for each option
     out
         Folder for the model; a model that is there is replaced.
     method
-        What to fit, by the names of `adacsl compare`. portfolio: boosters, nets and a linear model, whatever is
+        What to fit, by the names of `adacsl compare`. ensemble: boosters, nets and a linear model, whatever is
         installed, stacked. module:factory: what that function of a module in the working directory returns, a
         scikit-learn classifier or a Method.
-    members
-        Who is in the portfolio, such as logistic,lightgbm,nets; names of methods will do too.
-    budget
-        Time for the portfolio, such as 60s, 5min or 1h: members that would not be done in time are left out.
+    estimators
+        Who is in the ensemble, such as logistic,lightgbm,nets; names of methods will do too.
+    time_limit
+        Time for the ensemble, such as 60s, 5min or 1h: members that would not be done in time are left out.
     cv
         Cross-fit with so many folds; 0: one model (of each member) and a validation part. Default: as the method says.
     epochs
@@ -114,30 +114,30 @@ def train(  # noqa: PLR0913  one argument for each option
     seed
         Of splits, weights and batches.
     resume
-        Folder for checkpoints of nets, or members of the portfolio that are done: the same command, started again after
+        Folder for checkpoints of nets, or members of the ensemble that are done: the same command, started again after
         an interruption, goes on there.
     force
         Put the model into a folder that holds other files.
 
     Examples
     --------
-    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --out model/
-    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --budget 60s --out model/
-    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method gbm-bayes --out model/
-    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --method mine:forest --out model/
-    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --engine ray --address auto --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-limit 60s --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --backend ray --address auto --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
     adacsl train --sql "select * from loans" --db bank.duckdb --target default --fn 8 --fp 1 --out model/
     adacsl train claims.csv --target fraud --fn "model(loss)" --fp 150 --out model/
-    adacsl train photos/ --positive melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
+    adacsl train photos/ --pos-label melanoma --fn 8 --fp 1 --weights resnet18.safetensors --out model/
     adacsl train flowers.csv --target kind --costs matrix.csv --out model/
     adacsl train cards.csv --target fraud --fn amount --fp 5 --refer 3 --capacity 200 --per day --out model/
-    adacsl train loans.csv --target default --positive yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-column applied --gap 7d --out model/
     """
     check_model_folder(out, force=force)
     if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
-    stacked = _portfolio_settings(method, members, budget)
+    stacked = _ensemble_settings(method, estimators, time_limit)
     started = time.perf_counter()
     task, found = load_checked(source, data, prices, checking, refuse=True, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
@@ -153,14 +153,14 @@ def train(  # noqa: PLR0913  one argument for each option
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(limits, times, task, made)
-    made.set_params(costs=costs, positive=positive, random_state=seed, policy=policy)
+    made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy)
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
     if resume:
         advice = f"start it again, with --resume {resume} it goes on where it was"
     notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
     notes |= {"rows": len(task.y), "method": method, "times": asdict(times), **task.reading.facts()}
     notes["training_rows"] = note_rows(task.X, task.y)
-    if method == "portfolio":
+    if method == "ensemble":
         made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
     if line := hidden_text(task):
         screen.note(line)
@@ -171,7 +171,7 @@ def train(  # noqa: PLR0913  one argument for each option
     return _answer(made, method, task, out, time.perf_counter() - started, (found, made.check(checking.codes)))
 
 
-def _checked_policy(limits: Limits, times: Times, task: Task, made: Method) -> Policy | None:
+def _checked_policy(limits: Limits, times: Times, task: Task, made: CostSensitiveClassifier) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
     from adacsl.decision.policy import BLIND, action_costs, read_prior  # noqa: PLC0415  scikit-learn
 
@@ -197,34 +197,34 @@ def _costs(task: Task) -> CostMatrix | None:
     return task.costs if task.costs.n_instances is None else None
 
 
-def _portfolio_settings(method: str, members: tuple[str, ...], budget: str | None) -> dict[str, Any]:
-    """Return what was said about the portfolio as Python has it; refuse it where another method is fitted."""
-    said = {"members": split_words(members) or None, "budget": budget}
+def _ensemble_settings(method: str, estimators: tuple[str, ...], time_limit: str | None) -> dict[str, Any]:
+    """Return what was said about the ensemble as Python has it; refuse it where another method is fitted."""
+    said = {"estimators": split_words(estimators) or None, "time_limit": time_limit}
     said = {name: value for name, value in said.items() if value is not None}
-    for name in said if method != "portfolio" else ():
+    for name in said if method != "ensemble" else ():
         option = "--" + name.replace("_", "-")
-        raise ValueError(f"{option} is for the portfolio, and {method} is none: leave out --method, or {option}")
+        raise ValueError(f"{option} is for the ensemble, and {method} is none: leave out --method, or {option}")
     return said
 
 
 def _unfitted(
     name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
-) -> Method:
+) -> CostSensitiveClassifier:
     """Return the method of that name with what was said about it; refuse what it has no use for."""
     from adacsl.ensemble.base_estimators import choose_members  # noqa: PLC0415
-    from adacsl.ensemble.classifier import PortfolioClassifier, seconds_of  # noqa: PLC0415  scikit-learn
+    from adacsl.ensemble.classifier import EnsembleClassifier, seconds_of  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
-    from adacsl.neural.learner import Net  # noqa: PLC0415  torch
+    from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
 
-    if name == "portfolio":
-        seconds_of(stacked.get("budget"))
-        choose_members(stacked.get("members", "auto"), images=task.images)
-        stack: Method = PortfolioClassifier(net=net or None, device=device, resume=resume, **stacked)
+    if name == "ensemble":
+        seconds_of(stacked.get("time_limit"))
+        choose_members(stacked.get("estimators", "auto"), images=task.images)
+        stack: CostSensitiveClassifier = EnsembleClassifier(net=net or None, device=device, resume=resume, **stacked)
         return stack
     short, item = own_method(name) if ":" in name else (name, None)
     (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
     if needs_net(made):
-        made.set_params(learner=Net(**net), device=device, resume=resume)
+        made.set_params(learner=NeuralLearner(**net), device=device, resume=resume)
     else:
         asked = {"epochs": net.get("epochs"), "weights": net.get("weights"), "rotate": net.get("augment")}
         asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
@@ -233,14 +233,14 @@ def _unfitted(
     return made
 
 
-def _train_on(made: Method, name: str, trainer: dict[str, Any]) -> None:
+def _train_on(made: CostSensitiveClassifier, name: str, trainer: dict[str, Any]) -> None:
     """Say where to train; refuse it for what trains in one place."""
-    if "trainer" not in made.get_params(deep=False):
-        raise ValueError(f"--engine and --workers are for the portfolio, and {name} is none")
-    made.set_params(trainer=trainer)
+    if "backend" not in made.get_params(deep=False):
+        raise ValueError(f"--backend and --n-jobs are for the ensemble, and {name} is none")
+    made.set_params(**trainer)
 
 
-def _cross_fit(made: Method, name: str, cv: int) -> None:
+def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
     if made.decide in ("negative", "positive"):
         raise ValueError(f"--cv is for methods that learn, and {name} does not")
     if cv and made.resample == "smote":
@@ -250,7 +250,7 @@ def _cross_fit(made: Method, name: str, cv: int) -> None:
     made.set_params(cv=cv or None)
 
 
-def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
+def _fit(made: CostSensitiveClassifier, task: Task, times: Times, screen: Screen) -> None:
     from adacsl.datasets.costs import PriceWarning  # noqa: PLC0415  pandas
 
     labels = np.asarray(plain_labels(task.classes))[task.y]
@@ -264,7 +264,7 @@ def _fit(made: Method, task: Task, times: Times, screen: Screen) -> None:
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(
-            task.X, labels, groups=task.groups, time=task.time, gap=times.gap, maturity=times.maturity, **own
+            task.X, labels, groups=task.groups, time=task.time, gap=times.gap, label_delay=times.label_delay, **own
         )  # fmt: skip
         if trains_nets:
             made.learner.trainer = None
@@ -282,7 +282,9 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
     return pl.callbacks.LambdaCallback(on_train_epoch_end=show)
 
 
-def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks]) -> Answer:
+def _answer(
+    made: CostSensitiveClassifier, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks]
+) -> Answer:
     cost, decision, classes = made.estimated_cost_, made.decision_, plain_labels(task.classes)
     board = getattr(made, "leaderboard_", None)
     document = {
@@ -301,7 +303,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, chec
     if len(classes) == 2:
         document |= {
             "positives": int(task.y.sum()),
-            "positive": classes[1],
+            "pos_label": classes[1],
             "threshold": made.threshold_,
             "probability_threshold": decision.probability_threshold,
             "bayes_threshold": float(made.costs_.threshold),
@@ -336,7 +338,7 @@ def _answer(made: Method, name: str, task: Task, out: Path, seconds: float, chec
     )
 
 
-def _policy_cost(made: Method, task: Task) -> Interval | None:
+def _policy_cost(made: CostSensitiveClassifier, task: Task) -> Interval | None:
     """Return what held-out rows cost with the policy's actions and capacity; None where it has none."""
     policy = made.policy
     if policy is None or (policy.refer is None and policy.actions is None and policy.capacity is None):
@@ -365,14 +367,14 @@ def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
     return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"
 
 
-def _about_prices(made: Method) -> Iterator[str]:
+def _about_prices(made: CostSensitiveClassifier) -> Iterator[str]:
     """Yield how well prices can be predicted from the row."""
-    for model in made.said_costs_.models if made.said_costs_ is not None else ():
+    for model in made.cost_spec_.models if made.cost_spec_ is not None else ():
         share = f"{100 * max(model.explained_, 0.0):.0f} %"
         yield f"prices {model.price.text} are predicted: out of fold, the row explains {share} of how they differ"
 
 
-def _rule(made: Method, task: Task) -> str:
+def _rule(made: CostSensitiveClassifier, task: Task) -> str:
     if len(task.classes) > 2:
         return f"decides the one of {len(task.classes)} classes whose expected cost is least"
     if task.costs.n_instances is not None and made.decision_.threshold_for(task.costs) is None:
@@ -384,10 +386,10 @@ def _rule(made: Method, task: Task) -> str:
     return f"decides {task.classes[1]} where the raw score is above {cut}"
 
 
-def _steps(made: Method) -> dict[str, int]:
+def _steps(made: CostSensitiveClassifier) -> dict[str, int]:
     """Return how many epochs or rounds it took, or how many members there are."""
     if hasattr(made, "leaderboard_"):
-        return {"members": int((made.leaderboard_["left_out"] == "").sum())}
+        return {"estimators": int((made.leaderboard_["left_out"] == "").sum())}
     return {f"{unit}s": int(made.history_[unit].max()) + 1 for unit in ("epoch", "round") if unit in made.history_}
 
 

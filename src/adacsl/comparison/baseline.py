@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.comparison.fits import Cell, CellResult, measure, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, measure, scale_misses
 from adacsl.comparison.protocol import at_ratio, mean_ratio
 from adacsl.comparison.statistics import CONSTANTS, TODAY, Practice, RowCosts, row_costs
 from adacsl.costs.matrix import CostMatrix
@@ -31,7 +31,7 @@ def decided_at_half(scores: NDArray[Any]) -> NDArray[Any]:
 
 def results_of_today(
     task: Task, ratios: Iterable[float], seed: int, tested: NDArray[np.int64], costs: CostMatrix
-) -> Iterator[CellResult]:
+) -> Iterator[FitResult]:
     """Yield what the user's own decisions cost on the test rows of a split, at each ratio; nothing without them.
 
     ``costs`` are those of all rows of the task, as they were settled for this split.
@@ -46,8 +46,8 @@ def results_of_today(
         paid = at_ratio(costs, ratio, own=mean_ratio(task.costs)).rows(tested)
         metrics = measure(decided, task.y[tested], paid) | {"validation_cost": math.nan}
         metrics["n_train"] = len(task.y) - len(tested)
-        cell = Cell(task.name, ratio, TODAY, seed)
-        yield CellResult(cell, metrics, scores, decided, threshold, provenance={"decide": "half"})
+        fit = FitKey(task.name, ratio, TODAY, seed)
+        yield FitResult(fit, metrics, scores, decided, threshold, provenance={"decide": "half"})
 
 
 def refuse_today(tasks: Iterable[Task], methods: Mapping[str, Mapping[str, Any]]) -> None:
@@ -71,26 +71,26 @@ def practice(found: Comparison, view: tuple[str, float], taken: str) -> Practice
     constant decision that is itself ``taken`` is no baseline.
     """
     about = found.facts["data"].get(view[0], {})
-    own = {cell: result for cell, result in found.cells.items() if (cell.data, cell.ratio) == view}
+    own = {fit: result for fit, result in found.fits.items() if (fit.data, fit.ratio) == view}
     if TODAY in found.paired[view].methods:
         scores = about.get("today", {}).get("kind") == "scores"
         words = f"your current decisions{' (your scores at threshold 0.5)' if scores else ''}"
-        given = {cell: result for cell, result in own.items() if cell.method == TODAY}
+        given = {fit: result for fit, result in own.items() if fit.method == TODAY}
         best = None if taken in CONSTANTS else _best_constant(found, view, given)
         known = Practice(words, found.paired[view])
         return known if best is None else known._replace(other=best.words, other_cost=best.cost)
     halves = {
-        cell: replace(result, decisions=decided_at_half(result.scores))
-        for cell, result in own.items()
-        if cell.method not in CONSTANTS
+        fit: replace(result, decisions=decided_at_half(result.scores))
+        for fit, result in own.items()
+        if fit.method not in CONSTANTS
     }
     if not halves:
         return None
     decided = _paid(found, view, halves)
     means = np.nanmean(decided.costs, axis=1)
     source, cost = decided.methods[int(means.argmin())], float(means.min())
-    half = {cell: result for cell, result in halves.items() if cell.method == source}
-    made = {cell: result for cell, result in own.items() if cell.method == taken}
+    half = {fit: result for fit, result in halves.items() if fit.method == source}
+    made = {fit: result for fit, result in own.items() if fit.method == taken}
     words = "predicting the likeliest class" if len(about["classes"]) > 2 else "predicting at threshold 0.5"
     best = None if taken in CONSTANTS else _best_constant(found, view, half)
     if best is not None and best.cost < cost:
@@ -106,26 +106,26 @@ class _Constant(NamedTuple):
     label: int
     cost: float
     words: str
-    results: dict[Cell, CellResult]
+    results: dict[FitKey, FitResult]
 
 
-def _paid(found: Comparison, view: tuple[str, float], results: Mapping[Cell, CellResult]) -> RowCosts:
+def _paid(found: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> RowCosts:
     """Return what each row of a view costs under some results."""
     own = found.facts["data"][view[0]]["ratio"]
     return row_costs(results, found.splits, lambda _, ratio, costs: scale_misses(costs, ratio / own))[view]
 
 
-def _as_today(results: Mapping[Cell, CellResult]) -> dict[Cell, CellResult]:
-    return {cell._replace(method=TODAY): result for cell, result in results.items()}
+def _as_today(results: Mapping[FitKey, FitResult]) -> dict[FitKey, FitResult]:
+    return {fit._replace(method=TODAY): result for fit, result in results.items()}
 
 
-def _best_constant(found: Comparison, view: tuple[str, float], results: Mapping[Cell, CellResult]) -> _Constant:
+def _best_constant(found: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> _Constant:
     """Return the constant decision that costs least on the rows of some results."""
     names = _spoken(found.facts["data"][view[0]])
     each = []
     for label, name in enumerate(names):
         always = {
-            cell: replace(result, decisions=np.full(len(result.decisions), label)) for cell, result in results.items()
+            fit: replace(result, decisions=np.full(len(result.decisions), label)) for fit, result in results.items()
         }
         cost = float(np.nanmean(_paid(found, view, always).costs))
         each.append(_Constant(label, cost, f"always predicting {name}", always))

@@ -13,7 +13,7 @@ import numpy as np
 
 from adacsl.base.arrays import refuse_reordered
 from adacsl.comparison.baseline import about_today, refuse_today, results_of_today
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.comparison.memory_store import MemoryStore
 from adacsl.comparison.model_card import with_checks
@@ -21,14 +21,7 @@ from adacsl.comparison.progress import Progress
 from adacsl.comparison.protocol import Protocol, choose_ratios, mean_ratio
 from adacsl.comparison.recommendation import TOLERANCE, Prefer, check_preference, check_tolerance
 from adacsl.comparison.result import Comparison, NoResultError
-from adacsl.comparison.store import (
-    ResultStore,
-    Store,
-    StoredRun,
-    StoredSplit,
-    failures_frame,
-    results_frame,
-)
+from adacsl.comparison.store import ResultStore, Store, StoredRun, StoredSplit, failures_frame, results_frame
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.checks import check_task
 from adacsl.datasets.findings import Checks, CheckWarning, known_codes
@@ -39,7 +32,7 @@ from adacsl.datasets.time import date_columns
 from adacsl.estimators.registry import choose_methods
 from adacsl.integrations.sklearn import row_costs
 
-RUNNING = ("engine", "workers", "address", "gpus")
+RUNNING = ("backend", "n_jobs", "address", "gpus")
 """How jobs are run."""
 
 
@@ -48,7 +41,7 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
     y: Any,
     costs: CostMatrix | None = None,
     *,
-    positive: Any = None,
+    pos_label: Any = None,
     groups: Any = None,
     sample_weight: Any = None,
     time: Any = None,
@@ -76,7 +69,7 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
     costs : CostMatrix or mapping of fp, fn, tp and tn, optional
         Class-wide, of each row, over columns of X (``fn="0.8 * amount"``) or ranges (``fn=(5, 20)``). Default: inverse
         class frequencies. More than two classes need a matrix of as many, or "balanced".
-    positive : label, optional
+    pos_label : label, optional
         The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming. For two classes.
     groups : array of shape (n,), optional
         Rows of one group never stand on both sides of a split.
@@ -85,7 +78,7 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
     time : array of shape (n,) or str, optional
         When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature. Then
         nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``folds`` are
-        test windows, one after another. ``gap`` and ``maturity``: see :func:`compare_tasks`.
+        test windows, one after another. ``gap`` and ``label_delay``: see :func:`compare_tasks`.
     baseline : array of shape (n,) or str, optional
         Current decision about each row: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the column
         of X that holds them, which is then excluded from the features. Shown as the method ``today``; the saving is
@@ -104,18 +97,18 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
     name : str
         What to call the data.
     fp, fn, tp, tn : arrays of shape (n,), numbers or texts, optional
-        Costs of each row, as :meth:`Method.fit` takes them; what is left out comes from ``costs``.
+        Costs of each row, as :meth:`CostSensitiveClassifier.fit` takes them; what is left out comes from ``costs``.
     **options
-        See :func:`compare_tasks`: ``folder``, ``engine``, ``workers``, ``device``, ``net``, ``progress``, ...
+        See :func:`compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``, ``net``, ``progress``, ...
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["ce", "gbm-bayes"], repeats=1, folds=2,
-    ...                 workers=1, net={"epochs": 2}, progress=False)
+    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["net", "gbm-bayes"], repeats=1, folds=2,
+    ...                 n_jobs=1, net={"epochs": 2}, progress=False)
     >>> sorted(found.table["method"])
-    ['ce', 'gbm-bayes']
+    ['net', 'gbm-bayes']
     """
     said = {name: price for name, price in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if price is not None}
     refuse_reordered(X, **said)
@@ -123,7 +116,7 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
         costs, said = {**costs, **said}, {}
     costs = row_costs(said, costs) if said else costs
     task = Task.from_data(
-        X, y, costs, positive=positive, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
+        X, y, costs, pos_label=pos_label, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
         segments=segments, name=name,
     )  # fmt: skip
     return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
@@ -141,7 +134,7 @@ def compare_tasks(
     test: float | None = None,
     validation: float = 0.15,
     gap: Any = None,
-    maturity: Any = None,
+    label_delay: Any = None,
     tolerance: float = TOLERANCE,
     prefer: Prefer = "cost",
     folder: str | Path | None = None,
@@ -159,7 +152,7 @@ def compare_tasks(
         As in :func:`compare`.
     net : mapping, optional
         Settings of all nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.neural.learner.Net`.
+        :class:`~adacsl.neural.learner.NeuralLearner`.
     device : str
         Where nets train.
     test : float, optional
@@ -169,7 +162,7 @@ def compare_tasks(
     gap : duration, optional
         For tasks with a time: rows so close before a cut are left out. A number in the unit of the times, or "12h",
         "7d", "2w", "3mo".
-    maturity : duration, optional
+    label_delay : duration, optional
         For tasks with a time: a label is known only so long after its row, so rows whose label was not known at a cut
         neither train nor adapt.
     tolerance : float, default 0.1
@@ -186,7 +179,7 @@ def compare_tasks(
     progress : bool
         Show a bar with the cheapest method so far.
     **running
-        ``engine``: "joblib", processes on this machine (default), or "ray", a cluster; ``workers``: how many jobs at
+        ``backend``: "processes", processes on this machine (default), or "ray", a cluster; ``n_jobs``: how many jobs at
         once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster; ``gpus`` a job
         asks Ray for.
     """
@@ -204,10 +197,10 @@ def compare_tasks(
     }
     refuse_today(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
-    conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, maturity)
+    conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, label_delay)
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
-    planned = frozenset(cell for job in jobs for cell in job.cells)
+    planned = frozenset(fit for job in jobs for fit in job.fits)
     own = set(planned)
     for task in tasks:
         if task.time is None:  # windows of time are looked at with their dates
@@ -252,7 +245,7 @@ def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
 
 def _conditions(
     tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, net: Any, device: str,
-    gap: Any, maturity: Any,
+    gap: Any, label_delay: Any,
 ) -> Protocol:  # fmt: skip
     """Return the protocol of a comparison."""
     for name, number, least in (("repeats", repeats, 1), ("folds", folds, 2)):
@@ -262,13 +255,13 @@ def _conditions(
     if test is not None and not timed:
         raise ValueError("test is the share of the test windows of rows with a time; others are tested by folds=...")
     share = 0.20 if test is None else test
-    return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, maturity, folds)
+    return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, label_delay, folds)
 
 
 def _write_splits(
     store: ResultStore, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]
-) -> set[Cell]:
-    """Keep which rows every split tests on, and what today's decisions about them cost; return the cells of these."""
+) -> set[FitKey]:
+    """Keep which rows every split tests on, and what today's decisions about them cost; return the fits of these."""
     units, written = conditions.together(task).units, set()
     for seed in conditions.numbers(task, repeats):
         rest, tested = conditions.split(task, seed)
@@ -276,7 +269,7 @@ def _write_splits(
         store.write_split(task.name, seed, StoredSplit(tested, task.y[tested], costs.rows(tested), units[tested]))
         for result in results_of_today(task, ratios, seed, tested, costs):
             store.write(result)
-            written.add(result.cell)
+            written.add(result.fit)
     return written
 
 

@@ -310,7 +310,7 @@ def regret_in(found: Comparison, view: tuple[str, float], given: Mapping[str, An
     # ranges are about the costs as they were given; this view may have been run at another ratio
     costs = next(iter(outcomes.values())).costs.averaged()
     factors = factors_of(at_ratio(costs, ratio), ranges or None)
-    name = str(found.verdicts[view].recommended)  # without a recommendation there are no words about it
+    name = str(found.recommendations[view].recommended)  # without a recommendation there are no words about it
     said = bool(ranges)
     return find_regret(outcomes, factors, ratio=ratio, entries=found.paired[view], recommended=name, said=said)
 

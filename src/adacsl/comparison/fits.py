@@ -22,7 +22,7 @@ TODAY = "today"
 """What stands in the place of a method's name for the user's own decisions."""
 
 
-class Cell(NamedTuple):
+class FitKey(NamedTuple):
     """What one result is a result of."""
 
     data: str
@@ -37,7 +37,7 @@ class Cell(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CellResult:
+class FitResult:
     """What a method did on the test rows of one split.
 
     ``metrics`` always has: cost (mean per test row), total_cost, normalized_cost, savings, accuracy,
@@ -45,7 +45,7 @@ class CellResult:
     validation_cost (of the chosen epoch: how optimistic was it?), epoch, lambda, calibration_error.
     """
 
-    cell: Cell
+    fit: FitKey
     metrics: dict[str, float]
     # probability of the positive class for each test row (n,), or of each class (n, K), corrected for any weighting
     scores: NDArray[np.float32]
@@ -53,7 +53,7 @@ class CellResult:
     threshold: float | None = None  # decided positive where scores > threshold; None: rows have thresholds of their own
     # by epoch: epoch, fold, lambda, threshold, val_cost, train_cost
     history: list[dict[str, Any]] = field(default_factory=list)
-    seconds: float = 0.0  # training and deciding; a training that serves several cells is divided among them
+    seconds: float = 0.0  # training and deciding; a training that serves several fits is divided among them
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, device, commit, when
 
 
@@ -80,7 +80,7 @@ def measure(decided: NDArray[Any], labels: NDArray[np.int64], costs: CostMatrix)
     return metrics | {"n_test": len(truth)}
 
 
-def check_result(result: CellResult, split: StoredSplit, own_ratio: float) -> None:
+def check_result(result: FitResult, split: StoredSplit, own_ratio: float) -> None:
     """Raise a DamagedError unless the numbers of a result follow from its decisions about the rows of its split."""
     n, k = len(split.labels), split.costs.n_classes
     decided, classes = result.decisions, 2 if result.scores.ndim == 1 else result.scores.shape[1]
@@ -91,7 +91,7 @@ def check_result(result: CellResult, split: StoredSplit, own_ratio: float) -> No
     if k > 2 and n and not 0 <= decided.min() <= decided.max() < k:
         raise DamagedError(f"it decides for a class that is none of {k}")
     try:
-        costs = scale_misses(split.costs, result.cell.ratio / own_ratio)
+        costs = scale_misses(split.costs, result.fit.ratio / own_ratio)
     except ValueError:  # all errors on these rows are free: there is nothing to scale
         return
     largest = float(np.abs(costs.to_array()).max())

@@ -13,7 +13,7 @@ from adacsl.base.labels import plain_labels
 from adacsl.comparison.protocol import mean_ratio
 from adacsl.comparison.statistics import CONSTANTS
 from adacsl.datasets.task import Task
-from adacsl.estimators.classifier import Method
+from adacsl.estimators.classifier import CostSensitiveClassifier
 
 if TYPE_CHECKING:
     from adacsl.comparison.result import Comparison
@@ -29,14 +29,16 @@ FEWEST = 200
 def drivers(
     found: Comparison, task: Task, *, seconds: float = 10.0, repeats: int = 5, random_state: int = 0
 ) -> pd.DataFrame | None:
-    """Return what each column is worth to the method to take, as :meth:`Method.permutation_cost` has it.
+    """Return what each column is worth to the method to take; see ``permutation_cost``.
 
     The method is fitted once more, without the test rows of the first split; the columns of these are shuffled. None
     where there is nothing to shuffle (pictures, constant decisions), prices are learned, or fitting would take longer
     than so many ``seconds``; where predicting would, fewer rows and repeats are looked at.
     """
-    view = next((v for v in found.verdicts if v[0] == task.name and math.isclose(v[1], mean_ratio(task.costs))), None)
-    name = None if view is None else found.verdicts[view].recommended
+    view = next(
+        (v for v in found.recommendations if v[0] == task.name and math.isclose(v[1], mean_ratio(task.costs))), None
+    )
+    name = None if view is None else found.recommendations[view].recommended
     if view is None or name is None or not _can_be_told(found, task, name, seconds):
         return None
     tested = found.splits[min(key for key in found.splits if key[0] == task.name)].test_rows
@@ -61,7 +63,7 @@ def _before(task: Task, tested: Any) -> Any:
     return ~inside if task.time is None else task.time < task.time[tested].min()
 
 
-def _fit(model: Method, training: Task, names: Any) -> None:
+def _fit(model: CostSensitiveClassifier, training: Task, names: Any) -> None:
     given = {"groups": training.groups, "sample_weight": training.sample_weight, "time": training.time}
     model.fit(training.X, names[training.y], **given, **_prices(training))
 
@@ -73,7 +75,7 @@ def _prices(task: Task) -> dict[str, Any]:
     return {name: getattr(task.costs, name) for name in ("fp", "fn", "tp", "tn")}
 
 
-def _affordable(model: Method, held: Task, seconds: float, repeats: int) -> tuple[Task, int]:
+def _affordable(model: CostSensitiveClassifier, held: Task, seconds: float, repeats: int) -> tuple[Task, int]:
     """Return so many of the rows and repeats that shuffling every column takes about so many seconds at most."""
     started = perf_counter()
     model.predict_proba(held.X, **_prices(held))

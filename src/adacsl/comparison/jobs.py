@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.scores import to_probabilities
-from adacsl.comparison.fits import Cell, CellResult, measure
+from adacsl.comparison.fits import FitKey, FitResult, measure
 from adacsl.comparison.protocol import Protocol, at_ratio, mean_ratio
 from adacsl.comparison.runner import Job, Tally, run
 from adacsl.comparison.store import (
@@ -37,10 +37,10 @@ from adacsl.comparison.store import (
 )
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task
-from adacsl.estimators.classifier import Method
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.cost_model import learn_prices
 from adacsl.estimators.fit import fit_methods
-from adacsl.estimators.registry import is_portfolio, needs_net
+from adacsl.estimators.registry import is_ensemble, needs_net
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full
@@ -126,12 +126,12 @@ ROWS_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
 
 def plan_jobs(
     tasks: Sequence[Task],
-    methods: Mapping[str, Mapping[str, Method]],
+    methods: Mapping[str, Mapping[str, CostSensitiveClassifier]],
     ratios: Mapping[str, Sequence[float]],
     seeds: Sequence[int],
     protocol: Protocol,
 ) -> list[Job]:
-    """Gather all cells into jobs: nets that train together, estimators one by one; seeds in turns over all data.
+    """Gather all fits into jobs: nets that train together, estimators one by one; seeds in turns over all data.
 
     Parameters
     ----------
@@ -148,23 +148,23 @@ def plan_jobs(
     for seed in seeds:
         for task in (task for task in tasks if task.time is None or seed < protocol.windows):
             own = methods[task.name]
-            cells = [Cell(task.name, ratio, name, seed) for name in own for ratio in ratios[task.name]]
-            groups = _groups(task, cells, own, protocol)
-            jobs += [Job(tuple(some), ({cell.method: own[cell.method] for cell in some}, protocol)) for some in groups]
+            fits = [FitKey(task.name, ratio, name, seed) for name in own for ratio in ratios[task.name]]
+            groups = _groups(task, fits, own, protocol)
+            jobs += [Job(tuple(some), ({fit.method: own[fit.method] for fit in some}, protocol)) for some in groups]
     return jobs
 
 
 def _groups(
-    task: Task, cells: Iterable[Cell], methods: Mapping[str, Method], protocol: Protocol
-) -> Iterator[list[Cell]]:
-    """Yield cells that are one job, the dearest first."""
-    works: dict[str, list[Cell]] = {}
-    for cell in cells:
-        works.setdefault(_work(methods[cell.method], cell.ratio), []).append(cell)
+    task: Task, fits: Iterable[FitKey], methods: Mapping[str, CostSensitiveClassifier], protocol: Protocol
+) -> Iterator[list[FitKey]]:
+    """Yield fits that are one job, the dearest first."""
+    works: dict[str, list[FitKey]] = {}
+    for fit in fits:
+        works.setdefault(_work(methods[fit.method], fit.ratio), []).append(fit)
     nets = {key: some for key, some in works.items() if needs_net(methods[some[0].method])}
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, ROWS_AT_ONCE[device] // len(task.y)) if not task.images else 1
-    batch: list[Cell] = []
+    batch: list[FitKey] = []
     members = 0
     for some in sorted(nets.values(), key=lambda some: -_members(methods[some[0].method])):
         count = _members(methods[some[0].method])
@@ -175,64 +175,64 @@ def _groups(
     if batch:
         yield batch
     others = [some for key, some in works.items() if key not in nets]
-    yield from sorted(others, key=lambda some: not is_portfolio(methods[some[0].method]))
+    yield from sorted(others, key=lambda some: not is_ensemble(methods[some[0].method]))
 
 
-def _work(method: Method, ratio: float) -> str:
-    """Return what one training (or one fit) serves: equal for cells that share it."""
+def _work(method: CostSensitiveClassifier, ratio: float) -> str:
+    """Return what one training (or one fit) serves: equal for fits that share it."""
     own = [in_full(method.learner), method.resample, repr(method.loss), repr(method.cv)]
     # plain cross-entropy, and what knows no costs, serve all ratios
-    costs = [] if method.loss == "plain" else [ratio, repr(method.controller), method.target]
+    costs = [] if method.loss == "plain" else [ratio, repr(method.controller), method.target_threshold]
     return repr(own + costs)
 
 
-def _members(method: Method) -> int:
+def _members(method: CostSensitiveClassifier) -> int:
     return method.cv if isinstance(method.cv, int) else 1
 
 
 def count_nets(job: Job) -> int:
-    """Return how many nets a job trains: cells that differ only in how they decide share theirs."""
+    """Return how many nets a job trains: fits that differ only in how they decide share theirs."""
     methods, _ = job.payload
-    nets = [cell for cell in job.cells if needs_net(methods[cell.method])]
-    return sum({_work(methods[cell.method], cell.ratio): _members(methods[cell.method]) for cell in nets}.values())
+    nets = [fit for fit in job.fits if needs_net(methods[fit.method])]
+    return sum({_work(methods[fit.method], fit.ratio): _members(methods[fit.method]) for fit in nets}.values())
 
 
 def run_jobs(
-    jobs: Iterable[Job], store: ResultStore, tasks: Mapping[str, Task], *, engine: str = "joblib", **options: Any
+    jobs: Iterable[Job], store: ResultStore, tasks: Mapping[str, Task], *, backend: str = "processes", **options: Any
 ) -> Tally:
     """Run what a store lacks of the jobs of :func:`plan_jobs`, on tasks by name.
 
-    ``options`` are those of :func:`adacsl.comparison.runner.run`: ``workers``, ``seconds``, ``on_event``, ...
+    ``options`` are those of :func:`adacsl.comparison.runner.run`: ``n_jobs``, ``seconds``, ``on_event``, ...
     """
     parts = None
-    if isinstance(store, Store) and engine == "joblib":  # on a cluster the run's folder may be out of reach
+    if isinstance(store, Store) and backend == "processes":  # on a cluster the run's folder may be out of reach
         parts = Parts(store.folder / "parts", origins=store.origins(tasks))
-    return run(jobs, functools.partial(run_work, parts=parts), store, shared=tasks, engine=engine, **options)
+    return run(jobs, functools.partial(run_work, parts=parts), store, shared=tasks, backend=backend, **options)
 
 
 def run_work(
     tasks: Mapping[str, Task],
-    payload: tuple[Mapping[str, Method], Protocol],
-    cells: Sequence[Cell],
+    payload: tuple[Mapping[str, CostSensitiveClassifier], Protocol],
+    fits: Sequence[FitKey],
     *,
     parts: Parts | None = None,
-) -> Iterator[CellResult]:
-    """Do a job (or what is left of it): fit what these cells need and yield their results.
+) -> Iterator[FitResult]:
+    """Do a job (or what is left of it): fit what these fits need and yield their results.
 
     The payload of a job says which methods, under which conditions.
     """
-    if not cells:
+    if not fits:
         return
-    task, seed = tasks[cells[0].data], cells[0].seed
+    task, seed = tasks[fits[0].data], fits[0].seed
     methods, protocol = payload
     rest, test = protocol.split(task, seed)
     rows = protocol.rows(task, rest)
     at = functools.partial(at_ratio, costs_of_split(task, rows, seed), own=mean_ratio(task.costs))
-    chosen = [(protocol.prepare(methods[cell.method], seed), at(cell.ratio)) for cell in cells]
+    chosen = [(protocol.prepare(methods[fit.method], seed), at(fit.ratio)) for fit in fits]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)
     for number, candidate in fit_methods(chosen, rows, watch=test, parts=own):
         method, costs = chosen[number]
-        yield _result(cells[number], method, candidate, costs.rows(test), task.y[test], len(rest))
+        yield _result(fits[number], method, candidate, costs.rows(test), task.y[test], len(rest))
 
 
 def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
@@ -246,8 +246,13 @@ def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
 
 
 def _result(
-    cell: Cell, method: Method, candidate: Candidate, costs: CostMatrix, labels: NDArray[np.int64], n_train: int
-) -> CellResult:
+    fit: FitKey,
+    method: CostSensitiveClassifier,
+    candidate: Candidate,
+    costs: CostMatrix,
+    labels: NDArray[np.int64],
+    n_train: int,
+) -> FitResult:
     decision = method.decision_
     # stored scores are float32, and decisions must follow from what is stored
     raw = to_probabilities(np.asarray(candidate.watched))
@@ -260,4 +265,4 @@ def _result(
     metrics["n_train"] = n_train
     metrics["calibration_error"] = expected_calibration_error(scores, labels)
     threshold = decision.threshold_for(costs)
-    return CellResult(cell, metrics, scores, decided, threshold, candidate.history, candidate.seconds, about)
+    return FitResult(fit, metrics, scores, decided, threshold, candidate.history, candidate.seconds, about)

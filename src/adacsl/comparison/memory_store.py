@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.store import Failure, Scan, StoredRun, StoredSplit, as_stored, costs_of, now, stamped
 
 if TYPE_CHECKING:
@@ -23,32 +23,32 @@ class MemoryStore:
 
     def __init__(self, identity: Mapping[str, Any]) -> None:
         self.identity = dict(identity)
-        self._results: dict[Cell, CellResult] = {}
-        self._failures: dict[Cell, Failure] = {}
+        self._results: dict[FitKey, FitResult] = {}
+        self._failures: dict[FitKey, Failure] = {}
         self._splits: dict[tuple[str, int], StoredSplit] = {}
         self._segments: dict[str, dict[str, Segments]] = {}
-        self._planned: frozenset[Cell] = frozenset()
+        self._planned: frozenset[FitKey] = frozenset()
 
     def scan(self) -> Scan:
         """Return what is there already."""
-        costs = {cell: costs_of(result) for cell, result in self._results.items()}
+        costs = {fit: costs_of(result) for fit, result in self._results.items()}
         return Scan(set(self._results), dict(self._failures), {}, costs)
 
-    def write(self, result: CellResult) -> bool:
-        """Keep the result of a cell; tell whether it is new (the first one stays)."""
-        if result.cell in self._results:
+    def write(self, result: FitResult) -> bool:
+        """Keep the result of a fit; tell whether it is new (the first one stays)."""
+        if result.fit in self._results:
             return False
-        self._results[result.cell] = as_stored(stamped(result))
-        self._failures.pop(result.cell, None)
+        self._results[result.fit] = as_stored(stamped(result))
+        self._failures.pop(result.fit, None)
         return True
 
-    def fail(self, cell: Cell, error: BaseException | Failure) -> Failure:
-        """Keep why a cell has no result; attempts are counted."""
+    def fail(self, fit: FitKey, error: BaseException | Failure) -> Failure:
+        """Keep why a fit has no result; attempts are counted."""
         failure = error if isinstance(error, Failure) else Failure.of(error)
-        before = self._failures[cell].attempts if cell in self._failures else 0
+        before = self._failures[fit].attempts if fit in self._failures else 0
         failure = failure._replace(attempts=before + 1, time=now())
-        if cell not in self._results:
-            self._failures[cell] = failure
+        if fit not in self._results:
+            self._failures[fit] = failure
         return failure
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
@@ -59,9 +59,9 @@ class MemoryStore:
         """Keep which segment each row of a data set belongs to."""
         self._segments[data] = dict(segments)
 
-    def write_plan(self, cells: Iterable[Cell]) -> None:
-        """Keep which cells are to have results."""
-        self._planned = frozenset(cells)
+    def write_plan(self, fits: Iterable[FitKey]) -> None:
+        """Keep which fits are to have results."""
+        self._planned = frozenset(fits)
 
     def load(self) -> StoredRun:
         """Return everything that was kept."""

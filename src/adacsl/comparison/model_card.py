@@ -32,9 +32,9 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     protocol = found.facts["protocol"]
     facts["protocol"] = in_words(protocol, seeds)
     facts["intervals"] = intervals_in_words(found)
-    if any(name.startswith(("gbm-", "portfolio")) for name in found.results["method"]):
+    if any(name.startswith(("gbm-", "ensemble")) for name in found.results["method"]):
         facts["boosting"] = str(protocol.get("boosting"))
-    about = next(iter(found.cells.values())).provenance
+    about = next(iter(found.fits.values())).provenance
     facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
     if about.get("versions"):
         facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
@@ -155,9 +155,9 @@ def _predicts(found: Comparison, view: tuple[str, float], name: str) -> str:
         return f"Always {classes[name == 'always-positive']!r}."
     if len(classes) > 2:
         return "The class of least expected cost, from the probability of each."
-    cells = [result for cell, result in found.cells.items() if cell[:3] == (*view, name)]
-    known = [result.threshold for result in cells if result.threshold is not None]
-    if len(known) < len(cells):
+    fits = [result for fit, result in found.fits.items() if fit[:3] == (*view, name)]
+    known = [result.threshold for result in fits if result.threshold is not None]
+    if len(known) < len(fits):
         return f"{classes[1]!r} above a threshold that depends on the costs of each sample."
     low, high = min(known), max(known)
     where = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g} (each split has its own)"
@@ -186,7 +186,7 @@ def _limits(about: Mapping[str, Any], protocol: Mapping[str, Any], people: str) 
 
 
 def _made_with(found: Comparison, view: tuple[str, float], name: str) -> dict[str, str]:
-    own = [result.provenance for cell, result in found.cells.items() if cell[:3] == (*view, name)]
+    own = [result.provenance for fit, result in found.fits.items() if fit[:3] == (*view, name)]
     versions = {text for each in own if (text := _listed(each.get("versions", {})))}
     days = sorted(str(each["finished"])[:10] for each in own if each.get("finished"))
     made = {"versions": " or ".join(sorted(versions)), "date": " to ".join(dict.fromkeys((*days[:1], *days[-1:])))}

@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from adacsl.base.escape import visible
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.runner import Event
 from adacsl.comparison.statistics import names_of
 
@@ -35,7 +35,7 @@ class Progress:
     Parameters
     ----------
     total : int
-        How many cells there are.
+        How many fits there are.
     quiet : bool, default False
         Show nothing at all.
     console : rich.console.Console, optional
@@ -47,7 +47,7 @@ class Progress:
         self._quiet = quiet
         self._costs: dict[str, dict[tuple[Any, ...], Event]] = defaultdict(dict)
         self._kept, self._part = 0, 0
-        self._running: list[set[Cell]] = []
+        self._running: list[set[FitKey]] = []
         self._told = False
         self._begin = self._said = time.monotonic()
         counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "runs", progress.TimeElapsedColumn())
@@ -69,10 +69,10 @@ class Progress:
         if event.kind == "start":
             self._start(event)
         elif event.kind == "running":
-            self._running.append(set(event.cells))
+            self._running.append(set(event.fits))
         elif event.kind in ("kept", "done"):
-            (cell,) = event.cells
-            self._costs[cell.method][cell.data, cell.ratio, cell.seed] = event
+            (fit,) = event.fits
+            self._costs[fit.method][fit.data, fit.ratio, fit.seed] = event
             self._ended(event)
         elif event.kind == "failed":
             self._ended(event)
@@ -85,8 +85,8 @@ class Progress:
 
     def _ended(self, event: Event) -> None:
         """Note fits that no longer run."""
-        left = (cells - set(event.cells) for cells in self._running)
-        self._running = [cells for cells in left if cells]
+        left = (fits - set(event.fits) for fits in self._running)
+        self._running = [fits for fits in left if fits]
 
     def _start(self, event: Event) -> None:
         self._kept, self._begin = event.done, time.monotonic()
@@ -156,22 +156,22 @@ def is_number(cost: float | None) -> bool:
     return cost is not None and math.isfinite(cost)
 
 
-def _listed(running: Sequence[Collection[Cell]]) -> str:
+def _listed(running: Sequence[Collection[FitKey]]) -> str:
     """Return which methods run on which folds."""
     jobs = []
-    for cells in running[:SHOWN]:
-        folds = sorted({cell.seed + 1 for cell in cells})
+    for fits in running[:SHOWN]:
+        folds = sorted({fit.seed + 1 for fit in fits})
         named = f"fold{'' if len(folds) == 1 else 's'} {', '.join(map(str, folds))}"
-        jobs.append(f"{names_of(sorted({cell.method for cell in cells}))} ({named})")
+        jobs.append(f"{names_of(sorted({fit.method for fit in fits}))} ({named})")
     more = len(running) - len(jobs)
     return "; ".join([*jobs, *([f"{more} more"] if more else [])])
 
 
 def _failure_line(event: Event) -> str:
-    more = f" and {len(event.cells) - 1} more" if len(event.cells) > 1 else ""
+    more = f" and {len(event.fits) - 1} more" if len(event.fits) > 1 else ""
     message = " ".join(event.message.split())
     message = message if len(message) <= 200 else f"{message[:197]}..."
-    return f"{'failed, tried again' if event.again else 'failed'}: {event.cells[0]}{more}: {message}"
+    return f"{'failed, tried again' if event.again else 'failed'}: {event.fits[0]}{more}: {message}"
 
 
 def duration(seconds: float) -> str:

@@ -17,13 +17,13 @@ from adacsl.datasets.duplicates import Together, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import Duration
 from adacsl.estimators.adacsl import learner_from
-from adacsl.estimators.classifier import Method
-from adacsl.estimators.registry import is_portfolio, needs_net
+from adacsl.estimators.classifier import CostSensitiveClassifier
+from adacsl.estimators.registry import is_ensemble, needs_net
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.splits import folds_of, one_split
 from adacsl.fitting.time_splits import Timeline, rolling_window
 from adacsl.learners.boosting import installed_engine
-from adacsl.neural.learner import Net
+from adacsl.neural.learner import NeuralLearner
 
 with requires("compare"):
     from sklearn.base import clone
@@ -106,7 +106,7 @@ class Protocol:
         Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper. With folds, ``test`` is for rows with a time.
     net : mapping
         Settings of the nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.neural.learner.Net`.
+        :class:`~adacsl.neural.learner.NeuralLearner`.
     device : str
         Where nets train.
     folds : int
@@ -114,7 +114,7 @@ class Protocol:
     windows : int
         How many test windows rows with a time are cut into, one after another, the latest first: each is tested on by
         models of what lies before it. All together are the ``test`` share.
-    gap, maturity : duration
+    gap, label_delay : duration
         Rows so close before a cut are left out; a label is known only so long after its row.
     """
 
@@ -124,20 +124,22 @@ class Protocol:
     device: str = "auto"
     windows: int = 0
     gap: Any = None
-    maturity: Any = None
+    label_delay: Any = None
     folds: int = 0
 
     def __post_init__(self) -> None:
-        learner_from(Net, dict(self.net), "net").check()
-        for name in ("gap", "maturity"):
+        learner_from(NeuralLearner, dict(self.net), "net").check()
+        for name in ("gap", "label_delay"):
             object.__setattr__(self, name, Duration.read(getattr(self, name), name))
         if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:
             raise ValueError(
                 f"validation is a share of all rows, above 0 and below the {1.0 - 1.0 / self.folds:.0%} that are not "
                 f"tested on, got {self.validation!r}"
             )
-        if (self.gap.amount or self.maturity.amount) and not self.windows:
-            raise ValueError("gap and maturity are for rows with a time: say when they were, time=... (--time-column)")
+        if (self.gap.amount or self.label_delay.amount) and not self.windows:
+            raise ValueError(
+                "gap and label_delay are for rows with a time: say when they were, time=... (--time-column)"
+            )
 
     def identity(self) -> dict[str, Any]:
         """Return what decides about results: everything but the device, and which booster is installed."""
@@ -145,7 +147,7 @@ class Protocol:
         boosting = installed_engine() or "scikit-learn"
         about = {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
         about |= {"folds": self.folds} if self.folds else {}
-        time = {"windows": self.windows, "gap": str(self.gap), "maturity": str(self.maturity)}
+        time = {"windows": self.windows, "gap": str(self.gap), "label_delay": str(self.label_delay)}
         return about | ({"time": time} if self.windows else {})
 
     def numbers(self, task: Task, repeats: int) -> range:
@@ -155,7 +157,7 @@ class Protocol:
     def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Cut rows into those to learn from and those to test on: a fold, a test window, or (0 folds) by chance."""
         if task.time is not None:
-            line = Timeline.of(task.time, self.gap, self.maturity)
+            line = Timeline.of(task.time, self.gap, self.label_delay)
             return rolling_window(line, task.y, task.groups, self.test, seed, self.windows)
         if not self.folds:
             return split_rows(task, self.test, seed)
@@ -187,7 +189,7 @@ class Protocol:
 
     def rows(self, task: Task, use: NDArray[np.int64]) -> Rows:
         """Return rows of a task to learn from, as every method gets them."""
-        return Rows.of_task(task, use, groups=self._groups(task), gap=self.gap, maturity=self.maturity)
+        return Rows.of_task(task, use, groups=self._groups(task), gap=self.gap, label_delay=self.label_delay)
 
     def told(self, task: Task) -> list[str]:
         """Return of each test window which times trained, adapted and were tested on; [] without a time."""
@@ -207,37 +209,37 @@ class Protocol:
         tested = 1.0 / self.folds if self.folds and not self.windows else self.test
         return self.validation / (1.0 - tested)
 
-    def prepare(self, method: Method, seed: int) -> Method:
+    def prepare(self, method: CostSensitiveClassifier, seed: int) -> CostSensitiveClassifier:
         """Return a fresh copy of a method under these conditions."""
-        fresh: Method = clone(method)
+        fresh: CostSensitiveClassifier = clone(method)
         fresh.set_params(random_state=seed, validation=self.inner_validation, device=self.device)
         if needs_net(fresh) and fresh.learner == "net":
-            fresh.set_params(learner=Net(**self.net))
-        if is_portfolio(fresh):
+            fresh.set_params(learner=NeuralLearner(**self.net))
+        if is_ensemble(fresh):
             # the jobs of a comparison share the cores already
-            fresh = set_portfolio(fresh, self.net, n_jobs=1, trainer=None)
+            fresh = set_ensemble(fresh, self.net, n_jobs=1, backend="processes", address=None, gpus=0.0)
         fresh.check_settings()
         return fresh
 
 
-def set_portfolio(method: Method, net: Mapping[str, Any], **settings: Any) -> Method:
-    """Give a portfolio settings, and its nets theirs, unless it has some of its own."""
+def set_ensemble(method: CostSensitiveClassifier, net: Mapping[str, Any], **settings: Any) -> CostSensitiveClassifier:
+    """Give an ensemble settings, and its nets theirs, unless it has some of its own."""
     inside = "learner__" if "learner" in method.get_params(deep=False) else ""
     if net and method.learner.net is None:
-        settings["net"] = Net(**net)
+        settings["net"] = NeuralLearner(**net)
     return method.set_params(**{f"{inside}{name}": value for name, value in settings.items()})
 
 
 def compared_nets(given: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Any:
     """Return the nets of a comparison, as they were given, or by the settings that its folder kept."""
     if given is not None:
-        return Net(**given)
+        return NeuralLearner(**given)
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
             f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
-            f"fit a method with  learner=Net({name}=...)  by yourself, or compare again"
+            f"fit a method with  learner=NeuralLearner({name}=...)  by yourself, or compare again"
         )
-    return Net(**settings)
+    return NeuralLearner(**settings)
 
 
 def _plain(value: Any) -> Any:
@@ -266,7 +268,7 @@ def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
         )
     if not time:
         return f"{words}; {len(seeds)} random splits (seeds {listed}), stratified"
-    limits = ", ".join(f"{name} {time[name]}" for name in ("gap", "maturity") if time[name] != "0")
+    limits = ", ".join(f"{name} {time[name]}" for name in ("gap", "label_delay") if time[name] != "0")
     return (
         f"{words}; rows with a time are not shuffled: {time['windows']} test windows, one after another, the latest "
         f"is number 0 (here: {listed}); each is tested on by models of what lies before it"

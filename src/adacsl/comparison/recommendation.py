@@ -13,7 +13,7 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.base.html import html_lines
-from adacsl.comparison.fits import Cell
+from adacsl.comparison.fits import FitKey
 from adacsl.comparison.statistics import (
     CONSTANTS,
     TODAY,
@@ -38,7 +38,7 @@ FEW = 2
 
 
 def told(
-    found: Verdict,
+    found: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     base: str | None,
     tolerance: float,
@@ -49,7 +49,7 @@ def told(
 
     Parameters
     ----------
-    found : Verdict
+    found : Recommendation
         Without its text.
     rows : mapping
         The rows of the summary by method, lowest cost first.
@@ -72,7 +72,7 @@ def told(
     return " ".join(part for part in parts if part)
 
 
-def _nothing(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _nothing(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Say why no method is recommended."""
     if max(row["n"] for row in rows.values()) == 1:
         lowest = f"The lowest cost on it: {deed(found.cheapest)}."
@@ -88,7 +88,7 @@ def _nothing(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
 
 
 def _what(
-    found: Verdict, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
+    found: Recommendation, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
 ) -> str:
     """Name the recommended method and the reason, in one sentence."""
     taken = str(found.recommended)
@@ -105,7 +105,7 @@ def _what(
 
 
 def _reason(
-    found: Verdict, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
+    found: Recommendation, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
 ) -> str:
     if found.recommended != base:
         limit = f"at most {100 * tolerance:g} % above"
@@ -120,12 +120,12 @@ def _reason(
     return ", which costs significantly less than your current decisions" if count == 1 else _lowest_of(found, count)
 
 
-def _lowest_of(found: Verdict, count: int) -> str:
+def _lowest_of(found: Recommendation, count: int) -> str:
     alone = not (found.tied or found.doubtful)
     return f", {'significantly ' if alone else ''}the lowest cost of {count} methods"
 
 
-def _cost(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _cost(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Say what it costs per row, and what it saves."""
     mean, low, high = (rows[str(found.recommended)][name] for name in ("mean", "low", "high"))
     amount = f"cost {span(mean, low, high, '')}" if mean >= 0 else f"benefit {span(-mean, -high, -low, '')}"
@@ -133,7 +133,7 @@ def _cost(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     return f"Mean {amount} per sample{saved}."
 
 
-def _sure(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _sure(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Say from which methods the cost differs significantly."""
     taken, first = str(found.recommended), found.cheapest
     parts = []
@@ -156,7 +156,7 @@ def _sure(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     return f"{'N' + text[1:] if text.startswith('no ') else text}." if parts else ""
 
 
-def _simpler(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _simpler(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Name the simpler method that costs significantly more, and the cost of its simplicity."""
     if found.simpler is None:
         return ""
@@ -173,7 +173,7 @@ def _more(row: Mapping[Any, Any]) -> str:
     return f"{span(row['difference'], row['difference_low'], row['difference_high'], '')} more"
 
 
-def _gaps(found: Verdict, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _gaps(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Name the methods with too few folds to be judged, and say when a leading method lacks some."""
     most = max(row["n"] for row in rows.values())
     unjudged = [name for name in rows if name not in {found.cheapest, *found.tied, *found.doubtful, *found.worse}]
@@ -188,7 +188,7 @@ TOLERANCE = 0.10
 """The share of the lowest cost that a simpler method may cost more, at most."""
 
 Prefer = Literal["cost", "simple"]
-"""Which of the methods within the tolerance is recommended; see :func:`verdict`."""
+"""Which of the methods within the tolerance is recommended; see :func:`recommendation`."""
 
 
 class Simpler(NamedTuple):
@@ -202,8 +202,8 @@ class Simpler(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Recommended method and the reasons; ``str(verdict)`` is the text."""
+class Recommendation:
+    """Recommended method and the reasons; ``str(recommendation)`` is the text."""
 
     recommended: str | None
     """The recommended method, never one that costs significantly more than another unless simplicity is preferred;
@@ -230,7 +230,7 @@ class Verdict:
         return html_lines(self.text)
 
 
-def verdicts(
+def recommendations(
     summary: pd.DataFrame,
     *,
     simplest_first: Sequence[str],
@@ -238,20 +238,20 @@ def verdicts(
     paired: Mapping[tuple[str, float], RowCosts] | None = None,
     prefer: Prefer = "cost",
     practice: Callable[[tuple[str, float], str], Practice | None] | None = None,
-) -> dict[tuple[str, float], Verdict]:
-    """Return a verdict for each data set and ratio of a summary; parameters as in :func:`verdict`."""
+) -> dict[tuple[str, float], Recommendation]:
+    """Return a recommendation for each data set and ratio of a summary; parameters as in :func:`recommendation`."""
     found = {}
     for (data, ratio), block in cast("Any", summary.groupby(["data", "ratio"])):
         view = (str(data), float(ratio))
         habit: Any = None if practice is None else functools.partial(practice, view)
         costs = (paired or {}).get(view)
-        found[view] = verdict(
+        found[view] = recommendation(
             block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, practice=habit
         )
     return found
 
 
-def verdict(
+def recommendation(
     summary: pd.DataFrame,
     *,
     simplest_first: Sequence[str],
@@ -259,7 +259,7 @@ def verdict(
     prefer: Prefer = "cost",
     costs: RowCosts | None = None,
     practice: Callable[[str], Practice | None] | None = None,
-) -> Verdict:
+) -> Recommendation:
     """Return the recommended method for one data set and ratio, with the reasons in words.
 
     Recommended is the simplest of the methods whose cost does not differ significantly from that of the lowest-cost
@@ -286,7 +286,9 @@ def verdict(
     """
     blocks = summary[["data", "ratio"]].drop_duplicates()
     if len(blocks) != 1:
-        raise ValueError(f"verdict needs a summary of one data set and ratio, got {len(blocks)}: use verdicts")
+        raise ValueError(
+            f"recommendation needs a summary of one data set and ratio, got {len(blocks)}: use recommendations"
+        )
     check_tolerance(tolerance)
     check_preference(prefer)
     table = summary.sort_values(["rank", "method"]).set_index("method")
@@ -316,7 +318,7 @@ def check_preference(prefer: str) -> None:
         raise ValueError(f"prefer must be 'cost' or 'simple', got {prefer!r}")
 
 
-# the parts of a verdict; ``rows`` are those of the summary by method, cheapest first
+# the parts of a recommendation; ``rows`` are those of the summary by method, cheapest first
 
 
 def _judged(rows: Mapping[str, Mapping[Any, Any]]) -> list[str]:
@@ -325,7 +327,7 @@ def _judged(rows: Mapping[str, Mapping[Any, Any]]) -> list[str]:
     return [name for name, judged in zip(rows, kept, strict=True) if judged]
 
 
-def _standings(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> Verdict:
+def _standings(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> Recommendation:
     """Return how all stand against the cheapest; nothing is recommended yet."""
     lead = next(row["rank"] for row in rows.values() if row["standing"] == "cheapest")
     judged = _judged(rows)
@@ -336,7 +338,7 @@ def _standings(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[s
         standing = rows[name]["standing"]
         kinds["not told apart" if standing == "cheapest" else standing].append(name)
     tied, doubtful, worse = map(tuple, kinds.values())
-    return Verdict(None, cheapest, tied, worse, "", doubtful)
+    return Recommendation(None, cheapest, tied, worse, "", doubtful)
 
 
 def _lowest(names: Iterable[str], rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> str:
@@ -361,7 +363,7 @@ def _excess(name: str, base: str, rows: Mapping[str, Mapping[Any, Any]], costs: 
 
 
 def _recommended(
-    found: Verdict,
+    found: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     dearer: Mapping[str, Interval],
     near: Sequence[str],
@@ -392,7 +394,7 @@ def _recommended(
 def _all_above(
     dearer: Iterable[str],
     constant: str,
-    found: Verdict,
+    found: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     costs: RowCosts | None,
 ) -> bool:
@@ -454,40 +456,40 @@ class Missing(NamedTuple):
         return f"{self.method} ({f'{self.done} of {self.folds} folds' if self.done else 'not started'})"
 
 
-def missing_of(planned: Iterable[Cell], done: Collection[Cell], failures: pd.DataFrame) -> list[Missing]:
+def missing_of(planned: Iterable[FitKey], done: Collection[FitKey], failures: pd.DataFrame) -> list[Missing]:
     """Return the methods that lack folds, in the order of their names."""
     errors: dict[tuple[str, float, str], list[str]] = {}
-    cells = set(planned)
+    fits = set(planned)
     for row in failures.to_dict("records"):
-        cell = Cell(*(row[name] for name in Cell._fields))
-        cells.add(cell)
-        errors.setdefault(cell[:3], []).append(_one_line(f"{row['type']}: {row['message']}"))
-    folds = Counter(cell[:3] for cell in cells)
-    lacking = Counter(cell[:3] for cell in cells if cell not in done)
+        fit = FitKey(*(row[name] for name in FitKey._fields))
+        fits.add(fit)
+        errors.setdefault(fit[:3], []).append(_one_line(f"{row['type']}: {row['message']}"))
+    folds = Counter(fit[:3] for fit in fits)
+    lacking = Counter(fit[:3] for fit in fits if fit not in done)
     return [
         Missing(*view, folds[view], folds[view] - count, len(errors.get(view, ())), errors.get(view, [""])[0])
         for view, count in sorted(lacking.items())
     ]
 
 
-def completed(verdict: Verdict, missing: Sequence[Missing], progress: str) -> Verdict:
-    """Return a verdict that names the methods that lack folds, and recommends nothing while some may be finished.
+def completed(recommendation: Recommendation, missing: Sequence[Missing], progress: str) -> Recommendation:
+    """Return a recommendation that names methods that lack folds, and recommends nothing while some may be finished.
 
     ``progress`` says how many fits of an unfinished comparison are done; empty where nothing is left to do.
     """
     if not missing:
-        return verdict
+        return recommendation
     failed, unfinished = ([each for each in missing if bool(each.failed) == kind] for kind in (True, False))
     lines = [f"{'; '.join(map(str, failed))}."] if failed else []
     if not any(each.withholds for each in missing):
-        return replace(verdict, text=" ".join([verdict.text, *lines]))
+        return replace(recommendation, text=" ".join([recommendation.text, *lines]))
     until = "o recommendation until every method has every fold."
     head = f"{progress}: n{until}" if progress else f"N{until}"
     if any(each.withholds for each in failed):
         lines[0] = f"{lines[0].removesuffix('.')}: run it again, or compare without it."
     if unfinished:
         lines.insert(0, f"Missing: {', '.join(map(str, unfinished))}.")
-    return replace(verdict, recommended=None, saving=None, simpler=None, text=" ".join([head, *lines]))
+    return replace(recommendation, recommended=None, saving=None, simpler=None, text=" ".join([head, *lines]))
 
 
 def _one_line(text: str) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.comparison import baseline
-from adacsl.comparison.fits import Cell, CellResult, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, scale_misses
 from adacsl.comparison.model_card import facts_in_words, model_card
 from adacsl.comparison.protocol import joined_cells, named_costs
 from adacsl.comparison.segments import tables_of
@@ -33,20 +33,20 @@ UNNAMED = "data"
 """The name of data that were compared without one."""
 
 
-def outcome_of(found: Comparison, mine: Mapping[Cell, CellResult], place: tuple[str, float, str]) -> Outcome:
+def outcome_of(found: Comparison, mine: Mapping[FitKey, FitResult], place: tuple[str, float, str]) -> Outcome:
     """Return scores, decisions and costs of all splits together; ``mine`` are the results of that place."""
     data, ratio, name = place
     if not mine:
         raise ValueError(f"there is no result of {name!r} on {data!r} at ratio {ratio:g}")
     about = found.facts["data"][data]
-    parts = [(result, found.splits[data, cell.seed]) for cell, result in mine.items()]
+    parts = [(result, found.splits[data, fit.seed]) for fit, result in mine.items()]
     costs = [scale_misses(split.costs, ratio / float(about["ratio"])) for _, split in parts]
     thresholds = {result.threshold for result, _ in parts}
     return Outcome(
         scores=np.concatenate([result.scores for result, _ in parts]),
         labels=np.concatenate([split.labels for _, split in parts]),
         decisions=np.concatenate([result.decisions for result, _ in parts]),
-        seeds=np.repeat([cell.seed for cell in mine], [len(split.labels) for _, split in parts]),
+        seeds=np.repeat([fit.seed for fit in mine], [len(split.labels) for _, split in parts]),
         **_costs(costs, about["classes"] if costs[0].n_classes > 2 else ()),
         threshold=thresholds.pop() if len(thresholds) == 1 else None,
         rule=parts[0][0].provenance.get("decide", ""),
@@ -77,7 +77,7 @@ def report_data(
 
     By data set and ratio: ``explained`` is permutation importance, ``models`` where the recommended method is saved.
     """
-    views = list(found.verdicts)
+    views = list(found.recommendations)
     keys = found.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
     names = [data for data, _ in views]
     classes = {name: classes_of(found, name) for name in names}
@@ -85,25 +85,29 @@ def report_data(
     fewest = min(map(len, classes.values()))
     return ReportData(
         title=title_for(found, list(dict.fromkeys(names))),
-        verdicts={view: str(verdict) for view, verdict in found.verdicts.items()},
+        recommendations={view: str(recommendation) for view, recommendation in found.recommendations.items()},
         facts=facts_in_words(found) | baseline.facts_of_today(found) | ({"command": command} if command else {}),
         results=found.results,
         summary=summary_of(found),
         outcomes={key: found.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
-        histories={cell: result.history for cell, result in found.cells.items() if result.history},
+        histories={fit: result.history for fit, result in found.fits.items() if result.history},
         classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
-        recommended={view: verdict.recommended for view, verdict in found.verdicts.items()},
+        recommended={view: recommendation.recommended for view, recommendation in found.recommendations.items()},
         banner=found.progress,
         titles={name: title_of(name, fewest) for name in (*METHODS, *found.methods)}
         | {TODAY: "your current decisions"},
         explained=explained or {},
         regrets=found.regrets,
-        savings={view: saved_of(found, view) for view, verdict in found.verdicts.items() if verdict.saving},
+        savings={
+            view: saved_of(found, view)
+            for view, recommendation in found.recommendations.items()
+            if recommendation.saving
+        },
         checks={name: told["checks"] for name, told in found.facts["data"].items() if "checks" in told},
         model={
-            view: model_card(found, view, verdict.recommended, people=people, model=(models or {}).get(view))
-            for view, verdict in found.verdicts.items()
-            if verdict.recommended
+            view: model_card(found, view, recommendation.recommended, people=people, model=(models or {}).get(view))
+            for view, recommendation in found.recommendations.items()
+            if recommendation.recommended
         },
         people=people,
         segments=dict(tables_of(found, views)),
@@ -133,7 +137,7 @@ def classes_of(found: Comparison, data: str) -> tuple[str, ...]:
 def recommended(found: Comparison, view: tuple[str, float]) -> str:
     """Return the recommended method, or the one with the lowest cost where none is."""
     rows = found.table[(found.table["data"] == view[0]) & (found.table["ratio"] == view[1])]
-    return str(found.verdicts[view].recommended or next(name for name in rows["method"] if name != TODAY))
+    return str(found.recommendations[view].recommended or next(name for name in rows["method"] if name != TODAY))
 
 
 def summary_of(found: Comparison) -> pd.DataFrame:
@@ -143,7 +147,7 @@ def summary_of(found: Comparison) -> pd.DataFrame:
 
 def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
     """Return the saving of the recommended method of a view, and the samples under the baseline."""
-    saving, taken = found.verdicts[view].saving, recommended(found, view)
+    saving, taken = found.recommendations[view].saving, recommended(found, view)
     if saving is None:
         raise ValueError(f"no baseline is known on {view[0]!r}")
     percent = Interval(saving.percent, saving.percent_low, saving.percent_high)

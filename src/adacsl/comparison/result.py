@@ -16,17 +16,17 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import plain_labels
 from adacsl.comparison import baseline, cost_sensitivity
 from adacsl.comparison import report_data as comparison_report_data
-from adacsl.comparison.fits import Cell, CellResult, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, scale_misses
 from adacsl.comparison.model_card import checks_of, intervals_in_words
-from adacsl.comparison.protocol import compared_nets, named_costs, set_portfolio
+from adacsl.comparison.protocol import compared_nets, named_costs, set_ensemble
 from adacsl.comparison.recommendation import (
     TOLERANCE,
     Missing,
     Prefer,
-    Verdict,
+    Recommendation,
     completed,
     missing_of,
-    verdicts,
+    recommendations,
 )
 from adacsl.comparison.report_data import outcome_of
 from adacsl.comparison.segments import segment_table
@@ -35,8 +35,8 @@ from adacsl.comparison.store import StoredSplit
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.findings import Checks
 from adacsl.datasets.segments import Segments
-from adacsl.estimators.classifier import Method
-from adacsl.estimators.registry import METHODS, is_portfolio, method
+from adacsl.estimators.classifier import CostSensitiveClassifier
+from adacsl.estimators.registry import METHODS, is_ensemble, method
 from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
@@ -45,24 +45,24 @@ with requires("compare"):
 
 
 class NoResultError(RuntimeError):
-    """Every cell of a comparison failed."""
+    """Every fit of a comparison failed."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """What a comparison found: ``print(comparison.verdict)``, ``comparison.table``, ``comparison.report(path)``."""
+    """Results of a comparison: ``recommendation``, ``table``, ``report(path)``."""
 
     results: pd.DataFrame
-    """One row per cell: data, ratio, method, seed, cost and what lies behind it."""
+    """One row per fit: data, ratio, method, seed, cost and what lies behind it."""
     failures: pd.DataFrame
-    """One row per cell without a result, with its error."""
+    """One row per fit without a result, with its error."""
     facts: Mapping[str, Any]
     """What was compared: data sets and protocol."""
-    cells: Mapping[Cell, CellResult] = field(repr=False)
+    fits: Mapping[FitKey, FitResult] = field(repr=False)
     splits: Mapping[tuple[str, int], StoredSplit] = field(repr=False)
     folder: Path | None = None
     """Where the results lie, if they were to be kept."""
-    methods: Mapping[str, Method] = field(default_factory=dict, repr=False)
+    methods: Mapping[str, CostSensitiveClassifier] = field(default_factory=dict, repr=False)
     """The methods that were compared; those of the table of methods where it was read from a folder."""
     net: Mapping[str, Any] | None = field(default=None, repr=False)
     """Settings that all nets had."""
@@ -72,7 +72,7 @@ class Comparison:
     """Which segment each row belongs to: by data set, then by column."""
     prefer: Prefer = "cost"
     """Whether a simpler method is recommended where it costs significantly more: "cost" or "simple"."""
-    planned: frozenset[Cell] = field(default_factory=frozenset, repr=False)
+    planned: frozenset[FitKey] = field(default_factory=frozenset, repr=False)
     """The fits that are to be made; without them, those that have a result."""
 
     def __repr__(self) -> str:
@@ -90,22 +90,25 @@ class Comparison:
     def paired(self) -> dict[tuple[str, float], RowCosts]:
         """What every tested row cost under each method, by data set and ratio."""
         return row_costs(
-            self.cells, self.splits, lambda data, ratio, costs: scale_misses(costs, ratio / self._own_ratio(data))
+            self.fits, self.splits, lambda data, ratio, costs: scale_misses(costs, ratio / self._own_ratio(data))
         )
 
     @cached_property
-    def verdicts(self) -> dict[tuple[str, float], Verdict]:
-        """The verdict for each data set and ratio."""
-        found = verdicts(
+    def recommendations(self) -> dict[tuple[str, float], Recommendation]:
+        """The recommendation for each data set and ratio."""
+        found = recommendations(
             self.table, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer, paired=self.paired,
             practice=partial(baseline.practice, self),
         )  # fmt: skip
-        return {view: completed(verdict, self.missing_of(view), self.progress) for view, verdict in found.items()}
+        return {
+            view: completed(recommendation, self.missing_of(view), self.progress)
+            for view, recommendation in found.items()
+        }
 
     @cached_property
     def missing(self) -> list[Missing]:
         """The methods that lack folds, by data set and ratio: not started, unfinished or failed, with the reason."""
-        return missing_of(self.planned, self.cells, self.failures)
+        return missing_of(self.planned, self.fits, self.failures)
 
     def missing_of(self, view: tuple[str, float]) -> list[Missing]:
         """Return the methods that lack folds on one data set at one ratio."""
@@ -115,14 +118,16 @@ class Comparison:
     def progress(self) -> str:
         """How many fits of an unfinished comparison are done, in words; empty where nothing is left to do."""
         pending = sum(each.folds - each.done - each.failed for each in self.missing)
-        return f"{len(self.planned & set(self.cells)):,} of {len(self.planned):,} runs done" if pending else ""
+        return f"{len(self.planned & set(self.fits)):,} of {len(self.planned):,} runs done" if pending else ""
 
     @property
-    def verdict(self) -> str:
+    def recommendation(self) -> str:
         """The answer in plain words."""
-        if len(self.verdicts) == 1:
-            return str(next(iter(self.verdicts.values())))
-        return "\n".join(f"{self._place(*view)}: {verdict}" for view, verdict in self.verdicts.items())
+        if len(self.recommendations) == 1:
+            return str(next(iter(self.recommendations.values())))
+        return "\n".join(
+            f"{self._place(*view)}: {recommendation}" for view, recommendation in self.recommendations.items()
+        )
 
     @property
     def intervals(self) -> str:
@@ -148,26 +153,39 @@ class Comparison:
     @property
     def best(self) -> str | None:
         """The recommended method, as :meth:`fit` fits it; over several data sets, what is recommended for each."""
-        chosen = {verdict.recommended for verdict in self.verdicts.values()}
-        if len(chosen) > 1 and len({data for data, _ in self.verdicts}) == 1:
-            return self.verdicts[self._view(None, None)].recommended
+        chosen = {recommendation.recommended for recommendation in self.recommendations.values()}
+        if len(chosen) > 1 and len({data for data, _ in self.recommendations}) == 1:
+            return self.recommendations[self._view(None, None)].recommended
         return chosen.pop() if len(chosen) == 1 else None
 
-    def method(self, name: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Method:
+    def method(
+        self, name: str | None = None, *, data: str | None = None, ratio: float | None = None
+    ) -> CostSensitiveClassifier:
         """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
         view = self._view(data, ratio)
-        several = data is None and len({name for name, _ in self.verdicts}) > 1
-        name = name or (self.best if several else None) or self.verdicts[view].recommended
+        several = data is None and len({name for name, _ in self.recommendations}) > 1
+        name = name or (self.best if several else None) or self.recommendations[view].recommended
         if name is None:
-            raise ValueError(f"no method is recommended: {self.verdicts[view].text} To fit one, name it: name=...")
+            raise ValueError(
+                f"no method is recommended: {self.recommendations[view].text} To fit one, name it: name=..."
+            )
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         return method_taken(self, name, self.facts["data"][view[0]]["classes"], costs)
 
-    def fit(self, X: Any, y: Any, *, name: str | None = None, random_state: int = 0, **given: Any) -> Method:  # noqa: N803
+    def fit(
+        self,
+        X: Any,  # noqa: N803
+        y: Any,
+        *,
+        name: str | None = None,
+        random_state: int = 0,
+        **given: Any,
+    ) -> CostSensitiveClassifier:
         """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
 
-        ``given`` are arguments of :meth:`Method.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where rows have
-        costs of their own (those that were the same for all rows, or were said over columns, need no naming).
+        ``given`` are arguments of :meth:`CostSensitiveClassifier.fit`: ``groups``, ``sample_weight``, and ``fp``,
+        ``fn`` where rows have costs of their own (those that were the same for all rows, or were said over columns,
+        need no naming).
         """
         made = self.method(name).set_params(random_state=random_state)
         data, ratio = self._view(None, None)
@@ -223,27 +241,29 @@ class Comparison:
     @cached_property
     def regrets(self) -> dict[tuple[str, float], Regret]:
         """What the prices may be, and what that means: for each data set of two classes, and ratio."""
-        views = [view for view in self.verdicts if self._n_classes(view[0]) == 2 and self._cells(*view)]
+        views = [view for view in self.recommendations if self._n_classes(view[0]) == 2 and self._cells(*view)]
         return {view: cost_sensitivity.regret_in(self, view) for view in views}
 
     @property
     def price_range(self) -> str:
         """What other prices would mean, in plain words; of more than two classes nothing."""
-        return cost_sensitivity.words_of(self.regrets, self._place if len(self.verdicts) > 1 else None)
+        return cost_sensitivity.words_of(self.regrets, self._place if len(self.recommendations) > 1 else None)
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
         mine = self._cells(*self._view(data, ratio), method)
-        return pd.DataFrame([{"seed": cell.seed} | step for cell, result in mine.items() for step in result.history])
+        return pd.DataFrame([{"seed": fit.seed} | step for fit, result in mine.items() for step in result.history])
 
-    def _cells(self, *place: Any) -> dict[Cell, CellResult]:
+    def _cells(self, *place: Any) -> dict[FitKey, FitResult]:
         """Return the results on a data set at a ratio, perhaps of one method, in order."""
-        return {cell: self.cells[cell] for cell in sorted(self.cells) if cell[: len(place)] == place}
+        return {fit: self.fits[fit] for fit in sorted(self.fits) if fit[: len(place)] == place}
 
     def _view(self, data: str | None, ratio: float | None) -> tuple[str, float]:
-        views = [v for v in self.verdicts if data in (None, v[0]) and (ratio is None or np.isclose(ratio, v[1]))]
+        views = [v for v in self.recommendations if data in (None, v[0]) and (ratio is None or np.isclose(ratio, v[1]))]
         if not views:
-            raise ValueError(f"nothing was compared on {data!r} at ratio {ratio}; there is: {list(self.verdicts)}")
+            raise ValueError(
+                f"nothing was compared on {data!r} at ratio {ratio}; there is: {list(self.recommendations)}"
+            )
         return next((v for v in views if np.isclose(v[1], self._own_ratio(v[0]), rtol=1e-5)), views[0])
 
     def _own_ratio(self, data: str) -> float:
@@ -268,7 +288,7 @@ class Comparison:
         rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
         from adacsl.report.sections.costs import cost_figure  # noqa: PLC0415  plotly only for those who look
 
-        return cost_figure(rows, recommended=self.verdicts[view].recommended)
+        return cost_figure(rows, recommended=self.recommendations[view].recommended)
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
         """Draw the normalised cost of each method against the cost ratio."""
@@ -360,7 +380,8 @@ class Comparison:
         command : str
             Shown as what made it.
         explain : DataFrame, optional
-            From :meth:`Method.permutation_cost` of the method that :meth:`fit` fits: what each column is worth.
+            From :meth:`CostSensitiveClassifier.permutation_cost` of the method that :meth:`fit` fits: what each column
+            is worth.
         unit : str
             What costs are counted in, such as EUR.
         volume : float, optional
@@ -391,28 +412,28 @@ class Comparison:
         return to_markdown(self.report_data(**shown), path)
 
     def _repr_html_(self) -> str:
-        """Show the verdict and the table in a notebook."""
+        """Show the recommendation and the table in a notebook."""
         columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
         table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
-        lines = "<br>".join(html.escape(line) for line in self.verdict.splitlines())
+        lines = "<br>".join(html.escape(line) for line in self.recommendation.splitlines())
         return f"<p><strong>{lines}</strong></p>{table}<p>{html.escape(self.intervals)}</p>"
 
     def __str__(self) -> str:
-        return self.verdict
+        return self.recommendation
 
 
-def method_taken(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> Method:
+def method_taken(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> CostSensitiveClassifier:
     """Return a method of a comparison with its settings, the names of its classes and these costs, not yet fitted."""
     if name == TODAY:
         raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
     if name not in {*found.methods, *METHODS} and name in set(found.results["method"]):
         raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
-    made: Method = clone(found.methods[name]) if name in found.methods else method(name)
+    made: CostSensitiveClassifier = clone(found.methods[name]) if name in found.methods else method(name)
     net = found.facts["protocol"].get("net")
     if net and made.learner == "net":
         made.set_params(learner=compared_nets(found.net, net))
-    elif net and is_portfolio(made):
-        set_portfolio(made, compared_nets(found.net, net).get_params(deep=False))
+    elif net and is_ensemble(made):
+        set_ensemble(made, compared_nets(found.net, net).get_params(deep=False))
     if len(classes) > 2:
-        return made.set_params(costs=named_costs([costs], classes), positive=None)
-    return made.set_params(costs=costs, positive=plain_labels(classes)[1])
+        return made.set_params(costs=named_costs([costs], classes), pos_label=None)
+    return made.set_params(costs=costs, pos_label=plain_labels(classes)[1])

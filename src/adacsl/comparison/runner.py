@@ -11,7 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.store import Failure, ResultStore, now, stamped
 from adacsl.execution.executors import OutOfTimeError, Placement, Update, open_executor, run_tasks
 from adacsl.execution.threads import cores
@@ -22,35 +22,35 @@ __all__ = ["Event", "Job", "RunInterrupted", "Tally", "run"]
 BEAT = 30.0
 """Seconds after which a run says that it is alive, when nothing else has happened."""
 
-Work = Callable[[Any, Any, tuple[Cell, ...]], Iterator[CellResult]]
-"""``work(shared, payload, cells)`` yields the result of each of these cells, in any order."""
+Work = Callable[[Any, Any, tuple[FitKey, ...]], Iterator[FitResult]]
+"""``work(shared, payload, fits)`` yields the result of each of these fits, in any order."""
 
 
 @dataclass(frozen=True)
 class Job:
     """Cells that one training serves, and what the work needs to know of them; the data are shared by all jobs."""
 
-    cells: tuple[Cell, ...]
+    fits: tuple[FitKey, ...]
     payload: Any = None
 
 
 class Tally(NamedTuple):
     """How a run ended."""
 
-    done: int  # cells of these jobs that have a result, earlier runs included
+    done: int  # fits of these jobs that have a result, earlier runs included
     failed: int
     seconds: float
-    ran: int = 0  # cells that this run finished
+    ran: int = 0  # fits that this run finished
 
 
 class Event(NamedTuple):
     """What a run tells while it goes on."""
 
     kind: Literal["start", "kept", "running", "done", "failed", "corrupt", "alive", "end"]
-    done: int  # cells that have a result so far, earlier runs included
+    done: int  # fits that have a result so far, earlier runs included
     total: int
-    cells: tuple[Cell, ...] = ()
-    cost: float | None = None  # per row, as tables have it; of the one cell that is done
+    fits: tuple[FitKey, ...] = ()
+    cost: float | None = None  # per row, as tables have it; of the one fit that is done
     normalized: float | None = None  # the same by what the better constant decision costs
     message: str = ""
     again: bool = False  # what failed is tried once more
@@ -60,7 +60,7 @@ class RunInterrupted(KeyboardInterrupt):
     """Ctrl-C: the workers have ended and what was finished is stored."""
 
     def __init__(self, done: int, total: int) -> None:
-        super().__init__(f"interrupted: {done} of {total} cells are done; start it again to go on from there")
+        super().__init__(f"interrupted: {done} of {total} fits are done; start it again to go on from there")
         self.done, self.total = done, total
 
 
@@ -70,29 +70,29 @@ def run(
     store: ResultStore,
     *,
     shared: Any = None,
-    engine: str = "joblib",
-    workers: int | None = None,
+    backend: str = "processes",
+    n_jobs: int | None = None,
     address: str | None = None,
     gpus: float = 0.0,
     retries: int = 1,
     seconds: float | None = None,
     on_event: Callable[[Event], object] | None = None,
 ) -> Tally:
-    """Run the cells that the store lacks; every result is written as soon as it is there.
+    """Run the fits that the store lacks; every result is written as soon as it is there.
 
     Parameters
     ----------
     jobs : iterable of Job
-        Each gets those of its cells that are missing; one that misses none is not run.
+        Each gets those of its fits that are missing; one that misses none is not run.
     work : function
-        ``work(shared, payload, cells)`` yields a CellResult for each of ``cells``. It must be importable in a worker.
+        ``work(shared, payload, fits)`` yields a FitResult for each of ``fits``. It must be importable in a worker.
     store : Store or MemoryStore
         Opened for writing.
     shared : object, optional
         The data, for all jobs; sent once. Its arrays may be read-only in a worker.
-    engine : "joblib" or "ray"
+    backend : "processes" or "ray"
         Processes on this machine, or tasks on a Ray cluster (needs ``adacsl[ray]``).
-    workers : int, optional
+    n_jobs : int, optional
         Jobs at a time; default: the cores of this machine, or what the cluster has room for. With joblib, 1 means in
         this process.
     address : str, optional
@@ -100,10 +100,10 @@ def run(
     gpus : float, default 0
         GPUs that each job needs on a Ray cluster; 0.25 lets four share one.
     retries : int, default 1
-        How often the cells that a job still owes are tried again in this run when it raises; when its worker dies,
+        How often the fits that a job still owes are tried again in this run when it raises; when its worker dies,
         once. Afterwards they are failed, which the next run tries again.
     seconds : float, optional
-        End the run as Ctrl-C would after this long, whatever the workers do. In this process (``workers=1``) the cell
+        End the run as Ctrl-C would after this long, whatever the workers do. In this process (``n_jobs=1``) the fit
         at hand is finished first.
     on_event : callable, optional
         Gets an Event for everything that happens; :class:`adacsl.comparison.progress.Progress` is one.
@@ -111,13 +111,13 @@ def run(
     Raises
     ------
     RunInterrupted
-        A KeyboardInterrupt that says how many cells are done; also when the time is over.
+        A KeyboardInterrupt that says how many fits are done; also when the time is over.
     StoreError
         Results cannot be written (full disk): the run ends, what was finished stays.
     """
     begin = time.monotonic()
     jobs = _check_jobs(jobs)
-    placement = Placement(engine, address, workers, gpus)
+    placement = Placement(backend, address, n_jobs, gpus)
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
     end = math.inf if seconds is None else begin + seconds
@@ -143,16 +143,16 @@ def run(
     return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
 
 
-def fit_cells(work: Work, shared: Any, job: Job) -> Iterator[CellResult]:
-    """Do a job where its worker is: yield the results of its cells, with their provenance, as they come."""
-    started, owed = now(), set(job.cells)
-    for result in work(shared, job.payload, job.cells):
-        if result.cell not in job.cells:
-            raise RuntimeError(f"the work yielded a result it was not asked for: {result.cell}")
-        owed.discard(result.cell)
+def fit_cells(work: Work, shared: Any, job: Job) -> Iterator[FitResult]:
+    """Do a job where its worker is: yield the results of its fits, with their provenance, as they come."""
+    started, owed = now(), set(job.fits)
+    for result in work(shared, job.payload, job.fits):
+        if result.fit not in job.fits:
+            raise RuntimeError(f"the work yielded a result it was not asked for: {result.fit}")
+        owed.discard(result.fit)
         yield stamped(result, started=started)
     if owed:
-        raise RuntimeError(f"the work ended without a result for {len(owed)} of its cells, such as {min(owed)}")
+        raise RuntimeError(f"the work ended without a result for {len(owed)} of its fits, such as {min(owed)}")
 
 
 class _Course:
@@ -161,23 +161,23 @@ class _Course:
     def __init__(self, jobs: list[Job], store: ResultStore, *, tell: Callable[[Event], object]) -> None:
         self.store, self.tell = store, tell
         scan = store.scan()
-        wanted = {cell for job in jobs for cell in job.cells}
+        wanted = {fit for job in jobs for fit in job.fits}
         self.total, self.ran = len(wanted), 0
-        self.done, self.failed = wanted & scan.done, set[Cell]()
+        self.done, self.failed = wanted & scan.done, set[FitKey]()
         self.missing = [left for job in jobs if (left := self.remaining(job)) is not None]
         self.say("start")
         for path, why in scan.corrupt.items():
-            self.say("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its cell runs again")
-        for cell in sorted(self.done):
-            self.say("kept", (cell,), **scan.costs[cell])
+            self.say("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its fit runs again")
+        for fit in sorted(self.done):
+            self.say("kept", (fit,), **scan.costs[fit])
 
-    def say(self, kind: Any, cells: tuple[Cell, ...] = (), **more: Any) -> None:
-        self.tell(Event(kind, len(self.done), self.total, cells, **more))
+    def say(self, kind: Any, fits: tuple[FitKey, ...] = (), **more: Any) -> None:
+        self.tell(Event(kind, len(self.done), self.total, fits, **more))
 
     def remaining(self, job: Job) -> Job | None:
-        """Return a job with the cells that it still owes, None where it owes none."""
-        owed = tuple(cell for cell in job.cells if cell not in self.done and cell not in self.failed)
-        return replace(job, cells=owed) if owed else None
+        """Return a job with the fits that it still owes, None where it owes none."""
+        owed = tuple(fit for fit in job.fits if fit not in self.done and fit not in self.failed)
+        return replace(job, fits=owed) if owed else None
 
     def take(self, update: Update) -> None:
         """Keep what has happened to a job."""
@@ -187,46 +187,46 @@ class _Course:
         elif update.kind == "result":
             self._keep(update.value)
         elif job is not None and update.kind == "started":
-            self.say("running", job.cells)
+            self.say("running", job.fits)
         elif job is not None and update.kind == "failed":
             if isinstance(update.value, OutOfTimeError):
                 raise KeyboardInterrupt
-            self._fail(job.cells, update.value, again=update.again)
+            self._fail(job.fits, update.value, again=update.again)
 
-    def _keep(self, result: CellResult) -> None:
+    def _keep(self, result: FitResult) -> None:
         try:
             self.store.write(result)
         except (TypeError, ValueError) as error:  # JSON cannot hold it
-            self._fail((result.cell,), error, again=False)
+            self._fail((result.fit,), error, again=False)
             return
-        if result.cell not in self.done:
-            self.done.add(result.cell)
+        if result.fit not in self.done:
+            self.done.add(result.fit)
             self.ran += 1
             metrics = result.metrics
-            self.say("done", (result.cell,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
+            self.say("done", (result.fit,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
 
-    def _fail(self, cells: tuple[Cell, ...], error: BaseException, *, again: bool) -> None:
+    def _fail(self, fits: tuple[FitKey, ...], error: BaseException, *, again: bool) -> None:
         failure = Failure.of(error)
-        for cell in cells:
-            self.store.fail(cell, failure)
-        self.say("failed", cells, message=f"{failure.type}: {failure.message}", again=again)
+        for fit in fits:
+            self.store.fail(fit, failure)
+        self.say("failed", fits, message=f"{failure.type}: {failure.message}", again=again)
         if not again:
-            self.failed.update(cells)
+            self.failed.update(fits)
 
 
 def _processes(placement: Placement, jobs: int) -> int | None:
     """Return how many processes run jobs, 0: none but this one; None: as many as a cluster has room for."""
-    if placement.engine == "ray":
-        return placement.workers
+    if placement.backend == "ray":
+        return placement.n_jobs
     # one job alone needs no process of its own, unless the user asked for more than one worker
-    asked = placement.workers
+    asked = placement.n_jobs
     count = min(jobs, cores()) if asked is None else min(asked, max(jobs, 2))
     return count if count > 1 else 0
 
 
 def _check_jobs(jobs: Iterable[Job]) -> list[Job]:
     jobs = list(jobs)
-    twice = [cell for cell, count in Counter(cell for job in jobs for cell in job.cells).items() if count > 1]
+    twice = [fit for fit, count in Counter(fit for job in jobs for fit in job.fits).items() if count > 1]
     if twice:
-        raise ValueError(f"every cell must belong to one job, but {len(twice)} belong to several, such as {twice[0]}")
+        raise ValueError(f"every fit must belong to one job, but {len(twice)} belong to several, such as {twice[0]}")
     return jobs

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import TODAY, Cell, CellResult
+from adacsl.comparison.fits import TODAY, FitKey, FitResult
 from adacsl.costs.matrix import CostMatrix
 from adacsl.metrics.intervals import Interval
 
@@ -47,8 +47,8 @@ NAMES_SHOWN = 5
 def names_of(methods: Sequence[str]) -> str:
     """Join names: ``a``, ``a and b``, ``a, b and c``, ``a, b, c, d, e and 3 others``.
 
-    >>> names_of(["smote", "focal", "ce"])
-    'smote, focal and ce'
+    >>> names_of(["smote", "focal", "net"])
+    'smote, focal and net'
     """
     shown = list(methods[:NAMES_SHOWN])
     more = len(methods) - len(shown)
@@ -289,7 +289,7 @@ class RowCosts:
 
 
 def row_costs(
-    cells: Mapping[Cell, CellResult],
+    fits: Mapping[FitKey, FitResult],
     splits: Mapping[tuple[str, int], StoredSplit],
     prices: Callable[[str, float, CostMatrix], CostMatrix],
 ) -> dict[View, RowCosts]:
@@ -297,22 +297,22 @@ def row_costs(
 
     Parameters
     ----------
-    cells : mapping
+    fits : mapping
         Results with their decisions.
     splits : mapping from (data, seed)
         Test rows of each split, with labels and costs.
     prices : function of data, ratio and the costs of a split
         Returns the costs of its rows at that ratio.
     """
-    views: dict[View, dict[tuple[str, int], CellResult]] = {}
-    for cell, result in cells.items():
-        views.setdefault((cell.data, float(cell.ratio)), {})[cell.method, cell.seed] = result
+    views: dict[View, dict[tuple[str, int], FitResult]] = {}
+    for fit, result in fits.items():
+        views.setdefault((fit.data, float(fit.ratio)), {})[fit.method, fit.seed] = result
     return {view: _of_view(view, own, splits, prices) for view, own in sorted(views.items())}
 
 
 def _of_view(
     view: View,
-    results: Mapping[tuple[str, int], CellResult],
+    results: Mapping[tuple[str, int], FitResult],
     splits: Mapping[tuple[str, int], StoredSplit],
     prices: Callable[[str, float, CostMatrix], CostMatrix],
 ) -> RowCosts:
@@ -364,7 +364,7 @@ def summarise(
     Parameters
     ----------
     results : DataFrame
-        One row for each finished cell: data, ratio, method, seed, normalized_cost and savings.
+        One row for each finished fit: data, ratio, method, seed, normalized_cost and savings.
     paired : mapping from (data, ratio) to RowCosts
         What each row cost: ``comparison.paired``.
     confidence : float, default 0.95
@@ -398,8 +398,8 @@ def summarise(
     ]
     if not frames:
         return pd.DataFrame(columns=SUMMARY_COLUMNS)
-    cells = results.reindex(columns=[*CELL[:3], "normalized_cost", "savings"])
-    means = cells.astype({"data": str, "ratio": float, "method": str}).groupby(CELL[:3]).mean()
+    fits = results.reindex(columns=[*CELL[:3], "normalized_cost", "savings"])
+    means = fits.astype({"data": str, "ratio": float, "method": str}).groupby(CELL[:3]).mean()
     return pd.concat(frames, ignore_index=True).join(means, on=CELL[:3]).reindex(columns=SUMMARY_COLUMNS)
 
 
@@ -482,7 +482,7 @@ def _cheapest(rows: RowCosts, sizes: NDArray[np.float64]) -> int:
     best = int(np.argmax(means <= means.min() + noise))
     seen = {best}
     while True:
-        # with all cells present nothing can be below the smallest mean and the loop ends at once
+        # with all fits present nothing can be below the smallest mean and the loop ends at once
         extra = _mean_over(sums - sums[best], there & there[best], rows.sizes)
         below = [i for i in np.flatnonzero(extra < -noise).tolist() if i not in seen]
         if not below:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from adacsl import __version__
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import TODAY, Cell, CellResult, check_result
+from adacsl.comparison.fits import TODAY, FitKey, FitResult, check_result
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
 from adacsl.storage.atomic import place_file, read_regular, replace_file
 from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
@@ -179,9 +179,9 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def stamped(result: CellResult, *, started: str | None = None) -> CellResult:
+def stamped(result: FitResult, *, started: str | None = None) -> FitResult:
     """Return the result with versions, seed, device, host, commit and times; what it says already stays."""
-    known: dict[str, Any] = {"versions": versions(), "seed": int(result.cell.seed)}
+    known: dict[str, Any] = {"versions": versions(), "seed": int(result.fit.seed)}
     known |= {"host": platform.node(), "started": started, "finished": now(), "device": _device()}
     if head := commit():
         known["commit"] = head
@@ -326,7 +326,7 @@ PRICES = ("fp", "fn", "tp", "tn")
 
 
 class Failure(NamedTuple):
-    """Why a cell has no result."""
+    """Why a fit has no result."""
 
     type: str
     message: str
@@ -352,28 +352,28 @@ class StoredSplit(NamedTuple):
     units: NDArray[np.int64]  # the row itself, or one number for all rows of its group or copies of it
 
 
-def cell_key(cell: Cell) -> dict[str, Any]:
-    """Return a cell as JSON values."""
-    return {"data": cell.data, "ratio": float(cell.ratio), "method": cell.method, "seed": int(cell.seed)}
+def cell_key(fit: FitKey) -> dict[str, Any]:
+    """Return a fit as JSON values."""
+    return {"data": fit.data, "ratio": float(fit.ratio), "method": fit.method, "seed": int(fit.seed)}
 
 
-def cell_of(key: Mapping[str, Any]) -> Cell:
+def cell_of(key: Mapping[str, Any]) -> FitKey:
     """Return what :func:`cell_key` was given."""
-    cell = Cell(**key)
+    fit = FitKey(**key)
     wanted = (str, float, str, int)
-    if not all(isinstance(value, kind) for value, kind in zip(cell, wanted, strict=True)) or not cell.ratio < math.inf:
-        raise TypeError("a cell is named by two texts and two numbers")
-    return cell
+    if not all(isinstance(value, kind) for value, kind in zip(fit, wanted, strict=True)) or not fit.ratio < math.inf:
+        raise TypeError("a fit is named by two texts and two numbers")
+    return fit
 
 
-def cell_body(result: CellResult) -> dict[str, Any]:
+def cell_body(result: FitResult) -> dict[str, Any]:
     """Return a result as JSON values."""
     result = as_stored(result)
     scores, decisions = result.scores, result.decisions
     packed = np.packbits(decisions.astype(bool)) if scores.ndim == 1 else decisions.astype("<i8")
     classes = {} if scores.ndim == 1 else {"classes": scores.shape[1]}
     return {
-        "cell": cell_key(result.cell),
+        "fit": cell_key(result.fit),
         "metrics": result.metrics,
         "threshold": None if result.threshold is None else float(result.threshold),
         "seconds": float(result.seconds),
@@ -385,7 +385,7 @@ def cell_body(result: CellResult) -> dict[str, Any]:
     }
 
 
-def cell_result(body: dict[str, Any]) -> CellResult:
+def cell_result(body: dict[str, Any]) -> FitResult:
     """Return what :func:`cell_body` was given."""
     try:
         scores, packed = unpack(body["scores"]).astype(np.float32), unpack(body["decisions"])
@@ -395,8 +395,8 @@ def cell_result(body: dict[str, Any]) -> CellResult:
             decisions = np.unpackbits(packed, count=len(scores)).astype(bool)
         if len(decisions) != len(scores) or (not classes and len(packed) != (len(scores) + 7) // 8):
             raise ValueError(f"{len(packed)} numbers of decisions for {len(scores)} scores")
-        return CellResult(
-            cell=cell_of(body["cell"]),
+        return FitResult(
+            fit=cell_of(body["fit"]),
             metrics=dict(body["metrics"]),
             scores=scores,
             decisions=decisions,
@@ -409,10 +409,10 @@ def cell_result(body: dict[str, Any]) -> CellResult:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
 
-def failed_cell(body: dict[str, Any]) -> tuple[Cell, Failure]:
-    """Return a cell and why it failed."""
+def failed_cell(body: dict[str, Any]) -> tuple[FitKey, Failure]:
+    """Return a fit and why it failed."""
     try:
-        return cell_of(body["cell"]), Failure(*(body[name] for name in Failure._fields))
+        return cell_of(body["fit"]), Failure(*(body[name] for name in Failure._fields))
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
@@ -504,36 +504,36 @@ def _decode_cost(cost: Any) -> Any:
 
 
 FIRST_COLUMNS = (
-    *Cell._fields,
+    *FitKey._fields,
     *("cost", "total_cost", "normalized_cost", "savings", "accuracy", "tp", "fp", "fn", "tn", "n_train", "n_test"),
 )
 LAST_COLUMNS = ("threshold", "seconds", "device")
 
 
 class Scan(NamedTuple):
-    """What a store holds when a run begins: a failed or corrupt cell is not done."""
+    """What a store holds when a run begins: a failed or corrupt fit is not done."""
 
-    done: set[Cell]
-    failed: dict[Cell, Failure]
+    done: set[FitKey]
+    failed: dict[FitKey, Failure]
     corrupt: dict[Path, str]  # where the damaged files lie now, and what is wrong with them
-    costs: dict[Cell, dict[str, float | None]]  # of the cells that are done: per row, and normalised
+    costs: dict[FitKey, dict[str, float | None]]  # of the fits that are done: per row, and normalised
 
 
 class StoredRun(NamedTuple):
     """Everything that is known of a run."""
 
     identity: dict[str, Any]
-    results: dict[Cell, CellResult]  # in the order of the cells
-    failures: dict[Cell, Failure]
+    results: dict[FitKey, FitResult]  # in the order of the fits
+    failures: dict[FitKey, Failure]
     splits: dict[tuple[str, int], StoredSplit]
     segments: dict[str, dict[str, Segments]]
-    planned: frozenset[Cell]  # the cells that are to have results
+    planned: frozenset[FitKey]  # the fits that are to have results
 
-    def only(self, cells: Container[Cell]) -> StoredRun:
-        """Return what is known of some cells: a folder may hold methods and repeats of earlier runs."""
-        results = {cell: result for cell, result in self.results.items() if cell in cells}
-        failures = {cell: failure for cell, failure in self.failures.items() if cell in cells}
-        used = {(cell.data, cell.seed) for cell in results}
+    def only(self, fits: Container[FitKey]) -> StoredRun:
+        """Return what is known of some fits: a folder may hold methods and repeats of earlier runs."""
+        results = {fit: result for fit, result in self.results.items() if fit in fits}
+        failures = {fit: failure for fit, failure in self.failures.items() if fit in fits}
+        used = {(fit.data, fit.seed) for fit in results}
         splits = {key: split for key, split in self.splits.items() if key in used}
         return self._replace(results=results, failures=failures, splits=splits)
 
@@ -544,11 +544,11 @@ class ResultStore(Protocol):
     def scan(self) -> Scan:
         """Return what is there already."""
 
-    def write(self, result: CellResult) -> bool:
-        """Keep the result of a cell; tell whether it is new (the first one stays)."""
+    def write(self, result: FitResult) -> bool:
+        """Keep the result of a fit; tell whether it is new (the first one stays)."""
 
-    def fail(self, cell: Cell, error: BaseException | Failure) -> Failure:
-        """Keep why a cell has no result."""
+    def fail(self, fit: FitKey, error: BaseException | Failure) -> Failure:
+        """Keep why a fit has no result."""
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
         """Keep which rows a split tests on, with their labels, units and costs."""
@@ -556,50 +556,50 @@ class ResultStore(Protocol):
     def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
         """Keep which segment each row of a data set belongs to."""
 
-    def write_plan(self, cells: Iterable[Cell]) -> None:
-        """Keep which cells are to have results."""
+    def write_plan(self, fits: Iterable[FitKey]) -> None:
+        """Keep which fits are to have results."""
 
     def load(self) -> StoredRun:
         """Return everything that was kept."""
 
 
-def as_stored(result: CellResult) -> CellResult:
+def as_stored(result: FitResult) -> FitResult:
     """Return a result as a file would give it back: scores in single precision, decisions of one kind."""
     scores, decisions = np.asarray(result.scores, dtype=np.float32), np.asarray(result.decisions)
     if scores.ndim not in (1, 2) or decisions.shape != scores.shape[:1]:
         raise ValueError(
-            f"{result.cell}: scores and decisions must be vectors of one length (or scores n x K), got shapes "
+            f"{result.fit}: scores and decisions must be vectors of one length (or scores n x K), got shapes "
             f"{scores.shape} and {decisions.shape}"
         )
     return replace(result, scores=scores, decisions=decisions.astype(bool if scores.ndim == 1 else np.int64))
 
 
-def costs_of(result: CellResult) -> dict[str, float | None]:
+def costs_of(result: FitResult) -> dict[str, float | None]:
     """Return what a result cost per row, and normalised."""
     return {"cost": result.metrics.get("cost"), "normalized": result.metrics.get("normalized_cost")}
 
 
-def results_frame(results: Iterable[CellResult]) -> pd.DataFrame:
-    """Return one row per result, in the order of the cells."""
+def results_frame(results: Iterable[FitResult]) -> pd.DataFrame:
+    """Return one row per result, in the order of the fits."""
     with requires("compare"):
         import pandas as pd  # noqa: PLC0415  a run needs no pandas until its end
     rows = []
     for result in results:
         threshold = math.nan if result.threshold is None else result.threshold
         last = {"threshold": threshold, "seconds": result.seconds, "device": result.provenance.get("device")}
-        rows.append(result.cell._asdict() | result.metrics | last)
+        rows.append(result.fit._asdict() | result.metrics | last)
     frame = pd.DataFrame(rows, columns=None if rows else [*FIRST_COLUMNS, *LAST_COLUMNS])
     first = [name for name in FIRST_COLUMNS if name in frame]
     more = [name for name in frame if name not in {*FIRST_COLUMNS, *LAST_COLUMNS}]
-    return frame[[*first, *more, *LAST_COLUMNS]].sort_values([*Cell._fields], ignore_index=True)
+    return frame[[*first, *more, *LAST_COLUMNS]].sort_values([*FitKey._fields], ignore_index=True)
 
 
-def failures_frame(failures: Mapping[Cell, Failure]) -> pd.DataFrame:
-    """Return one row per failed cell."""
+def failures_frame(failures: Mapping[FitKey, Failure]) -> pd.DataFrame:
+    """Return one row per failed fit."""
     with requires("compare"):
         import pandas as pd  # noqa: PLC0415
-    rows = [(*cell, *failure) for cell, failure in failures.items()]
-    return pd.DataFrame(rows, columns=[*Cell._fields, *Failure._fields])
+    rows = [(*fit, *failure) for fit, failure in failures.items()]
+    return pd.DataFrame(rows, columns=[*FitKey._fields, *Failure._fields])
 
 
 class Store:
@@ -610,7 +610,7 @@ class Store:
     Notes
     -----
     A file is completed and flushed beside its place, then linked to its name: a process killed at any moment leaves
-    a whole file or none, and the first result of a cell is never replaced. Every file ends with a digest of itself,
+    a whole file or none, and the first result of a fit is never replaced. Every file ends with a digest of itself,
     and names the digest of the data and settings it belongs to.
     """
 
@@ -618,7 +618,7 @@ class Store:
         self.folder = folder
         self._locks = locks  # None: only to be read
         self._splits: dict[tuple[str, int], StoredSplit | None] = {}
-        self._checked: dict[Path, CellResult] = {}  # results that a run has found or written: not read again
+        self._checked: dict[Path, FitResult] = {}  # results that a run has found or written: not read again
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -646,7 +646,7 @@ class Store:
         identity : mapping
             JSON values that results depend on: ``{"data": {name: {"digest": ..., ...}}, ...}`` and the settings of
             the protocol. Data may be added later; what is there already must not differ. Methods, ratios and seeds are
-            no part of it: they name the cells.
+            no part of it: they name the fits.
         """
         path = Path(os.path.realpath(folder))
         described = encode(dict(identity), "identity")
@@ -701,27 +701,27 @@ class Store:
 
     # writing
 
-    def write(self, result: CellResult) -> bool:
-        """Write the result of a cell; tell whether it is new (the first one stays)."""
-        path, result = self._path("cells", result.cell), as_stored(stamped(result))
-        body = {**self._belongs(result.cell.data), **cell_body(result)}
-        new = put(path, document("cell", body), replace=False)
+    def write(self, result: FitResult) -> bool:
+        """Write the result of a fit; tell whether it is new (the first one stays)."""
+        path, result = self._path("fits", result.fit), as_stored(stamped(result))
+        body = {**self._belongs(result.fit.data), **cell_body(result)}
+        new = put(path, document("fit", body), replace=False)
         if new:
             self._checked[path] = result
         with as_store_error(path):
-            self._path("failed", result.cell).unlink(missing_ok=True)
+            self._path("failed", result.fit).unlink(missing_ok=True)
         return new
 
-    def fail(self, cell: Cell, error: BaseException | Failure) -> Failure:
-        """Record why a cell has no result; the attempts of earlier runs are counted too."""
-        path = self._path("failed", cell)
+    def fail(self, fit: FitKey, error: BaseException | Failure) -> Failure:
+        """Record why a fit has no result; the attempts of earlier runs are counted too."""
+        path = self._path("failed", fit)
         failure = (error if isinstance(error, Failure) else Failure.of(error))._replace(attempts=1, time=now())
         if path.exists():
             with contextlib.suppress(DamagedError):
                 before = failed_cell(read_document(path, "failure"))[1]
                 failure = failure._replace(attempts=1 + before.attempts)
-        if not self.has(cell):
-            put(path, document("failure", {"cell": cell_key(cell), **failure._asdict()}), replace=True)
+        if not self.has(fit):
+            put(path, document("failure", {"fit": cell_key(fit), **failure._asdict()}), replace=True)
         return failure
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
@@ -737,10 +737,10 @@ class Store:
             raise StoreError(f"seed {seed} of {data!r} was split in another way, see {path}: choose another --out")
         put(path, content, replace=True)
 
-    def write_plan(self, cells: Iterable[Cell]) -> None:
-        """Write which cells this run is to have results of, in the place of the plan of an earlier run."""
-        names = [cell_key(cell) for cell in sorted(cells)]
-        path, content = self.folder / "plan.json", document("plan", {"cells": names})
+    def write_plan(self, fits: Iterable[FitKey]) -> None:
+        """Write which fits this run is to have results of, in the place of the plan of an earlier run."""
+        names = [cell_key(fit) for fit in sorted(fits)]
+        path, content = self.folder / "plan.json", document("plan", {"fits": names})
         with as_store_error(path):
             known = _content(path)
         if known != content:
@@ -764,19 +764,19 @@ class Store:
 
     # reading
 
-    def has(self, cell: Cell) -> bool:
-        """Tell whether a cell has a result."""
-        return self._path("cells", cell).exists()
+    def has(self, fit: FitKey) -> bool:
+        """Tell whether a fit has a result."""
+        return self._path("fits", fit).exists()
 
-    def read(self, cell: Cell) -> CellResult:
-        """Return the result of a cell."""
-        path = self._path("cells", cell)
+    def read(self, fit: FitKey) -> FitResult:
+        """Return the result of a fit."""
+        path = self._path("fits", fit)
         if not path.exists():
-            raise StoreError(f"{self.folder} has no result of {cell}: run the comparison again")
+            raise StoreError(f"{self.folder} has no result of {fit}: run the comparison again")
         try:
             return self._read(path)
         except DamagedError as error:
-            raise StoreError(f"{path} is damaged ({error}): start the comparison again, it re-runs the cell") from error
+            raise StoreError(f"{path} is damaged ({error}): start the comparison again, it re-runs the fit") from error
 
     def scan(self) -> Scan:
         """Check every file; those that are damaged are moved to ``corrupt/`` and count as missing."""
@@ -786,27 +786,27 @@ class Store:
                 scan.corrupt[self._set_aside(path)] = str(result)
             else:
                 self._checked[path] = result
-                scan.done.add(result.cell)
-                scan.costs[result.cell] = costs_of(result)
-        scan.failed.update((cell, failure) for cell, failure in self._failed() if cell not in scan.done)
+                scan.done.add(result.fit)
+                scan.costs[result.fit] = costs_of(result)
+        scan.failed.update((fit, failure) for fit, failure in self._failed() if fit not in scan.done)
         return scan
 
     def load(self) -> StoredRun:
         """Return everything that the folder holds; each file is read and checked once."""
         results, identity = self._whole_results(self._checked), self.identity
-        if unknown := sorted({cell.data for cell in results} - set(identity.get("data", {}))):
+        if unknown := sorted({fit.data for fit in results} - set(identity.get("data", {}))):
             raise StoreError(
                 f"{self.folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them"
             )
-        failures = {cell: failure for cell, failure in self._failed() if cell not in results}
-        splits = {key: self.read_split(*key) for key in sorted({(cell.data, cell.seed) for cell in results})}
-        segments = {name: self.read_segments(name) for name in sorted({cell.data for cell in results})}
-        begun = {(cell.data, cell.ratio, cell.method) for cell in (*results, *failures) if cell.method != TODAY}
+        failures = {fit: failure for fit, failure in self._failed() if fit not in results}
+        splits = {key: self.read_split(*key) for key in sorted({(fit.data, fit.seed) for fit in results})}
+        segments = {name: self.read_segments(name) for name in sorted({fit.data for fit in results})}
+        begun = {(fit.data, fit.ratio, fit.method) for fit in (*results, *failures) if fit.method != TODAY}
         seeds = {data: self.seeds(data) for data, _, _ in begun}
-        planned = self.read_plan() | {Cell(*view, seed) for view in begun for seed in seeds[view[0]]}
+        planned = self.read_plan() | {FitKey(*view, seed) for view in begun for seed in seeds[view[0]]}
         return StoredRun(identity, results, failures, splits, segments, frozenset(planned))
 
-    def _whole_results(self, checked: Container[Path] = ()) -> dict[Cell, CellResult]:
+    def _whole_results(self, checked: Container[Path] = ()) -> dict[FitKey, FitResult]:
         """Return the results that are not damaged, in order; a warning names the first that is."""
         found = list(self._results(checked))
         damaged = [(path, result) for path, result in found if isinstance(result, DamagedError)]
@@ -814,16 +814,16 @@ class Store:
             path, why = damaged[0]
             told = f"{path} is damaged ({why}) and left out{f', as {len(damaged) - 1} more are' if damaged[1:] else ''}"
             warnings.warn(f"{told}: start the comparison again, it re-runs what is missing", stacklevel=3)
-        whole = [result for _, result in found if isinstance(result, CellResult)]
-        return {result.cell: result for result in sorted(whole, key=lambda result: result.cell)}
+        whole = [result for _, result in found if isinstance(result, FitResult)]
+        return {result.fit: result for result in sorted(whole, key=lambda result: result.fit)}
 
     def results(self) -> pd.DataFrame:
-        """Return one row per finished cell; damaged files are left out, and a warning names the first."""
+        """Return one row per finished fit; damaged files are left out, and a warning names the first."""
         return results_frame(self._whole_results().values())
 
     def failures(self) -> pd.DataFrame:
-        """Return one row per failed cell."""
-        return failures_frame({cell: failure for cell, failure in self._failed() if not self.has(cell)})
+        """Return one row per failed fit."""
+        return failures_frame({fit: failure for fit, failure in self._failed() if not self.has(fit)})
 
     def read_split(self, data: str, seed: int) -> StoredSplit:
         """Return what :meth:`write_split` wrote."""
@@ -836,13 +836,13 @@ class Store:
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
-    def read_plan(self) -> set[Cell]:
+    def read_plan(self) -> set[FitKey]:
         """Return what :meth:`write_plan` wrote; nothing where it did not."""
         path = self.folder / "plan.json"
         if not path.exists():
             return set()
         try:
-            return {cell_of(key) for key in read_document(path, "plan")["cells"]}
+            return {cell_of(key) for key in read_document(path, "plan")["fits"]}
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
@@ -863,12 +863,12 @@ class Store:
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
-    def _read(self, path: Path) -> CellResult:
-        body = read_document(path, "cell")
+    def _read(self, path: Path) -> FitResult:
+        body = read_document(path, "fit")
         result = cell_result(body)
-        if self._path("cells", result.cell) != path:
-            raise DamagedError(f"it holds {result.cell}")
-        self._own(body, result.cell.data)
+        if self._path("fits", result.fit) != path:
+            raise DamagedError(f"it holds {result.fit}")
+        self._own(body, result.fit.data)
         self._check_numbers(result)
         return result
 
@@ -880,9 +880,9 @@ class Store:
             raise DamagedError(f"it belongs to seed {str(body.get('seed'))[:20]} of {str(body.get('data'))[:40]!r}")
         return body
 
-    def _check_numbers(self, result: CellResult) -> None:
+    def _check_numbers(self, result: FitResult) -> None:
         """Compare what a result says it cost with its decisions, where the split is known."""
-        key, about = (result.cell.data, result.cell.seed), self._known.get("data", {}).get(result.cell.data)
+        key, about = (result.fit.data, result.fit.seed), self._known.get("data", {}).get(result.fit.data)
         if not isinstance(about, dict) or not isinstance(about.get("ratio"), int | float):
             return
         if key not in self._splits:
@@ -892,33 +892,33 @@ class Store:
         if (split := self._splits[key]) is not None:
             check_result(result, split, about["ratio"])
 
-    def _results(self, checked: Container[Path] = ()) -> Iterator[tuple[Path, CellResult | DamagedError]]:
-        """Go through the files of all cells: results, and what is wrong with those that are damaged.
+    def _results(self, checked: Container[Path] = ()) -> Iterator[tuple[Path, FitResult | DamagedError]]:
+        """Go through the files of all fits: results, and what is wrong with those that are damaged.
 
         Files that were ``checked`` before are not read again.
         """
-        cells = self.folder / "cells"
-        for path in (cells, *cells.glob("*"), *cells.glob("*/*")):
+        fits = self.folder / "fits"
+        for path in (fits, *fits.glob("*"), *fits.glob("*/*")):
             inside(self.folder, path / "any")
-        for path in sorted(cells.glob("*/*/*.json")):
+        for path in sorted(fits.glob("*/*/*.json")):
             try:
-                found: CellResult | DamagedError = self._checked[path] if path in checked else self._read(path)
+                found: FitResult | DamagedError = self._checked[path] if path in checked else self._read(path)
             except DamagedError as error:
                 found = error
             yield path, found
 
-    def _failed(self) -> Iterator[tuple[Cell, Failure]]:
-        """Go through the records of cells that failed."""
+    def _failed(self) -> Iterator[tuple[FitKey, Failure]]:
+        """Go through the records of fits that failed."""
         for path in sorted((self.folder / "failed").glob("*/*/*.json")):
-            with contextlib.suppress(DamagedError):  # nothing is lost: the cell is missing and runs again
-                cell, failure = failed_cell(read_document(path, "failure"))
-                if self._path("failed", cell) == path:
-                    yield cell, failure
+            with contextlib.suppress(DamagedError):  # nothing is lost: the fit is missing and runs again
+                fit, failure = failed_cell(read_document(path, "failure"))
+                if self._path("failed", fit) == path:
+                    yield fit, failure
 
     def _set_aside(self, path: Path) -> Path:
         if self._locks is None:
             return path
-        target = self.folder / "corrupt" / path.relative_to(self.folder / "cells")
+        target = self.folder / "corrupt" / path.relative_to(self.folder / "fits")
         target = inside(self.folder, target.with_name(f"{target.stem}.{uuid.uuid4().hex[:8]}.json"))
         inside(self.folder, path)
         with as_store_error(target):
@@ -926,9 +926,9 @@ class Store:
             path.rename(target)
         return target
 
-    def _path(self, kind: str, cell: Cell) -> Path:
-        name = f"ratio-{ratio_name(cell.ratio)}_seed-{int(cell.seed)}.json"
-        return inside(self.folder, self.folder / kind / file_name(cell.data) / file_name(cell.method) / name)
+    def _path(self, kind: str, fit: FitKey) -> Path:
+        name = f"ratio-{ratio_name(fit.ratio)}_seed-{int(fit.seed)}.json"
+        return inside(self.folder, self.folder / kind / file_name(fit.data) / file_name(fit.method) / name)
 
     def _split_path(self, data: str, seed: int) -> Path:
         return inside(self.folder, self.folder / "splits" / f"{file_name(data)}_seed-{int(seed)}.json")

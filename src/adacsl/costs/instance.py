@@ -119,13 +119,13 @@ def _weighed_in_full(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.bool_]:
     return np.asarray((relative_prices(costs.deciding, usual) >= LEAST).all(axis=1))
 
 
-def corrected(raw: Array, target: float, base_weight: float, bayes: float) -> Array:
+def corrected(raw: Array, target_threshold: float, base_weight: float, bayes: float) -> Array:
     """Return probabilities from raw scores of a loss that weighs the negatives: ``p b / (p b + 1 - p)``.
 
-    What is above ``target`` comes out above the Bayes threshold, whatever rounding does.
+    What is above ``target_threshold`` comes out above the Bayes threshold, whatever rounding does.
     """
     xp = array_namespace(raw)
-    positive = raw > floats.nearest(floats.kind_of(raw), target)
+    positive = raw > floats.nearest(floats.kind_of(raw), target_threshold)
     raw = arrays.widen(raw)
     if floats.nearest(floats.kind_of(raw), bayes) == 1.0:  # no float32 lies between such a T and 1
         raw = arrays.widest(raw)
@@ -138,11 +138,13 @@ def corrected(raw: Array, target: float, base_weight: float, bayes: float) -> Ar
     return xp.where(positive, xp.clip(proba, high, None), xp.clip(proba, None, low))
 
 
-def corrected_rows(raw: Array, target: float, base_weight: float, costs: CostMatrix, usual: CostMatrix) -> Array:
+def corrected_rows(
+    raw: Array, target_threshold: float, base_weight: float, costs: CostMatrix, usual: CostMatrix
+) -> Array:
     """Return probabilities from raw scores of a loss weighted by the rows' own prices, in wide floats.
 
-    What is above ``target`` comes out above the row's own Bayes threshold, whatever rounding does; rows whose errors
-    are as good as free weighed more than they cost, and are decided by their probabilities.
+    What is above ``target_threshold`` comes out above the row's own Bayes threshold, whatever rounding does; rows whose
+    errors are as good as free weighed more than they cost, and are decided by their probabilities.
     """
     xp, wide = array_namespace(raw), arrays.widest(raw)
     check_samples(costs.n_instances, wide.shape[0])
@@ -152,7 +154,7 @@ def corrected_rows(raw: Array, target: float, base_weight: float, costs: CostMat
     bayes = np.broadcast_to(np.asarray(as_host(costs.threshold), np.float64), priced.shape)
     low = _beside(np.where(priced, bayes, 1.0), wide)
     high = _beside(np.where(priced, np.minimum(np.nextafter(bayes, 1.0), 1.0), 0.0), wide)
-    positive = raw > floats.nearest(floats.kind_of(raw), target)
+    positive = raw > floats.nearest(floats.kind_of(raw), target_threshold)
     return xp.where(positive, xp.maximum(proba, high), xp.minimum(proba, low))
 
 

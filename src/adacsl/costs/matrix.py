@@ -60,7 +60,7 @@ class CostMatrix:
         Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
         ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
         columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows. A price that is
-        known only afterwards is a :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
+        known only afterwards is a :class:`~adacsl.CostSklearnLearner`, as text ``"model(amount)"``.
     tp, tn : likewise, default 0
         Price of being right; benefits are negative costs. An error must cost more than being right.
 

@@ -468,7 +468,7 @@ def _shares(task: Task, counts: Any) -> Iterator[Finding]:
         yield finding(
             "positive-is-common",
             f"{share:.0%} of the rows are {label!r}, and missing one costs {ratio:.3g} false alarms: is it the class "
-            f"whose misses are dear? Otherwise name the other one (--positive {task.classes[0]})",
+            f"whose misses are dear? Otherwise name the other one (--pos-label {task.classes[0]})",
         )
 
 
@@ -513,7 +513,7 @@ def check(
     y: Any,
     costs: Costs = None,
     *,
-    positive: object = None,
+    pos_label: object = None,
     groups: Any = None,
     time: Any = None,
     ignore: Iterable[str] = (),
@@ -525,7 +525,7 @@ def check(
 
     Parameters
     ----------
-    X, y, costs, positive, groups, time
+    X, y, costs, pos_label, groups, time
         As in :func:`adacsl.compare`.
     ignore : codes
         What not to say anything about.
@@ -541,7 +541,7 @@ def check(
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PriceWarning)
-        task = Task.from_data(X, y, costs, positive=positive, groups=groups, time=time)
+        task = Task.from_data(X, y, costs, pos_label=pos_label, groups=groups, time=time)
     return check_task(task, ignore)
 
 

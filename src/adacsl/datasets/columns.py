@@ -294,7 +294,7 @@ def dense(X: Any) -> Any:  # noqa: N803
         raise ValueError(
             f"a sparse matrix of {X.shape[0]:,} x {X.shape[1]:,} would be a table of {cells / 2**27:.1f} GiB, 1 GiB "
             "is the most: take fewer columns (TruncatedSVD, SelectKBest), or an estimator that takes sparse matrices, "
-            "AdaptiveCostClassifier(estimator)"
+            "AdaCSLClassifier(estimator)"
         )
     return X.toarray()
 

@@ -25,7 +25,7 @@ LONGEST = 1000
 
 def class_labels(
     values: Any,
-    positive: object = None,
+    pos_label: object = None,
     *,
     costs: Any = None,
     classes: Sequence[str] | None = None,
@@ -38,7 +38,7 @@ def class_labels(
     ----------
     values : array or Series
         Numbers, truth values or text; none missing.
-    positive : optional
+    pos_label : optional
         The label whose false negatives cost ``fn``. May be left out where the labels are 0 and 1, -1 and 1, or false
         and true, and where the costs name two classes, of which the second one is positive.
     costs : optional
@@ -66,11 +66,11 @@ def class_labels(
     try:
         ordered = order_classes(
             labels,
-            positive,
+            pos_label,
             None if matrix is None or classes is not None else matrix.classes,
             what=what,
             counts=counts,
-            hint=did_you_mean(positive, names),
+            hint=did_you_mean(pos_label, names),
         )
     except ValueError as error:
         raise DataError(str(error)) from None

@@ -38,7 +38,7 @@ def load_task(
     data: str | os.PathLike[str] | None = None,
     *,
     target: str | None = None,
-    positive: object = None,
+    pos_label: object = None,
     costs: Costs = None,
     group_column: str | None = None,
     time_column: str | None = None,
@@ -66,7 +66,7 @@ def load_task(
         * the name of a built-in data set. A name comes before a file of the same name: write ``./adult`` for that.
     target : str, optional
         The column of the labels; may be left out where it is called ``target``.
-    positive : optional
+    pos_label : optional
         The label (class folder) whose misses cost ``fn``. May be left out where labels are 0 and 1, -1 and 1, or false
         and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
     costs : CostMatrix, mapping, "balanced" or None
@@ -119,25 +119,25 @@ def load_task(
     if known is None:
         found = _read(data, how, image_size, costs, known_classes, on_error, table_only=table_only)
     else:
-        if target is not None or positive is not None:
+        if target is not None or pos_label is not None:
             raise DataError(f"{data} brings its own labels: leave out target and positive")
         if table_only and known.kind == "images":
             raise DataError(f"{known.name} holds pictures: {COLUMNS} are for tables")
         target, drop = "target", (*known.left_out, *drop)
-        positive, costs = (1, costs) if len(known.classes) == 2 else (None, costs or own_matrix(known))
+        pos_label, costs = (1, costs) if len(known.classes) == 2 else (None, costs or own_matrix(known))
         found = _Found(*read_builtin(known, folder, image_size=image_size, check=check), known.name, known.name)
     called, (content, labels, groups), reading = found.called, *_labelled(found, target, on_error)
     source, own_classes = (called, None) if known is None else (known.source, known.classes)
     if isinstance(content, pd.DataFrame):
         with _counting(reading.unlabelled):
             task = table_task(  # errors name the file
-                content, name=called, target=target, positive=positive, costs=costs, group_column=group_column,
+                content, name=called, target=target, pos_label=pos_label, costs=costs, group_column=group_column,
                 time_column=time_column, baseline_column=baseline_column, drop=drop, classes=own_classes,
                 source=source, segments=segments, known_classes=known_classes,
                 own=None if known is None else own_costs(known, content),
             )  # fmt: skip
     else:
-        y, classes = class_labels(labels, positive, costs=costs, classes=own_classes, known=known_classes, what=called)
+        y, classes = class_labels(labels, pos_label, costs=costs, classes=own_classes, known=known_classes, what=called)
         said = said_costs(costs, y, classes=classes)
         settled = settle(said, y, what=called)
         strange = strange_prices(said, y, given=costs is not None)

@@ -29,7 +29,7 @@ class ScoredTable:
     path : path
     score, label, weight : str, optional
         Their columns. Scores and labels need no naming where the columns are called so, or where there are two.
-    positive : optional
+    pos_label : optional
         The label of the positive class; 0/1, -1/1 and false/true need no naming.
     costs : CostMatrix, mapping or "balanced"
         They may depend on columns. "balanced" looks at the labels of all rows.
@@ -53,7 +53,7 @@ class ScoredTable:
         score: str | None = None,
         label: str | None = None,
         weight: str | None = None,
-        positive: str | None = None,
+        pos_label: str | None = None,
         rows: int = 1 << 20,
         how: How | None = None,
     ) -> None:
@@ -69,7 +69,7 @@ class ScoredTable:
         if first is None:
             raise DataError(f"{self.table.name} has a header ({listed(self.table.columns, 5)}) but no rows")
         self.score, self.label = _guessed(first, self.table.name, score, label)
-        self.classes = self._classes(first, positive)
+        self.classes = self._classes(first, pos_label)
 
     def batches(self) -> Iterator[Batch]:
         """Yield the rows, as many at a time as were asked for; with balanced costs all of them."""
@@ -96,7 +96,7 @@ class ScoredTable:
         costs = settle_costs(self.costs, y, table=frame, what=name, classes=self.classes)
         return Batch(scores, y, costs, weight)
 
-    def _classes(self, first: pd.DataFrame, positive: str | None) -> tuple[str, ...]:
+    def _classes(self, first: pd.DataFrame, pos_label: str | None) -> tuple[str, ...]:
         """Return the two classes, as soon as two labels were seen: a table may be sorted by them."""
         values, what = _labels_of(first, self.label), f"column {self.label!r} of {self.table.name}"
         if values.nunique() < 2:
@@ -107,7 +107,7 @@ class ScoredTable:
                     break
         numbers = pd.to_numeric(values, errors="coerce")  # text in batches, a number where all is read
         classes = class_labels(
-            values if numbers.isna().any() else numbers, positive, costs=self.costs, what=what
+            values if numbers.isna().any() else numbers, pos_label, costs=self.costs, what=what
         )[1]  # fmt: skip
         if len(classes) > 2:
             raise DataError(f"a threshold parts two classes, but {what} has {len(classes)}")

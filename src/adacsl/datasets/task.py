@@ -118,7 +118,7 @@ class Task:
         y: Any,
         costs: Costs = None,
         *,
-        positive: object = None,
+        pos_label: object = None,
         groups: Any = None,
         sample_weight: Any = None,
         time: Any = None,
@@ -137,7 +137,7 @@ class Task:
         costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
             None is "balanced", for two classes: inverse class frequencies. A price may be an expression over columns of
             X, ``{"fp": 1, "fn": "0.8 * amount"}``, or a range, ``(5, 20)``.
-        positive : label, optional
+        pos_label : label, optional
             The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
         groups, sample_weight : arrays of shape (n,), optional
         time : array of shape (n,) or str, optional
@@ -151,7 +151,7 @@ class Task:
 
         Examples
         --------
-        >>> task = Task.from_data([[1.0], [2.0], [3.0]], ["ill", "well", "well"], {"fp": 1, "fn": 8}, positive="ill")
+        >>> task = Task.from_data([[1.0], [2.0], [3.0]], ["ill", "well", "well"], {"fp": 1, "fn": 8}, pos_label="ill")
         >>> task.y.tolist(), task.classes, list(task.X.columns)
         ([1, 0, 0], ('well', 'ill'), ['x0'])
         """
@@ -160,7 +160,7 @@ class Task:
             if isinstance(values, Mapping):
                 refuse_reordered(X, **{str(name): own for name, own in values.items()})
         X, times, _ = take_times(X, time)  # noqa: N806
-        labels, classes = class_labels(y, positive, costs=costs)
+        labels, classes = class_labels(y, pos_label, costs=costs)
         weight = None if sample_weight is None else _read_weight(sample_weight)
         groups = None if groups is None else np.asarray(groups)
         features, said = _as_features(X), said_costs(costs, labels, classes=classes)
@@ -282,7 +282,7 @@ def table_task(
     *,
     name: str,
     target: str | None = None,
-    positive: object = None,
+    pos_label: object = None,
     costs: Costs = None,
     group_column: str | None = None,
     time_column: str | None = None,
@@ -308,7 +308,7 @@ def table_task(
     if baseline_column == target:
         raise DataError(f"column {target!r} of {name} holds the labels: the baseline is what is done without them")
     y, called = class_labels(
-        frame[target], positive, costs=costs, classes=classes, known=known_classes,
+        frame[target], pos_label, costs=costs, classes=classes, known=known_classes,
         what=f"column {target!r} of {name}",
     )  # fmt: skip
     said = said_costs(costs, y, own=own, classes=called)

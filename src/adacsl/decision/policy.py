@@ -293,7 +293,7 @@ def decide(
 def ordered_labels(classifier: Any) -> NDArray[Any]:
     """Return the labels in the order of the class numbers: of two classes the positive one is last."""
     labels = np.asarray(classifier.classes_)
-    return labels[::-1] if classifier.positive_ is not None and classifier.positive_ == labels[0] else labels
+    return labels[::-1] if classifier.pos_label_ is not None and classifier.pos_label_ == labels[0] else labels
 
 
 # the costs of all actions

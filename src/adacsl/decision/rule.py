@@ -45,7 +45,7 @@ class Decision:
         ``"negative"``, ``"positive"``: always the same. Of more than two classes, "tuned" multiplies the scores of each
         class so that the decisions get cheapest, "calibrated" has temperature and matrix scaling, "half" and "raw" take
         the likeliest class.
-    target : float or array of shape (K,), optional
+    target_threshold : float or array of shape (K,), optional
         T', the score that means the Bayes threshold; default: the Bayes threshold, that is, scores are probabilities.
         Of K classes: what each score is divided by.
     row_weighted : bool, default False
@@ -78,7 +78,7 @@ class Decision:
     """
 
     def __init__(
-        self, costs: CostMatrix, decide: str = "bayes", *, target: Any = None, row_weighted: bool = False,
+        self, costs: CostMatrix, decide: str = "bayes", *, target_threshold: Any = None, row_weighted: bool = False,
         weighted: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(costs, CostMatrix):
@@ -86,11 +86,15 @@ class Decision:
         self.costs, self.decide = costs, check_decide(decide)
         self.row_weighted, self.weighted = row_weighted, weighted
         if costs.n_classes > 2:
-            self.target: Any = np.ones(costs.n_classes) if target is None else np.asarray(target, dtype=np.float64)
+            self.target_threshold: Any = (
+                np.ones(costs.n_classes) if target_threshold is None else np.asarray(target_threshold, dtype=np.float64)
+            )
         else:
-            self.target = float(np.clip(costs.threshold if target is None else target, *TARGET_LIMITS))
+            self.target_threshold = float(
+                np.clip(costs.threshold if target_threshold is None else target_threshold, *TARGET_LIMITS)
+            )
         self.calibration_: dict[str, Any] | None = None
-        self.mapped = self.target
+        self.mapped = self.target_threshold
         self.prior: Any = None
 
     def _repr_html_(self) -> str:
@@ -122,9 +126,9 @@ class Decision:
         if scores.shape[1:] != wanted:
             raise ValueError(f"scores must have shape {('n', *wanted)}, as the costs have, got {scores.shape}")
         if self.decide == "tuned" and self.costs.n_classes > 2:
-            logits = to_logits(scores) - np.log(self.target) + self._offsets(costs)
+            logits = to_logits(scores) - np.log(self.target_threshold) + self._offsets(costs)
             _, cut = tune_multipliers(logits, labels, self.costs if costs is None else costs, sample_weight)
-            self.mapped = self.target * np.exp(cut)
+            self.mapped = self.target_threshold * np.exp(cut)
         elif self.decide == "tuned":
             logits = np.clip(log_odds(scores), -700.0, 700.0) + self._shift + self._offsets(costs)
             _, offset = tune_cut(logits, labels, self.costs if costs is None else costs, sample_weight)
@@ -217,7 +221,7 @@ class Decision:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
-        numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target", "mapped")}
+        numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target_threshold", "mapped")}
         rows = {"row_weighted": True} if self.row_weighted else {}
         known = {"calibration": self.calibration_, "prior": self.prior}
         return {"decide": self.decide, **numbers, **known} | rows
@@ -227,7 +231,7 @@ class Decision:
         """Read what :meth:`to_dict` wrote."""
         of = float if costs.n_classes == 2 else functools.partial(_positive, costs.n_classes)
         rows = bool(data.get("row_weighted", False))
-        decision = cls(costs, data["decide"], target=of(data["target"]), row_weighted=rows)
+        decision = cls(costs, data["decide"], target_threshold=of(data["target_threshold"]), row_weighted=rows)
         decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
         decision.prior = data.get("prior")
         return decision
@@ -235,7 +239,7 @@ class Decision:
     @property
     def _shift(self) -> float:
         """What turns the log-odds of a score into those of the probability."""
-        return float(np.clip(bayes_log_odds(self.costs), -700.0, 700.0) - log_odds(self.target))
+        return float(np.clip(bayes_log_odds(self.costs), -700.0, 700.0) - log_odds(self.target_threshold))
 
     def _offsets(self, costs: CostMatrix | None) -> Any:
         """Return what the log-odds of rows with these costs lack, as their own prices have weighed them."""
@@ -248,11 +252,11 @@ class Decision:
         if self.costs.n_classes > 2:
             freed = scores * np.exp(self._offsets(costs)) / self.mapped
             return np.asarray(freed / freed.sum(axis=1, keepdims=True))
-        target, raw = check_target(self.mapped), checked_probabilities(scores)
-        weight = weight_before_adaptation(self.costs, target)
+        target_threshold, raw = check_target(self.mapped), checked_probabilities(scores)
+        weight = weight_before_adaptation(self.costs, target_threshold)
         if self.row_weighted and costs is not None and costs.n_instances is not None:
-            return np.asarray(corrected_rows(raw, target, weight, costs, self.costs))
-        return np.asarray(corrected(raw, target, weight, float(self.costs.threshold)))
+            return np.asarray(corrected_rows(raw, target_threshold, weight, costs, self.costs))
+        return np.asarray(corrected(raw, target_threshold, weight, float(self.costs.threshold)))
 
 
 def _positive(n: int, values: Any) -> NDArray[np.float64]:

@@ -8,50 +8,51 @@ from typing import Any
 
 from adacsl.base.extras import requires
 from adacsl.datasets.errors import did_you_mean
-from adacsl.estimators.classifier import Method
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.registry import METHODS, method, needs_net
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.boosting_libraries import ENGINES
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.registry import as_learner
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
 
 with requires("sklearn"):
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.linear_model import LogisticRegression
 
 
-BOOSTED = {"rounds": 1000, "lr": 0.05}
-SLOW = {"rounds": 1500, "lr": 0.03}
+BOOSTED = {"n_estimators": 1000, "learning_rate": 0.05}
+SLOW = {"n_estimators": 1500, "learning_rate": 0.03}
 SOFT = {"num_leaves": 15, "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 5.0}
 SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0}
 
 MEMBERS: Mapping[str, tuple[float, str, Any]] = {
-    "logistic": (0.7, "sklearn", lambda: Model(LogisticRegression(max_iter=1000))),
-    "lightgbm": (1.2, "lightgbm", lambda: Booster("lightgbm", **BOOSTED)),
-    "lightgbm-shallow": (1.5, "lightgbm", lambda: Booster("lightgbm", **BOOSTED, params=SHALLOW)),
-    "xgboost": (1.7, "xgboost", lambda: Booster("xgboost", **BOOSTED)),
-    "histogram": (2.5, "sklearn", lambda: Model(HistogramBoosting(), encode=False)),
+    "logistic": (0.7, "sklearn", lambda: SklearnLearner(LogisticRegression(max_iter=1000))),
+    "lightgbm": (1.2, "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED)),
+    "lightgbm-shallow": (1.5, "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW)),
+    "xgboost": (1.7, "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED)),
+    "histogram": (2.5, "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False)),
     "nets": (3.0, "torch", lambda: _net(epochs=15)),
     "nets-bent": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
-    "catboost": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
-    "lightgbm-soft": (2.0, "lightgbm", lambda: Booster("lightgbm", **SLOW, params=SOFT)),
-    "lightgbm-rows": (2.5, "lightgbm", lambda: Booster("lightgbm", **SLOW, params=SOFT)),
-    "lightgbm-shallow-rows": (1.7, "lightgbm", lambda: Booster("lightgbm", **BOOSTED, params=SHALLOW)),
-    "xgboost-rows": (2.0, "xgboost", lambda: Booster("xgboost", **BOOSTED)),
-    "catboost-rows": (9.0, "catboost", lambda: Booster("catboost", **BOOSTED, params={"thread_count": 1})),
-    "histogram-rows": (2.5, "sklearn", lambda: Model(HistogramBoosting(), encode=False)),
-    "nets-rows": (3.0, "torch", lambda: _net(epochs=15)),
+    "catboost": (9.0, "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params={"thread_count": 1})),
+    "lightgbm-soft": (2.0, "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT)),
+    "lightgbm-instance": (2.5, "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT)),
+    "lightgbm-shallow-instance": (1.7, "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW)),
+    "xgboost-instance": (2.0, "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED)),
+    "catboost-instance": (9.0, "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params={"thread_count": 1})),
+    "histogram-instance": (2.5, "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False)),
+    "nets-instance": (3.0, "torch", lambda: _net(epochs=15)),
     "adacsl": (3.0, "torch", lambda: _net(epochs=15)),
-    "extra-trees": (8.0, "sklearn", lambda: Model(ExtraTreesClassifier(200, min_samples_leaf=3))),
+    "extra-trees": (8.0, "sklearn", lambda: SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3))),
     "tabm": (45.0, "tabm", lambda: _net("tabm")),
 }
 """Members for tables: seconds on 8,400 rows and one core, which set the order; the package; the learner.
 
 ``nets-bent`` spread numbers over ramps, so that they can bend at many places, as trees do. Fifteen epochs take
 a third of the time of the usual sixty; with the epoch chosen by log loss they lose little, most on tables with jumps.
-``lightgbm-soft`` and ``lightgbm-rows`` hold the trees back: where rows weigh by their prices a few dear ones count for
-many, and trees that follow them are dear (out of fold they saved .176 of the cost of TV churn, the usual ones .141).
+``lightgbm-soft`` and ``lightgbm-instance`` hold the trees back: where rows weigh by their prices a few dear ones count
+for many, and trees that follow them are dear (out of fold they saved .176 of the cost of TV churn, the usual ones
+.141).
 """
 
 BY_NAME = ("adacsl", "extra-trees", "tabm")
@@ -61,39 +62,44 @@ ROWS = "-rows"
 """How the names of members end whose loss is weighted by each row's own price: they take part where rows have prices,
 and of the boosters only the first that is installed."""
 
-BOOSTED_ROWS = ("lightgbm-rows", "xgboost-rows", "catboost-rows", "histogram-rows")
+BOOSTED_ROWS = ("lightgbm-instance", "xgboost-instance", "catboost-instance", "histogram-instance")
 
 STEERED = {"loss": "weighted", "controller": "auto"}
 PICTURES: Mapping[str, dict[str, Any]] = {
     "nets": {},
     "adacsl": STEERED,
-    "adacsl-middle": {**STEERED, "target": "middle"},
-    "adacsl-bayes": {**STEERED, "target": "bayes"},
+    "adacsl-middle": {**STEERED, "target_threshold": "middle"},
+    "adacsl-bayes": {**STEERED, "target_threshold": "bayes"},
 }
 """Members for images: nets without adaptation, and with each target."""
 
 
 def default_members(
     *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
-) -> dict[str, Method | ImportError]:
+) -> dict[str, CostSensitiveClassifier | ImportError]:
     """Return what takes part unless the user says otherwise: all that is installed, quickest first."""
     if images:
         # of more than two classes "bayes" is what adacsl starts from
         out = {"adacsl-bayes"} if n_classes > 2 else set()
         chosen = {name: own for name, own in PICTURES.items() if name not in out}
-        return {name: Method(learner=net or "net", select="log-loss", **own) for name, own in chosen.items()}
+        return {
+            name: CostSensitiveClassifier(learner=net or "net", select="log-loss", **own)
+            for name, own in chosen.items()
+        }
     # scikit-learn's boosting stands in for the libraries that were better
     out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
     first = next(name for name in BOOSTED_ROWS if _has(MEMBERS[name][1]))
-    kept = {first, "lightgbm-soft", "lightgbm-shallow-rows", "nets-rows"} if row_costs else set()
+    kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "nets-instance"} if row_costs else set()
     out |= {name for name in MEMBERS if name.endswith((ROWS, "-soft")) and name not in kept}
     return {name: _made(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out}
 
 
-def named_member(name: str, net: Any = None) -> Method:
+def named_member(name: str, net: Any = None) -> CostSensitiveClassifier:
     """Return a member by its name here, or in the table of methods."""
     if name in PICTURES and name not in MEMBERS:
-        steered: Method = Method(learner=net or "net", select="log-loss", **PICTURES[name])
+        steered: CostSensitiveClassifier = CostSensitiveClassifier(
+            learner=net or "net", select="log-loss", **PICTURES[name]
+        )
         return steered
     if name not in MEMBERS:
         if name not in METHODS:
@@ -107,7 +113,7 @@ def named_member(name: str, net: Any = None) -> Method:
     if net is not None and hasattr(learner, "module"):
         learner.set_params(**_said_of(net, bare=learner.module is not None))
     settings = STEERED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(ROWS) else {}
-    made: Method = Method(learner=learner, select="log-loss", **settings)
+    made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss", **settings)
     return made
 
 
@@ -120,14 +126,14 @@ def _said_of(net: Any, *, bare: bool) -> dict[str, Any]:
 
 def _net(module: Any = None, **settings: Any) -> Any:
     with requires("train"):
-        from adacsl.neural.learner import Net  # noqa: PLC0415  torch
+        from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
 
-    return Net(module, **settings)
+    return NeuralLearner(module, **settings)
 
 
 def choose_members(
     members: Any, *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
-) -> dict[str, Method | ImportError]:
+) -> dict[str, CostSensitiveClassifier | ImportError]:
     """Return members by name from what the user gave: names, methods, scikit-learn classifiers, or pairs with names.
 
     In place of one that needs a package which is not installed stands the error that says so.
@@ -136,7 +142,7 @@ def choose_members(
         return default_members(images=images, net=net, n_classes=n_classes, row_costs=row_costs)
     if isinstance(members, str | bytes) or not isinstance(members, Iterable):
         raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
-    chosen: dict[str, Method | ImportError] = {}
+    chosen: dict[str, CostSensitiveClassifier | ImportError] = {}
     for item in members.items() if isinstance(members, Mapping) else members:
         name, given = item if isinstance(item, tuple | list) and len(item) == 2 else (None, item)
         if not isinstance(name, str | None):
@@ -151,19 +157,19 @@ def choose_members(
     return chosen
 
 
-def _made(given: Any, net: Any) -> Method | ImportError:
+def _made(given: Any, net: Any) -> CostSensitiveClassifier | ImportError:
     """Return a member from a name, a method or a classifier."""
-    made: Method = given
+    made: CostSensitiveClassifier = given
     if isinstance(given, str):
         try:
             made = named_member(given, net)
         except ImportError as error:
             return error
-    elif not isinstance(given, Method):
+    elif not isinstance(given, CostSensitiveClassifier):
         if isinstance(given, type) or not (hasattr(given, "tables_only") or hasattr(given, "fit")):
             raise TypeError(f"a member must be a name, a method, a classifier, or a pair with a name, got {given!r}")
         as_learner(given)
-        made = Method(learner=given, select="log-loss")
+        made = CostSensitiveClassifier(learner=given, select="log-loss")
     return made
 
 

@@ -17,7 +17,7 @@ from adacsl.base.extras import requires
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.ensemble.fits import Fitted
 from adacsl.estimators.artefact import ArtefactError, is_artefact, read_artefact, write_artefact
-from adacsl.estimators.classifier import Method
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.persistence import read_model
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
@@ -30,12 +30,12 @@ with requires("sklearn"):
     from sklearn.base import clone
 
 
-HERE_ONLY = ("device", "resume", "verbose", "trainer")
+HERE_ONLY = ("device", "resume", "verbose", "trainer", "backend", "address", "gpus")
 """Where a member trains, and what it shows, may change."""
 
 
 def member_folders(
-    folder: Path, members: Mapping[str, Method], group: Sequence[Candidate], rows: Rows
+    folder: Path, members: Mapping[str, CostSensitiveClassifier], group: Sequence[Candidate], rows: Rows
 ) -> dict[str, Path]:
     """Return where each member is kept, after making sure that the folder belongs to this very fit.
 
@@ -64,7 +64,7 @@ def _arrays(rows: Rows, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> I
         yield np.unique(rows.groups, return_inverse=True)[1]
 
 
-def folder_name(name: str, made: Method, fit: str) -> str:
+def folder_name(name: str, made: CostSensitiveClassifier, fit: str) -> str:
     """Return a folder's name that other settings of a member, and other fits, do not share."""
     settings = made.get_params()
     own: dict[str, str] = {}
@@ -107,7 +107,7 @@ def write_member(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
         shutil.rmtree(unfinished(folder), ignore_errors=True)
 
 
-def read_member(folder: Path, name: str, made: Method, device: str) -> list[Fitted] | None:
+def read_member(folder: Path, name: str, made: CostSensitiveClassifier, device: str) -> list[Fitted] | None:
     """Return what an earlier fit has kept of a member; None where there is nothing, or nothing of use."""
     if not folder.exists():
         return None
@@ -125,10 +125,12 @@ def read_member(folder: Path, name: str, made: Method, device: str) -> list[Fitt
         return None
 
 
-def _fitted(name: str, tensors: dict[str, Any], about: dict[str, Any], made: Method, device: str) -> Fitted:
+def _fitted(
+    name: str, tensors: dict[str, Any], about: dict[str, Any], made: CostSensitiveClassifier, device: str
+) -> Fitted:
     net = None
     if about["kind"] == "nets":
-        member: Method = clone(made)
+        member: CostSensitiveClassifier = clone(made)
         net = member.check_settings().set_params(weights=None)  # they are among the numbers
     own, module = part_of(tensors, "model."), getattr(net, "module", None)
     model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)

@@ -24,7 +24,7 @@ from adacsl.decision.policy import Policy
 from adacsl.ensemble.fits import Fitted, cut_of, fit_task, fold_tasks, joined_folds, prices_of
 from adacsl.ensemble.stacking import stack_members
 from adacsl.estimators.adacsl import learner_from
-from adacsl.estimators.classifier import Method
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.execution.executors import Placement, open_executor, read_trainer, run_tasks
 from adacsl.execution.threads import MANY_ROWS, cores, threads_for
 from adacsl.fitting.candidates import Candidate
@@ -35,14 +35,14 @@ from adacsl.learners.boosting import load_engines
 from adacsl.learners.stack import Stack, StackModel, settled
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 with requires("sklearn"):
     import joblib
     import pandas as pd
     from sklearn.base import BaseEstimator, clone
 
-__all__ = ["Portfolio", "fit_portfolios", "seconds_of"]
+__all__ = ["EnsembleSettings", "fit_ensembles", "seconds_of"]
 
 
 UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
@@ -54,36 +54,45 @@ QUICK = 0.1
 """Strength of the stacks that only show how far a fit is, and what each member is worth."""
 
 
-class Portfolio(BaseEstimator):
-    """Settings of a portfolio; :class:`~adacsl.PortfolioClassifier` tells them."""
+def placement_of(settings: Any) -> Any:
+    """Return where base estimators are fitted, and how many at once; None: as many as have room."""
+    many = isinstance(settings.n_jobs, Integral) and not isinstance(settings.n_jobs, bool) and int(settings.n_jobs) > 0
+    given = {name: getattr(settings, name) for name in ("backend", "address", "gpus")}
+    return read_trainer({**given, "n_jobs": int(settings.n_jobs) if many else None})
+
+
+class EnsembleSettings(BaseEstimator):
+    """Settings of an ensemble; :class:`~adacsl.EnsembleClassifier` tells them."""
 
     tables_only = False
-    trained_by = "adacsl.ensemble.classifier:fit_portfolios"
+    trained_by = "adacsl.ensemble.classifier:fit_ensembles"
     averages = True  # what is held out was scored by all members: a second cross-fit would tell nothing
 
     @keeps_settings
     def __init__(
         self,
-        members: Any = "auto",
+        estimators: Any = "auto",
         *,
-        budget: float | str | None = None,
+        time_limit: float | str | None = None,
         strength: float | str = "auto",
         net: Any = None,
         n_jobs: int | str = "auto",
-        trainer: dict[str, Any] | None = None,
+        backend: str = "processes",
+        address: str | None = None,
+        gpus: float = 0.0,
     ) -> None:
         """Keep the settings."""
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
-        seconds_of(self.budget)
+        seconds_of(self.time_limit)
         if self.strength != "auto" and not (isinstance(self.strength, Real) and float(self.strength) > 0):
             raise ValueError(f"strength must be 'auto' or a number above 0, got {self.strength!r}")
         if self.n_jobs != "auto" and not (
             isinstance(self.n_jobs, Integral) and (self.n_jobs == -1 or int(self.n_jobs) > 0)
         ):
             raise ValueError(f"n_jobs must be 'auto', -1 or a number of processes, got {self.n_jobs!r}")
-        read_trainer(self.trainer)
+        placement_of(self)
         _choose(self)
 
     def adapts(self, candidate: Candidate) -> bool:
@@ -103,11 +112,11 @@ class Portfolio(BaseEstimator):
 
     def workers_for(self, rows: Rows) -> int:
         """Return how many processes the members are fitted in; 0: in this one, or on a cluster as many as have room."""
-        where = read_trainer(self.trainer)
-        if where.engine == "ray":
-            return where.workers or 0
-        if where.workers is not None:
-            count = where.workers
+        where = placement_of(self)
+        if where.backend == "ray":
+            return where.n_jobs or 0
+        if where.n_jobs is not None:
+            count = where.n_jobs
         elif self.n_jobs == "auto":
             # nets of images use all cores, or the one GPU, by themselves
             alone = rows.images or len(rows.use) < FEW_ROWS
@@ -115,7 +124,7 @@ class Portfolio(BaseEstimator):
         else:
             count = cores() if self.n_jobs == -1 else int(self.n_jobs)
         # a process can be ended when the time is over, this one cannot
-        return count if count > 1 or self.budget is not None else 0
+        return count if count > 1 or self.time_limit is not None else 0
 
 
 def _windows_for(cv: int, rows: Rows, line: Timeline) -> int:
@@ -127,7 +136,7 @@ def _windows_for(cv: int, rows: Rows, line: Timeline) -> int:
     return found
 
 
-def seconds_of(budget: float | str | None) -> float:
+def seconds_of(time_limit: float | str | None) -> float:
     """Return a budget in seconds.
 
     Examples
@@ -135,15 +144,17 @@ def seconds_of(budget: float | str | None) -> float:
     >>> seconds_of("60s"), seconds_of("1.5 min"), seconds_of(None)
     (60.0, 90.0, inf)
     """
-    if budget is None:
+    if time_limit is None:
         return math.inf
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|m|h|)\s*", str(budget))
-    if isinstance(budget, bool) or found is None or float(found[1]) <= 0:
-        raise ValueError(f"budget must be seconds above 0, or a text such as '60s', '5min' or '1h', got {budget!r}")
+    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|m|h|)\s*", str(time_limit))
+    if isinstance(time_limit, bool) or found is None or float(found[1]) <= 0:
+        raise ValueError(
+            f"time_limit must be seconds above 0, or a text such as '60s', '5min' or '1h', got {time_limit!r}"
+        )
     return float(found[1]) * UNITS[found[2]]
 
 
-def fit_portfolios(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
+def fit_ensembles(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
     """Fit the members once for candidates that differ only in costs, and stack them for each."""
     groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
@@ -171,9 +182,9 @@ class _Fits:
         self.history: list[dict[str, float]] = []
         self.parts: dict[str, dict[int, list[Fitted]]] = {}  # members of which some folds are done
         self.answered: set[Any] = set()  # names of members and folds whose result, or error, is there
-        self.where = read_trainer(self.learner.trainer)
+        self.where = placement_of(self.learner)
         self.start = time.monotonic()
-        self.budget = seconds_of(self.learner.budget) * (1.0 - RESERVE)
+        self.time_limit = seconds_of(self.learner.time_limit) * (1.0 - RESERVE)
 
     def run(self) -> None:
         """Fit what the time allows; an interrupt ends it with what there is."""
@@ -182,8 +193,8 @@ class _Fits:
             warnings.warn(line, stacklevel=6)
         self._take_up()
         missing = {name: self._prepared(name) for name in self.members if name not in self.done}
-        away = self.where.engine == "ray" and bool(missing)
-        tasks: list[dict[Any, Method]] = [{name: made} for name, made in missing.items()]
+        away = self.where.backend == "ray" and bool(missing)
+        tasks: list[dict[Any, CostSensitiveClassifier]] = [{name: made} for name, made in missing.items()]
         if away and first.watch is None:
             tasks = [task for name, made in missing.items() for task in fold_tasks(name, made, self.rows)]
         workers = min(self.learner.workers_for(self.rows), len(tasks))
@@ -197,13 +208,13 @@ class _Fits:
             placement,
             n_workers=workers,
             threads=self._threads(workers),
-            ahead=math.isinf(self.budget),
+            ahead=math.isinf(self.time_limit),
         )
         updates = run_tasks(
             executor, tasks, skip=self._too_long, remaining=self._remaining,
-            deadline=lambda: self.start + self.budget if self.done else math.inf,
+            deadline=lambda: self.start + self.time_limit if self.done else math.inf,
         )  # fmt: skip
-        progress = _Progress(len(self.members), self.budget, self.start, shown=method.verbose)
+        progress = _Progress(len(self.members), self.time_limit, self.start, shown=method.verbose)
         try:
             with contextlib.closing(updates):  # an interrupt ends the workers too
                 for update in updates:
@@ -226,7 +237,7 @@ class _Fits:
     def _threads(self, workers: int) -> int:
         """Return how many threads each worker has; tasks of a cluster have one core each."""
         many = self.rows.images or len(self.rows.use) >= MANY_ROWS
-        share = cores() // max(workers, 1) if many and self.where.engine != "ray" else 1
+        share = cores() // max(workers, 1) if many and self.where.backend != "ray" else 1
         return threads_for("OMP_NUM_THREADS", share)  # a worker of a comparison has its share already
 
     def _take_up(self) -> None:
@@ -241,30 +252,30 @@ class _Fits:
             if found is not None:
                 self._take(name, {name: found})
 
-    def _prepared(self, name: str) -> Method:
-        """Return an unfitted copy on the portfolio's folds."""
+    def _prepared(self, name: str) -> CostSensitiveClassifier:
+        """Return an unfitted copy on the ensemble's folds."""
         given = {"cv": self.group[0].folds, "random_state": self.group[0].seed, "device": self.method.device}
-        if name in self.folders and self.where.engine != "ray":  # other machines need not see the folder
+        if name in self.folders and self.where.backend != "ray":  # other machines need not see the folder
             from adacsl.ensemble.checkpoint import unfinished  # noqa: PLC0415
 
             given["resume"] = unfinished(self.folders[name])
-        member: Method = clone(self.members[name])
+        member: CostSensitiveClassifier = clone(self.members[name])
         known = member.get_params(deep=False)
         return member.set_params(**{name: value for name, value in given.items() if name in known})
 
-    def _too_long(self, task: dict[Any, Method]) -> bool:
+    def _too_long(self, task: dict[Any, CostSensitiveClassifier]) -> bool:
         """Tell whether a member would not be done in time, going by those that are."""
         from adacsl.ensemble.base_estimators import seconds_for  # noqa: PLC0415  it imports the learners
 
         if not self.done:
             return False
         slowness = max(own[0].seconds / seconds_for(name) for name, own in self.done.items())
-        left = self.start + self.budget - time.monotonic()
+        left = self.start + self.time_limit - time.monotonic()
         # a fold has a name of three parts, and takes its share of the time
         asked = ((name, 1) if isinstance(name, str) else (name[0], name[2]) for name in task)
         return sum(seconds_for(name) / parts for name, parts in asked) * slowness > left
 
-    def _remaining(self, task: dict[Any, Method]) -> dict[Any, Method] | None:
+    def _remaining(self, task: dict[Any, CostSensitiveClassifier]) -> dict[Any, CostSensitiveClassifier] | None:
         """Return a task unless its result is there already."""
         return None if self.answered >= task.keys() else task
 
@@ -377,18 +388,18 @@ class _Fits:
 
 
 def _choose(
-    learner: Portfolio, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
-) -> dict[str, Method | ImportError]:
+    learner: EnsembleSettings, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
+) -> dict[str, CostSensitiveClassifier | ImportError]:
     from adacsl.ensemble.base_estimators import choose_members  # noqa: PLC0415  it imports the learners
 
-    return choose_members(learner.members, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs)
+    return choose_members(learner.estimators, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs)
 
 
 class _Progress:
-    """Shows how far a portfolio is: one line that is written over in a terminal, a line per member elsewhere."""
+    """Shows how far an ensemble is: one line that is written over in a terminal, a line per member elsewhere."""
 
-    def __init__(self, total: int, budget: float, start: float, *, shown: bool) -> None:
-        self.total, self.budget, self.start, self.shown = total, budget, start, shown
+    def __init__(self, total: int, time_limit: float, start: float, *, shown: bool) -> None:
+        self.total, self.time_limit, self.start, self.shown = total, time_limit, start, shown
         self.live = sys.stderr.isatty()
 
     def show(self, done: int, history: Sequence[dict[str, float]]) -> None:
@@ -396,9 +407,9 @@ class _Progress:
         if not self.shown:
             return
         spent = time.monotonic() - self.start
-        clock = f"{spent:.0f} s" if math.isinf(self.budget) else f"{max(0.0, self.budget - spent):.0f} s left"
+        clock = f"{spent:.0f} s" if math.isinf(self.time_limit) else f"{max(0.0, self.time_limit - spent):.0f} s left"
         cost = f", out-of-fold cost {history[-1]['val_cost']:.4g}" if history else ""
-        line = f"portfolio: {done} of {self.total} members{cost}, {clock}"
+        line = f"ensemble: {done} of {self.total} members{cost}, {clock}"
         sys.stderr.write(f"\r\x1b[2K{line}" if self.live else f"{line}\n")
         sys.stderr.flush()
 
@@ -408,7 +419,7 @@ class _Progress:
             sys.stderr.write("\n")
 
 
-class PortfolioClassifier(Method):
+class EnsembleClassifier(CostSensitiveClassifier):
     """The cheapest decision-maker there is: boosters, nets and a linear model, cross-fitted and stacked.
 
     Every member is trained on the same folds; a logistic regression of the members' log-odds of the rows they did not
@@ -422,13 +433,13 @@ class PortfolioClassifier(Method):
     costs : CostMatrix, optional
         What the errors cost, of two classes or K x K. Default: the inverse class frequencies
         (``CostMatrix.balanced(y)``).
-    members : "auto" or list
+    estimators : "auto" or list
         Who takes part: names (``adacsl.ensemble.base_estimators.MEMBERS``, or of the table of methods), any
-        :class:`Method`, any scikit-learn classifier, or pairs of a name and one of these. "auto": all that is
-        installed, quickest first. A member that fails is left out, and a warning says why.
+        :class:`CostSensitiveClassifier`, any scikit-learn classifier, or pairs of a name and one of these. "auto": all
+        that is installed, quickest first. A member that fails is left out, and a warning says why.
     cv : int or splitter, default 5
         The folds; a class with fewer rows gets fewer. None: one split, of which ``validation`` is held out.
-    budget : float or str, optional
+    time_limit : float or str, optional
         Seconds, or a text such as "60s" or "5min": members are begun as long as they will be done in time.
     strength : float or "auto"
         How far weights may leave equality; "auto" is chosen by inner folds.
@@ -437,12 +448,15 @@ class PortfolioClassifier(Method):
     n_jobs : int or "auto"
         Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
         this one alone.
-    trainer : dict, optional
-        Where members are fitted, and how many at once: ``{"engine": "ray", "address": "auto", "workers": 8}`` are tasks
-        of a Ray cluster (without an address: of one on this machine), a fold each where folds know nothing of each
-        other; ``{"workers": 2}`` is ``n_jobs=2``. The result is the same.
-    decide, validation, positive, device, random_state, verbose, policy
-        As for every :class:`Method`.
+    backend : {"processes", "ray"}
+        Where base estimators are fitted: in processes of this machine, or as tasks of a Ray cluster, a fold each where
+        folds do not depend on each other. The result is the same.
+    address : str, optional
+        Of the Ray cluster, ``"host:port"`` or ``"auto"``; default: one on this machine for this fit.
+    gpus : float, default 0
+        GPUs that each task asks Ray for.
+    decide, validation, pos_label, device, random_state, verbose, policy
+        As for every :class:`CostSensitiveClassifier`.
     resume : path, optional
         Folder in which finished members are kept: a fit that was killed, started again with the same data and
         settings, goes on.
@@ -456,7 +470,7 @@ class PortfolioClassifier(Method):
         Of the stack, from rows that neither the members nor the stack were fitted on. It speaks of the models of single
         folds, whose average is about 1 % cheaper. The 95 % interval is an eighth wider than a bootstrap of the rows,
         which knows nothing of the luck of the training rows.
-    members_ : dict
+    estimators_ : dict
         The fitted models by name; each gives ``logits(X)``.
 
     Examples
@@ -464,7 +478,7 @@ class PortfolioClassifier(Method):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from adacsl import CostMatrix
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> clf = PortfolioClassifier(CostMatrix(fp=1, fn=8), members=["logistic", "histogram"], n_jobs=1, random_state=0)
+    >>> clf = EnsembleClassifier(CostMatrix(fp=1, fn=8), estimators=["logistic", "histogram"], n_jobs=1, random_state=0)
     >>> clf.fit(X, 1 - y).predict(X[:3]).tolist()
     [1, 1, 1]
     """
@@ -472,24 +486,26 @@ class PortfolioClassifier(Method):
     loss = "plain"
     resample = None
     controller = None
-    target = 0.5
+    target_threshold = 0.5
     select = "best"
 
     @keeps_settings
-    def __init__(
+    def __init__(  # noqa: PLR0913  settings by name
         self,
         costs: CostMatrix | None = None,
         *,
-        members: Any = "auto",
+        estimators: Any = "auto",
         cv: Any = 5,
-        budget: float | str | None = None,
+        time_limit: float | str | None = None,
         strength: float | str = "auto",
         net: Any = None,
         n_jobs: int | str = "auto",
-        trainer: dict[str, Any] | None = None,
+        backend: str = "processes",
+        address: str | None = None,
+        gpus: float = 0.0,
         decide: str = "bayes",
         validation: Any = 0.2,
-        positive: Any = None,
+        pos_label: Any = None,
         device: str = "auto",
         resume: Any = None,
         random_state: Any = None,
@@ -500,9 +516,9 @@ class PortfolioClassifier(Method):
 
     def make_learner(self) -> Any:
         """Return the settings of the ensemble."""
-        return Portfolio(
-            self.members, budget=self.budget, strength=self.strength, net=_as_net(self.net),
-            n_jobs=self.n_jobs, trainer=self.trainer,
+        return EnsembleSettings(
+            self.estimators, time_limit=self.time_limit, strength=self.strength, net=_as_net(self.net),
+            n_jobs=self.n_jobs, backend=self.backend, address=self.address, gpus=self.gpus,
         )  # fmt: skip
 
     @property
@@ -511,7 +527,7 @@ class PortfolioClassifier(Method):
         return self.make_learner()
 
     @property
-    def members_(self) -> dict[str, Any]:
+    def estimators_(self) -> dict[str, Any]:
         """The fitted models by name."""
         return dict(zip(self.model_.names, self.model_.models, strict=True))
 
@@ -520,6 +536,6 @@ def _as_net(given: Any) -> Any:
     if given is None:
         return None
     with requires("train"):
-        from adacsl.neural.learner import Net  # noqa: PLC0415  torch
+        from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
 
-    return learner_from(Net, given, "net")
+    return learner_from(NeuralLearner, given, "net")

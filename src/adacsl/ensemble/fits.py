@@ -19,12 +19,12 @@ from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.candidates import Candidate, told_share
 from adacsl.fitting.rows import Rows
 from adacsl.learners.booster_model import BoosterModel
-from adacsl.learners.boosting import Booster
+from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.estimator_model import EstimatorModel
-from adacsl.learners.sklearn import Model
+from adacsl.learners.sklearn import SklearnLearner
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 with requires("sklearn"):
     from sklearn.base import clone
@@ -66,12 +66,12 @@ def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float
     return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
 
 
-def fit_task(shared: Any, members: dict[Any, Method]) -> Iterator[dict[Any, list[Fitted]]]:
+def fit_task(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> Iterator[dict[Any, list[Fitted]]]:
     """Yield what :func:`fit_members` returns: the one result of a task."""
     yield fit_members(shared, members)
 
 
-def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitted]]:
+def fit_members(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> dict[Any, list[Fitted]]:
     """Fit some members (or folds of them), for each of the costs; what several need is trained once."""
     rows, prices, watch = shared
     asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
@@ -95,7 +95,7 @@ def fit_members(shared: Any, members: dict[Any, Method]) -> dict[Any, list[Fitte
 # folds apart
 
 
-def fold_tasks(name: str, made: Method, rows: Rows) -> list[dict[Any, Method]]:
+def fold_tasks(name: str, made: CostSensitiveClassifier, rows: Rows) -> list[dict[Any, CostSensitiveClassifier]]:
     """Return one task for each fold of a member whose folds know nothing of each other, else one for the member.
 
     A fold is called by the member, its own number, and how many there are. Folds that share a controller, choose a
@@ -107,14 +107,14 @@ def fold_tasks(name: str, made: Method, rows: Rows) -> list[dict[Any, Method]]:
     return [{(name, i, len(folds)): clone(made).set_params(cv=[pair])} for i, pair in enumerate(folds)]
 
 
-def _folds_apart(made: Method) -> bool:
-    fresh: Method = clone(made)
+def _folds_apart(made: CostSensitiveClassifier) -> bool:
+    fresh: CostSensitiveClassifier = clone(made)
     try:
         learner = fresh.check_settings()
     except (ImportError, TypeError, ValueError):  # said where it is fitted
         return False
-    alike = fresh.controller is None and fresh.loss in ("plain", "weighted") and fresh.target != "auto"
-    return alike and isinstance(learner, Booster | Model)
+    alike = fresh.controller is None and fresh.loss in ("plain", "weighted") and fresh.target_threshold != "auto"
+    return alike and isinstance(learner, BoostingLearner | SklearnLearner)
 
 
 def joined_folds(parts: Sequence[Sequence[Fitted]]) -> list[Fitted]:
@@ -140,7 +140,7 @@ def _one_model(models: Sequence[Any]) -> Any:
         boosters, rounds = (
             [one for model in models for one in getattr(model, name)] for name in ("boosters", "rounds")
         )
-        return BoosterModel(first.engine, boosters, rounds, first.encoder)
+        return BoosterModel(first.library, boosters, rounds, first.encoder)
     estimators = [one for model in models for one in model.estimators]
     return EstimatorModel(estimators, first.encoder, first.undone, first.n_classes)
 

@@ -20,12 +20,7 @@ from adacsl.decision.rule import Decision
 from adacsl.estimators.decisions import decide_samples
 from adacsl.estimators.validation import check_method
 from adacsl.execution.threads import one_thread_if_forked
-from adacsl.fitting.rows import (
-    missing_costs,
-    prices_of,
-    read_features,
-    read_known_labels,
-)
+from adacsl.fitting.rows import missing_costs, prices_of, read_features, read_known_labels
 from adacsl.fitting.settings import inside, keeps_settings
 from adacsl.learners.registry import as_learner
 from adacsl.metrics.intervals import Interval
@@ -40,7 +35,7 @@ with requires("sklearn"):
     from sklearn.utils.validation import _num_samples, check_is_fitted
 
 
-class Method(ClassifierMixin, BaseEstimator):
+class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     """A way to decide at the least cost: what learns, with which loss, steered or not, how it decides.
 
     :func:`adacsl.method` makes one by its name; ``AdaCSLClassifier`` and the other classifiers are such methods with
@@ -62,11 +57,11 @@ class Method(ClassifierMixin, BaseEstimator):
         Cross-entropy; weighted by the costs of the classes; also by each row's own price, where rows have prices; the
         weighted focal loss; shifted by the odds of the Bayes threshold; or, for nets, ``loss(logits, labels,
         costs=...)``, element by element.
-    controller : None, "auto", dict or AdaptiveWeight
+    controller : None, "auto", dict or AdaCSLController
         AdaCSL: steer the weight by the held-out rows. None keeps lambda at 1; "auto" steers as was cheapest for that
-        kind of learner, and a dict changes parts of that (``{"caution": 2}``); an AdaptiveWeight is copied (its costs
-        and target are the method's). Needs ``loss="weighted"`` or ``"row-weighted"``.
-    target : float, "bayes", "middle" or "auto", default 0.5
+        kind of learner, and a dict changes parts of that (``{"n_standard_errors": 2}``); an AdaCSLController is copied
+        (its costs and target are the method's). Needs ``loss="weighted"`` or ``"row-weighted"``.
+    target_threshold : float, "bayes", "middle" or "auto", default 0.5
         T', the score a weighted loss makes right to decide at. "bayes": T' = T; "middle": the geometric middle of the
         odds of T and 0.5; "auto": all three are trained, and with a controller one more that does not adapt (plain
         cross-entropy, T' = T); the held-out cost decides.
@@ -81,7 +76,7 @@ class Method(ClassifierMixin, BaseEstimator):
     validation : float or (X, y), default 0.2
         Without ``cv``: the share of the rows, or data of its own, that adapts, selects and tunes. Where there is
         nothing to select, the model is fitted on all rows, and held-out scores come from five folds.
-    positive : label, optional
+    pos_label : label, optional
         The class ``fn`` speaks of: missing it is a false negative. 0/1, -1/1 and False/True need no naming, text
         does; of other numbers the greater one is taken, with a warning.
     device : {"auto", "cpu", "cuda", "cuda:1", "mps"}
@@ -98,26 +93,27 @@ class Method(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_, positive_
+    classes_, pos_label_
         The labels, sorted; the positive one (None with more than two classes).
     costs_ : CostMatrix
         The class-wide costs trained with: means, where rows have costs of their own.
-    said_costs_ : CostMatrix or None
+    cost_spec_ : CostMatrix or None
         The costs as they were said, where they depend on columns: :meth:`predict` takes them of the rows it is given.
     sample_costs_ : tuple of str
         Which of ``fp``, ``fn``, ``tp`` and ``tn`` were arrays with a cost for each sample: :meth:`predict` needs them
         of the samples it is given.
     decision_ : Decision
         From scores to probabilities and decisions.
-    target_, threshold_ : float
+    target_threshold_, threshold_ : float
         T', and the score decisions are made at.
     adapted_ : bool
         Whether a controller steered what was kept.
     target_costs_ : dict
         The held-out cost of every T' tried, and of ``"plain"``, which did not adapt; with ``cv`` of single models.
     history_ : pandas.DataFrame
-        One row per epoch or round, and fold: its ``target``, whether it ``adapted``, ``lambda`` and ``weight`` it was
-        trained with; ``threshold`` (the cheapest one, T_actual) and ``val_cost`` that were measured after it.
+        One row per epoch or round, and fold: its ``target_threshold``, whether it ``adapted``, ``lambda`` and
+        ``weight`` it was trained with; ``threshold`` (the cheapest one, T_actual) and ``val_cost`` that were measured
+        after it.
     oof_scores_ : array of shape (n,)
         Scores of the rows by models that did not train on them, in the epoch or round that *other* held-out rows chose
         (``select="best"``); NaN for rows that only trained. Validation rows given apart follow behind the n rows.
@@ -151,21 +147,22 @@ class Method(ClassifierMixin, BaseEstimator):
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.linear_model import LogisticRegression
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> method = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), decide="tuned").fit(X, 1 - y)
+    >>> method = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), decide="tuned").fit(X,
+    ...     1 - y)
     >>> method.predict(X[:3]).tolist()
     [1, 1, 1]
     """
 
     classes_: NDArray[Any]
-    positive_: Any
+    pos_label_: Any
     costs_: CostMatrix
-    said_costs_: CostMatrix | None
+    cost_spec_: CostMatrix | None
     sample_costs_: tuple[str, ...]
     left_out_: tuple[str, ...]
     times_: str
     decision_: Decision
     model_: Any
-    target_: float | str
+    target_threshold_: float | str
     adapted_: bool
     target_costs_: dict[float | str, float]
     history_: pd.DataFrame
@@ -199,12 +196,12 @@ class Method(ClassifierMixin, BaseEstimator):
         resample: str | None = None,
         loss: Any = "plain",
         controller: Any = None,
-        target: float | str | None = None,
+        target_threshold: float | str | None = None,
         decide: str = "bayes",
         select: str = "best",
         cv: Any = None,
         validation: Any = 0.2,
-        positive: Any = None,
+        pos_label: Any = None,
         device: str = "auto",
         resume: Any = None,
         random_state: Any = None,
@@ -261,7 +258,7 @@ class Method(ClassifierMixin, BaseEstimator):
         groups: Any = None,
         time: Any = None,
         gap: Any = None,
-        maturity: Any = None,
+        label_delay: Any = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
@@ -285,7 +282,7 @@ class Method(ClassifierMixin, BaseEstimator):
             When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature.
             Nothing is shuffled: later rows adapt, select and tune what earlier rows have trained. ``cv`` folds are
             windows of the later half, one after another.
-        gap, maturity : durations, optional
+        gap, label_delay : durations, optional
             Rows so close before a cut are left out; a label is known only so long after its row. Numbers in the unit
             of the times, or "12h", "7d", "2w", "3mo".
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
@@ -295,7 +292,8 @@ class Method(ClassifierMixin, BaseEstimator):
         """
         # by dotted string: what predicts does not import what trains
         resolve("adacsl.estimators.fit:fit_classifier")(
-            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, maturity=maturity, fp=fp, fn=fn,
+            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, label_delay=label_delay, fp=fp,
+            fn=fn,
             tp=tp, tn=tn,
         )  # fmt: skip
         return self
@@ -373,10 +371,10 @@ class Method(ClassifierMixin, BaseEstimator):
         weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
         costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
         positive = self.decision_probabilities(X, costs=costs)
-        if self.positive_ is None:
+        if self.pos_label_ is None:
             return positive
         columns = (1.0 - positive, positive)
-        return np.stack(columns if self.positive_ == self.classes_[1] else columns[::-1], axis=1)
+        return np.stack(columns if self.pos_label_ == self.classes_[1] else columns[::-1], axis=1)
 
     def predict(
         self,
@@ -445,11 +443,12 @@ class Method(ClassifierMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from adacsl import CostMatrix, Method
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.random.default_rng(0).normal(size=(400, 2))
         >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
-        >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
+        >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(),
+        ...     random_state=0).fit(X, y)
         >>> found = model.decisions(X, refer=0.5, capacity=20)
         >>> found.counts
         {'0': 269, '1': 111, 'refer': 20}
@@ -554,10 +553,11 @@ class Method(ClassifierMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from adacsl import CostMatrix, Method
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.random.default_rng(0).normal(size=(400, 2))
-        >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X, (X[:, 1] > 1).astype(int))
+        >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X, (X[:,
+        ...     1] > 1).astype(int))
         >>> model.permutation_cost(X, (X[:, 1] > 1).astype(int), random_state=0)["column"].tolist()
         [1, 0]
         """
@@ -605,11 +605,11 @@ class Method(ClassifierMixin, BaseEstimator):
 
         Examples
         --------
-        >>> from adacsl import CostMatrix, Method
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
         >>> from sklearn.linear_model import LogisticRegression
         >>> X = np.random.default_rng(0).normal(size=(800, 2))
         >>> y = (X[:, 1] > 1).astype(int)
-        >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:400], y[:400])
+        >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:400], y[:400])
         >>> model.retune(X[400:], y[400:]).decision_.decide
         'tuned'
         """
@@ -636,7 +636,7 @@ class Method(ClassifierMixin, BaseEstimator):
 
         For nets, and for logistic regressions of tables (``learner="logistic"``).
 
-        A portfolio is one graph where all its members are nets or logistic regressions. The graph takes raw numbers
+        An ensemble is one graph where all its members are nets or logistic regressions. The graph takes raw numbers
         (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each column under
         its own name where some are text (as strings) or dates (seconds since 1970 in UTC): the encoding is part of the
         graph. With K classes ``score`` and ``probability``
@@ -661,6 +661,3 @@ class Method(ClassifierMixin, BaseEstimator):
         tags.input_tags.string = True
         tags.input_tags.sparse = True
         return tags
-
-
-CostClassifier = Method

@@ -11,11 +11,11 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import NO_POLICY, Decisions, Policy, decide, ordered_labels, take_time
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 def decide_samples(
-    classifier: Method, X: Any, *, costs: CostMatrix | None = None, policy: Policy = NO_POLICY  # noqa: N803
+    classifier: CostSensitiveClassifier, X: Any, *, costs: CostMatrix | None = None, policy: Policy = NO_POLICY  # noqa: N803
 ) -> Decisions:  # fmt: skip
     """Return the decisions of a fitted classifier about the samples of X.
 
@@ -37,7 +37,7 @@ def decide_samples(
 
 
 def decide_probabilities(
-    classifier: Method,
+    classifier: CostSensitiveClassifier,
     probabilities: NDArray[np.float64],
     *,
     costs: CostMatrix | None = None,

@@ -13,7 +13,7 @@ from adacsl.estimators.partitioned_predict import Plan, Report, Unit, load_for, 
 from adacsl.execution.executors import Placement, WorkerDiedError, open_executor, run_tasks
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 def predict_on(plan: Plan, units: Sequence[Unit], *, placement: Placement) -> Generator[Report]:
@@ -22,7 +22,7 @@ def predict_on(plan: Plan, units: Sequence[Unit], *, placement: Placement) -> Ge
     A part whose worker or machine goes away is begun again elsewhere, and one that was finished before the worker could
     report it is recognised by its file.
     """
-    n_workers = placement.workers if placement.engine == "joblib" else None
+    n_workers = placement.n_jobs if placement.backend == "processes" else None
     # Ray and its C++ parts print that workers and machines died, and stdout belongs to the results
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
@@ -48,11 +48,11 @@ def predict_part(plan: Plan, unit: Unit) -> Iterator[Report]:
         yield predict_unit(classifier, plan, unit)
 
 
-_MODELS: dict[tuple[Path, str, str], CostClassifier] = {}
+_MODELS: dict[tuple[Path, str, str], CostSensitiveClassifier] = {}
 """The model that this worker has loaded, by the folder of predictions, the digest of its manifest, and the device."""
 
 
-def _model(plan: Plan) -> CostClassifier:
+def _model(plan: Plan) -> CostSensitiveClassifier:
     key = plan.out, plan.identity, plan.device
     if key not in _MODELS:
         _MODELS.clear()

@@ -23,7 +23,7 @@ from adacsl.thresholds.search import Threshold
 from adacsl.thresholds.streaming import HELD, Batch, CostHistogram, RunningCalibration, RunningMean, Spool
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 EVEN = CostMatrix(fp=1, fn=1)
 OUTCOMES = {"tp": (1, 1), "fp": (1, 0), "fn": (0, 1), "tn": (0, 0)}
@@ -134,7 +134,7 @@ class Evaluator:
 
     Parameters
     ----------
-    classifier : CostClassifier
+    classifier : CostSensitiveClassifier
     policy : Policy, optional
         Default: the classifier's own.
     held : int
@@ -142,11 +142,11 @@ class Evaluator:
 
     Examples
     --------
-    >>> from adacsl import CostMatrix, Method
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
     >>> from sklearn.linear_model import LogisticRegression
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
-    >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
     >>> evaluator = Evaluator(model)
     >>> for rows in (slice(0, 100), slice(100, 400)):
     ...     decisions = evaluator.update(labelled_batch(model, X[rows], y[rows]))
@@ -154,7 +154,7 @@ class Evaluator:
     400
     """
 
-    def __init__(self, classifier: CostClassifier, policy: Policy | None = None, *, held: int = HELD) -> None:
+    def __init__(self, classifier: CostSensitiveClassifier, policy: Policy | None = None, *, held: int = HELD) -> None:
         own = Policy() if classifier.policy is None else classifier.policy
         self.classifier, self.policy = classifier, own if policy is None else policy
         self.classes = tuple(class_names(classifier))
@@ -227,13 +227,13 @@ class Evaluator:
 
 
 def evaluate(
-    classifier: CostClassifier, batches: Iterable[tuple[Any, ...]], *, policy: Policy | None = None
+    classifier: CostSensitiveClassifier, batches: Iterable[tuple[Any, ...]], *, policy: Policy | None = None
 ) -> Evaluation:
     """Return what a classifier's decisions cost on labelled rows that come in batches.
 
     Parameters
     ----------
-    classifier : CostClassifier
+    classifier : CostSensitiveClassifier
         A fitted one.
     batches : iterable of (X, y) or (X, y, costs)
         Features and labels as ``fit`` takes them, and the costs of these rows where they are other than in training.
@@ -243,11 +243,11 @@ def evaluate(
 
     Examples
     --------
-    >>> from adacsl import CostMatrix, Method
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
     >>> from sklearn.linear_model import LogisticRegression
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
-    >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
     >>> result = evaluate(model, [(X[:250], y[:250]), (X[250:], y[250:])])
     >>> result.cost == evaluate(model, [(X, y)]).cost
     True
@@ -261,7 +261,7 @@ def evaluate(
 
 
 def labelled_batch(
-    classifier: CostClassifier,
+    classifier: CostSensitiveClassifier,
     X: Any,  # noqa: N803
     y: Any,
     costs: CostMatrix | None = None,
@@ -273,7 +273,7 @@ def labelled_batch(
 
     Parameters
     ----------
-    classifier : CostClassifier
+    classifier : CostSensitiveClassifier
     X, y
         Features and labels.
     costs : CostMatrix, optional

@@ -46,17 +46,17 @@ from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import Interval, mean_interval, saving_over_constant
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 with requires("sklearn"):
     from sklearn.utils import check_random_state
 
-HISTORY = ("fold", "target", "adapted", "lambda", "weight", "threshold", "val_cost")
-CLASS_HISTORY = ("fold", "target", "adapted", "lambdas", "weights", "val_cost")
+HISTORY = ("fold", "target_threshold", "adapted", "lambda", "weight", "threshold", "val_cost")
+CLASS_HISTORY = ("fold", "target_threshold", "adapted", "lambdas", "weights", "val_cost")
 
 
 def fit_classifier(
-    classifier: Method,
+    classifier: CostSensitiveClassifier,
     X: Any,  # noqa: N803
     y: Any,
     *,
@@ -64,7 +64,7 @@ def fit_classifier(
     groups: Any,
     time: Any,
     gap: Any,
-    maturity: Any,
+    label_delay: Any,
     **given: Any,
 ) -> None:
     """Fit a classifier; the arguments are those of its ``fit``, ``given`` the costs of each sample by name."""
@@ -75,13 +75,13 @@ def fit_classifier(
     X, times, column = take_times(X, time)  # noqa: N806
     classifier.left_out_ = () if column is None else (column,)
     rows = read_rows(classifier, learner, select_features(X, costs), y, sample_weight, groups, costs)
-    rows = resolve_costs(classifier, with_times(rows, times, gap, maturity), X)
+    rows = resolve_costs(classifier, with_times(rows, times, gap, label_delay), X)
     ((_, chosen),) = fit_methods([(classifier, rows.costs)], rows)
     classifier.times_ = rows.describe_times(chosen.held_folds)
 
 
 def fit_methods(
-    methods: Sequence[tuple[Method, CostMatrix | None]],
+    methods: Sequence[tuple[CostSensitiveClassifier, CostMatrix | None]],
     rows: Rows,
     *,
     watch: NDArray[np.int64] | None = None,
@@ -128,7 +128,7 @@ def fit_methods(
 
 
 def propose(
-    method: Method, learner: Any, rows: Rows, costs: CostMatrix | None, watch: NDArray[np.int64] | None
+    method: CostSensitiveClassifier, learner: Any, rows: Rows, costs: CostMatrix | None, watch: NDArray[np.int64] | None
 ) -> list[Candidate]:
     """Return what is to be fitted: a candidate for each target threshold, after the plain one of "auto".
 
@@ -143,11 +143,11 @@ def propose(
         Candidate, method, learner, costs, folds=folds, seed=seed, watch=watch, images=rows.images, usual=method.costs_,
         ordered=rows.line is not None,
     )  # fmt: skip
-    tried = [candidate(target) for target in find_targets(method.target, method.costs_)]
-    if method.target == "auto" and method.controller is not None:
+    tried = [candidate(target_threshold) for target_threshold in find_targets(method.target_threshold, method.costs_)]
+    if method.target_threshold == "auto" and method.controller is not None:
         plain = candidate(*find_targets("bayes", method.costs_), steered=False)
         # first, since the first of equals is kept: the simplest. What would not adapt at T' = T is the same again
-        tried = [plain, *(other for other in tried if other.adapts or other.target != plain.target)]
+        tried = [plain, *(other for other in tried if other.adapts or other.target_threshold != plain.target_threshold)]
     return tried if hasattr(learner, "averages") else add_seconds(tried, rows, cv)
 
 
@@ -171,17 +171,17 @@ def _trained(trained_by: dict[str, list[Candidate]], rows: Rows, parts: Any) -> 
             start = clock.perf_counter()
 
 
-def choose(method: Method, candidates: list[Candidate], rows: Rows) -> Candidate:
+def choose(method: CostSensitiveClassifier, candidates: list[Candidate], rows: Rows) -> Candidate:
     """Take the candidate of lowest held-out cost, and set what the classifier has learned."""
     seconds = [candidate.second for candidate in candidates]
     candidates = [candidate for candidate in candidates if candidate not in seconds]
     judged = [fit_decision(candidate, rows) for candidate in candidates]
     best = min(range(len(candidates)), key=lambda i: judged[i][1])
     chosen = candidates[best]
-    method.decision_, method.target_, method.model_ = judged[best][0], chosen.target, chosen.model
+    method.decision_, method.target_threshold_, method.model_ = judged[best][0], chosen.target_threshold, chosen.model
     method.decision_.prior = training_prior(rows.y[rows.use], rows.n_classes, rows.weights(rows.use))
     method.adapted_ = chosen.adapts
-    keys: list[float | str] = [candidate.target if candidate.steered else PLAIN for candidate in candidates]
+    keys: list[float | str] = [candidate.target_threshold if candidate.steered else PLAIN for candidate in candidates]
     method.target_costs_ = dict(zip(keys, (cost for _, cost in judged), strict=True))
     method.history_ = history_of(candidates, rows.n_classes)
     for name, value in chosen.attributes.items():
@@ -197,7 +197,7 @@ def fit_decision(candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
     shift = candidate.shifted = candidate.shift(rows.y)
     weighted = candidate.loss in ("weighted", "focal") and not candidate.is_plain
     decision = Decision(
-        costs, candidate.decide, target=natural_threshold(costs, shift), row_weighted=candidate.corrects_rows,
+        costs, candidate.decide, target_threshold=natural_threshold(costs, shift), row_weighted=candidate.corrects_rows,
         weighted=weighted,
     )  # fmt: skip
     if not candidate.held:
@@ -220,7 +220,7 @@ def fit_decision(candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
     return decision, cost
 
 
-def estimate(method: Method, candidate: Candidate, rows: Rows) -> None:
+def estimate(method: CostSensitiveClassifier, candidate: Candidate, rows: Rows) -> None:
     """Set the out-of-fold scores, the estimated cost with its interval, the saving and the calibration error."""
     logits = pooled(len(rows.y), candidate.held, costs=candidate.costs)
     shift = candidate.shifted + candidate.offsets(np.arange(len(rows.y)))
@@ -251,7 +251,11 @@ def history_of(candidates: list[Candidate], n_classes: int) -> Any:
     """Return the training history of all candidates as a data frame."""
     import pandas as pd  # noqa: PLC0415  optional where only scikit-learn is installed
 
-    rows = [{"target": c.target, "adapted": c.adapts, "lambda": 1.0} | row for c in candidates for row in c.history]
+    rows = [
+        {"target_threshold": c.target_threshold, "adapted": c.adapts, "lambda": 1.0} | row
+        for c in candidates
+        for row in c.history
+    ]
     frame = pd.DataFrame(rows)
     first = [name for name in ("epoch", "round") if name in frame]
     columns = HISTORY if n_classes == 2 else CLASS_HISTORY

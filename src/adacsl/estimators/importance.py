@@ -41,7 +41,7 @@ CELLS = 2**24
 def permutation_costs(
     model: Any, rows: Rows, policy: Policy, columns: Any, repeats: int, random_state: Any
 ) -> pd.DataFrame:
-    """Return the worth of each column (or set of columns), dearest first; see ``CostClassifier.permutation_cost``."""
+    """Return the worth of each column (or set of columns), dearest first; see ``permutation_cost``."""
     import pandas as pd  # noqa: PLC0415  scikit-learn alone needs none
 
     if not isinstance(repeats, Integral) or repeats < 1:
@@ -214,13 +214,13 @@ def importances(model: Any, columns: int) -> NDArray[np.float64] | None:
     """Return the share of each column, 1 in all; None where nothing in the model knows it.
 
     Boosters have gains; estimators have ``feature_importances_``, of which an encoded table has several for one column.
-    In a portfolio those members count that have some, by their weights.
+    In an ensemble those members count that have some, by their weights.
     """
     if isinstance(model, StackModel):
         parts = [(float(abs(w)), importances(own, columns)) for w, own in _weighed(model)]
         found = [weight * part for weight, part in parts if part is not None]
     elif isinstance(model, BoosterModel):
-        engine = load_engine(model.engine)
+        engine = load_engine(model.library)
         found = [_shares(engine.importances(booster, columns)) for booster in model.boosters]
     else:
         found = list(_of_estimators(model, columns)) if isinstance(model, EstimatorModel) else []

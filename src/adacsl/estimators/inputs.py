@@ -25,7 +25,7 @@ from adacsl.estimators.decisions import decide_probabilities
 from adacsl.storage.atomic import at_home
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 IMAGES_AT_ONCE = 512
 """Images that are held in memory at a time."""
@@ -34,12 +34,12 @@ IMAGES_AT_ONCE = 512
 # what a classifier takes, and what its numbers mean
 
 
-def takes_images(classifier: CostClassifier) -> bool:
+def takes_images(classifier: CostSensitiveClassifier) -> bool:
     """Tell whether a classifier was trained on images."""
     return bool(getattr(classifier, "images_", False))
 
 
-def check_kind(classifier: CostClassifier, data: object, *, images: bool) -> None:
+def check_kind(classifier: CostSensitiveClassifier, data: object, *, images: bool) -> None:
     """Refuse images for a classifier of tables, and the other way round."""
     if images != takes_images(classifier):
         texts = ("pictures, but {} holds a table: give pictures", "a table, but {} holds pictures: give a table")
@@ -47,7 +47,7 @@ def check_kind(classifier: CostClassifier, data: object, *, images: bool) -> Non
 
 
 def feature_columns(
-    classifier: CostClassifier, known: Sequence[str], data: object, others: Sequence[str] = ()
+    classifier: CostSensitiveClassifier, known: Sequence[str], data: object, others: Sequence[str] = ()
 ) -> list[str]:
     """Return the columns the classifier was trained on; if it knows no names, all but ``others``, if as many."""
     names = getattr(classifier, "feature_names_in_", None)
@@ -69,32 +69,32 @@ def feature_columns(
     return [str(name) for name in names]
 
 
-def model_input(classifier: CostClassifier, frame: Any, columns: list[str]) -> Any:
+def model_input(classifier: CostSensitiveClassifier, frame: Any, columns: list[str]) -> Any:
     """Return some columns of a table in the form of the training data."""
     return frame[columns] if hasattr(classifier, "feature_names_in_") else frame[columns].to_numpy()
 
 
-def n_classes(classifier: CostClassifier) -> int:
+def n_classes(classifier: CostSensitiveClassifier) -> int:
     """Return the number of classes."""
     return int(classifier.costs_.n_classes)
 
 
-def class_names(classifier: CostClassifier) -> list[str]:
+def class_names(classifier: CostSensitiveClassifier) -> list[str]:
     """Return the names of the classes, in the order of their numbers: of two, the positive one is last."""
     names = [label_name(label) for label in classifier.classes_]
-    return names if n_classes(classifier) > 2 or classifier.positive_ == classifier.classes_[1] else names[::-1]
+    return names if n_classes(classifier) > 2 or classifier.pos_label_ == classifier.classes_[1] else names[::-1]
 
 
-def labels_of(classifier: CostClassifier, numbers: NDArray[Any]) -> NDArray[Any]:
+def labels_of(classifier: CostSensitiveClassifier, numbers: NDArray[Any]) -> NDArray[Any]:
     """Return class numbers as labels; of two classes, 1 (or True) is the positive one."""
     order = range(n_classes(classifier))
-    if len(order) == 2 and classifier.positive_ == classifier.classes_[0]:
+    if len(order) == 2 and classifier.pos_label_ == classifier.classes_[0]:
         order = order[::-1]
     labels: NDArray[Any] = classifier.classes_[np.asarray(order)[numbers.astype(np.int64)]]
     return labels
 
 
-def probability_columns(classifier: CostClassifier, probability: Any = None) -> dict[str, Any]:
+def probability_columns(classifier: CostSensitiveClassifier, probability: Any = None) -> dict[str, Any]:
     """Return probabilities as the columns of a table: of the positive class, or of each of more than two."""
     if n_classes(classifier) == 2:
         return {"probability": probability}
@@ -113,7 +113,11 @@ def settled_costs(costs: CostMatrix, table: Any, data: str) -> CostMatrix:
 
 
 def decide_batch(
-    classifier: CostClassifier, probabilities: NDArray[np.float64], costs: CostMatrix, policy: Policy, times: Any = None
+    classifier: CostSensitiveClassifier,
+    probabilities: NDArray[np.float64],
+    costs: CostMatrix,
+    policy: Policy,
+    times: Any = None,
 ) -> Decisions:
     """Decide about rows under a policy; ``costs`` are theirs, ``times`` those that the policy needs."""
     timed = policy if policy.per is None else replace(policy, time=times)
@@ -141,7 +145,7 @@ class RowBatches(NamedTuple):
 
 
 def open_rows(
-    classifier: CostClassifier,
+    classifier: CostSensitiveClassifier,
     data: str | None,
     *,
     rows: int,
@@ -154,7 +158,7 @@ def open_rows(
 
     Parameters
     ----------
-    classifier : CostClassifier
+    classifier : CostSensitiveClassifier
         Knows which columns, or which size of images, it needs.
     data : str, optional
         A table, a folder of images, an archive or the name of a data set; None where ``how`` has a query.
@@ -196,7 +200,7 @@ def opens_as_table(data: str | os.PathLike[str] | None) -> bool:
     return not is_builtin(str(data)) and path.exists() and is_table(path)
 
 
-def table_rows(classifier: CostClassifier, table: Table, extra: Sequence[str], rows: int) -> RowBatches:
+def table_rows(classifier: CostSensitiveClassifier, table: Table, extra: Sequence[str], rows: int) -> RowBatches:
     """Return the rows of an open table; see :func:`open_rows`."""
     check_kind(classifier, table.name, images=False)
     features = feature_columns(classifier, table.columns, table.name, extra)
@@ -207,13 +211,13 @@ def table_rows(classifier: CostClassifier, table: Table, extra: Sequence[str], r
 
 
 def _of_frames(
-    classifier: CostClassifier, frames: Iterable[Any], features: list[str], extra: Sequence[str]
+    classifier: CostSensitiveClassifier, frames: Iterable[Any], features: list[str], extra: Sequence[str]
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
     for frame in frames:
         yield model_input(classifier, frame, features), {name: frame[name] for name in extra}
 
 
-def _folder_rows(classifier: CostClassifier, path: Path, rows: int, on_error: OnError) -> RowBatches:
+def _folder_rows(classifier: CostSensitiveClassifier, path: Path, rows: int, on_error: OnError) -> RowBatches:
     from adacsl.datasets.images import SUFFIXES, image_files  # noqa: PLC0415  torch
 
     check_kind(classifier, path, images=True)
@@ -231,7 +235,7 @@ def _divided(images: Any, names: list[str], rows: int) -> Iterator[tuple[Any, di
     return ((images[i : i + rows], {"file": names[i : i + rows]}) for i in range(0, len(names), rows))
 
 
-def _readable(classifier: CostClassifier, batches: Iterator[Any], broken: list[str]) -> Iterator[Any]:
+def _readable(classifier: CostSensitiveClassifier, batches: Iterator[Any], broken: list[str]) -> Iterator[Any]:
     """Yield the images that can be read, at least one; add the others to ``broken``."""
     from adacsl.datasets.images import decode_files  # noqa: PLC0415  torch
     from adacsl.fitting.rows import picture_size  # noqa: PLC0415
@@ -273,7 +277,7 @@ class LabelledTable:
 
     Parameters
     ----------
-    classifier : CostClassifier
+    classifier : CostSensitiveClassifier
         Knows its columns and its classes.
     table : Table
     target : str, optional
@@ -290,7 +294,7 @@ class LabelledTable:
 
     def __init__(
         self,
-        classifier: CostClassifier,
+        classifier: CostSensitiveClassifier,
         table: Table,
         *,
         target: str | None,

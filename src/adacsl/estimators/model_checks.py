@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import LAMBDA_BOUNDS, AdaptiveWeight
+from adacsl.adaptive.controller import LAMBDA_BOUNDS, AdaCSLController
 from adacsl.base.extras import requires
 from adacsl.base.scores import known
 from adacsl.datasets.errors import listed
@@ -19,7 +19,7 @@ with requires("sklearn"):
     from sklearn.utils.validation import check_is_fitted
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 BINS = 15
 """Of ``calibration_error_``."""
@@ -34,8 +34,8 @@ STILL_FALLING = 0.05
 UNDONE = ("interrupted", "out of time")
 
 
-def check_model(model: CostClassifier, ignore: Iterable[str] = ()) -> Checks:
-    """Return what speaks against a fitted model; see :meth:`Method.check`."""
+def check_model(model: CostSensitiveClassifier, ignore: Iterable[str] = ()) -> Checks:
+    """Return what speaks against a fitted model; see :meth:`CostSensitiveClassifier.check`."""
     check_is_fitted(model)
     if model.decision_.decide in ("negative", "positive"):
         return Checks.of((), ignore)  # no model
@@ -61,7 +61,7 @@ def _shares(model: Any) -> NDArray[np.float64] | None:
 def _label(model: Any, number: int) -> Any:
     """Return the label of a class number."""
     labels = model.classes_.tolist()
-    return labels[number] if model.positive_ is None or model.positive_ == labels[1] else labels[1 - number]
+    return labels[number] if model.pos_label_ is None or model.pos_label_ == labels[1] else labels[1 - number]
 
 
 def _like_a_constant(model: Any) -> Iterator[Finding]:
@@ -138,12 +138,12 @@ def _bounds(model: Any) -> Iterator[Finding]:
         yield finding(
             "lambda-at-bound",
             f"lambda has run to {stuck[0]:.4g}, its bound ({low:g} to {high:g}): weighting alone does not make these "
-            "prices cheapest; take target='bayes' or a method without a controller, and look at history_",
+            "prices cheapest; take target_threshold='bayes' or a method without a controller, and look at history_",
         )
 
 
 def _lambda_bounds(controller: Any) -> tuple[float, float]:
-    if isinstance(controller, AdaptiveWeight):
+    if isinstance(controller, AdaCSLController):
         return controller.bounds
     said = controller.get("bounds") if isinstance(controller, dict) else None
     low, high = said or LAMBDA_BOUNDS
@@ -156,7 +156,7 @@ def _course(model: Any) -> Any:
     unit = next((name for name in ("epoch", "round") if name in history), None)
     if unit is None or hasattr(model, "leaderboard_"):
         return history.iloc[:0]
-    kept = history[(history["target"] == model.target_) & (history["adapted"] == model.adapted_)]
+    kept = history[(history["target_threshold"] == model.target_threshold_) & (history["adapted"] == model.adapted_)]
     return kept[[unit, *(name for name in kept if name != unit)]]
 
 
@@ -165,8 +165,8 @@ def _early(model: Any) -> Iterator[Finding]:
     if board is not None:
         undone = [str(row["member"]) for row in board.to_dict("records") if str(row["left_out"]).startswith(UNDONE)]
         if undone:
-            text = f"{len(undone)} members of the portfolio were not done in time ({listed(undone)}): give it more"
-            yield finding("stopped-early", f"{text} (--budget 10min), or go on with --resume")
+            text = f"{len(undone)} members of the ensemble were not done in time ({listed(undone)}): give it more"
+            yield finding("stopped-early", f"{text} (--time-limit 10min), or go on with --resume")
         return
     course = _course(model)
     if len(course) and still_falling(course.groupby(course.columns[0])["val_cost"].mean().to_numpy()):

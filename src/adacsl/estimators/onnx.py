@@ -21,7 +21,7 @@ from adacsl.base.extras import requires
 from adacsl.base.scores import LEAST
 from adacsl.datasets.columns import MISSING_TEXT, TRUTHS, Column, as_text, spellings
 from adacsl.datasets.encoder import FAR, PERIODS, Category, Number, Scale, TableEncoder
-from adacsl.estimators.classifier import CostClassifier
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.fitting.rows import read_features
 from adacsl.learners.arrays import LinearModel
 from adacsl.learners.estimator_model import LOGIT_LIMITS, EstimatorModel
@@ -301,8 +301,8 @@ UNSEEN = -1e6
 """The sum of a class that a model has never seen."""
 
 
-def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
-    """Write a fitted classifier as ONNX; see :meth:`Method.export_onnx`."""
+def export_onnx(clf: CostSensitiveClassifier, path: str | Path, sample: Any) -> Path:
+    """Write a fitted classifier as ONNX; see :meth:`CostSensitiveClassifier.export_onnx`."""
     path = Path(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
@@ -317,7 +317,7 @@ def export_onnx(clf: CostClassifier, path: str | Path, sample: Any) -> Path:
     return path
 
 
-def graph_inputs(clf: CostClassifier, X: Any) -> dict[str, np.ndarray[Any, Any]]:  # noqa: N803
+def graph_inputs(clf: CostSensitiveClassifier, X: Any) -> dict[str, np.ndarray[Any, Any]]:  # noqa: N803
     """Return what the exported graph takes for these rows, by the names of its inputs: numbers, columns or bytes."""
     model, rows = exportable(clf.model_).models[0], read_features(clf, X, reset=False)
     if model.encoder is None:
@@ -343,7 +343,7 @@ def exportable(model: Any) -> StackModel:
         if not isinstance(own, NetModel) and not _is_sum(own):
             raise ValueError(
                 "ONNX files are written of nets and logistic regressions of encoded tables, such as "
-                f"Model(pipeline, encode=True), and member {name!r} is made of {own.kind}: "
+                f"SklearnLearner(pipeline, encode=True), and member {name!r} is made of {own.kind}: "
                 "fit members=['logistic', 'nets', 'nets-bent']"
             )
         if _takes(own) != _takes(model.models[0]):
@@ -352,7 +352,7 @@ def exportable(model: Any) -> StackModel:
 
 
 def _is_sum(model: Any) -> bool:
-    """Tell whether a member of a portfolio is made of logistic regressions of encoded features."""
+    """Tell whether a member of an ensemble is made of logistic regressions of encoded features."""
     own = isinstance(model, EstimatorModel) and model.encoder is not None
     kinds = ("logistic", "softmax")
     return own and all(isinstance(part, LinearModel) and part.kind in kinds for part in model.estimators)
@@ -403,7 +403,7 @@ class DecisionGraph(nn.Module):
     shifts: Tensor
     intercept: Tensor
 
-    def __init__(self, clf: CostClassifier, model: StackModel) -> None:
+    def __init__(self, clf: CostSensitiveClassifier, model: StackModel) -> None:
         super().__init__()
         self.encoder, self.several = model.models[0].encoder, clf.costs_.n_classes > 2
         self.columns = None if self.encoder is None or self.encoder.only_numbers else self.encoder
@@ -445,7 +445,7 @@ class BinaryHead(nn.Module):
     first: Tensor
     ramps: Tensor
 
-    def __init__(self, clf: CostClassifier) -> None:
+    def __init__(self, clf: CostSensitiveClassifier) -> None:
         super().__init__()
         decision, bayes = clf.decision_, float(clf.costs_.threshold)
         self.odds = bayes / (1.0 - bayes) * (1.0 - decision.mapped) / decision.mapped
@@ -485,7 +485,7 @@ class ClassHead(nn.Module):
     matrix: Tensor
     moved: Tensor
 
-    def __init__(self, clf: CostClassifier) -> None:
+    def __init__(self, clf: CostSensitiveClassifier) -> None:
         super().__init__()
         decision = clf.decision_
         self.way, self.calibrated = decision.decide, decision.calibration_ is not None
@@ -526,7 +526,7 @@ def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:
             logging.getLogger(name).setLevel(level)
 
 
-def _finish(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None:
+def _finish(path: Path, clf: CostSensitiveClassifier, graph: DecisionGraph) -> None:
     """Let the graph take columns by their names, where some are no numbers, and say what a reader must know."""
     model = onnx.load(path)
     takes = "images" if clf.images_ else "numbers" if graph.columns is None else "columns"
@@ -537,12 +537,12 @@ def _finish(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None:
         entries |= {
             "threshold": repr(clf.threshold_),
             "bayes_threshold": repr(float(clf.costs_.threshold)),
-            "positive": json.dumps(np.asarray(clf.positive_).item()),
+            "pos_label": json.dumps(np.asarray(clf.pos_label_).item()),
         }
     entries["costs"] = clf.costs_.to_json()
     if graph.columns is not None:
         entries["columns"] = json.dumps(input_names(graph.columns))
-    if said := getattr(clf, "said_costs_", None):
+    if said := getattr(clf, "cost_spec_", None):
         entries |= {
             "said_costs": said.to_json(),
             "note": "decision is by costs, what a row costs on average; prices of each row (said_costs) are decided "
@@ -552,7 +552,7 @@ def _finish(path: Path, clf: CostClassifier, graph: DecisionGraph) -> None:
     onnx.save(model, path)
 
 
-def _check(path: Path, clf: CostClassifier, sample: Any, inputs: dict[str, Any]) -> None:
+def _check(path: Path, clf: CostSensitiveClassifier, sample: Any, inputs: dict[str, Any]) -> None:
     session = onnxruntime.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])
     scores = session.run(["score"], inputs)[0]
     gap = float(np.max(np.abs(scores - clf.decision_scores(sample))))

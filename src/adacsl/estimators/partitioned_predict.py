@@ -44,7 +44,7 @@ from adacsl.storage.documents import DamagedError, decode, encode, sealed, unsea
 from adacsl.storage.tables import label_type, writing_table
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import CostClassifier
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 LONGEST = 2000
 """Characters of an error message: a cell of data may hold millions."""
@@ -72,12 +72,12 @@ class Request(NamedTuple):
         return list(dict.fromkeys([*self.keep, *self.costs.columns, *filter(None, [self.time_column])]))
 
 
-def result_columns(classifier: CostClassifier) -> list[str]:
+def result_columns(classifier: CostSensitiveClassifier) -> list[str]:
     """Return the names of the columns that are predicted."""
     return [*probability_columns(classifier), "decision", "expected_cost"]
 
 
-def output_columns(classifier: CostClassifier, opened: RowBatches, request: Request) -> dict[str, Any]:
+def output_columns(classifier: CostSensitiveClassifier, opened: RowBatches, request: Request) -> dict[str, Any]:
     """Return the columns of the output and their pyarrow types."""
     import pyarrow as pa  # noqa: PLC0415
 
@@ -86,7 +86,7 @@ def output_columns(classifier: CostClassifier, opened: RowBatches, request: Requ
     return known | dict.fromkeys(result_columns(classifier), pa.float64()) | decision_type(classifier, request.policy)
 
 
-def decision_type(classifier: CostClassifier, policy: Policy) -> dict[str, Any]:
+def decision_type(classifier: CostSensitiveClassifier, policy: Policy) -> dict[str, Any]:
     """Return the column of decisions and its pyarrow type: a label's, or text where a policy adds actions."""
     import pyarrow as pa  # noqa: PLC0415
 
@@ -130,7 +130,7 @@ class PredictionSummary:
 
 
 def predict_rows(
-    classifier: CostClassifier, opened: RowBatches, request: Request, write: Callable[..., None],
+    classifier: CostSensitiveClassifier, opened: RowBatches, request: Request, write: Callable[..., None],
     progress: Callable[[int], None] = lambda rows: None,
 ) -> PredictionSummary:  # fmt: skip
     """Predict and write all rows that were opened; ``progress`` is called with how many are read so far."""
@@ -153,7 +153,7 @@ class _Scored(NamedTuple):
 
 
 def _scored(
-    classifier: CostClassifier, opened: RowBatches, costs: CostMatrix, progress: Callable[[int], None]
+    classifier: CostSensitiveClassifier, opened: RowBatches, costs: CostMatrix, progress: Callable[[int], None]
 ) -> Iterator[_Scored]:
     """Yield rows with their probabilities, batch by batch."""
     done = 0
@@ -251,7 +251,7 @@ Execute = Callable[[Plan, Sequence[Unit]], Generator[Report]]
 
 
 def predict_folder(
-    classifier: CostClassifier, model: Path, data: str | None, out: Path, request: Request, *,
+    classifier: CostSensitiveClassifier, model: Path, data: str | None, out: Path, request: Request, *,
     how: How | None = None, device: str = "auto", execute: Execute | None = None,
     progress: Callable[[PredictionSummary, int, int | None], None] | None = None,
 ) -> FolderSummary:  # fmt: skip
@@ -259,7 +259,7 @@ def predict_folder(
 
     Parameters
     ----------
-    classifier : CostClassifier
+    classifier : CostSensitiveClassifier
     model : path
         The folder it was loaded from: workers load it there, and its digest marks the predictions.
     data : str
@@ -306,7 +306,7 @@ def predict_folder(
     return FolderSummary(summary, len(units), len(done), failed, summary.rows - before, seconds)
 
 
-def _one_by_one(classifier: CostClassifier) -> Execute:
+def _one_by_one(classifier: CostSensitiveClassifier) -> Execute:
     def execute(plan: Plan, units: Sequence[Unit]) -> Generator[Report]:
         for unit in units:
             yield predict_unit(classifier, plan, unit)
@@ -318,7 +318,13 @@ def _one_by_one(classifier: CostClassifier) -> Execute:
 
 
 def make_plan(
-    classifier: CostClassifier, model: Path, data: str | None, out: Path, request: Request, how: How | None, device: str
+    classifier: CostSensitiveClassifier,
+    model: Path,
+    data: str | None,
+    out: Path,
+    request: Request,
+    how: How | None,
+    device: str,
 ) -> tuple[Plan, list[Unit]]:
     """Check everything that can be checked before the first row is predicted; return what there is to do."""
     path, how = Path(data or "").expanduser().absolute(), How() if how is None else how
@@ -456,7 +462,7 @@ def summary_of(plan: Plan, unit: Unit) -> dict[str, Any] | None:
 # doing it
 
 
-def predict_unit(classifier: CostClassifier, plan: Plan, unit: Unit) -> Report:
+def predict_unit(classifier: CostSensitiveClassifier, plan: Plan, unit: Unit) -> Report:
     """Predict one part, unless that is done; errors are part of the report."""
     from pyarrow import ArrowException  # noqa: PLC0415
 
@@ -475,7 +481,7 @@ def message_of(error: BaseException) -> str:
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 
-def _predict(classifier: CostClassifier, plan: Plan, unit: Unit) -> dict[str, Any]:
+def _predict(classifier: CostSensitiveClassifier, plan: Plan, unit: Unit) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # how files are read was said of the first
         table = _open(unit.part, plan.schema, plan.how)
@@ -494,7 +500,7 @@ def _predict(classifier: CostClassifier, plan: Plan, unit: Unit) -> dict[str, An
     return summary
 
 
-def load_for(plan: Plan, machine: str) -> CostClassifier:
+def load_for(plan: Plan, machine: str) -> CostSensitiveClassifier:
     """Return the model on a worker's machine, which must see the very folders that the first machine saw."""
     try:
         classifier, _ = load_noted(plan.model, device=plan.device)

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight, check_targets
+from adacsl.adaptive.controller import AdaCSLController, check_targets
 from adacsl.base.arrays import part_of
 from adacsl.base.extras import resolve
 from adacsl.costs.matrix import CostMatrix
@@ -23,12 +23,12 @@ from adacsl.decision.rule import Decision
 from adacsl.estimators.artefact import ArtefactError, read_artefact, write_artefact
 from adacsl.fitting.candidates import PLAIN
 from adacsl.fitting.settings import settings_of
-from adacsl.metrics.bins import EqualWidth, Quantile, Whole
+from adacsl.metrics.bins import QuantileBins, SingleBin, UniformBins
 from adacsl.metrics.intervals import Interval
 from adacsl.storage.documents import encode
 
 if TYPE_CHECKING:
-    from adacsl.estimators.classifier import Method
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 MOST_FEATURES = 2**23
 """Columns that a model may have, and pixels on a side."""
@@ -135,11 +135,9 @@ def _plain_column(rule: Mapping[str, Any] | None) -> NDArray[Any]:
 
 
 CLASSIFIERS = {
-    "Method": "adacsl.estimators.classifier:Method",
+    "CostSensitiveClassifier": "adacsl.estimators.classifier:CostSensitiveClassifier",
     "AdaCSLClassifier": "adacsl.estimators.adacsl:AdaCSLClassifier",
-    "AdaCSLBoostingClassifier": "adacsl.estimators.adacsl:AdaCSLBoostingClassifier",
-    "AdaptiveCostClassifier": "adacsl.estimators.adacsl:AdaptiveCostClassifier",
-    "PortfolioClassifier": "adacsl.ensemble.classifier:PortfolioClassifier",
+    "EnsembleClassifier": "adacsl.ensemble.classifier:EnsembleClassifier",
 }
 """The classes of classifiers by the ``kind`` of a document: it names a row of this table, and nothing to import."""
 MODELS = {
@@ -152,22 +150,22 @@ MODELS = {
 """What predicts, by the ``learner`` of a document; only the modules that a model needs are imported."""
 SETTINGS = {
     "dict": "builtins:dict",
-    "Net": "adacsl.neural.learner:Net",
-    "Booster": "adacsl.learners.boosting:Booster",
-    "Portfolio": "adacsl.ensemble.classifier:Portfolio",
+    "NeuralLearner": "adacsl.neural.learner:NeuralLearner",
+    "BoostingLearner": "adacsl.learners.boosting:BoostingLearner",
+    "EnsembleSettings": "adacsl.ensemble.classifier:EnsembleSettings",
 }
 """Settings of learners that are saved with a classifier, by their kind."""
 DEVICE = re.compile(r"auto|(cpu|cuda|mps)(:[0-9]*)?")
 OUT_OF_FOLD, REFERENCE = "oof_scores", "reference_scores"
-HERE_ONLY = ("costs", "policy", "device", "resume", "verbose", "trainer", "weights")
+HERE_ONLY = ("costs", "policy", "device", "resume", "verbose", "trainer", "backend", "address", "gpus", "weights")
 """Settings of this machine; the costs are kept as fitted, the policy as a part of its own."""
-PARTITIONS = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
+PARTITIONS = {kind.__name__: kind for kind in (SingleBin, UniformBins, QuantileBins)}
 
 
 def save_method(
-    method: Method, folder: str | Path, *, notes: dict[str, Any] | None = None, beside: bool = False
+    method: CostSensitiveClassifier, folder: str | Path, *, notes: dict[str, Any] | None = None, beside: bool = False
 ) -> Path:
-    """Write a fitted method; see :meth:`Method.save`.
+    """Write a fitted method; see :meth:`CostSensitiveClassifier.save`.
 
     ``notes`` are plain values to be kept with it, part of the same document; ``beside`` is that of
     :func:`~adacsl.estimators.artefact.write_artefact`.
@@ -176,7 +174,7 @@ def save_method(
     return write_artefact(folder, tensors, document | ({} if notes is None else {"notes": notes}), beside=beside)
 
 
-def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
+def _numbers(method: CostSensitiveClassifier) -> tuple[dict[str, Any], dict[str, Any]]:
     kind = type(method).__name__
     if kind not in CLASSIFIERS:
         raise ArtefactError(f"{kind} cannot be saved: it is not one of {', '.join(CLASSIFIERS)}")
@@ -193,7 +191,7 @@ def _numbers(method: Method) -> tuple[dict[str, Any], dict[str, Any]]:
     return tensors, document
 
 
-def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Method:
+def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> CostSensitiveClassifier:
     """Read a method that its ``save`` wrote.
 
     Parameters
@@ -210,7 +208,7 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Met
 
 def load_noted(
     folder: str | Path, *, module: Any = None, device: str = "auto", digest: str | None = None
-) -> tuple[Method, dict[str, Any] | None]:
+) -> tuple[CostSensitiveClassifier, dict[str, Any] | None]:
     """Read a method, and the notes that were kept with it; arguments are those of :func:`load`.
 
     With a ``digest``, that of :func:`~adacsl.estimators.artefact.artefact_digest`, no other model is read.
@@ -240,7 +238,7 @@ def load_noted(
 
 
 def _has_networks(document: Mapping[str, Any]) -> bool:
-    bases = document["model"]["members"] if document["learner"] == "stack" else ()
+    bases = document["model"]["estimators"] if document["learner"] == "stack" else ()
     return "nets" in (document["learner"], *(own["kind"] for own in bases))
 
 
@@ -250,11 +248,11 @@ def _told(error: Exception) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in line)[:300]
 
 
-def _describe(method: Method, kind: str) -> dict[str, Any]:
+def _describe(method: CostSensitiveClassifier, kind: str) -> dict[str, Any]:
     params = {k: v for k, v in method.get_params(deep=False).items() if k not in HERE_ONLY}
     plain = {k: v for k, v in params.items() if v is None or isinstance(v, bool | int | float | str)}
-    if "members" in params:
-        plain["members"] = params["members"] if _is_plain(params["members"]) else None
+    if "estimators" in params:
+        plain["estimators"] = params["estimators"] if _is_plain(params["estimators"]) else None
     nested = {k: _inside(k, params[k]) for k in (*method.NESTED, "learner") if k in params and k not in plain}
     fitted: dict[str, Any] = {}
     if hasattr(method, "estimated_cost_"):
@@ -271,13 +269,13 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
         "nested": nested,
         "learner": method.model_.kind,
         "costs": method.costs_.to_dict(),
-        "said_costs": said.to_dict() if (said := getattr(method, "said_costs_", None)) else None,
+        "said_costs": said.to_dict() if (said := getattr(method, "cost_spec_", None)) else None,
         "sample_costs": list(getattr(method, "sample_costs_", ())),
         "decision": method.decision_.to_dict(),
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
         # more than two classes have none
-        "positive": next(iter(np.flatnonzero(method.classes_ == method.positive_).tolist()), None),
-        "target": method.target_,
+        "pos_label": next(iter(np.flatnonzero(method.classes_ == method.pos_label_).tolist()), None),
+        "target_threshold": method.target_threshold_,
         "adapted": method.adapted_,
         "target_costs": list(method.target_costs_.items()),
         "history": method.history_.to_dict(orient="list"),
@@ -291,16 +289,16 @@ def _describe(method: Method, kind: str) -> dict[str, Any]:
 
 def _inside(name: str, value: Any) -> dict[str, Any]:
     """Return settings that travel as one value: what they are of, and those that are plain values."""
-    if isinstance(value, AdaptiveWeight):
+    if isinstance(value, AdaCSLController):
         value = settings_of(value)
-    kind = "Net" if name == "net" else type(value).__name__
+    kind = "NeuralLearner" if name == "net" else type(value).__name__
     if kind not in SETTINGS:
         return {"kind": None, "settings": {}}  # an estimator of another kind, which cannot be told in plain values
     given = dict(value) if isinstance(value, dict) else value.get_params(deep=False)
     usual = {} if kind == "dict" else resolve(SETTINGS[kind])().get_params()
     plain = {k: v for k, v in given.items() if k not in HERE_ONLY and _is_plain(v) and (k, v) not in usual.items()}
-    if not _is_plain(given.get("members")):
-        plain["members"] = None
+    if not _is_plain(given.get("estimators")):
+        plain["estimators"] = None
     part = given.get("partition")
     if type(part).__name__ in PARTITIONS:
         plain["partition"] = {"kind": type(part).__name__, **vars(part)}
@@ -327,17 +325,17 @@ def _nested(about: dict[str, Any]) -> Any:
     return resolve(SETTINGS[about["kind"]])(**settings)
 
 
-def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Method:
+def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> CostSensitiveClassifier:
     costs = CostMatrix.from_dict(document["costs"])
     check_classes(document["model"], costs.n_classes)
     said = CostMatrix.from_dict(document["said_costs"]) if document.get("said_costs") else None
     method = _unfitted(document, costs if said is None else _forgotten(said), device)
-    method.costs_, method.said_costs_ = costs, said
+    method.costs_, method.cost_spec_ = costs, said
     method.sample_costs_ = read_cost_names(document.get("sample_costs", []))
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = read_labels(document["classes"], costs.n_classes)
-    method.positive_ = None if costs.n_classes > 2 else method.classes_[[0, 1].index(document["positive"])]
-    method.target_ = _target(document["target"], costs)
+    method.pos_label_ = None if costs.n_classes > 2 else method.classes_[[0, 1].index(document["pos_label"])]
+    method.target_threshold_ = _target(document["target_threshold"], costs)
     method.adapted_ = bool(document["adapted"])
     method.target_costs_ = {t if t == PLAIN else _target(t, costs): float(c) for t, c in document["target_costs"]}
     method.history_ = pd.DataFrame(document["history"])
@@ -375,21 +373,23 @@ def _forgotten(said: CostMatrix) -> CostMatrix:
     return said.made(lambda recipe, *_: recipe.forgotten() if hasattr(recipe, "forgotten") else recipe)
 
 
-def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> Method:
+def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> CostSensitiveClassifier:
     kind = document["kind"]
     check_elsewhere(document["params"], HERE_ONLY)
-    given = document["params"] | ({"estimator": None} if kind == "AdaptiveCostClassifier" else {})
-    here = {"device": device} if kind in ("Method", "AdaCSLClassifier", "PortfolioClassifier") else {}
+    given = document["params"]
+    here = {"device": device} if kind in ("CostSensitiveClassifier", "AdaCSLClassifier", "EnsembleClassifier") else {}
     nested = {name: _nested(about) for name, about in document["nested"].items()}
-    unfitted: Method = resolve(CLASSIFIERS[kind])(costs=costs, **(given | nested | here))
+    unfitted: CostSensitiveClassifier = resolve(CLASSIFIERS[kind])(costs=costs, **(given | nested | here))
     return unfitted
 
 
-def _model(method: Method, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> Any:
+def _model(
+    method: CostSensitiveClassifier, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str
+) -> Any:
     net = None
     if document["learner"] == "nets":
-        name = "net" if document["kind"] == "AdaCSLClassifier" else "learner"
-        net, net_settings = getattr(method, name), resolve(SETTINGS["Net"])
+        name = "learner"
+        net, net_settings = getattr(method, name), resolve(SETTINGS["NeuralLearner"])
         net = net if isinstance(net, net_settings) else net_settings()
         method.set_params(**{name: net})
     own = part_of(tensors, "model.")
@@ -406,7 +406,9 @@ def read_model(
     """
     model = resolve(MODELS[kind])
     if kind == "nets":
-        return model.from_numbers(tensors, about, net or resolve(SETTINGS["Net"])(), module=module, device=device)
+        return model.from_numbers(
+            tensors, about, net or resolve(SETTINGS["NeuralLearner"])(), module=module, device=device
+        )
     if kind == "stack":
         return model.from_numbers(tensors, about, functools.partial(read_model, module=module, device=device))
     if kind == "constant":

@@ -9,11 +9,11 @@ from typing import Any
 from adacsl.base.extras import resolve
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.errors import did_you_mean
-from adacsl.estimators.classifier import Method
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.learners.registry import BOOSTING, as_learner
-from adacsl.metrics.bins import EqualWidth
+from adacsl.metrics.bins import UniformBins
 
-WEIGHTED = {"loss": "weighted", "target": 0.5}
+WEIGHTED = {"loss": "weighted", "target_threshold": 0.5}
 # {}: steered as "auto" would, also where "auto" would rather not, on tables of more than two classes
 ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}, "decide": "auto"}
 STOPPED = {"select": "log-loss"}
@@ -27,55 +27,56 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "always-positive": ("no model: call everything positive", {"learner": "constant", "decide": "positive"}),
     "logistic": ("logistic regression, Bayes threshold", {"learner": "logistic"}),
     "logistic-weighted": ("logistic regression weighted by the costs", {**WEIGHTED, "learner": "logistic"}),
-    "ce-bayes": ("cross-entropy, Bayes threshold", {}),
-    "ce": ("cross-entropy, decided at 0.5: blind to costs", {"decide": "half"}),
-    "ce-tuned": ("cross-entropy, threshold tuned on validation data", {"decide": "tuned"}),
-    "ce-tuned-last": ("cross-entropy, last epoch, tuned threshold", {**LAST, "decide": "tuned"}),
-    "ce-calibrated": ("cross-entropy, calibrated on validation data, Bayes threshold", {"decide": "calibrated"}),
-    "ce-calibrated-last": ("cross-entropy, last epoch, calibrated, Bayes threshold", {**LAST, "decide": "calibrated"}),
+    "net-bayes": ("cross-entropy, Bayes threshold", {}),
+    "net": ("cross-entropy, decided at 0.5: blind to costs", {"decide": "half"}),
+    "net-tuned": ("cross-entropy, threshold tuned on validation data", {"decide": "tuned"}),
+    "net-tuned-last": ("cross-entropy, last epoch, tuned threshold", {**LAST, "decide": "tuned"}),
+    "net-calibrated": ("cross-entropy, calibrated on validation data, Bayes threshold", {"decide": "calibrated"}),
+    "net-calibrated-last": ("cross-entropy, last epoch, calibrated, Bayes threshold", {**LAST, "decide": "calibrated"}),
     "oversample": ("classes balanced by repeating positives, corrected, Bayes threshold", {"resample": "oversample"}),
     "undersample": ("classes balanced by dropping negatives, corrected, Bayes threshold", {"resample": "undersample"}),
-    "smote": ("classes balanced by SMOTE, corrected, Bayes threshold", {"resample": "smote"}),
-    "wce": ("cross-entropy weighted by the costs", WEIGHTED),
-    "wce-rows": ("cross-entropy weighted by each row's own price", {**WEIGHTED, **ROWS}),
-    "wce-tuned": ("weighted cross-entropy, tuned threshold", {**WEIGHTED, "decide": "tuned"}),
-    "wce-calibrated-last": (
+    "net-smote": ("classes balanced by SMOTE, corrected, Bayes threshold", {"resample": "smote"}),
+    "net-weighted": ("cross-entropy weighted by the costs", WEIGHTED),
+    "net-weighted-instance": ("cross-entropy weighted by each row's own price", {**WEIGHTED, **ROWS}),
+    "net-weighted-tuned": ("weighted cross-entropy, tuned threshold", {**WEIGHTED, "decide": "tuned"}),
+    "net-weighted-calibrated-last": (
         "weighted cross-entropy, last epoch, calibrated, Bayes threshold", {**WEIGHTED, **LAST, "decide": "calibrated"}
     ),
-    "focal": ("weighted focal loss, tuned threshold", {**WEIGHTED, "loss": "focal", "decide": "tuned"}),
+    "net-focal": ("weighted focal loss, tuned threshold", {**WEIGHTED, "loss": "focal", "decide": "tuned"}),
     "logit-adjusted": ("logits shifted by the odds of the Bayes threshold", {"loss": "logit-adjusted"}),
     "gbm-bayes": ("gradient boosting, Bayes threshold", BOOSTED),
     "gbm-tuned": ("gradient boosting, tuned threshold", {**BOOSTED, "decide": "tuned"}),
     "gbm-weighted": ("gradient boosting weighted by the costs", {**BOOSTED, **WEIGHTED}),
-    "gbm-rows": ("gradient boosting weighted by each row's own price", {**BOOSTED, **WEIGHTED, **ROWS}),
+    "gbm-instance": ("gradient boosting weighted by each row's own price", {**BOOSTED, **WEIGHTED, **ROWS}),
     "xgboost": ("XGBoost, Bayes threshold", {**STOPPED, "learner": "xgboost"}),
     "lightgbm": ("LightGBM, Bayes threshold", {**STOPPED, "learner": "lightgbm"}),
     "catboost": ("CatBoost, Bayes threshold", {**STOPPED, "learner": "catboost"}),
     "metacost": ("MetaCost: relabelled by bagged boosting, learned again", {"learner": "metacost", "decide": "half"}),
     "adacsl": ("AdaCSL: the weight steered by validation cost", ADAPTED),
-    "adacsl-rows": ("AdaCSL, rows weighted by their own prices", {**ADAPTED, **ROWS}),
-    "adacsl-bins": ("AdaCSL, ten subgroups", {**ADAPTED, "controller": {"partition": EqualWidth(10)}}),
-    "ce-bayes-cv": ("cross-entropy, five cross-fitted nets, Bayes threshold", FOLDS),
-    "ce-calibrated-cv": (
+    "adacsl-instance": ("AdaCSL, rows weighted by their own prices", {**ADAPTED, **ROWS}),
+    "adacsl-bins": ("AdaCSL, ten subgroups", {**ADAPTED, "controller": {"partition": UniformBins(10)}}),
+    "net-bayes-cv": ("cross-entropy, five cross-fitted nets, Bayes threshold", FOLDS),
+    "net-calibrated-cv": (
         "cross-entropy, five cross-fitted nets, calibrated, Bayes threshold", {**FOLDS, "decide": "calibrated"}
     ),
-    "wce-cv": ("cross-entropy weighted by the costs, five cross-fitted nets", {**WEIGHTED, **FOLDS}),
+    "net-weighted-cv": ("cross-entropy weighted by the costs, five cross-fitted nets", {**WEIGHTED, **FOLDS}),
     "gbm-bayes-cv": ("gradient boosting, five cross-fitted boosters, Bayes threshold", {**BOOSTED, **FOLDS}),
     "adacsl-cv": ("AdaCSL, five cross-fitted nets", {**ADAPTED, **FOLDS}),
-    "portfolio": ("boosters, nets and a linear model, cross-fitted and stacked", FOLDS),
+    "ensemble": ("boosters, nets and a linear model, cross-fitted and stacked", FOLDS),
 }  # fmt: skip
-"""Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, a verdict takes the
-first. ``ce`` needs no less than ``ce-bayes``, the same net and a threshold; being blind to costs is no simplicity. Five
-models are less simple than one."""
+"""Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, the
+first is recommended. ``net`` needs no less than ``net-bayes``, the same net and a threshold; being blind to costs
+is no simplicity. Five models are less simple than one."""
 
 DEFAULT = (
-    "always-negative", "always-positive", "logistic", "ce-bayes", "wce", "gbm-bayes", "gbm-rows", "adacsl",
-    "adacsl-rows", "adacsl-cv", "portfolio",
+    "always-negative", "always-positive", "logistic", "net-bayes", "net-weighted", "gbm-bayes", "gbm-instance",
+    "adacsl",
+    "adacsl-instance", "adacsl-cv", "ensemble",
 )  # fmt: skip
 """What a comparison runs unless it is told otherwise: few that differ, since each more costs power. Those that look at
 the prices of rows take part where rows have some."""
 
-OF_IMAGES = ("ce-calibrated",)
+OF_IMAGES = ("net-calibrated",)
 """By default for images too, where nets are overconfident, and nothing but nets takes part."""
 
 WORDS = (
@@ -90,34 +91,35 @@ WORDS = (
 """Of titles, for more than two classes, which have no threshold."""
 
 
-def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> Method:
+def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> CostSensitiveClassifier:
     """Return a method by its name, ready to be fitted.
 
     Parameters
     ----------
     name : str
-        One of :data:`METHODS`: ``"ce-bayes"``, ``"wce-tuned"``, ``"gbm-bayes"``, ``"adacsl-cv"``, ...
+        One of :data:`METHODS`: ``"net-bayes"``, ``"net-weighted-tuned"``, ``"gbm-bayes"``, ``"adacsl-cv"``, ...
     costs : CostMatrix, optional
         What the errors cost.
     **settings
-        Further settings of :class:`~adacsl.Method`, such as ``random_state=0``; they win over the table's.
+        Further settings of :class:`~adacsl.CostSensitiveClassifier`, such as ``random_state=0``; they win over the
+        table's.
 
     Examples
     --------
-    >>> method("wce-tuned", CostMatrix(fp=1, fn=8)).decide
+    >>> method("net-weighted-tuned", CostMatrix(fp=1, fn=8)).decide
     'tuned'
     """
     if name not in METHODS:
         raise ValueError(f"there is no method {name!r}{did_you_mean(name, METHODS)} (known: {', '.join(METHODS)})")
-    kind = resolve("adacsl.ensemble.classifier:PortfolioClassifier") if name == "portfolio" else Method
-    made: Method = kind(costs, **(METHODS[name][1] | settings))
+    kind = resolve("adacsl.ensemble.classifier:EnsembleClassifier") if name == "ensemble" else CostSensitiveClassifier
+    made: CostSensitiveClassifier = kind(costs, **(METHODS[name][1] | settings))
     return made
 
 
 def choose_methods(
     methods: Iterable[Any] | Mapping[str, Any] | str | None = None, *, images: bool = False, n_classes: int = 2,
     row_costs: bool = False,
-) -> dict[str, Method]:  # fmt: skip
+) -> dict[str, CostSensitiveClassifier]:  # fmt: skip
     """Return methods by name; None means "default": few that differ and fit the data.
 
     Parameters
@@ -134,14 +136,14 @@ def choose_methods(
 
     Examples
     --------
-    >>> list(choose_methods(["wce", ("mine", Method(decide="tuned"))]))
-    ['wce', 'mine']
+    >>> list(choose_methods(["net-weighted", ("mine", CostSensitiveClassifier(decide="tuned"))]))
+    ['net-weighted', 'mine']
     """
     methods = "default" if methods is None else methods
     if not isinstance(methods, Iterable):
         raise TypeError(f"methods must be names, or pairs of a name and a Method or classifier, got {methods!r}")
     fit: dict[str, Any] = {"images": images, "n_classes": n_classes}
-    chosen: dict[str, Method] = {}
+    chosen: dict[str, CostSensitiveClassifier] = {}
     named: set[str] = set()
     for item in methods.items() if isinstance(methods, Mapping) else [methods] if isinstance(methods, str) else methods:
         if isinstance(item, str) and item in ("default", "all"):
@@ -165,7 +167,7 @@ def offered(word: str, *, images: bool = False, n_classes: int = 2, row_costs: b
     """Yield the names that "default" or "all" stand for on such data, simplest first.
 
     >>> list(offered("default", images=True, n_classes=3))
-    ['ce-bayes', 'ce-calibrated', 'wce', 'adacsl', 'adacsl-cv', 'portfolio']
+    ['net-bayes', 'net-calibrated', 'net-weighted', 'adacsl', 'adacsl-cv', 'ensemble']
     """
     from adacsl.learners.boosting import installed_engine  # noqa: PLC0415  narwhals
 
@@ -181,7 +183,7 @@ def offered(word: str, *, images: bool = False, n_classes: int = 2, row_costs: b
 def title_of(name: str, n_classes: int = 2) -> str:
     """Return one line for people about a method of the table; its name otherwise.
 
-    >>> title_of("ce-bayes"), title_of("ce-bayes", n_classes=3)
+    >>> title_of("net-bayes"), title_of("net-bayes", n_classes=3)
     ('cross-entropy, Bayes threshold', 'cross-entropy, Bayes decision')
     """
     title = METHODS[name][0] if name in METHODS else name
@@ -190,41 +192,41 @@ def title_of(name: str, n_classes: int = 2) -> str:
     return title
 
 
-def needs_table(made: Method) -> bool:
+def needs_table(made: CostSensitiveClassifier) -> bool:
     """Tell whether a method cannot be run on images."""
-    return not needs_net(made) and not is_portfolio(made) and made.decide not in ("negative", "positive")
+    return not needs_net(made) and not is_ensemble(made) and made.decide not in ("negative", "positive")
 
 
-def needs_net(made: Method) -> bool:
+def needs_net(made: CostSensitiveClassifier) -> bool:
     """Tell whether a method trains nets."""
-    return made.learner == "net" or type(made.learner).__name__ == "Net"
+    return made.learner == "net" or type(made.learner).__name__ == "NeuralLearner"
 
 
-def is_portfolio(made: Method) -> bool:
-    """Tell whether a method is a portfolio, whose members may be nets."""
-    return type(made.learner).__name__ == "Portfolio"
+def is_ensemble(made: CostSensitiveClassifier) -> bool:
+    """Tell whether a method is an ensemble, whose members may be nets."""
+    return type(made.learner).__name__ == "EnsembleSettings"
 
 
-def needs_two_classes(made: Method) -> bool:
+def needs_two_classes(made: CostSensitiveClassifier) -> bool:
     """Tell whether a method knows two classes only: one is called positive, relabelled to, or cut into subgroups."""
     grouped = isinstance(made.controller, Mapping) and "partition" in made.controller
     return grouped or made.learner == "metacost" or made.decide in ("negative", "positive")
 
 
-def _unfit(made: Method, *, images: bool, n_classes: int) -> str:
+def _unfit(made: CostSensitiveClassifier, *, images: bool, n_classes: int) -> str:
     """Return what else a method is for, where it cannot be run on such data."""
     if n_classes > 2 and needs_two_classes(made):
         return f"two classes, but the data have {n_classes}"
     return "tables, but the data are images" if images and needs_table(made) else ""
 
 
-def _missing(made: Method) -> str:
+def _missing(made: CostSensitiveClassifier) -> str:
     """Return the boosting library that a method names and that is not installed."""
-    name = made.learner if isinstance(made.learner, str) else getattr(made.learner, "engine", "")
+    name = made.learner if isinstance(made.learner, str) else getattr(made.learner, "library", "")
     return name if name in BOOSTING and importlib.util.find_spec(name) is None else ""
 
 
-def _pair(item: Any) -> tuple[str, Method]:
+def _pair(item: Any) -> tuple[str, CostSensitiveClassifier]:
     try:
         name, given = item
     except (TypeError, ValueError):
@@ -234,12 +236,14 @@ def _pair(item: Any) -> tuple[str, Method]:
     return name, as_method(given, name)
 
 
-def as_method(given: Any, name: str) -> Method:
+def as_method(given: Any, name: str) -> CostSensitiveClassifier:
     """Return a method as it is; of a scikit-learn classifier one that decides at the Bayes threshold."""
     if isinstance(given, type):
         raise TypeError(f"method {name!r} is a class: give an instance, {given.__name__}(...)")
     try:
-        made: Method = given if isinstance(given, Method) else Method(learner=as_learner(given))
+        made: CostSensitiveClassifier = (
+            given if isinstance(given, CostSensitiveClassifier) else CostSensitiveClassifier(learner=as_learner(given))
+        )
     except TypeError as error:
         raise TypeError(f"method {name!r}: {error}") from None
     return made

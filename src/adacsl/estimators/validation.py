@@ -32,7 +32,7 @@ def check_method(method: Any, learner: Any) -> None:
     _check_loss(method)
     _check_parts(method, learner)
     like = example_costs(method.costs)
-    targets = find_targets(method.target, like)
+    targets = find_targets(method.target_threshold, like)
     if method.controller is not None:
         make_controller(method.controller, like, targets[0], {})
     if not (method.policy is None or isinstance(method.policy, Policy)):
@@ -81,7 +81,7 @@ def _check_loss(method: Any) -> None:
         raise ValueError(f"resample={method.resample!r} goes with loss='plain'")
     if method.decide == "unweighted" and method.loss not in WEIGHTED:
         raise ValueError("decide='unweighted' undoes the weight of loss='weighted'")
-    if method.target not in (None, 0.5) and method.loss not in (*WEIGHTED, "focal"):
+    if method.target_threshold not in (None, 0.5) and method.loss not in (*WEIGHTED, "focal"):
         raise ValueError("target is for losses with a weight, loss='weighted', 'row-weighted' and 'focal'")
 
 

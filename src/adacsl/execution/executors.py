@@ -36,27 +36,27 @@ class OutOfTimeError(TimeoutError):
 class Placement:
     """Where tasks run, and how many at once.
 
-    ``engine`` is "joblib" (processes of this machine) or "ray"; ``address`` that of a Ray cluster (default: a local one
-    for this run); ``gpus`` are those of each task, on Ray.
+    ``backend`` is "processes" (processes of this machine) or "ray"; ``address`` that of a Ray cluster (default: a local
+    one for this run); ``gpus`` are those of each task, on Ray.
     """
 
-    engine: str = "joblib"
+    backend: str = "processes"
     address: str | None = None
-    workers: int | None = None
+    n_jobs: int | None = None
     gpus: float = 0.0
 
     def __post_init__(self) -> None:
-        engine, address, workers, gpus = self.engine, self.address, self.workers, self.gpus
-        if engine not in ("joblib", "ray"):
-            raise ValueError(f"engine must be 'joblib' (this machine) or 'ray' (a cluster), got {engine!r}")
+        backend, address, n_jobs, gpus = self.backend, self.address, self.n_jobs, self.gpus
+        if backend not in ("processes", "ray"):
+            raise ValueError(f"backend must be 'processes' (this machine) or 'ray' (a cluster), got {backend!r}")
         if not isinstance(address, str | None) or address == "":
             raise ValueError(f"address must be a text such as 'auto' or 'host:port', got {address!r}")
-        if workers is not None and (not isinstance(workers, Integral) or isinstance(workers, bool) or workers < 1):
-            raise ValueError(f"workers must be a whole number of at least 1, got {workers!r}")
+        if n_jobs is not None and (not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs < 1):
+            raise ValueError(f"n_jobs must be a whole number of at least 1, got {n_jobs!r}")
         if not isinstance(gpus, Real) or not 0.0 <= float(gpus) < float("inf"):
             raise ValueError(f"gpus must be a number of at least 0, got {gpus!r}")
-        if engine == "joblib" and (address is not None or gpus):
-            raise ValueError("address and gpus are for engine='ray'; processes of this machine see all its GPUs")
+        if backend == "processes" and (address is not None or gpus):
+            raise ValueError("address and gpus are for backend='ray'; processes of this machine see all its GPUs")
 
 
 def read_trainer(given: Any) -> Placement:
@@ -64,8 +64,8 @@ def read_trainer(given: Any) -> Placement:
 
     Examples
     --------
-    >>> read_trainer({"workers": 4})
-    Placement(engine='joblib', address=None, workers=4, gpus=0.0)
+    >>> read_trainer({"n_jobs": 4})
+    Placement(backend='processes', address=None, workers=4, gpus=0.0)
     """
     if not isinstance(given, dict | None):
         raise TypeError(f"trainer must be a dict such as {{'engine': 'ray', 'workers': 4}}, got {given!r}")
@@ -124,7 +124,7 @@ def open_executor(
     ahead : bool
         Whether a cluster is sent tasks before it has room for them, which lets it grow.
     """
-    if placement.engine == "ray":
+    if placement.backend == "ray":
         ray: Callable[..., Executor] = resolve("adacsl.integrations.ray:RayExecutor")
         return ray(work, shared, placement=placement, n_workers=n_workers, threads=threads, ahead=ahead)
     if not n_workers:

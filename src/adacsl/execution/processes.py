@@ -117,13 +117,13 @@ class Processes:
 
     def close(self, *, kill: bool) -> None:
         """End the workers; ``kill`` does not wait for what they do."""
-        workers = [*self._idle, *(worker for worker, _ in self._busy.values())]
+        n_jobs = [*self._idle, *(worker for worker, _ in self._busy.values())]
         self._idle, self._busy = [], {}
-        for worker in workers:
+        for worker in n_jobs:
             worker.connection.close()
             if kill and worker.process.is_alive():
                 kill_process_tree(worker.process)
-        for worker in workers:
+        for worker in n_jobs:
             _end(worker)
         if self._file is not None:
             self._file.close()

@@ -51,11 +51,11 @@ class Candidate:
     ----------
     method : Method
         The classifier whose parameters count.
-    learner : Net, Booster, Model, Portfolio or Constant
+    learner : Net, Booster, Model, EnsembleSettings or Constant
         What is trained.
     costs : CostMatrix
         Class-wide, or of each row of the data.
-    target : float or str
+    target_threshold : float or str
         T'; of more than two classes "bayes", "middle" or "half".
     folds : pairs of row numbers
         Training rows and held-out rows.
@@ -64,7 +64,7 @@ class Candidate:
     watch : array of row numbers, optional
         Only the scores of these rows are wanted, no model.
     steered : bool, default True
-        Whether the method's controller may steer it; the one that ``target="auto"`` calls plain is not.
+        Whether the method's controller may steer it; the one that ``target_threshold="auto"`` calls plain is not.
     images : bool, default False
         Whether the rows are pictures.
     usual : CostMatrix, optional
@@ -95,7 +95,7 @@ class Candidate:
     method: Any
     learner: Any
     costs: CostMatrix
-    target: Any
+    target_threshold: Any
     folds: list[tuple[NDArray[Any], NDArray[Any]]]
     seed: int
     watch: NDArray[np.int64] | None = None
@@ -179,7 +179,7 @@ class Candidate:
     def is_plain(self) -> bool:
         """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
         costs = self.class_costs
-        unweighted = self.target == check_targets("bayes", costs) and not self.adapts
+        unweighted = self.target_threshold == check_targets("bayes", costs) and not self.adapts
         return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.row_weighted)
 
     def shift(self, y: NDArray[Any]) -> Any:
@@ -197,7 +197,7 @@ class Candidate:
         # what another loss trains for is its own affair; an unweighted score needs no correction
         if self.is_plain or callable(method.loss) or method.decide == "unweighted":
             return 0.0
-        return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target))
+        return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target_threshold))
 
     def _class_shift(self, y: NDArray[Any]) -> NDArray[np.float64]:
         method, k = self.method, self.costs.n_classes
@@ -208,7 +208,7 @@ class Candidate:
             return np.zeros(k)
         if method.loss == "logit-adjusted":
             return -np.log(self.class_costs.class_weights())
-        return -np.log(self.class_costs.class_weights(POWERS[self.target]))
+        return -np.log(self.class_costs.class_weights(POWERS[self.target_threshold]))
 
     def hold_out(self, rows: Rows, held_out: NDArray[np.int64]) -> HeldOut:
         """Return the judge of some held-out rows."""

@@ -98,9 +98,14 @@ class Rows:
 
     @staticmethod
     def of_task(
-        task: Task, use: NDArray[np.int64], *, groups: NDArray[Any] | None = None, gap: Any = None, maturity: Any = None
+        task: Task,
+        use: NDArray[np.int64],
+        *,
+        groups: NDArray[Any] | None = None,
+        gap: Any = None,
+        label_delay: Any = None,
     ) -> Rows:
-        """Return some samples of a task to learn from; gap and maturity are for those with a time.
+        """Return some samples of a task to learn from; gap and label_delay are for those with a time.
 
         ``groups`` replace the task's own, where more samples than these stay together.
         """
@@ -110,7 +115,7 @@ class Rows:
         groups = task.groups if groups is None else groups
         return Rows(
             task.X, task.y, use, weight, groups, costs, images=task.images, source=task, n_classes=task.costs.n_classes,
-            line=None if task.time is None else Timeline.of(task.time, gap, maturity), labels=task.classes,
+            line=None if task.time is None else Timeline.of(task.time, gap, label_delay), labels=task.classes,
         )  # fmt: skip
 
     def folds(self, cv: Any, validation: Any, seed: int) -> list[Fold]:
@@ -197,7 +202,7 @@ def read_rows(
 ) -> Rows:
     """Check features, labels and what comes with each sample; append separate validation data.
 
-    Sets what the classifier remembers of its training data: ``classes_``, ``positive_``, ``n_features_in_``,
+    Sets what the classifier remembers of its training data: ``classes_``, ``pos_label_``, ``n_features_in_``,
     ``images_``.
     """
     X, y = _read_training_features(classifier, learner, X, y)  # noqa: N806
@@ -255,7 +260,7 @@ def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
         X = _columns_by_name(classifier, X)  # noqa: N806
     if not reset:
-        X = select_features(X, getattr(classifier, "said_costs_", None), _other_columns(classifier))  # noqa: N806
+        X = select_features(X, getattr(classifier, "cost_spec_", None), _other_columns(classifier))  # noqa: N806
     if getattr(classifier, "images_", False):
         return _read_images(classifier, X, picture_size(classifier))
     if not classifier.encodes:
@@ -359,8 +364,8 @@ def _read_training_labels(classifier: Any, y: Any) -> Encoded:
     assert_all_finite(y, input_name="y")
     check_classification_targets(y)
     names = getattr(classifier.costs, "classes", None)
-    labels = encode_labels(y, classifier.positive, names, who=type(classifier).__name__, stacklevel=4)
-    classifier.classes_, classifier.positive_ = labels.classes, labels.positive
+    labels = encode_labels(y, classifier.pos_label, names, who=type(classifier).__name__, stacklevel=4)
+    classifier.classes_, classifier.pos_label_ = labels.classes, labels.pos_label
     return labels
 
 
@@ -404,14 +409,14 @@ def read_known_labels(
 def class_order(classifier: Any) -> list[Any]:
     """Return the labels in the order of the class indices: of two classes the positive one is last."""
     order: list[Any] = classifier.classes_.tolist()
-    return order[::-1] if classifier.positive_ is not None and classifier.positive_ == order[0] else order
+    return order[::-1] if classifier.pos_label_ is not None and classifier.pos_label_ == order[0] else order
 
 
 def number_labels(classifier: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
     """Return labels of a classifier's own making as class indices."""
-    if classifier.positive_ is None:
+    if classifier.pos_label_ is None:
         return np.searchsorted(classifier.classes_, labels).astype(np.int64)
-    return np.asarray(labels == classifier.positive_, dtype=np.int64)
+    return np.asarray(labels == classifier.pos_label_, dtype=np.int64)
 
 
 # separate validation data
@@ -447,17 +452,17 @@ def _with_validation(classifier: Any, rows: Rows) -> Rows:
 # times
 
 
-def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -> Rows:
+def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, label_delay: Any) -> Rows:
     """Return samples that know when they were observed: one time for each."""
     if time is None:
-        if gap is not None or maturity is not None:
-            raise ValueError("gap and maturity are for rows with a time: say when they were, fit(X, y, time=...)")
+        if gap is not None or label_delay is not None:
+            raise ValueError("gap and label_delay are for rows with a time: say when they were, fit(X, y, time=...)")
         return rows
     if rows.validation is not None:
         raise ValueError("validation rows given apart have no time: leave out time, or give validation=0.2")
     if len(time) != len(rows.y):
         raise ValueError(f"time must hold one time for each of {len(rows.y)} rows, got {len(time)}")
-    return dataclasses.replace(rows, line=Timeline.of(time, gap, maturity))
+    return dataclasses.replace(rows, line=Timeline.of(time, gap, label_delay))
 
 
 # costs
@@ -466,14 +471,14 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, maturity: Any) -
 def resolve_costs(classifier: Any, rows: Rows, table: Any) -> Rows:
     """Return training samples with their costs as numbers; the classifier remembers what they were made of.
 
-    Sets ``said_costs_``: the cost specification in the order of the class indices, where it depends on columns (of
+    Sets ``cost_spec_``: the cost specification in the order of the class indices, where it depends on columns (of
     ``table``); what is to be predicted is learned.
     """
     spec = rows.costs
     if spec is not None and spec is classifier.costs:
         spec = aligned_costs(classifier, rows)  # it may name its classes
     # at other samples, what was given for each of these has its mean
-    classifier.said_costs_ = spec.without_samples() if spec is not None and not spec.settled else None
+    classifier.cost_spec_ = spec.without_samples() if spec is not None and not spec.settled else None
     if spec is None:
         return rows
     raw = spec.of(table, clipped=False)
@@ -482,7 +487,7 @@ def resolve_costs(classifier: Any, rows: Rows, table: Any) -> Rows:
         return replace(rows, costs=raw.clipped().checked())
     seed = classifier.random_state if isinstance(classifier.random_state, Integral) else 0
     costs, learned = resolve("adacsl.estimators.cost_model:learn_prices")(spec, raw, rows, table, int(seed))
-    classifier.said_costs_ = learned.without_samples()
+    classifier.cost_spec_ = learned.without_samples()
     return replace(rows, costs=costs)
 
 
@@ -535,7 +540,7 @@ def prices_of(classifier: Any, X: Any, **given: Any) -> CostMatrix | None:  # no
             "its name"
         )
     refuse_reordered(X, **given)
-    spec = getattr(classifier, "said_costs_", None)
+    spec = getattr(classifier, "cost_spec_", None)
     costs = row_costs(given, classifier.costs_ if spec is None else spec)
     if costs is None or costs.settled:
         return None if costs is None else costs.clipped()

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.adaptive.controller import POWERS, TARGET_LIMITS, AdaptiveWeight, check_targets, two_class_target
+from adacsl.adaptive.controller import POWERS, TARGET_LIMITS, AdaCSLController, check_targets, two_class_target
 from adacsl.base.arrays import number_or_nan
 from adacsl.base.extras import requires
 from adacsl.base.scores import sigmoid
@@ -21,31 +21,42 @@ with requires("sklearn"):
 
 
 TARGETS = (*POWERS, "auto")
-STEERING = ("partition", "update", "damping", "bounds", "caution", "candidates", "tolerance", "search", "ties", "until")
+STEERING = (
+    "partition",
+    "update",
+    "damping",
+    "bounds",
+    "n_standard_errors",
+    "candidates",
+    "tolerance",
+    "search",
+    "ties",
+    "until",
+)
 """What a controller is told beside costs and target, which are the method's."""
 
 
 def inside(value: Any) -> dict[str, Any]:
     """Return the settings that a value holds."""
-    if isinstance(value, AdaptiveWeight):
+    if isinstance(value, AdaCSLController):
         return settings_of(value)
     return dict(value) if isinstance(value, dict) else {}
 
 
-def settings_of(controller: AdaptiveWeight) -> dict[str, Any]:
+def settings_of(controller: AdaCSLController) -> dict[str, Any]:
     """Return how a controller steers."""
     return {name: getattr(controller, name) for name in STEERING}
 
 
 def make_controller(
-    given: Any, costs: CostMatrix, target: float, usual: dict[str, Any], *, still: bool = False,
+    given: Any, costs: CostMatrix, target_threshold: float, usual: dict[str, Any], *, still: bool = False,
     row_weighted: bool = False,
-) -> AdaptiveWeight:  # fmt: skip
-    """Return a fresh controller from what the user gave: ``"auto"``, a dict, or an AdaptiveWeight to be like.
+) -> AdaCSLController:  # fmt: skip
+    """Return a fresh controller from what the user gave: ``"auto"``, a dict, or an AdaCSLController to be like.
 
     ``usual`` is what "auto" stands for; ``still`` keeps lambda at 1; ``row_weighted`` is the method's loss.
     """
-    if isinstance(given, AdaptiveWeight):
+    if isinstance(given, AdaCSLController):
         chosen = settings_of(given)
     elif given in ("auto", None):
         chosen = dict(usual)
@@ -54,12 +65,12 @@ def make_controller(
             raise ValueError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(STEERING)}")
         chosen = usual | given
     else:
-        raise TypeError(f"controller must be None, 'auto', a dict of settings or an AdaptiveWeight, got {given!r}")
+        raise TypeError(f"controller must be None, 'auto', a dict of settings or an AdaCSLController, got {given!r}")
     chosen |= {"bounds": (1.0, 1.0)} if still else {}
-    return AdaptiveWeight(costs, target=target, row_weighted=row_weighted, **chosen)
+    return AdaCSLController(costs, target_threshold=target_threshold, row_weighted=row_weighted, **chosen)
 
 
-def find_targets(target: Any, costs: CostMatrix) -> list[Any]:
+def find_targets(target_threshold: Any, costs: CostMatrix) -> list[Any]:
     """Return T' as numbers (of more than two classes: as words): one, or all that ``"auto"`` tries.
 
     None is 0.5 of two classes, and "bayes" of more: large weights ruin what a net learns.
@@ -69,15 +80,19 @@ def find_targets(target: Any, costs: CostMatrix) -> list[Any]:
     >>> find_targets("auto", CostMatrix(fp=1, fn=4))
     [0.5, 0.3333333333333333, 0.2]
     """
-    several = ["half", "middle", "bayes"] if target == "auto" else [target]
+    several = ["half", "middle", "bayes"] if target_threshold == "auto" else [target_threshold]
     if costs.n_classes > 2:
         return [check_targets(one, costs) for one in several]
-    given = 0.5 if target is None else target
-    if target != "auto" and (isinstance(given, str) and given not in POWERS):
-        raise ValueError(f"target must be a number or one of {', '.join(map(repr, TARGETS))}, got {target!r}")
+    given = 0.5 if target_threshold is None else target_threshold
+    if target_threshold != "auto" and (isinstance(given, str) and given not in POWERS):
+        raise ValueError(
+            f"target_threshold must be a number or one of {', '.join(map(repr, TARGETS))}, got {target_threshold!r}"
+        )
     if not isinstance(given, str) and not 0.0 < number_or_nan(given) < 1.0:
         known = ", ".join(map(repr, TARGETS))
-        raise ValueError(f"target must be a number between 0 and 1 or one of {known}, got {target!r}")
+        raise ValueError(
+            f"target_threshold must be a number between 0 and 1 or one of {known}, got {target_threshold!r}"
+        )
     return list(dict.fromkeys(two_class_target(0.5 if one is None else one, costs) for one in several))
 
 

@@ -39,7 +39,7 @@ class Timeline:
     ready: NDArray[Any]
 
     @classmethod
-    def of(cls, time: NDArray[Any], gap: Any = None, maturity: Any = None) -> Timeline:
+    def of(cls, time: NDArray[Any], gap: Any = None, label_delay: Any = None) -> Timeline:
         """Return the timeline of samples.
 
         Parameters
@@ -48,10 +48,10 @@ class Timeline:
             datetime64 or numbers.
         gap : duration, optional
             Samples so close before held-out ones are left out.
-        maturity : duration, optional
+        label_delay : duration, optional
             A label is known only so long after its sample.
         """
-        delays = (("gap", gap), ("maturity", maturity))
+        delays = (("gap", gap), ("label_delay", label_delay))
         return cls(time, np.maximum(*(Duration.read(value, name).after(time, name) for name, value in delays)))
 
     def rows(self, index: NDArray[Any]) -> Timeline:
@@ -109,7 +109,7 @@ def check_order(line: Timeline, pairs: Iterable[Fold], cv: Any) -> None:
     for number, (train, held) in enumerate(pairs):
         if len(train) and len(held) and line.ready[train].max() >= (cut := line.time[held].min()):
             last = line.time[train].max()
-            why = "which is later" if last >= cut else "which gap and maturity forbid"
+            why = "which is later" if last >= cut else "which gap and label_delay forbid"
             shown = "these pairs" if isinstance(cv, list | tuple) else repr(cv)
             raise ValueError(
                 f"rows with a time are not shuffled, but fold {number} of cv={shown} trains on rows until "
@@ -172,7 +172,7 @@ def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start
         left = f"{len(train)} may train, and they are of one class only" if len(train) else "none may train"
         raise ValueError(
             f"of the {int((line.time < start).sum())} rows before the held-out window {span} {left}: take fewer "
-            "folds, a smaller share of validation or test, a smaller gap or maturity"
+            "folds, a smaller share of validation or test, a smaller gap or label_delay"
             + (", or leave out the groups (those of the window teach nothing)" if groups is not None else "")
         )
     return train, held
@@ -204,7 +204,7 @@ def describe_folds(
     --------
     >>> line = Timeline.of(np.arange(10.0), gap=1)
     >>> describe_folds(line, [(np.arange(5), np.arange(6, 8))], np.arange(9, 10))
-    'trained on rows until 4, adapted on 6 to 7, tested on 9 to 9; 2 rows left out for gap and maturity'
+    'trained on rows until 4, adapted on 6 to 7, tested on 9 to 9; 2 rows left out for gap and label_delay'
     """
     train, held = (np.unique(np.concatenate([pair[part] for pair in pairs])) for part in (0, 1))
     windows = "" if len(pairs) == 1 else f" in {len(pairs)} windows, each by a model of what lies before it"
@@ -215,7 +215,7 @@ def describe_folds(
         words += f", tested on {_span(line, last)}"
         earlier = time < line.time[last].min()
     out = int(earlier.sum()) - len(used)
-    why = "gap, maturity and groups" if groups else "gap and maturity"
+    why = "gap, label_delay and groups" if groups else "gap and label_delay"
     return words + (f"; {out} rows left out for {why}" if out else "")
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight, ControllerStep, callback_controller
+from adacsl.adaptive.controller import AdaCSLController, ControllerStep, callback_controller
 from adacsl.base.arrays import check_whole
 from adacsl.base.scores import to_probabilities
 from adacsl.costs.matrix import CostMatrix, no_costs
@@ -25,8 +25,8 @@ class Feedback:
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix
-        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
+    controller : AdaCSLController or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaCSLController(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
@@ -45,13 +45,13 @@ class Feedback:
 
     def __init__(
         self,
-        controller: AdaptiveWeight | CostMatrix,
+        controller: AdaCSLController | CostMatrix,
         every: int = 1,
         *,
         costs: CostMatrix | None = None,
         patience: int | None = None,
     ) -> None:
-        self.controller: AdaptiveWeight = callback_controller(controller, every, optional=False)
+        self.controller: AdaCSLController = callback_controller(controller, every, optional=False)
         if patience is not None:
             check_whole("patience", patience)
         if not (costs is None or isinstance(costs, CostMatrix)):
@@ -68,7 +68,7 @@ class Feedback:
         """Make sure that this is the first training."""
         if self.history:
             raise RuntimeError(
-                "this AdaptiveCost has served a training already: make a new one, with the same controller to go on"
+                "this AdaCSLCallback has served a training already: make a new one, with the same controller to go on"
             )
 
     @property

@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(CostMatrix(fp=1, fn=8))
+    cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))
     model = CatBoost({"loss_function": cost, "eval_metric": cost, "iterations": 200})
     model.fit(train, eval_set=validation, callbacks=[cost])
 
@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.base.extras import requires
 from adacsl.integrations.boosting import Feedback, Matrix
 
@@ -40,7 +40,7 @@ TOLD_APART = "adacsl.classes"
 """Where a model says which classes it knows, and of how many: after an objective in Python CatBoost does not."""
 
 
-class AdaptiveCost(Feedback):
+class AdaCSLCallback(Feedback):
     """Objective, evaluation metric and callback of one CatBoost run.
 
     ``eval_metric`` is the cost at T', so that ``early_stopping_rounds`` and ``use_best_model`` go by it.
@@ -50,8 +50,8 @@ class AdaptiveCost(Feedback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix
-        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
+    controller : AdaCSLController or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaCSLController(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
@@ -140,7 +140,7 @@ class AdaptiveCost(Feedback):
         if info.iteration == 1:
             self.begin()
         if not self._seen:
-            raise RuntimeError("AdaptiveCost saw no scores: give it as eval_metric too, and metric_period=1")
+            raise RuntimeError("AdaCSLCallback saw no scores: give it as eval_metric too, and metric_period=1")
         if len(self._seen) < 2:
             raise RuntimeError("there is nothing to adapt to: give fit(..., eval_set=validation)")
         margins, labels, weight = self._seen[-1]
@@ -151,17 +151,17 @@ class AdaptiveCost(Feedback):
         return not self.exhausted
 
 
-# what AdaCSLBoostingClassifier calls
+# what AdaCSLClassifier calls
 
 
 def boost(
-    train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
+    train: Matrix, validation: Matrix, controller: AdaCSLController, *, rounds: int, learning_rate: float, seed: int,
     params: dict[str, Any], verbose: bool = False, **settings: Any,
-) -> tuple[Any, AdaptiveCost]:  # fmt: skip
-    """Boost with objective, metric and callback; settings are those of :class:`AdaptiveCost`."""
-    cost = AdaptiveCost(controller, **settings)
+) -> tuple[Any, AdaCSLCallback]:  # fmt: skip
+    """Boost with objective, metric and callback; settings are those of :class:`AdaCSLCallback`."""
+    cost = AdaCSLCallback(controller, **settings)
     usual = {
-        "loss_function": cost, "eval_metric": cost, "iterations": rounds, "learning_rate": lr,
+        "loss_function": cost, "eval_metric": cost, "iterations": rounds, "learning_rate": learning_rate,
         "random_seed": seed, "verbose": 10 if verbose else False, "allow_writing_files": False,
     }  # fmt: skip
     usual |= {} if train.n_classes == 2 else {"classes_count": train.n_classes, "bootstrap_type": "Bayesian"}
@@ -183,12 +183,14 @@ def boost(
 
 
 def boost_plainly(
-    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, learning_rate: float,
+    seed: int,
     params: dict[str, Any], patience: int | None, verbose: bool = False,
 ) -> Any:  # fmt: skip
     """Boost with CatBoost's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
     usual = {
-        "loss_function": "Logloss", "iterations": rounds, "learning_rate": lr, "od_type": "Iter", "od_wait": patience,
+        "loss_function": "Logloss", "iterations": rounds, "learning_rate": learning_rate, "od_type": "Iter",
+        "od_wait": patience,
         "random_seed": seed, "verbose": 10 if verbose else False, "allow_writing_files": False,
     }  # fmt: skip
     if train.n_classes > 2:
@@ -257,4 +259,4 @@ def _pool(data: Matrix) -> Any:
     return Pool(frame, data.y, weight=data.weight, cat_features=list(data.categories))
 
 
-__all__ = ["AdaptiveCost"]
+__all__ = ["AdaCSLCallback"]

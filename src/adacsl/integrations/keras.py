@@ -3,7 +3,7 @@
 .. code-block:: python
 
     model.compile("adam", loss=AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8)))                   # 1
-    model.fit(x, y, callbacks=[AdaptiveCost(validation_data=(x_val, y_val))])                  # 2
+    model.fit(x, y, callbacks=[AdaCSLCallback(validation_data=(x_val, y_val))])                  # 2
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.adaptive.controller import PLAIN_SETTINGS, AdaptiveWeight, as_controller, callback_controller
+from adacsl.adaptive.controller import PLAIN_SETTINGS, AdaCSLController, as_controller, callback_controller
 from adacsl.base.arrays import Array
 from adacsl.base.extras import requires
 from adacsl.base.scores import sigmoid, to_probabilities
 from adacsl.costs.matrix import CostMatrix
-from adacsl.metrics.bins import EqualWidth, Quantile, Whole
+from adacsl.metrics.bins import QuantileBins, SingleBin, UniformBins
 from adacsl.storage.atomic import replace_file
 
 try:
@@ -37,7 +37,7 @@ except ImportError as error:
     with requires("keras"):
         raise
 
-PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (Whole, EqualWidth, Quantile)}
+PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (SingleBin, UniformBins, QuantileBins)}
 
 
 @keras.saving.register_keras_serializable("adacsl")
@@ -48,19 +48,19 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
 
     Parameters
     ----------
-    costs : CostMatrix or AdaptiveWeight
+    costs : CostMatrix or AdaCSLController
         Prices, or a controller of your own.
     from_logits : bool, default True
         Whether the model gives logits; say False for a sigmoid or softmax as last activation.
     reduction, name, dtype
         As of every Keras loss.
     **settings
-        Passed to :class:`~adacsl.AdaptiveWeight`: ``target``, ``partition``, ``damping``, ...
+        Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
     """
 
     def __init__(
         self,
-        costs: CostMatrix | AdaptiveWeight,
+        costs: CostMatrix | AdaCSLController,
         *,
         from_logits: bool = True,
         reduction: str = "sum_over_batch_size",
@@ -153,7 +153,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
             settings["partition"] = PARTITIONS[kind]() if bins is None else PARTITIONS[kind](bins)
         settings["bounds"] = tuple(settings["bounds"])
         candidates = state["settings"]["candidates"]
-        controller = AdaptiveWeight(costs, candidates=candidates, **settings)
+        controller = AdaCSLController(costs, candidates=candidates, **settings)
         controller.load_state_dict(state)
         return cls(controller, **config)
 
@@ -180,7 +180,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         return outputs[:, 0] if outputs.shape[1] == 1 else outputs[:, 1] - outputs[:, 0]
 
 
-class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
+class AdaCSLCallback(keras.callbacks.Callback):  # type: ignore[misc]
     """Step the controller after every epoch and hand its weight to the model's loss.
 
     Adds ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and ``lambda_max``) to the logs: put it
@@ -189,8 +189,8 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix, optional
-        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: the loss's own controller.
+    controller : AdaCSLController or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: the loss's own controller.
     every : int, default 1
         Adapt after every so many epochs; ``val_cost`` is logged after each.
     validation_data : (x, y), (x, y, sample_weight), or batches of these
@@ -208,7 +208,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
 
     def __init__(
         self,
-        controller: AdaptiveWeight | CostMatrix | None = None,
+        controller: AdaCSLController | CostMatrix | None = None,
         every: int = 1,
         *,
         validation_data: Any,
@@ -217,7 +217,7 @@ class AdaptiveCost(keras.callbacks.Callback):  # type: ignore[misc]
         resume: str | Path | None = None,
     ) -> None:
         super().__init__()
-        self.controller: AdaptiveWeight | None = callback_controller(controller, every)
+        self.controller: AdaCSLController | None = callback_controller(controller, every)
         self.every, self.costs = every, costs
         self.validation_data, self.batch_size = validation_data, batch_size
         self.resume = None if resume is None else Path(resume)
@@ -357,4 +357,4 @@ def _flat(values: Any) -> np.ndarray[Any, Any]:
     return np.asarray(ops.convert_to_numpy(values)).reshape(-1)
 
 
-__all__ = ["AdaptiveCost", "AdaptiveCrossEntropy", "find_adaptive_loss"]
+__all__ = ["AdaCSLCallback", "AdaptiveCrossEntropy", "find_adaptive_loss"]

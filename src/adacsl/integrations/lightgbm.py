@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(CostMatrix(fp=1, fn=8))
+    cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))
     lgb.train({"objective": cost.objective}, train, 200, valid_sets=[validation], callbacks=[cost])
 
 LightGBM looks at a Dataset's weights when training starts; what ``set_weight`` says between rounds is ignored without a
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.base.extras import requires
 from adacsl.base.scores import to_logits
 from adacsl.integrations.boosting import Feedback, Matrix
@@ -32,7 +32,7 @@ ALL_ROUNDS: dict[str, Any] = {"keep_training_booster": True}
 """A model that was stopped early otherwise forgets the rounds behind its best one, and another may be kept here."""
 
 
-class AdaptiveCost(Feedback):
+class AdaCSLCallback(Feedback):
     """Step the controller after boosting rounds; its :attr:`objective` weighs the classes accordingly.
 
     ``booster.predict`` gives margins, as with every objective of one's own: ``sigmoid(margin)`` are the raw scores, to
@@ -41,8 +41,8 @@ class AdaptiveCost(Feedback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix
-        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
+    controller : AdaCSLController or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaCSLController(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
@@ -82,7 +82,7 @@ class AdaptiveCost(Feedback):
         """Measure and adapt after a round."""
         if self._start is None:
             raise RuntimeError(
-                "AdaptiveCost is a callback and an objective: give params={'objective': cost.objective} too "
+                "AdaCSLCallback is a callback and an objective: give params={'objective': cost.objective} too "
                 "(LGBMClassifier: objective=cost.sklearn_objective)"
             )
         if env.iteration == env.begin_iteration:
@@ -120,16 +120,16 @@ def _add_to_last_trees(model: Any, amounts: NDArray[np.float64]) -> None:
             model.set_leaf_output(tree, leaf, model.get_leaf_output(tree, leaf) + amount)
 
 
-# what AdaCSLBoostingClassifier calls
+# what AdaCSLClassifier calls
 
 
 def boost(
-    train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
+    train: Matrix, validation: Matrix, controller: AdaCSLController, *, rounds: int, learning_rate: float, seed: int,
     params: dict[str, Any], verbose: bool = False, **settings: Any,
-) -> tuple[Any, AdaptiveCost]:  # fmt: skip
-    """Boost with objective and callback; settings are those of :class:`AdaptiveCost`."""
-    cost = AdaptiveCost(controller, **settings)
-    usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
+) -> tuple[Any, AdaCSLCallback]:  # fmt: skip
+    """Boost with objective and callback; settings are those of :class:`AdaCSLCallback`."""
+    cost = AdaCSLCallback(controller, **settings)
+    usual, own, other = _prepared(train, validation, learning_rate, seed, verbose=verbose)
     callbacks: list[Any] = [cost, *([lgb.log_evaluation(10)] if verbose else [])]
     feval, objective = cost.metric if verbose else None, {"objective": cost.objective} | _many(train)
     model = lgb.train(
@@ -139,11 +139,12 @@ def boost(
 
 
 def boost_plainly(
-    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, learning_rate: float,
+    seed: int,
     params: dict[str, Any], patience: int | None, verbose: bool = False,
 ) -> Any:  # fmt: skip
     """Boost with LightGBM's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
-    usual, own, other = _prepared(train, validation, lr, seed, verbose=verbose)
+    usual, own, other = _prepared(train, validation, learning_rate, seed, verbose=verbose)
     # of its own objectives LightGBM shows probabilities, which may round to 1
     callbacks: list[Any] = [lambda env: look(to_logits(_validation_margins(env.model)[0][0].clip(*INSIDE)))]
     callbacks += [lgb.early_stopping(patience, verbose=verbose)] if patience else []
@@ -163,11 +164,11 @@ def _many(data: Matrix) -> dict[str, Any]:
 
 
 def _prepared(
-    train: Matrix, validation: Matrix, lr: float, seed: int, *, verbose: bool
+    train: Matrix, validation: Matrix, learning_rate: float, seed: int, *, verbose: bool
 ) -> tuple[dict[str, Any], Any, Any]:
     """Return parameters and both data sets; the validation rows have the bins of the training rows."""
     usual = {
-        "learning_rate": lr, "seed": seed, "deterministic": True, "verbosity": 1 if verbose else -1,
+        "learning_rate": learning_rate, "seed": seed, "deterministic": True, "verbosity": 1 if verbose else -1,
         "min_data_in_leaf": _least_rows(len(train.y)), "feature_pre_filter": False,
     }  # fmt: skip
     about = {key: usual[key] for key in ("verbosity", "feature_pre_filter")}
@@ -197,4 +198,4 @@ def from_bytes(content: bytes) -> Any:
     return lgb.Booster(model_str=content.decode())
 
 
-__all__ = ["AdaptiveCost"]
+__all__ = ["AdaCSLCallback"]

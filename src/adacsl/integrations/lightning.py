@@ -7,7 +7,7 @@
             self.loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))    # instead of BCEWithLogitsLoss()
             ...
 
-    Trainer(callbacks=[AdaptiveCost()])                                 # the second changed line
+    Trainer(callbacks=[AdaCSLCallback()])                                 # the second changed line
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from adacsl.adaptive.controller import AdaptiveWeight, callback_controller
+from adacsl.adaptive.controller import AdaCSLController, callback_controller
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 
@@ -52,7 +52,7 @@ else:
 ModelParallelStrategy = pl.strategies.ModelParallelStrategy
 
 
-class AdaptiveCost(pl.Callback):
+class AdaCSLCallback(pl.Callback):
     """Step the controller after every validation and hand its weight to the module's loss.
 
     The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
@@ -64,8 +64,8 @@ class AdaptiveCost(pl.Callback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix, optional
-        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: the loss's own controller.
+    controller : AdaCSLController or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: the loss's own controller.
     every : int, default 1
         Adapt after every so many validations; ``val_cost`` is logged after each.
     costs : CostMatrix, optional
@@ -75,12 +75,12 @@ class AdaptiveCost(pl.Callback):
 
     def __init__(
         self,
-        controller: AdaptiveWeight | CostMatrix | None = None,
+        controller: AdaCSLController | CostMatrix | None = None,
         every: int = 1,
         *,
         costs: CostMatrix | None = None,
     ) -> None:
-        self.controller: AdaptiveWeight | None = callback_controller(controller, every)
+        self.controller: AdaCSLController | None = callback_controller(controller, every)
         self.every, self.costs, self.validations = every, costs, 0
         self._seen: list[Samples] = []
         self._batch: Samples | None = None
@@ -112,7 +112,7 @@ class AdaptiveCost(pl.Callback):
         """Make sure that there is something to adapt to."""
         if not trainer.enable_validation:
             raise RuntimeError(
-                "AdaptiveCost needs validation data, but there is none: give trainer.fit(model, train, val), and "
+                "AdaCSLCallback needs validation data, but there is none: give trainer.fit(model, train, val), and "
                 f"{type(pl_module).__name__} a validation_step that computes the loss"
             )
 
@@ -120,7 +120,7 @@ class AdaptiveCost(pl.Callback):
         """Warn where nothing was ever adapted."""
         if trainer.is_global_zero and trainer.global_step > 0 and not self._loss.controller.history:
             warnings.warn(
-                f"AdaptiveCost has never adapted the loss, whose weights were fixed: there were {self.validations} "
+                f"AdaCSLCallback has never adapted the loss, whose weights were fixed: there were {self.validations} "
                 f"validations, and every={self.every} asks for more (see check_val_every_n_epoch, val_check_interval)",
                 stacklevel=2,
             )
@@ -319,4 +319,4 @@ def _samples_without_padding(trainer: pl.Trainer) -> float:
     return float("inf")  # another way of sharding: nothing is known of duplicates, so every sample counts
 
 
-__all__ = ["AdaptiveCost", "find_adaptive_loss", "pl"]
+__all__ = ["AdaCSLCallback", "find_adaptive_loss", "pl"]

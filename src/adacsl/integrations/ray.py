@@ -66,9 +66,9 @@ class RayExecutor:
         self, work: Work, shared: Any, *, placement: Placement, n_workers: int | None = None,
         threads: int | None = None, ahead: bool = True,
     ) -> None:  # fmt: skip
-        n_workers = n_workers or placement.workers
+        n_workers = n_workers or placement.n_jobs
         self._print = builtins.print
-        self._ours = connect(placement.address, workers=n_workers, gpus=placement.gpus)
+        self._ours = connect(placement.address, n_jobs=n_workers, gpus=placement.gpus)
         self.n_workers = n_workers or (QUEUE if ahead else room(placement.gpus))
         self._task: Any = ray.remote(num_returns="streaming", num_cpus=1, num_gpus=placement.gpus, max_retries=0)(_run)
         self._sent = threads, not placement.gpus, ray.put(work), ray.put(shared)
@@ -139,14 +139,14 @@ def room(gpus: float = 0.0) -> int:
     return max(1, int(min(known.get("CPU", 1.0), known.get("GPU", 0.0) / gpus if gpus else float("inf"))))
 
 
-def connect(address: str | None, *, workers: int | None, gpus: float) -> bool:
+def connect(address: str | None, *, n_jobs: int | None, gpus: float) -> bool:
     """Join or start a cluster; tell whether it is ours to shut down."""
     if ray.is_initialized():  # by the caller, who shuts it down
         return False
     address = None if address == "local" else address
     if address is not None:
         _check_reachable(address)
-    alone: dict[str, Any] = {"num_cpus": workers, "include_dashboard": False} if address is None else {}
+    alone: dict[str, Any] = {"num_cpus": n_jobs, "include_dashboard": False} if address is None else {}
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **alone)
     except (ConnectionError, RuntimeError, ValueError) as error:
@@ -234,7 +234,7 @@ def histogram(
 
 def threshold(
     dataset: Dataset, costs: CostMatrix | RowCosts, *,
-    score: str, label: str, target: float = 0.5, batch_rows: int = ROWS,
+    score: str, label: str, target_threshold: float = 0.5, batch_rows: int = ROWS,
 ) -> Threshold:  # fmt: skip
     """Return the exact cheapest threshold, as :func:`~adacsl.find_threshold` of all rows.
 
@@ -246,7 +246,7 @@ def threshold(
         As in :func:`histogram`.
     costs : CostMatrix or callable
         Class-wide costs, or what makes those of rows from their columns.
-    target : float
+    target_threshold : float
         Where to stay when several thresholds are equally cheap.
     """
     whole = costs if isinstance(costs, CostMatrix) else None
@@ -264,4 +264,4 @@ def threshold(
     for rows in picked.iter_batches(batch_size=batch_rows, batch_format="numpy"):
         if len(rows[score]):
             second.update(rows[score], rows[label], costs=None if each is None else each(rows))
-    return second.threshold(target=target)
+    return second.threshold(target_threshold=target_threshold)

@@ -46,9 +46,10 @@ def explain(model: Any, X: Any, *, background: Any = None, rows: int = ROWS, see
     Examples
     --------
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from adacsl import CostMatrix, Method
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
     >>> X = pd.DataFrame({"shop": ["web", "city"] * 30, "amount": range(60)})
-    >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X, np.arange(60) % 3 == 0)
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X,
+    ...     np.arange(60) % 3 == 0)
     >>> explain(model, X[:2]).values.shape  # doctest: +SKIP
     (2, 2)
     """

@@ -1,6 +1,6 @@
 """AdaCSL in scikit-learn: the cost as a score for searches and cross-validation.
 
-The classifier for any estimator is :class:`adacsl.AdaptiveCostClassifier`.
+The classifier for any estimator is :class:`adacsl.AdaCSLClassifier`.
 
 .. code-block:: python
 
@@ -27,7 +27,7 @@ with requires("sklearn"):
     from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 
-def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any:
+def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> Any:
     """Return a scorer, minus the mean cost: the best score is the cheapest model.
 
     Works wherever scikit-learn takes ``scoring=``: ``GridSearchCV``, ``cross_val_score``,
@@ -40,7 +40,7 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
     costs : CostMatrix, optional
         Class-wide costs, or prices over columns of X (``fn="0.8 * amount"``); may be left out where ``fp`` and ``fn``
         of two classes come with the rows. Those of more classes best name them: a fold may lack one.
-    positive : label, optional
+    pos_label : label, optional
         The class ``fn`` speaks of, of two. 0/1, -1/1 and False/True need no naming.
 
     Examples
@@ -53,13 +53,13 @@ def cost_scorer(costs: CostMatrix | None = None, *, positive: Any = None) -> Any
     if costs is not None and not isinstance(costs, CostMatrix):
         raise no_costs(costs)
     if costs is not None and not costs.settled:
-        return _ColumnScorer(costs, positive)
+        return _ColumnScorer(costs, pos_label)
     if costs is not None and costs.n_instances is not None:
         raise ValueError(
             f"costs must hold one price per outcome, got {costs!r}; "
             "costs of each row come as metadata: set_score_request(fn=True)"
         )
-    settings = {} if positive is None else {"pos_label": positive}
+    settings = {} if pos_label is None else {"pos_label": pos_label}
     return make_scorer(_cost_at_label, greater_is_better=False, costs=costs, **settings)
 
 
@@ -68,15 +68,15 @@ class _ColumnScorer:
     """Minus the mean cost, by prices that depend on columns of the rows that are judged."""
 
     costs: CostMatrix
-    positive: Any = None
+    pos_label: Any = None
 
     def __call__(self, estimator: Any, X: Any, y_true: Array) -> float:  # noqa: N803
-        return -mean_cost(y_true, estimator.predict(X), costs=self.costs.of(X), positive=self.positive)
+        return -mean_cost(y_true, estimator.predict(X), costs=self.costs.of(X), pos_label=self.pos_label)
 
 
 def _cost_at_label(y_true: Array, y_pred: Array, *, pos_label: Any = None, **prices: Any) -> float:
     """Speak scikit-learn's word: by it, its searches for a threshold know whose probability to cut."""
-    return mean_cost(y_true, y_pred, positive=pos_label, **prices)
+    return mean_cost(y_true, y_pred, pos_label=pos_label, **prices)
 
 
 def mean_cost(
@@ -84,7 +84,7 @@ def mean_cost(
     y_pred: Array,
     *,
     costs: CostMatrix | None = None,
-    positive: Any = None,
+    pos_label: Any = None,
     fp: Array | None = None,
     fn: Array | None = None,
     tp: Array | None = None,
@@ -99,7 +99,7 @@ def mean_cost(
         Labels; where the matrix has more actions than classes, ``y_pred`` are actions.
     costs : CostMatrix, optional
         Class-wide costs.
-    positive : label, optional
+    pos_label : label, optional
         The class ``fn`` speaks of. 0/1, -1/1 and False/True need no naming.
     fp, fn, tp, tn : arrays of shape (n,), optional
         Costs of each row, of two classes; what is left out comes from ``costs``.
@@ -117,12 +117,12 @@ def mean_cost(
     refuse_reordered(y_true, of="y_true", y_pred=y_pred, fp=fp, fn=fn, tp=tp, tn=tn, sample_weight=sample_weight)
     true, pred = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, pred)
-    of_two = positive is not None or any(price is not None for price in (fp, fn, tp, tn))
+    of_two = pos_label is not None or any(price is not None for price in (fp, fn, tp, tn))
     if costs is not None and (costs.n_classes > 2 or not costs.square or (costs.classes is not None and not of_two)):
         if of_two:
             raise ValueError(f"positive, fp, fn, tp and tn speak of two classes, but these costs do not: {costs!r}")
         return costs.mean(*_numbered(costs, true, pred), sample_weight=sample_weight)
-    true, pred = _as_binary(true, pred, positive)
+    true, pred = _as_binary(true, pred, pos_label)
     prices = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
     if prices is None:
         raise ValueError("the cost needs prices: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each row")
@@ -145,16 +145,16 @@ def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
     return _indices(costs.classes, true), _indices(costs.classes if same else costs.actions, pred)
 
 
-def _as_binary(true: Any, pred: Any, positive: Any) -> tuple[Any, Any]:
+def _as_binary(true: Any, pred: Any, pos_label: Any) -> tuple[Any, Any]:
     """Return which labels and which decisions are the positive class; there may be none of it."""
     labels = list(dict.fromkeys([*np.unique(true).tolist(), *np.unique(pred).tolist()]))
-    if positive is None:
-        positive = customary_positive(labels)
-        if positive is None:
+    if pos_label is None:
+        pos_label = customary_positive(labels)
+        if pos_label is None:
             raise unnamed_positive(labels, "the labels")
-    index = find_class(labels, positive)
+    index = find_class(labels, pos_label)
     if len(labels) - (index is not None) > 1:
-        raise ValueError(f"positive={positive!r} leaves more than one other class: {labels}")
+        raise ValueError(f"pos_label={pos_label!r} leaves more than one other class: {labels}")
     if index is None:
         return np.zeros(true.shape, bool), np.zeros(pred.shape, bool)
     return true == labels[index], pred == labels[index]

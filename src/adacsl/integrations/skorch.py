@@ -5,7 +5,7 @@
     NeuralNetBinaryClassifier(
         net,
         criterion=AdaptiveCrossEntropy, criterion__costs=CostMatrix(fp=1, fn=8),    # 1
-        callbacks=[AdaptiveCost()],                                                 # 2
+        callbacks=[AdaCSLCallback()],                                                 # 2
     )
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from adacsl.adaptive.controller import AdaptiveWeight, callback_controller
+from adacsl.adaptive.controller import AdaCSLController, callback_controller
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 
@@ -53,7 +53,7 @@ class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLo
     """
 
 
-class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
+class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
     """Step the controller after every epoch's validation and hand its weight to the criterion.
 
     The history gets ``valid_cost``, ``valid_cost_best``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and
@@ -63,8 +63,8 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix, optional
-        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: the criterion's own controller,
+    controller : AdaCSLController or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: the criterion's own controller,
         which is new in every ``fit``. One given here is copied, and starts anew too.
     every : int, default 1
         Adapt after every so many epochs; ``valid_cost`` is recorded after each.
@@ -75,14 +75,14 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
 
     def __init__(
         self,
-        controller: AdaptiveWeight | CostMatrix | None = None,
+        controller: AdaCSLController | CostMatrix | None = None,
         every: int = 1,
         *,
         costs: CostMatrix | None = None,
     ) -> None:
         self.controller, self.every, self.costs = controller, every, costs
 
-    def initialize(self) -> AdaptiveCost:
+    def initialize(self) -> AdaCSLCallback:
         """Start anew, as the net does."""
         self.controller_ = copy.deepcopy(callback_controller(self.controller, self.every))
         if self.controller_ is not None:
@@ -119,7 +119,7 @@ class AdaptiveCost(Callback):  # type: ignore[misc]  # skorch ships no types
         """Measure, adapt and record."""
         if not self.seen_:
             raise RuntimeError(
-                "AdaptiveCost needs validation data, but the net has none: "
+                "AdaCSLCallback needs validation data, but the net has none: "
                 "set train_split, for instance ValidSplit(5, stratified=True)"
             )
         logits, labels = (torch.cat(column) for column in zip(*self.seen_, strict=True))
@@ -149,4 +149,4 @@ def _adaptive_loss(net: Any) -> AdaptiveLoss:
     )
 
 
-__all__ = ["AdaptiveCost", "AdaptiveCrossEntropy", "AdaptiveSoftmaxCrossEntropy"]
+__all__ = ["AdaCSLCallback", "AdaptiveCrossEntropy", "AdaptiveSoftmaxCrossEntropy"]

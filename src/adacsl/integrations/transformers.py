@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(CostMatrix(fp=1, fn=8))
+    cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))
     Trainer(..., compute_loss_func=cost.loss, compute_metrics=cost.metrics, callbacks=[cost])
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.adaptive.controller import AdaptiveWeight, callback_controller
+from adacsl.adaptive.controller import AdaCSLController, callback_controller
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 
@@ -31,7 +31,7 @@ STATE = "adacsl"
 """Under this name the state is kept in the checkpoint's trainer_state.json, among those of stateful callbacks."""
 
 
-class AdaptiveCost(TrainerCallback):
+class AdaCSLCallback(TrainerCallback):
     """Loss function, metric and callback for heads with one or two logits, or K for the costs of K classes.
 
     Give its parts to the ``Trainer``: ``compute_loss_func=cost.loss``, ``compute_metrics=cost.metrics`` and
@@ -44,24 +44,24 @@ class AdaptiveCost(TrainerCallback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix, optional
-        Adapts the class weights; costs stand for ``AdaptiveWeight(costs)``. Default: that of ``adaptive_loss``.
+    controller : AdaCSLController or CostMatrix, optional
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: that of ``adaptive_loss``.
     every : int, default 1
         Adapt after every so many evaluations; ``eval_cost`` is logged after each.
     adaptive_loss : AdaptiveLoss, optional
         Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller.
     costs : CostMatrix, optional
-        Costs of each row of the evaluation set, where they differ. With ``AdaptiveWeight(..., row_weighted=True)``
+        Costs of each row of the evaluation set, where they differ. With ``AdaCSLController(..., row_weighted=True)``
         labels have two columns: the label and the weight of the row, ``costs.row_weights(labels)``.
     """
 
     def __init__(
-        self, controller: AdaptiveWeight | CostMatrix | None = None, every: int = 1, *,
+        self, controller: AdaCSLController | CostMatrix | None = None, every: int = 1, *,
         adaptive_loss: AdaptiveLoss | None = None, costs: CostMatrix | None = None,
     ) -> None:  # fmt: skip
         own = callback_controller(controller, every)
         if own is None and adaptive_loss is None:
-            raise TypeError("controller is missing: give AdaptiveCost(CostMatrix(fp=1, fn=8)) or an AdaptiveWeight")
+            raise TypeError("controller is missing: give AdaCSLCallback(CostMatrix(fp=1, fn=8)) or an AdaCSLController")
         self.adaptive_loss = AdaptiveCrossEntropy(own) if adaptive_loss is None else adaptive_loss
         self.adaptive_loss.watched = True
         if own is not None:
@@ -72,7 +72,7 @@ class AdaptiveCost(TrainerCallback):
         self._measured_at = -1
 
     @property
-    def controller(self) -> AdaptiveWeight:
+    def controller(self) -> AdaCSLController:
         """The controller: lambda, history, and ``correct`` for usable probabilities."""
         return self.adaptive_loss.controller
 
@@ -87,7 +87,8 @@ class AdaptiveCost(TrainerCallback):
             raise TypeError(f"the model's first output must be its logits, got {type(logits).__name__}")
         if logits.requires_grad and self._state is None:
             raise RuntimeError(
-                "AdaptiveCost.loss is computed in a training without its callback, so nothing would adapt it: give the "
+                "AdaCSLCallback.loss is computed in a training without its callback, so nothing would adapt it: give "
+                "the "
                 "Trainer callbacks=[cost] too, or in a training loop of your own use adacsl.torch.AdaptiveCrossEntropy"
             )
         labels, weight = self._labels_and_weights(labels)
@@ -130,7 +131,7 @@ class AdaptiveCost(TrainerCallback):
         if columns == 2:
             raise ValueError(
                 f"labels must be class numbers, one for each row, not one-hot rows or several labels, got shape "
-                f"{tuple(labels.shape)}; two columns are label and weight with AdaptiveWeight(..., row_weighted=True)"
+                f"{tuple(labels.shape)}; two columns are label and weight with AdaCSLController(..., row_weighted=True)"
             )
         return labels, None
 
@@ -155,13 +156,13 @@ class AdaptiveCost(TrainerCallback):
             why = "there was no evaluation: set eval_strategy='epoch' and give eval_dataset"
             if self.evaluations:
                 why = f"there were {self.evaluations} evaluations, and every={self.every} asks for more"
-            warnings.warn(f"AdaptiveCost has never adapted the loss, whose weights were fixed: {why}", stacklevel=2)
+            warnings.warn(f"AdaCSLCallback has never adapted the loss, whose weights were fixed: {why}", stacklevel=2)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Raise where an evaluation of a training has not been measured."""
         if self._state is not None and self._measured_at != state.global_step:
             raise RuntimeError(
-                "AdaptiveCost has not seen the predictions of this evaluation: give the Trainer "
+                "AdaCSLCallback has not seen the predictions of this evaluation: give the Trainer "
                 "compute_metrics=cost.metrics too, and an evaluation set with labels"
             )
 
@@ -184,4 +185,4 @@ def _first(predictions: Any) -> Any:
     return predictions[0] if isinstance(predictions, tuple) else predictions
 
 
-__all__ = ["AdaptiveCost"]
+__all__ = ["AdaCSLCallback"]

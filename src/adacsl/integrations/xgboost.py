@@ -2,7 +2,7 @@
 
 .. code-block:: python
 
-    cost = AdaptiveCost(CostMatrix(fp=1, fn=8), train=dtrain, validation=dval)
+    cost = AdaCSLCallback(CostMatrix(fp=1, fn=8), train=dtrain, validation=dval)
     xgb.train({"objective": "binary:logistic"}, dtrain, 200, callbacks=[cost])
 
 XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place. With the costs of K
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.base.extras import requires
 from adacsl.base.scores import sigmoid
 from adacsl.costs.matrix import CostMatrix
@@ -32,7 +32,7 @@ OBJECTIVES = ("binary:logistic", "binary:logitraw")
 MANY = ("multi:softprob", "multi:softmax")
 
 
-class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
+class AdaCSLCallback(Feedback, xgb.callback.TrainingCallback):
     """Step the controller between boosting rounds and re-weight the rows of the training matrix by their class.
 
     The cost of the validation decisions is added to the evaluation log as ``<name>-cost``, so that
@@ -40,8 +40,8 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
 
     Parameters
     ----------
-    controller : AdaptiveWeight or CostMatrix
-        Adapts the class weights; costs stand for the controller ``AdaptiveWeight(costs)``.
+    controller : AdaCSLController or CostMatrix
+        Adapts the class weights; costs stand for the controller ``AdaCSLController(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     train, validation : DMatrix
@@ -58,7 +58,7 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
 
     def __init__(
         self,
-        controller: AdaptiveWeight | CostMatrix,
+        controller: AdaCSLController | CostMatrix,
         every: int = 1,
         *,
         train: xgb.DMatrix | None = None,
@@ -77,8 +77,8 @@ class AdaptiveCost(Feedback, xgb.callback.TrainingCallback):
         for name, matrix in (("train", self.train), ("validation", self.validation)):
             if not isinstance(matrix, xgb.DMatrix):
                 raise TypeError(
-                    f"AdaptiveCost needs {name}=DMatrix, as given to xgb.train, got {matrix!r}; XGBClassifier keeps "
-                    "its matrices to itself: use adacsl.AdaCSLBoostingClassifier(engine='xgboost') in its place"
+                    f"AdaCSLCallback needs {name}=DMatrix, as given to xgb.train, got {matrix!r}; XGBClassifier keeps "
+                    "its matrices to itself: use adacsl.AdaCSLClassifier(library='xgboost') in its place"
                 )
         objective = json.loads(model.save_config())["learner"]["objective"]["name"]
         expected = OBJECTIVES if self.n_classes == 2 else MANY
@@ -117,17 +117,22 @@ def _labels_and_weights(matrix: Any) -> tuple[NDArray[np.float32], NDArray[np.fl
     return labels, weights if weights.size else None
 
 
-# what AdaCSLBoostingClassifier calls
+# what AdaCSLClassifier calls
 
 
 def boost(
-    train: Matrix, validation: Matrix, controller: AdaptiveWeight, *, rounds: int, lr: float, seed: int,
+    train: Matrix, validation: Matrix, controller: AdaCSLController, *, rounds: int, learning_rate: float, seed: int,
     params: dict[str, Any], verbose: bool = False, **settings: Any,
-) -> tuple[Any, AdaptiveCost]:  # fmt: skip
-    """Boost with the callback; settings are those of :class:`AdaptiveCost`."""
+) -> tuple[Any, AdaCSLCallback]:  # fmt: skip
+    """Boost with the callback; settings are those of :class:`AdaCSLCallback`."""
     own, other = _matrix(train), _matrix(validation)
-    cost = AdaptiveCost(controller, train=own, validation=other, **settings)
-    usual = _native(train) | {"eta": lr, "seed": seed, "verbosity": int(verbose), "disable_default_eval_metric": True}
+    cost = AdaCSLCallback(controller, train=own, validation=other, **settings)
+    usual = _native(train) | {
+        "eta": learning_rate,
+        "seed": seed,
+        "verbosity": int(verbose),
+        "disable_default_eval_metric": True,
+    }
     usual |= _far_start(cost.start(train.y, train.weight))
     callbacks: list[Any] = [cost, *([xgb.callback.EvaluationMonitor(period=10)] if verbose else [])]
     # among the evals the validation matrix's margins are cached: each round adds one tree
@@ -136,7 +141,8 @@ def boost(
 
 
 def boost_plainly(
-    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, lr: float, seed: int,
+    train: Matrix, validation: Matrix, look: Callable[[NDArray[Any]], object], *, rounds: int, learning_rate: float,
+    seed: int,
     params: dict[str, Any], patience: int | None, verbose: bool = False,
 ) -> Any:  # fmt: skip
     """Boost with XGBoost's own cross-entropy and early stopping; ``look`` sees the margins after each round."""
@@ -148,7 +154,7 @@ def boost_plainly(
             return False
 
     metric = {"eval_metric": "logloss" if train.n_classes == 2 else "mlogloss"}
-    usual = _native(train) | metric | {"eta": lr, "seed": seed}
+    usual = _native(train) | metric | {"eta": learning_rate, "seed": seed}
     return xgb.train(
         usual | {"verbosity": int(verbose)} | params, own, rounds, evals=[(other, "validation")],
         callbacks=[Looking()], early_stopping_rounds=patience, verbose_eval=10 if verbose else False,
@@ -198,4 +204,4 @@ def _matrix(data: Matrix) -> Any:
     return xgb.DMatrix(data.x, data.y, weight=data.weight, feature_types=types, enable_categorical=True)
 
 
-__all__ = ["AdaptiveCost"]
+__all__ = ["AdaCSLCallback"]

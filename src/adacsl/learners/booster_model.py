@@ -18,31 +18,31 @@ class BoosterModel:
 
     kind = "boosters"
 
-    def __init__(self, engine: str, boosters: list[Any], rounds: list[int], encoder: ColumnEncoder) -> None:
-        self.engine, self.boosters, self.rounds, self.encoder = engine, boosters, rounds, encoder
+    def __init__(self, library: str, boosters: list[Any], rounds: list[int], encoder: ColumnEncoder) -> None:
+        self.library, self.boosters, self.rounds, self.encoder = library, boosters, rounds, encoder
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean margin of each row, or K of them, whose mean is 0."""
         matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
-        engine = load_engine(self.engine)
+        engine = load_engine(self.library)
         return mean_logits([centred(engine.margins(model, matrix)) for model in self.boosters])
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays (the library's own format, byte by byte) and plain values."""
-        engine = load_engine(self.engine)
+        engine = load_engine(self.library)
         arrays = {
             f"booster.{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
             for i, (model, rounds) in enumerate(zip(self.boosters, self.rounds, strict=True))
         }
-        return arrays, {"engine": self.engine, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
+        return arrays, {"library": self.library, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
 
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> BoosterModel:
         """Return the model of what :meth:`numbers` gave."""
-        engine = load_engine(document["engine"])
+        engine = load_engine(document["library"])
         rounds = [int(value) for value in document["rounds"]]
         models = [engine.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
-        return cls(document["engine"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))
+        return cls(document["library"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))
 
 
 def centred(margins: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight, check_targets
+from adacsl.adaptive.controller import AdaCSLController, check_targets
 from adacsl.base.arrays import check_whole
 from adacsl.base.extras import requires
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
@@ -32,14 +32,14 @@ MANY = ("lambdas", "weights")
 FOLDS, FEW = 5, 10_000
 """Where nothing steers, so many folds tell the rounds of at most so many rows, and one split those of more."""
 Folds: TypeAlias = list[tuple[NDArray[Any], NDArray[Any]]]
-USUAL = {"update": "exponential", "damping": 0.1, "caution": 1.0}
+USUAL = {"update": "exponential", "damping": 0.1, "n_standard_errors": 1.0}
 """A round learns little, and many rounds sum up what each asks for: at the paper's full speed lambda ran to its bounds
 where few held-out rows are close to the threshold, and separable data cost several times as much."""
-USUAL_OF_MANY = {"damping": 0.02, "caution": 1.0}
+USUAL_OF_MANY = {"damping": 0.02, "n_standard_errors": 1.0}
 """With more than two classes: a round learns little, and so each may move the weights but little."""
 
 
-class Booster(BaseEstimator):
+class BoostingLearner(BaseEstimator):
     """Settings of a booster.
 
     Where nothing steers and there is no cross-fit, held-out rows (of at most 10,000 rows five folds, of more one split)
@@ -47,11 +47,11 @@ class Booster(BaseEstimator):
 
     Parameters
     ----------
-    engine : {"xgboost", "lightgbm", "catboost", "auto"}
+    library : {"xgboost", "lightgbm", "catboost", "auto"}
         Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
-    rounds : int, default 1000
+    n_estimators : int, default 1000
         Trees at most.
-    lr : float, default 0.05
+    learning_rate : float, default 0.05
         Learning rate.
     patience : int or None, default 50
         Stop after so many rounds without a better one: a cheaper one where a controller steers, else one of less log
@@ -68,10 +68,10 @@ class Booster(BaseEstimator):
     @keeps_settings
     def __init__(
         self,
-        engine: str = "auto",
+        library: str = "auto",
         *,
-        rounds: int = 1000,
-        lr: float = 0.05,
+        n_estimators: int = 1000,
+        learning_rate: float = 0.05,
         patience: int | None = 50,
         every: int = 1,
         params: dict[str, Any] | None = None,
@@ -80,20 +80,20 @@ class Booster(BaseEstimator):
 
     def check(self) -> None:
         """Refuse settings that make no sense."""
-        if self.engine not in (*ENGINES, "auto"):
-            raise ValueError(f"engine must be one of {', '.join(map(repr, ENGINES))}, got {self.engine!r}")
-        check_whole("rounds", self.rounds)
+        if self.library not in (*ENGINES, "auto"):
+            raise ValueError(f"library must be one of {', '.join(map(repr, ENGINES))}, got {self.library!r}")
+        check_whole("n_estimators", self.n_estimators)
         check_whole("every", self.every)
         check_whole("patience", self.patience, other=[None])
-        if not isinstance(self.lr, Real) or not 0.0 < float(self.lr) <= 1.0:
-            raise ValueError(f"lr must be a number above 0 and at most 1, got {self.lr!r}")
+        if not isinstance(self.learning_rate, Real) or not 0.0 < float(self.learning_rate) <= 1.0:
+            raise ValueError(f"learning_rate must be a number above 0 and at most 1, got {self.learning_rate!r}")
         if not (self.params is None or isinstance(self.params, dict)):
             raise TypeError(f"params must be a dict of the library's own parameters, got {self.params!r}")
 
     def adapts(self, candidate: Candidate) -> bool:
         """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
         bayes = check_targets("bayes", candidate.class_costs)
-        return not (isinstance(candidate.method.controller, str) and candidate.target == bayes)
+        return not (isinstance(candidate.method.controller, str) and candidate.target_threshold == bayes)
 
     def load_library(self) -> None:
         """Import the library: a limit of threads does not hold for libraries that are imported under it."""
@@ -102,7 +102,7 @@ class Booster(BaseEstimator):
     @property
     def chosen_engine(self) -> str:
         """The library's name."""
-        return (installed_engine() or ENGINES[0]) if self.engine == "auto" else str(self.engine)
+        return (installed_engine() or ENGINES[0]) if self.library == "auto" else str(self.library)
 
 
 def installed_engine() -> str | None:
@@ -114,7 +114,7 @@ def load_engines(methods: Iterable[Any]) -> None:
     """Load what boosters among these need: a limit of threads does not hold for libraries that are loaded under it."""
     for method in methods:
         learner = getattr(method, "learner", method)
-        name = getattr(learner, "chosen_engine", getattr(learner, "engine", None))
+        name = getattr(learner, "chosen_engine", getattr(learner, "library", None))
         if name in ENGINES:
             with contextlib.suppress(ImportError):  # said where it is fitted
                 load_engine(name)
@@ -130,7 +130,7 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
             # trees of many rounds carry the weights of many rounds: no single number undoes them
             raise ValueError(
                 "decide='unweighted' is not for boosters, whose rounds had weights of their own; "
-                "a plain booster at the Bayes threshold is target='bayes'"
+                "a plain booster at the Bayes threshold is target_threshold='bayes'"
             )
         if group[0].adapts:
             _boost(group[0], rows, matrix, encoder)
@@ -146,7 +146,7 @@ def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]
         folds = [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
         key = [repr(candidate.learner), candidate.seed, _learns_again(candidate, rows), *folds]
         if not candidate.is_plain:
-            key += [candidate.costs.to_json(), candidate.target, candidate.row_weighted]
+            key += [candidate.costs.to_json(), candidate.target_threshold, candidate.row_weighted]
         groups.setdefault(id(candidate) if candidate.adapts else repr(key), []).append(candidate)
     return list(groups.values())
 
@@ -157,7 +157,11 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
     models = []
     for fold, (train, held_out) in enumerate(candidate.folds):
         controller = make_controller(
-            method.controller, candidate.class_costs, candidate.target, usual, row_weighted=candidate.row_weighted
+            method.controller,
+            candidate.class_costs,
+            candidate.target_threshold,
+            usual,
+            row_weighted=candidate.row_weighted,
         )
         check_varies(matrix.x[train])
         held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)
@@ -193,7 +197,7 @@ def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, enc
         else:
             candidate.judged = folds
             _judge_by_other_folds(candidate, rows, matrix, models)
-            rounds = min(_rounds_of_all(kept, folds, rows), int(first.learner.rounds))
+            rounds = min(_rounds_of_all(kept, folds, rows), int(first.learner.n_estimators))
             known[rounds] = known.get(rounds) or _boost_all(first, rows, matrix, rounds)
             chosen, kept = [_kept(engine, known[rounds], rounds)], [rounds]
         _finish(candidate, chosen, kept, rows, encoder)
@@ -223,7 +227,9 @@ def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, 
 def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
     """Return lambda and weight of every round, for the history."""
     if not candidate.is_plain:
-        return trained_with(AdaptiveWeight(candidate.class_costs, target=candidate.target), n_classes)
+        return trained_with(
+            AdaCSLController(candidate.class_costs, target_threshold=candidate.target_threshold), n_classes
+        )
     return {"lambda": 1.0, "weight": 1.0} if n_classes == 2 else dict.fromkeys(MANY, [1.0] * n_classes)
 
 
@@ -265,7 +271,7 @@ def _learns_again(candidate: Candidate, rows: Rows) -> bool:
 def _stopping_folds(candidate: Candidate, rows: Rows) -> Folds:
     """Return where the rounds are found: of few rows in five folds, as the part of one split is too small to tell."""
     # the plain one of "auto" is judged by the rows that judge the others; folds of a time would be windows
-    alone = _learns_again(candidate, rows) and candidate.method.target != "auto" and rows.line is None
+    alone = _learns_again(candidate, rows) and candidate.method.target_threshold != "auto" and rows.line is None
     if alone and len(rows.use) <= FEW:
         with contextlib.suppress(ValueError):  # too few of a class, or groups, for five folds
             return rows.folds(FOLDS, None, candidate.seed)
@@ -281,7 +287,7 @@ def _options(candidate: Candidate) -> dict[str, Any]:
     # the others go by OpenMP
     usual = {"thread_count": threads_in_use()} if settings.chosen_engine == "catboost" else {}
     return {
-        "rounds": settings.rounds, "lr": settings.lr, "seed": candidate.seed % 2**31,
+        "rounds": settings.n_estimators, "learning_rate": settings.learning_rate, "seed": candidate.seed % 2**31,
         "params": usual | (settings.params or {}), "verbose": candidate.method.verbose, "patience": settings.patience,
     }  # fmt: skip
 
@@ -315,7 +321,7 @@ def _part(matrix: Matrix, rows: NDArray[Any], prices: NDArray[np.float64] | None
     return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories, matrix.n_classes)
 
 
-def levelled(part: Matrix, controller: AdaptiveWeight) -> Matrix:
+def levelled(part: Matrix, controller: AdaCSLController) -> Matrix:
     """Return rows whose classes weigh 1 in the mean at the start, as where nothing steers: sums of weights regularise.
 
     More than two classes are levelled round by round.

@@ -17,17 +17,17 @@ def _made(path: str) -> Any:
 
 def _network() -> Any:
     with requires("train"):
-        return _made("adacsl.neural.learner:Net")
+        return _made("adacsl.neural.learner:NeuralLearner")
 
 
 def _boosting(library: str = "auto") -> Any:
     if library == "auto" and not resolve("adacsl.learners.boosting:installed_engine")():
         return _sklearn("adacsl.learners.histogram_boosting:HistogramBoosting", encode=False)
-    return resolve("adacsl.learners.boosting:Booster")(library)
+    return resolve("adacsl.learners.boosting:BoostingLearner")(library)
 
 
 def _sklearn(path: str, *, encode: bool = True, **settings: Any) -> Any:
-    return resolve("adacsl.learners.sklearn:Model")(resolve(path)(**settings), encode=encode)
+    return resolve("adacsl.learners.sklearn:SklearnLearner")(resolve(path)(**settings), encode=encode)
 
 
 LEARNERS: dict[str, Callable[[], Any]] = {
@@ -53,4 +53,4 @@ def as_learner(learner: Any) -> Any:
         return learner
     if not hasattr(learner, "fit") or not (hasattr(learner, "predict_proba") or hasattr(learner, "decision_function")):
         raise TypeError(f"learner {learner!r} has no predict_proba, which costs need, nor a decision_function")
-    return resolve("adacsl.learners.sklearn:Model")(learner)
+    return resolve("adacsl.learners.sklearn:SklearnLearner")(learner)

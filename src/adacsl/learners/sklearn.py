@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.base.arrays import check_whole
 from adacsl.base.extras import requires
@@ -45,7 +45,7 @@ USUAL_OF_MANY = {"damping": 0.5}
 """With more than two classes, where the update is exact anyway."""
 
 
-class Model(BaseEstimator):
+class SklearnLearner(BaseEstimator):
     """A scikit-learn classifier, and how it is trained.
 
     Parameters
@@ -55,7 +55,7 @@ class Model(BaseEstimator):
         ``fit`` or ``partial_fit``.
     training : {"auto", "passes", "refits"}
         What a round of adaptation is: one more pass of ``partial_fit``, or a whole ``fit``.
-    rounds : int or "auto"
+    max_iter : int or "auto"
         "auto": 30 passes or 6 refits.
     patience : int, optional, default 10
         Stop after so many rounds without a cheaper one. Refits also stop when lambda has settled.
@@ -77,7 +77,7 @@ class Model(BaseEstimator):
         estimator: Any,
         *,
         training: str = "auto",
-        rounds: int | str = "auto",
+        max_iter: int | str = "auto",
         patience: int | None = 10,
         every: int = 1,
         weight_name: str | None = None,
@@ -89,7 +89,7 @@ class Model(BaseEstimator):
         """Refuse settings that make no sense."""
         if self.training not in TRAINING:
             raise ValueError(f"training must be one of {', '.join(map(repr, TRAINING))}, got {self.training!r}")
-        check_whole("rounds", self.rounds, other=["auto"])
+        check_whole("max_iter", self.max_iter, other=["auto"])
         check_whole("patience", self.patience, other=[None])
         check_whole("every", self.every)
 
@@ -176,7 +176,7 @@ def _text_explained() -> Iterator[None]:
             raise
         raise ValueError(
             f"{' '.join(str(error).split())}: pipelines get the table as it is; encode its text with a "
-            "ColumnTransformer in the pipeline, or take adacsl.learners.sklearn.Model(pipeline, encode=True)"
+            "ColumnTransformer in the pipeline, or take adacsl.learners.sklearn.SklearnLearner(pipeline, encode=True)"
         ) from error
 
 
@@ -189,7 +189,7 @@ def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> l
     folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
     models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
     stretched = candidate.loss == "weighted" and not candidate.is_plain  # by held-out rows
-    needs_scores = method.decide in ("tuned", "calibrated") or method.target == "auto" or stretched
+    needs_scores = method.decide in ("tuned", "calibrated") or method.target_threshold == "auto" or stretched
     if method.cv is None and (candidate.watch is None or needs_scores):
         folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
     for train, held_out in folds:
@@ -214,7 +214,7 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
     if "groups" in taken and rows.groups is not None:
         options["groups"] = rows.groups[train]
     paid = weighted or "costs" in options
-    priced = (candidate.costs.to_json(), candidate.target, candidate.row_weighted) if paid else None
+    priced = (candidate.costs.to_json(), candidate.target_threshold, candidate.row_weighted) if paid else None
     prefit = tuple(id(part) for part in prefit_parts(settings.estimator))  # those of equal settings may differ
     key = (in_full(model), prefit, train.tobytes(), priced)
     if key in known:
@@ -233,8 +233,8 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
 def _is_bayes(candidate: Candidate) -> bool:
     """Tell whether the target weighs nothing."""
     if candidate.costs.n_classes > 2:
-        return bool(candidate.target == "bayes")
-    return math.isclose(candidate.target, candidate.class_costs.threshold)
+        return bool(candidate.target_threshold == "bayes")
+    return math.isclose(candidate.target_threshold, candidate.class_costs.threshold)
 
 
 def stakes_of(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np.float64]:
@@ -246,9 +246,11 @@ def stakes_of(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[n
 def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
     """Return what an error on each row usually costs: weighted so, T' is the threshold (eq. 5)."""
     if rows.n_classes > 2:
-        return AdaptiveWeight(candidate.class_costs, target=candidate.target).base_weights[rows.y]
-    reduced, target = candidate.class_costs.reduced(), candidate.target
-    return np.asarray(np.where(rows.y == 1, reduced.fn, reduced.fp * ((1.0 - target) / target)), dtype=np.float64)
+        return AdaCSLController(candidate.class_costs, target_threshold=candidate.target_threshold).base_weights[rows.y]
+    reduced, target_threshold = candidate.class_costs.reduced(), candidate.target_threshold
+    return np.asarray(
+        np.where(rows.y == 1, reduced.fn, reduced.fp * ((1.0 - target_threshold) / target_threshold)), dtype=np.float64
+    )
 
 
 def _row_weights(candidate: Candidate, rows: Rows, train: NDArray[Any]) -> Any:
@@ -267,7 +269,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
     method, settings = candidate.method, candidate.learner
     training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     controller = make_controller(
-        method.controller, candidate.class_costs, candidate.target, usual, still=not candidate.adapts,
+        method.controller, candidate.class_costs, candidate.target_threshold, usual, still=not candidate.adapts,
         row_weighted=candidate.row_weighted,
     )  # fmt: skip
     seed = None if method.random_state is None else candidate.seed
@@ -276,7 +278,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
     held, shift = candidate.hold_out(rows, held_out), candidate.shift(rows.y) + candidate.offsets(held_out)
     models: list[Any] = []
     undone: Any = 0.0
-    for number in range(ROUNDS[training] if settings.rounds == "auto" else int(settings.rounds)):
+    for number in range(ROUNDS[training] if settings.max_iter == "auto" else int(settings.max_iter)):
         weights, about = controller.weights, {"round": number, "fold": 0} | trained_with(controller, rows.n_classes)
         learners, logits = _one_round(candidate, rows, learners, weights)
         adapt = (number + 1) % settings.every == 0
@@ -319,7 +321,12 @@ def _undoing(weights: NDArray[np.float64]) -> Any:
 
 
 def _settled(
-    settings: Model, held: HeldOut, controller: AdaptiveWeight, weights: NDArray[np.float64], *, adapted: bool
+    settings: SklearnLearner,
+    held: HeldOut,
+    controller: AdaCSLController,
+    weights: NDArray[np.float64],
+    *,
+    adapted: bool,
 ) -> bool:
     if settings.patience is not None and not held.last and held.seen - 1 - held.best >= settings.patience:
         return True
@@ -327,7 +334,7 @@ def _settled(
     return adapted and bool(np.all(np.abs(controller.weights / weights - 1.0) < 1e-3))
 
 
-def _learn(settings: Model, estimator: Any, rows: Rows, train: NDArray[Any], weight: NDArray[Any]) -> Any:
+def _learn(settings: SklearnLearner, estimator: Any, rows: Rows, train: NDArray[Any], weight: NDArray[Any]) -> Any:
     """Return the estimator after one more round."""
     x, y, classes = rows.take(train), rows.y[train], np.arange(rows.n_classes)
     labels = prefit_labels(settings.estimator, rows)

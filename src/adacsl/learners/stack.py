@@ -121,14 +121,14 @@ class StackModel:
         ]
         both = {name: np.asarray(getattr(self.stack, name)).tolist() for name in ("weights", "intercept")}
         stack = vars(self.stack) | both
-        return joined(arrays for arrays, _ in parts), {"members": members, "stack": stack}
+        return joined(arrays for arrays, _ in parts), {"estimators": members, "stack": stack}
 
     @classmethod
     def from_numbers(
         cls, arrays: dict[str, Any], document: dict[str, Any], read: Callable[[str, dict[str, Any], Any], Any]
     ) -> StackModel:
         """Return the model of what :meth:`numbers` gave; ``read`` makes a member of its kind, arrays and document."""
-        members = document["members"]
+        members = document["estimators"]
         models = [read(own["kind"], part_of(arrays, f"{i}."), own["model"]) for i, own in enumerate(members)]
         about = dict(document["stack"])
         weights = np.asarray(about.pop("weights"), dtype=np.float64)

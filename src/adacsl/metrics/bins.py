@@ -18,7 +18,7 @@ class Partition(Protocol):
 
 
 @dataclass(frozen=True)
-class Whole:
+class SingleBin:
     """The whole set as one subgroup: the paper's main experiment."""
 
     def edges(self, scores: Array) -> Array:
@@ -32,13 +32,13 @@ class Whole:
 
 
 @dataclass(frozen=True)
-class EqualWidth:
+class UniformBins:
     """Bins of equal width, ``[0, 0.1), [0.1, 0.2), ..., [0.9, 1]``: the paper's illustration. The last is closed.
 
     Examples
     --------
     >>> import numpy as np
-    >>> EqualWidth(10)(np.asarray([0.0, 0.1, 0.55, 1.0])).tolist()
+    >>> UniformBins(10)(np.asarray([0.0, 0.1, 0.55, 1.0])).tolist()
     [0, 1, 5, 9]
     """
 
@@ -57,7 +57,7 @@ class EqualWidth:
         return array_namespace(scores).searchsorted(self.edges(scores)[1:-1], scores, side="right")
 
 
-class Quantile(EqualWidth):
+class QuantileBins(UniformBins):
     """Bins with about equally many scores; equal scores always share a bin, so bins may stay empty."""
 
     def edges(self, scores: Array) -> Array:

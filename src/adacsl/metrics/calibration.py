@@ -9,7 +9,7 @@ from array_api_compat import array_namespace
 from adacsl.base.arrays import Array, as_binary_labels, as_scores, widen, widest
 from adacsl.base.html import html_record
 from adacsl.base.scores import likeliest
-from adacsl.metrics.bins import EqualWidth, Partition, Quantile
+from adacsl.metrics.bins import Partition, QuantileBins, UniformBins
 
 ECE_BINS = 15
 """Quantile bins of :func:`expected_calibration_error`."""
@@ -35,13 +35,13 @@ def calibration_error(
     .. math:: \mathrm{ECE}_q = \Big( \sum_m \frac{|D_m|}{n} \,
         \big| \overline{p}_m - \overline{y}_m \big|^q \Big)^{1/q}
 
-    The default partition is ``EqualWidth(15)``; ``Quantile(15)`` is steadier on skewed scores.
+    The default partition is ``UniformBins(15)``; ``QuantileBins(15)`` is steadier on skewed scores.
     """
     if norm not in (1, 2):
         raise ValueError(f"norm must be 1 or 2, got {norm!r}")
     wide, positive = checked_scores(scores, labels)
     xp, kind = array_namespace(wide), wide.dtype
-    bins = (EqualWidth(15) if partition is None else partition)(widen(as_scores(scores)))
+    bins = (UniformBins(15) if partition is None else partition)(widen(as_scores(scores)))
     order = xp.argsort(bins)
     sizes = xp.unique_counts(bins).counts
     ends = xp.cumulative_sum(sizes, include_initial=True)
@@ -74,7 +74,7 @@ def expected_calibration_error(scores: Array, labels: Array) -> float:
     >>> expected_calibration_error(np.repeat([0.25, 0.75], 4), np.asarray([0, 0, 1, 1, 1, 1, 1, 1]))
     0.25
     """
-    return calibration_error(*likeliest(scores, labels), partition=Quantile(ECE_BINS)).error
+    return calibration_error(*likeliest(scores, labels), partition=QuantileBins(ECE_BINS)).error
 
 
 def checked_scores(scores: Array, labels: Array) -> tuple[Array, Array]:

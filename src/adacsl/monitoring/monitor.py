@@ -20,7 +20,7 @@ from adacsl.datasets.time import read_times
 from adacsl.decision.policy import decide, limited_action, ordered_labels, read_prior
 from adacsl.decision.priors import shift_prior
 from adacsl.decision.rule import Decision
-from adacsl.estimators.classifier import CostClassifier
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.decisions import decide_probabilities
 from adacsl.fitting.rows import prices_of
 from adacsl.metrics.calibration import expected_calibration_error
@@ -87,17 +87,17 @@ def monitor(
 
     Examples
     --------
-    >>> from adacsl import CostMatrix, Method
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
     >>> from sklearn.linear_model import LogisticRegression
     >>> rng = np.random.default_rng(0)
     >>> y = (rng.random(4000) < 0.2).astype(int)
     >>> X = rng.normal(size=(4000, 1)) + 1.5 * y[:, None]
-    >>> model = Method(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:2000], y[:2000])
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:2000], y[:2000])
     >>> found = monitor(model, X[2000:], y[2000:])
-    >>> found.verdict, found.retune
+    >>> found.recommendation, found.retune
     ('well', False)
     """
-    if not isinstance(model, CostClassifier):
+    if not isinstance(model, CostSensitiveClassifier):
         raise TypeError(f"model must be a fitted classifier of adacsl, got {model!r}")
     check_is_fitted(model)
     given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}

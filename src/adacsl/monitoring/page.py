@@ -88,7 +88,7 @@ def cost_rows(found: Monitoring) -> list[tuple[str, Interval]]:
 def _tiles(found: Monitoring) -> Iterator[Tile]:
     """Yield the numbers of the summary."""
     counts = f"{found.rows:,} samples, {found.labelled:,} with a label"
-    yield Tile("Recommendation", RECOMMENDATIONS[found.verdict], counts)
+    yield Tile("Recommendation", RECOMMENDATIONS[found.recommendation], counts)
     if found.labels is not None:
         promised = found.labels.promised
         then = "" if promised is None else f"; {show(promised.estimate, 3)} in training"

@@ -122,7 +122,7 @@ class Monitoring:
     windows: tuple[Window, ...]
 
     def __repr__(self) -> str:
-        return f"Monitoring({self.rows} rows, {self.labelled} labelled, verdict={self.verdict!r})"
+        return f"Monitoring({self.rows} rows, {self.labelled} labelled, recommendation={self.recommendation!r})"
 
     @property
     def retune(self) -> bool:
@@ -184,7 +184,7 @@ class Monitoring:
         return self.enough and self.scores is not None and self.scores.shifted
 
     @property
-    def verdict(self) -> str:
+    def recommendation(self) -> str:
         """``"retune"``, ``"look"`` (something has changed, or a constant costs less), ``"well"`` or ``"unresolved"``.
 
         The last where there are too few rows for a recommendation.
@@ -220,7 +220,7 @@ class Monitoring:
 
     @property
     def sentences(self) -> list[str]:
-        """The findings in plain words, the verdict first."""
+        """The findings in plain words, the recommendation first."""
         about = (_about_rows, _about_labels, _about_constant, _about_prior, _about_scores)
         return [self.headline, *(sentence for part in about for sentence in part(self))]
 
@@ -236,7 +236,7 @@ class Monitoring:
             "actions",
             "level",
             "tolerance",
-            "verdict",
+            "recommendation",
             "retune",
             "shifted",
             "sentences",

@@ -43,7 +43,7 @@ def refit_decision(
 ) -> Decision:
     """Return a decision rule for the same scores, fitted on these samples."""
     fresh = copy.copy(decision)
-    fresh.decide, fresh.mapped, fresh.calibration_ = decide, decision.target, None
+    fresh.decide, fresh.mapped, fresh.calibration_ = decide, decision.target_threshold, None
     fresh.prior = training_prior(labels, costs.n_classes, None)
     return fresh.fit(scores, labels, costs=None if costs.n_instances is None else costs)
 
@@ -82,7 +82,7 @@ def costs_retuned(
 def retune(
     model: Any, X: Any, y: Any, costs: CostMatrix | None, *, decide: str | None = None, groups: Any = None  # noqa: N803
 ) -> Any:  # fmt: skip
-    """Return a copy of a model whose decision rule is re-tuned on labelled samples; see ``CostClassifier.retune``.
+    """Return a copy of a model whose decision rule is re-tuned on labelled samples; see ``retune``.
 
     Its estimates and reference scores are of these samples, too.
     """

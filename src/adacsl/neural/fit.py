@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.base.extras import requires
 from adacsl.costs.instance import bayes_log_odds
 from adacsl.datasets.encoder import TableEncoder
@@ -28,7 +28,7 @@ from adacsl.fitting.settings import make_controller
 from adacsl.neural.checkpoints import claim_folder, identity_of
 from adacsl.neural.device import alone, choose_device
 from adacsl.neural.epoch_selection import Keeper
-from adacsl.neural.learner import Net, table_sizes
+from adacsl.neural.learner import NeuralLearner, table_sizes
 from adacsl.neural.loop import train
 from adacsl.neural.members import Data, Member, Settings, batch_shape
 from adacsl.neural.model import NetModel, build_net, outputs_for, preparation
@@ -66,7 +66,7 @@ class Training:
 
     name: str
     members: list[Member]
-    net: Net
+    net: NeuralLearner
     settings: Settings
     keepers: dict[int, list[Keeper]]  # by candidate
 
@@ -110,8 +110,8 @@ def training_key(candidate: Candidate) -> str:
     if loss != "plain":
         steering = method.controller if candidate.adapts else None
         steering = {} if isinstance(steering, str) else steering  # "auto", where it adapts, changes nothing
-        steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaptiveWeight) else steering
-        own += [steering, candidate.target, candidate.class_costs.to_json(), candidate.costs.n_instances]
+        steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaCSLController) else steering
+        own += [steering, candidate.target_threshold, candidate.class_costs.to_json(), candidate.costs.n_instances]
         own += ["row-weighted"] if candidate.row_weighted else []
     return repr(own)
 
@@ -172,7 +172,7 @@ def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArr
 # what is asked for
 
 
-def _is_table_net(net: Net, rows: Rows) -> bool:
+def _is_table_net(net: NeuralLearner, rows: Rows) -> bool:
     """Tell whether nets with these settings can train side by side."""
     return not rows.images and table_sizes(net.module)[0] == "tablenet"
 
@@ -180,7 +180,7 @@ def _is_table_net(net: Net, rows: Rows) -> bool:
 def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device: str) -> Training:
     """Return one member per fold; folds that train side by side share a controller."""
     method = candidate.method
-    net: Net = candidate.learner
+    net: NeuralLearner = candidate.learner
     settings = net.settings(len(candidate.folds[0][0]), images=rows.images, device=device, verbose=method.verbose)
     shared = _controller(candidate, rows) if _is_table_net(net, rows) else None
     members = []
@@ -190,18 +190,22 @@ def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device
     return Training(key, members, net, settings, {})
 
 
-def _controller(candidate: Candidate, rows: Rows) -> AdaptiveWeight:
+def _controller(candidate: Candidate, rows: Rows) -> AdaCSLController:
     # nets for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
     usual = {"update": "exponential", "damping": 1.0} if rows.images else {"update": "odds", "damping": 0.5}
     if rows.n_classes > 2:  # one lambda per class has no other update
         usual = {"damping": 0.5}
     return make_controller(
-        candidate.method.controller, candidate.class_costs, candidate.target, usual, row_weighted=candidate.row_weighted
+        candidate.method.controller,
+        candidate.class_costs,
+        candidate.target_threshold,
+        usual,
+        row_weighted=candidate.row_weighted,
     )
 
 
 def _member(
-    candidate: Candidate, controller: AdaptiveWeight, train_rows: NDArray[Any], held_out: NDArray[Any], fold: int,
+    candidate: Candidate, controller: AdaCSLController, train_rows: NDArray[Any], held_out: NDArray[Any], fold: int,
     rows: Rows, data: Prepared,
 ) -> Member:  # fmt: skip
     method, seed = candidate.method, candidate.seed
@@ -342,7 +346,7 @@ def _train_or_take_up(
         keep.write(training.name, member.fold, {n: k.state_dict() for n, k in zip(names, keepers, strict=True)})
 
 
-def learned_bins(settings: Net, data: Prepared, rows: NDArray[np.int64]) -> dict[str, Tensor] | None:
+def learned_bins(settings: NeuralLearner, data: Prepared, rows: NDArray[np.int64]) -> dict[str, Tensor] | None:
     """Return the bins of a TabM's numbers from its training rows; None for other nets."""
     kind, sizes = table_sizes(settings.module)
     if data.encoder is None or kind != "tabm":
@@ -388,7 +392,7 @@ def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper],
     return candidate
 
 
-def kept_model(settings: Net, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
+def kept_model(settings: NeuralLearner, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
     """Return the model that the keepers have kept."""
     states = [keeper.weights or {} for keeper in keepers]
     features, outputs = data.x.shape[1], outputs_for(data.rows.n_classes)

@@ -25,7 +25,7 @@ with requires("train"):
     from sklearn.base import BaseEstimator
 
 
-USUAL = {"epochs", "batch_size", "lr", "weight_decay", "patience", "optimizer"}
+USUAL = {"epochs", "batch_size", "learning_rate", "weight_decay", "patience", "optimizer"}
 
 SIZES: dict[str, dict[str, Any]] = {
     "tablenet": {"bins": 0, "heads": 1, "width": 64, "depth": 2, "dropout": 0.1},
@@ -34,20 +34,20 @@ SIZES: dict[str, dict[str, Any]] = {
 """Nets for tables that have sizes to choose, and the usual ones."""
 
 
-class Net(BaseEstimator):
-    """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=Net(epochs=30)``.
+class NeuralLearner(BaseEstimator):
+    """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=NeuralLearner(epochs=30)``.
 
     Parameters
     ----------
     module : nn.Module, callable, dict or str, optional
         Tables: a net or a factory called with the number of encoded features, one logit (or two; for K > 2 classes K)
         per row; a dict of
-        sizes of :class:`~adacsl.torch.tabular.TableNet` (``{"bins": 16, "heads": 4, "width": 128}``); ``"tabm"``, or
-        ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}`` (extra ``tabm``).
+        sizes of :class:`~adacsl.torch.tabular.TableNeuralLearner` (``{"bins": 16, "heads": 4, "width": 128}``);
+        ``"tabm"``, or ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}`` (extra ``tabm``).
         Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
         ``"torchvision:..."``); it gets normalised images of three channels.
-        Default: :class:`~adacsl.torch.tabular.TableNet` or ResNet-18.
-    epochs, batch_size, lr, weight_decay, optimizer, patience : number, str or "auto"
+        Default: :class:`~adacsl.torch.tabular.TableNeuralLearner` or ResNet-18.
+    epochs, batch_size, learning_rate, weight_decay, optimizer, patience : number, str or "auto"
         Training; "auto" depends on the data (:func:`defaults_for`). ``optimizer``: "adamw", "sgd" or a callable.
         ``patience=None``: no early stopping.
     schedule : {"cosine", "constant"}
@@ -81,7 +81,7 @@ class Net(BaseEstimator):
         *,
         epochs: int | str = "auto",
         batch_size: int | str = "auto",
-        lr: float | str = "auto",
+        learning_rate: float | str = "auto",
         weight_decay: float | str = "auto",
         optimizer: Any = "auto",
         patience: int | str | None = "auto",
@@ -138,7 +138,7 @@ class Net(BaseEstimator):
             whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
             if not (whole or _is_auto(value) or (name == "patience" and value is None)):
                 raise ValueError(f"{name} must be 'auto' or a whole number of at least 1, got {value!r}")
-        for name in ("lr", "weight_decay"):
+        for name in ("learning_rate", "weight_decay"):
             value = getattr(self, name)
             if not (_is_auto(value) or 0.0 <= number_or_nan(value) < math.inf):
                 raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
@@ -194,14 +194,16 @@ def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
     """Return what "auto" stands for, by kind of data and number of training rows."""
     if images:
         return {
-            "epochs": 15, "batch_size": 64, "lr": 3e-4, "weight_decay": 0.05, "patience": None, "optimizer": "adamw"
+            "epochs": 15, "batch_size": 64, "learning_rate": 3e-4, "weight_decay": 0.05, "patience": None,
+            "optimizer": "adamw"
         }  # fmt: skip
     # small batches keep cross-fitting cheap: a batched step of five nets then costs little more than one net's
     # and of very many rows large ones: a step of four times the rows takes hardly twice the time
     batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256 if n < 50_000 else 1024))
     epochs = int(min(max(3000 * batch // max(n, 1), 15), 60))
     return {
-        "epochs": epochs, "batch_size": batch, "lr": 2e-3, "weight_decay": 0.1, "patience": max(10, epochs // 3),
+        "epochs": epochs, "batch_size": batch, "learning_rate": 2e-3, "weight_decay": 0.1, "patience": max(10,
+        epochs // 3),
         "optimizer": "adamw",
     }  # fmt: skip
 

@@ -1,8 +1,8 @@
 """The training loop on Lightning: losses, optimisers, controllers, epoch selection, devices, checkpoints, interrupts.
 
-The members of a :class:`~adacsl.torch.tabular.TableNet` run as one batched computation; other nets train one by one.
-A member's result depends on its own rows, seed and settings alone: its batches, dropout, gradient clipping and patience
-are its own, and no number of it is computed in an order that depends on who stands beside it.
+The members of a :class:`~adacsl.torch.tabular.TableNeuralLearner` run as one batched computation; other nets train one
+by one. A member's result depends on its own rows, seed and settings alone: its batches, dropout, gradient clipping and
+patience are its own, and no number of it is computed in an order that depends on who stands beside it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.integrations.lightning import ShardedNet, pl
 from adacsl.neural.batches import MemberBatches, RowBatches, share_of_batch, side_by_side, smote_batch
 from adacsl.neural.checkpoints import Checkpoints, KeepLast
@@ -86,7 +86,7 @@ def _special(member: Member, z: Tensor, y: Tensor, weight: Tensor) -> Tensor:
 def make_optimizer(net: nn.Module, settings: Settings, *, fused: bool) -> torch.optim.Optimizer:
     """Return the optimiser; biases and norms are not decayed."""
     if callable(settings.optimizer):
-        return settings.optimizer(net.parameters(), lr=settings.lr)
+        return settings.optimizer(net.parameters(), lr=settings.learning_rate)
     trainable = [(n, p) for n, p in net.named_parameters() if p.requires_grad]
     plain = {n for n, p in trainable if n.endswith("bias") or "norm" in n or "bn" in n}
     groups = [
@@ -94,9 +94,9 @@ def make_optimizer(net: nn.Module, settings: Settings, *, fused: bool) -> torch.
         {"params": [p for n, p in trainable if n in plain], "weight_decay": 0.0},
     ]
     if settings.optimizer == "adamw":
-        return torch.optim.AdamW(groups, lr=settings.lr, fused=fused)
+        return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=fused)
     if settings.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=settings.lr, momentum=0.9, nesterov=True, fused=fused)
+        return torch.optim.SGD(groups, lr=settings.learning_rate, momentum=0.9, nesterov=True, fused=fused)
     raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {settings.optimizer!r}")
 
 
@@ -175,7 +175,7 @@ def trained_with(member: Member, n_classes: int) -> dict[str, Any]:
 
 
 def step_controller(
-    controller: AdaptiveWeight,
+    controller: AdaCSLController,
     member: Member,
     data: Data,
     logits: Tensor,

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from adacsl.adaptive.controller import AdaptiveWeight
+from adacsl.adaptive.controller import AdaCSLController
 from adacsl.costs.matrix import CostMatrix
 
 LANES = 32
@@ -53,7 +53,7 @@ class Member:
         Its number among the nets of one cross-fit.
     weight : float, or array of shape (K,)
         Of the negatives in the loss (eq. 9), for K > 2 of each class, where no controller steers it.
-    controller : AdaptiveWeight, optional
+    controller : AdaCSLController, optional
         Steers these weights; members of one cross-fit may share one, which then looks at the rows of all of them.
     costs : CostMatrix, optional
         Costs of each row, for the controller, where they differ.
@@ -78,7 +78,7 @@ class Member:
     seed: int = 0
     fold: int = 0
     weight: float | NDArray[np.float64] = 1.0
-    controller: AdaptiveWeight | None = None
+    controller: AdaCSLController | None = None
     costs: CostMatrix | None = None
     every: int | None = None
     gamma: float = 0.0
@@ -107,7 +107,7 @@ class Settings:
 
     epochs: int
     batch_size: int
-    lr: float
+    learning_rate: float
     weight_decay: float = 0.0
     optimizer: str | Callable[..., torch.optim.Optimizer] = "adamw"
     schedule: str = "cosine"

@@ -18,7 +18,7 @@ from adacsl.datasets.encoder import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.fitting.candidates import mean_logits
 from adacsl.neural.device import alone, choose_device
-from adacsl.neural.learner import Net, table_sizes
+from adacsl.neural.learner import NeuralLearner, table_sizes
 from adacsl.torch.augmentation import Augment, ChannelsFirst, FlipAverage
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
 from adacsl.torch.tabular import TableNet, check_table_sizes, member_logits
@@ -35,7 +35,7 @@ class NetModel:
     Parameters
     ----------
     net : nn.Module
-        A :class:`~adacsl.torch.tabular.TableNet` of several members, or a list of nets.
+        A :class:`~adacsl.torch.tabular.TableNeuralLearner` of several members, or a list of nets.
     settings : Net
         How they were made.
     encoder : TableEncoder, optional
@@ -53,7 +53,7 @@ class NetModel:
     def __init__(
         self,
         net: nn.Module,
-        settings: Net,
+        settings: NeuralLearner,
         encoder: TableEncoder | None,
         undone: list[Any],
         device: str = "auto",
@@ -91,7 +91,7 @@ class NetModel:
         else:
             about = {"name": (self.settings.module or "resnet18") if own else "custom"}
             about |= {} if self.outputs == 1 else {"outputs": self.outputs}
-        # code is never stored; names and sizes are, for members of a portfolio have no settings elsewhere
+        # code is never stored; names and sizes are, for members of an ensemble have no settings elsewhere
         kept = KEPT[:2] if about["name"] == "custom" else KEPT
         return dict(self.net.state_dict()), {
             "net": about, "encoder": None if self.encoder is None else self.encoder.to_dict(), "undone": self.undone,
@@ -100,7 +100,13 @@ class NetModel:
 
     @classmethod
     def from_numbers(
-        cls, numbers: dict[str, Any], document: dict[str, Any], settings: Net, *, module: Any = None, device: str
+        cls,
+        numbers: dict[str, Any],
+        document: dict[str, Any],
+        settings: NeuralLearner,
+        *,
+        module: Any = None,
+        device: str,
     ) -> NetModel:
         """Return the model of what :meth:`numbers` gave, as arrays or tensors.
 
@@ -137,7 +143,7 @@ class NetModel:
         return cls(net, settings, encoder, undone, device, outputs)
 
 
-def _set_kept(settings: Net, kept: dict[str, Any]) -> None:
+def _set_kept(settings: NeuralLearner, kept: dict[str, Any]) -> None:
     """Set what :meth:`NetModel.numbers` keeps of the settings; paths and the like are none of it."""
     size = kept.get("image_size")
     if not set(kept) <= set(KEPT) or not (size is None or (type(size) is int and size <= LARGEST_IMAGE)):
@@ -182,7 +188,12 @@ def outputs_for(n_classes: int) -> int:
 
 @alone()
 def build_net(
-    settings: Net, n_features: int, outputs: int = 1, *, images: bool, bins: Mapping[str, Tensor] | None = None
+    settings: NeuralLearner,
+    n_features: int,
+    outputs: int = 1,
+    *,
+    images: bool,
+    bins: Mapping[str, Tensor] | None = None,
 ) -> nn.Module:
     """Return a fresh net: the user's, the default image net, or TabM with the bins of a state."""
     module = settings.module
@@ -217,7 +228,7 @@ def _tabm_of(sizes: dict[str, Any], state: Mapping[str, Tensor], n_features: int
     return _tabm(sizes, state)
 
 
-def preparation(settings: Net) -> nn.Module:
+def preparation(settings: NeuralLearner) -> nn.Module:
     """Return what images go through before the net: augmentation (in training only) and normalisation."""
     augment = [Augment()] if settings.augment is True else [settings.augment] if settings.augment else []
     return nn.Sequential(ChannelsFirst(), *augment, Normalise())

@@ -84,7 +84,7 @@ def _recommendations(data: ReportData) -> Section | None:
     """Return the recommendations of all views, where there are several."""
     if len(data.views) == 1:
         return None
-    rows = [[key[0], _ratio(data, key), text] for key, text in data.verdicts.items()]
+    rows = [[key[0], _ratio(data, key), text] for key, text in data.recommendations.items()]
     table = Table(
         "Recommendation for each data set and cost ratio", ["data", "ratio", "recommendation"], rows, text=(2,)
     )
@@ -148,7 +148,7 @@ def summary_input(data: ReportData, key: Key) -> Summary:
     """Return the input of the summary of a view."""
     method = data.recommended_of(key)
     return Summary(
-        data.verdicts[key], data.summary_of(key), method, data.recommends(key), data.titles.get(method, ""),
+        data.recommendations[key], data.summary_of(key), method, data.recommends(key), data.titles.get(method, ""),
         data.savings.get(key), data.terms,
     )  # fmt: skip
 

@@ -221,7 +221,7 @@ class ReportData:
     ----------
     title : str
         Title of the page.
-    verdicts : mapping from (data, ratio) to str
+    recommendations : mapping from (data, ratio) to str
         The recommendation in a few sentences, and with it the views of the page in their order.
     facts : mapping from str to str
         Provenance: samples, splits, costs, versions, device, date, command; "intervals" says how intervals were
@@ -265,7 +265,7 @@ class ReportData:
     """
 
     title: str
-    verdicts: Mapping[tuple[str, float], str]
+    recommendations: Mapping[tuple[str, float], str]
     facts: Mapping[str, str]
     results: pd.DataFrame
     summary: pd.DataFrame
@@ -299,9 +299,9 @@ class ReportData:
                 )
         if self.volume is not None and not 0 < self.volume < np.inf:
             raise ValueError(f"volume is a number of decisions per year above 0, such as 50000; got {self.volume!r}")
-        if not self.verdicts:
+        if not self.recommendations:
             raise ValueError("a report needs at least one recommendation: {(data, ratio): text}")
-        unknown = [view for view in self.verdicts if self.summary_of(view).empty]
+        unknown = [view for view in self.recommendations if self.summary_of(view).empty]
         if unknown:
             raise ValueError(f"the summary has no rows for {unknown[0]}, which has a recommendation")
 
@@ -313,7 +313,7 @@ class ReportData:
     @property
     def views(self) -> list[tuple[str, float]]:
         """Data sets and ratios in their order."""
-        return list(self.verdicts)
+        return list(self.recommendations)
 
     def summary_of(self, view: tuple[str, float]) -> pd.DataFrame:
         """Return the summary rows of a view, lowest cost first."""

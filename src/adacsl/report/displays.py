@@ -245,7 +245,7 @@ def _probabilities(estimator: Any, X: Any, pos_label: Any) -> tuple[NDArray[np.f
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
     if len(classes) != 2:
         raise ValueError(f"these curves are for two classes, and {type(estimator).__name__} knows {len(classes)}")
-    label = getattr(estimator, "positive_", None) if pos_label is None else pos_label
+    label = getattr(estimator, "pos_label_", None) if pos_label is None else pos_label
     if label is None:
         if customary_positive(classes) is None:
             choice = " or ".join(f"pos_label={known!r}" for known in classes)

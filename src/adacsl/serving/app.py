@@ -23,7 +23,7 @@ from adacsl import __version__
 from adacsl.base.extras import resolve
 from adacsl.base.labels import label_name
 from adacsl.decision.policy import REFER, Decisions, ordered_labels
-from adacsl.estimators.classifier import CostClassifier
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.execution.threads import cores
 from adacsl.serving.batching import RequestBatcher
 from adacsl.serving.errors import RequestError
@@ -35,7 +35,7 @@ NUMBER = 28
 """The most bytes of a number in JSON, with its separators."""
 
 
-def answer_columns(classifier: CostClassifier, found: Decisions) -> dict[str, NDArray[Any]]:
+def answer_columns(classifier: CostSensitiveClassifier, found: Decisions) -> dict[str, NDArray[Any]]:
     """Return the answer column by column, under the names that ``adacsl predict`` writes."""
     labels = found.labels if found.costs.square else np.asarray(list(found.counts))[found.actions]
     proba = found.probabilities[None] if found.probabilities.ndim == 1 else found.probabilities.T
@@ -43,7 +43,7 @@ def answer_columns(classifier: CostClassifier, found: Decisions) -> dict[str, ND
     return {"decision": labels, **named, "expected_cost": found.expected}
 
 
-def bytes_per_row(classifier: CostClassifier) -> int:
+def bytes_per_row(classifier: CostSensitiveClassifier) -> int:
     """Return an upper bound of the bytes of one row of an answer in JSON, the larger of its two forms."""
     names = ["decision", *probability_names(classifier), "expected_cost"]
     added = () if classifier.policy is None or classifier.policy.actions is None else classifier.policy.actions.actions
@@ -92,7 +92,7 @@ class PredictionService:
     """
 
     def __init__(
-        self, classifier: CostClassifier, limits: RequestLimits, *, device: str = "auto", threads: int = 1
+        self, classifier: CostSensitiveClassifier, limits: RequestLimits, *, device: str = "auto", threads: int = 1
     ) -> None:
         fitting = max(1, limits.answer // bytes_per_row(classifier))
         self.classifier, self.limits = classifier, replace(limits, rows=min(limits.rows, fitting))
@@ -239,13 +239,17 @@ def _too_slow(request: Request, size: int) -> str:
 
 
 def make_app(
-    classifier: CostClassifier, *, limits: RequestLimits | None = None, device: str = "auto", threads: int | None = None
+    classifier: CostSensitiveClassifier,
+    *,
+    limits: RequestLimits | None = None,
+    device: str = "auto",
+    threads: int | None = None,
 ) -> FastAPI:
     """Return an ASGI application that serves a fitted classifier.
 
     Parameters
     ----------
-    classifier : CostClassifier
+    classifier : CostSensitiveClassifier
         As ``adacsl.load`` returns it.
     limits : RequestLimits, optional
         Of one request.

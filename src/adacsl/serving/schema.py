@@ -14,7 +14,7 @@ from pydantic_core import SchemaValidator, core_schema
 from adacsl import __version__
 from adacsl.base.labels import label_name
 from adacsl.decision.policy import ordered_labels
-from adacsl.estimators.classifier import CostClassifier
+from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.fitting.rows import missing_costs
 
 Kind = Literal["number", "date", "text", "any", "picture"]
@@ -66,7 +66,7 @@ class InputSchema:
     picture: tuple[int, int, int] | None = None
 
     @classmethod
-    def of(cls, classifier: CostClassifier) -> Self:
+    def of(cls, classifier: CostSensitiveClassifier) -> Self:
         """Return the schema of a fitted classifier."""
         if missing := missing_costs(classifier, {}):
             raise ValueError(
@@ -78,7 +78,7 @@ class InputSchema:
             return cls((Field(PICTURE, "picture", "feature", needed=True),), picture=(height, width, channels))
         n, names = classifier.n_features_in_, getattr(classifier, "feature_names_in_", None)
         known = [f"x{i}" for i in range(n)] if names is None else [str(name) for name in names]
-        said, policy = getattr(classifier, "said_costs_", None), classifier.policy
+        said, policy = getattr(classifier, "cost_spec_", None), classifier.policy
         prices = () if said is None else said.columns
         times = (policy.time,) if policy is not None and isinstance(policy.time, str) else ()
         features = [
@@ -123,9 +123,9 @@ def _kinds(model: Any, n: int) -> list[Kind]:
     return found
 
 
-def describe(classifier: CostClassifier, schema: InputSchema) -> dict[str, Any]:
+def describe(classifier: CostSensitiveClassifier, schema: InputSchema) -> dict[str, Any]:
     """Return a description of the served model as plain values: classes, costs, decision rule, columns."""
-    said, policy = getattr(classifier, "said_costs_", None), classifier.policy
+    said, policy = getattr(classifier, "cost_spec_", None), classifier.policy
     names = [label_name(label) for label in ordered_labels(classifier)]
     two = len(names) == 2
     return {
@@ -133,7 +133,7 @@ def describe(classifier: CostClassifier, schema: InputSchema) -> dict[str, Any]:
         "kind": type(classifier).__name__,
         "learner": classifier.model_.kind,
         "classes": names,
-        "positive": names[1] if two else None,
+        "pos_label": names[1] if two else None,
         "costs": repr(said or classifier.costs_),
         "decide": classifier.decision_.decide,
         "threshold": classifier.threshold_ if two else None,
@@ -151,7 +151,7 @@ def _column_about(field: Field) -> dict[str, Any]:
     return {"name": field.name, "kind": field.kind, "role": field.role, "needed": True, "nullable": not field.needed}
 
 
-def _policy_note(classifier: CostClassifier) -> str | None:
+def _policy_note(classifier: CostSensitiveClassifier) -> str | None:
     """Return a note on a policy under which decisions depend on the other samples of a request."""
     policy = classifier.policy
     if policy is None or not policy.needs_all_rows:
@@ -162,7 +162,7 @@ def _policy_note(classifier: CostClassifier) -> str | None:
     return f"{what} every request: send the rows among which to choose together"
 
 
-def probability_names(classifier: CostClassifier) -> list[str]:
+def probability_names(classifier: CostSensitiveClassifier) -> list[str]:
     """Return the names of the columns of probabilities: one of the positive class, or one of each of K > 2."""
     names = [label_name(label) for label in np.asarray(ordered_labels(classifier))]
     return ["probability"] if len(names) == 2 else [f"probability_{name}" for name in names]

@@ -33,7 +33,7 @@ from adacsl.base.arrays import (
 from adacsl.base.html import html_record
 from adacsl.costs.cells import check_samples, price_like
 from adacsl.costs.matrix import CostMatrix
-from adacsl.thresholds.search import ROUNDING, TIE_TOLERANCE, check_caution
+from adacsl.thresholds.search import ROUNDING, TIE_TOLERANCE, check_standard_errors
 from adacsl.thresholds.sorted_scores import sums_before
 
 ROWS_AT_ONCE = 2**16
@@ -337,7 +337,7 @@ def find_multipliers(
     *,
     weights: Array | None = None,
     start: Array | None = None,
-    caution: float = 0.0,
+    n_standard_errors: float = 0.0,
     sample_weight: Array | None = None,
 ) -> Multipliers:
     r"""Return the multipliers of the classes that make deciding cheapest, one class after the other.
@@ -363,7 +363,7 @@ def find_multipliers(
         The w the scores were trained with; default all 1.
     start : array of shape (K,), optional
         Where to begin; default all 1.
-    caution : float, default 0
+    n_standard_errors : float, default 0
         A multiplier moves only as far as the rows prove: to the nearest position that costs at most this many standard
         errors more than the cheapest. 0 believes every row.
     sample_weight : array of shape (n,), optional
@@ -378,12 +378,12 @@ def find_multipliers(
     (1.0, 0.0)
     """
     rows, base = Rows.of(probabilities, labels, costs, weights, sample_weight)
-    k, caution = costs.n_classes, check_caution(caution)
+    k, n_standard_errors = costs.n_classes, check_standard_errors(n_standard_errors)
     ones = np.ones(k)
     values = ones if start is None else as_factors(start, k, "start")
     start_cost = rows.cost(ones)
     few = rows.n <= FEW_ROWS or k == 2
-    rule = Rule(caution, (TIE_TOLERANCE if few else LEAST_GAIN / rows.n**0.5) * start_cost, few)
+    rule = Rule(n_standard_errors, (TIE_TOLERANCE if few else LEAST_GAIN / rows.n**0.5) * start_cost, few)
     values, sweeps = descend(rows, values, rule) if few else descend_by_parts(rows.narrow(), values, rule)
     if not np.array_equal(values, ones):
         values = np.exp(np.log(values) - np.log(values).mean())
@@ -396,7 +396,7 @@ def find_multipliers(
 class Rule(NamedTuple):
     """When a multiplier moves."""
 
-    caution: float
+    n_standard_errors: float
     gain: float  # what it has to save at least
     exact: bool  # whether every row counts
 
@@ -500,7 +500,7 @@ def _cheapest_place(found: Changes, own: float, cost: float, limits: tuple[float
     if places.shape[0] == 0:
         return own
     xp = array_namespace(places)
-    if is_numpy_array(places) and not rule.caution:
+    if is_numpy_array(places) and not rule.n_standard_errors:
         places, changes, base = _worth_sorting(found, cost)
     order = xp.argsort(places, stable=False)
     places, changes = widest(xp.take(places, order)), widest(xp.take(changes, order))
@@ -512,9 +512,9 @@ def _cheapest_place(found: Changes, own: float, cost: float, limits: tuple[float
     if not least < cost - rule.gain:
         return own
     fair = xp.nonzero(totals <= least + TIE_TOLERANCE * cost)[0]
-    if rule.caution:
+    if rule.n_standard_errors:
         here = count_true(places <= own)
-        fair = _not_proven_dearer(totals, sums_before(changes * changes), fair, here, cost, rule.caution)
+        fair = _not_proven_dearer(totals, sums_before(changes * changes), fair, here, cost, rule.n_standard_errors)
     return _nearest_place(xp.take(low, fair), xp.take(high, fair), own)
 
 
@@ -545,7 +545,9 @@ def _worth_sorting(found: Changes, cost: float) -> Changes:
     return Changes(places, np.concatenate((found.changes[mask], change[~worth])), found.base)
 
 
-def _not_proven_dearer(totals: Array, squares: Array, cheapest: Array, own: int, cost: float, caution: float) -> Array:
+def _not_proven_dearer(
+    totals: Array, squares: Array, cheapest: Array, own: int, cost: float, n_standard_errors: float
+) -> Array:
     """Return the intervals from the nearest cheapest one towards ``own`` that may be as cheap, for all the rows tell.
 
     The standard error is the root of the sum of the squared changes in between.
@@ -555,8 +557,11 @@ def _not_proven_dearer(totals: Array, squares: Array, cheapest: Array, own: int,
     low, high = min(best, own), max(best, own)
     excess = totals[low : high + 1] - totals[best]
     error = xp.abs(squares[low : high + 1] - squares[best]) ** 0.5
-    # one row apart, the excess is its standard error: at caution 1 that is a tie, which rounding must not break
-    return low + xp.nonzero((excess <= caution * error * (1.0 + ROUNDING)) | (excess <= TIE_TOLERANCE * cost))[0]
+    # one row apart, the excess is its standard error: at n_standard_errors 1 that is a tie, which rounding must not
+    # break
+    return (
+        low + xp.nonzero((excess <= n_standard_errors * error * (1.0 + ROUNDING)) | (excess <= TIE_TOLERANCE * cost))[0]
+    )
 
 
 def _nearest_place(low: Array, high: Array, goal: float) -> float:

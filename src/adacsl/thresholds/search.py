@@ -89,31 +89,31 @@ def find_threshold(
     labels: Array,
     costs: CostMatrix,
     *,
-    target: float = 0.5,
+    target_threshold: float = 0.5,
     candidates: Array | None = None,
     sample_weight: Array | None = None,
-    caution: float = 0.0,
+    n_standard_errors: float = 0.0,
 ) -> Threshold:
-    """Return the cheapest threshold; among equally cheap ones, the point nearest ``target``.
+    """Return the cheapest threshold; among equally cheap ones, the point nearest ``target_threshold``.
 
     Parameters
     ----------
     scores : array of shape (n,)
         Probabilities of the positive class, on any device. Other scores (logits, points) are taken as they are;
-        ``target``, ``candidates`` and ``caution`` speak of probabilities.
+        ``target_threshold``, ``candidates`` and ``n_standard_errors`` speak of probabilities.
     labels : array of shape (n,)
         0 or 1.
     costs : CostMatrix
         For two classes; class-wide or with costs of each sample.
-    target : float, default 0.5
+    target_threshold : float, default 0.5
         Where to stay when several thresholds are equally cheap (the paper's T').
     candidates : array, optional
         Look at these thresholds only, as the paper does (0, 0.005, ..., 0.9). Default: every cut.
     sample_weight : array of shape (n,), optional
         How much each sample counts.
-    caution : float, default 0
-        Take the point nearest ``target`` that costs at most this many standard errors more than the cheapest threshold:
-        what a few samples say may be chance. 0 believes every sample.
+    n_standard_errors : float, default 0
+        Take the point nearest ``target_threshold`` that costs at most this many standard errors more than the cheapest
+        threshold: what a few samples say may be chance. 0 believes every sample.
 
     Examples
     --------
@@ -122,17 +122,23 @@ def find_threshold(
     >>> find_threshold([-4.0, -1.0, 2.0, 3.0], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=-2.5, cost=1.0, low=-4.0, high=-1.0)
     """
-    target, caution = check_target(target), check_caution(caution)
+    target_threshold, n_standard_errors = check_target(target_threshold), check_standard_errors(n_standard_errors)
     try:
         samples = Samples.of(scores, labels, costs, sample_weight)
     except OutsideError as error:
-        if target != 0.5 or caution or candidates is not None:
-            raise ValueError(f"{error}: target, candidates and caution speak of probabilities") from None
+        if target_threshold != 0.5 or n_standard_errors or candidates is not None:
+            raise ValueError(f"{error}: target, candidates and n_standard_errors speak of probabilities") from None
         ranks = Ranks.of(scores)
         return outer_threshold(find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight), ranks)
-    if candidates is None and not caution and can_pack(samples):
-        return _best_packed_cut(samples, floats.nearest(samples.kind, target))
-    return _search(cut_costs(samples, squares=caution > 0.0), samples.kind, target, candidates, caution=caution)
+    if candidates is None and not n_standard_errors and can_pack(samples):
+        return _best_packed_cut(samples, floats.nearest(samples.kind, target_threshold))
+    return _search(
+        cut_costs(samples, squares=n_standard_errors > 0.0),
+        samples.kind,
+        target_threshold,
+        candidates,
+        n_standard_errors=n_standard_errors,
+    )
 
 
 def outer_threshold(found: Threshold, ranks: Ranks) -> Threshold:
@@ -171,7 +177,8 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
 
 def subgroup_thresholds(
     scores: Array, labels: Array, costs: CostMatrix, subgroups: Array, *,
-    target: float, candidates: Array | None = None, sample_weight: Array | None = None, caution: float = 0.0,
+    target_threshold: float, candidates: Array | None = None, sample_weight: Array | None = None,
+    n_standard_errors: float = 0.0,
     edges: Sequence[float] | None = None, ties: Literal["nearest", "lowest"] = "nearest",
 ) -> tuple[list[Threshold], list[float]]:  # fmt: skip
     """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
@@ -194,24 +201,36 @@ def subgroup_thresholds(
         weight = None if samples.weight is None else xp.take(samples.weight, members)
         part = Samples(own, positive, samples.costs.rows(members), weight, samples.kind)
         span = (0.0, 1.0) if edges is None else (float(edges[number]), float(edges[number + 1]))
-        cuts = cut_costs(part, rising=True, squares=caution > 0.0)
+        cuts = cut_costs(part, rising=True, squares=n_standard_errors > 0.0)
         lowest = ties == "lowest"
-        results.append(_search(cuts, samples.kind, target, candidates, span=span, lowest=lowest, caution=caution))
+        results.append(
+            _search(
+                cuts,
+                samples.kind,
+                target_threshold,
+                candidates,
+                span=span,
+                lowest=lowest,
+                n_standard_errors=n_standard_errors,
+            )
+        )
         sizes.append(float(size) if weight is None else float(xp.sum(weight)))
     return results, sizes
 
 
-def check_target(target: float) -> float:
+def check_target(target_threshold: float) -> float:
     """Return a threshold strictly between 0 and 1, or raise."""
-    if not 0.0 < (number := number_or_nan(target)) < 1.0:
-        raise ValueError(f"target must lie strictly between 0 and 1, got {target!r}")
+    if not 0.0 < (number := number_or_nan(target_threshold)) < 1.0:
+        raise ValueError(f"target_threshold must lie strictly between 0 and 1, got {target_threshold!r}")
     return number
 
 
-def check_caution(caution: float) -> float:
+def check_standard_errors(n_standard_errors: float) -> float:
     """Return a number of standard errors, 0 or more, or raise."""
-    if not 0.0 <= (number := number_or_nan(caution)) < math.inf:
-        raise ValueError(f"caution must be a finite number of standard errors from 0, got {caution!r}")
+    if not 0.0 <= (number := number_or_nan(n_standard_errors)) < math.inf:
+        raise ValueError(
+            f"n_standard_errors must be a finite number of standard errors from 0, got {n_standard_errors!r}"
+        )
     return number
 
 
@@ -219,31 +238,35 @@ def check_caution(caution: float) -> float:
 
 
 def _search(
-    cuts: Cuts, kind: str, target: float, candidates: Array | None, *,
-    span: tuple[float, float] = (0.0, 1.0), lowest: bool = False, caution: float = 0.0,
+    cuts: Cuts, kind: str, target_threshold: float, candidates: Array | None, *,
+    span: tuple[float, float] = (0.0, 1.0), lowest: bool = False, n_standard_errors: float = 0.0,
 ) -> Threshold:  # fmt: skip
-    goal = floats.nearest(kind, target)
+    goal = floats.nearest(kind, target_threshold)
     span = (floats.nearest(kind, span[0]), floats.nearest(kind, span[1]))
     if candidates is not None:
-        return _best_candidate(cuts, goal, _as_candidates(candidates, cuts.scores, kind), span, caution, lowest=lowest)
+        return _best_candidate(
+            cuts, goal, _as_candidates(candidates, cuts.scores, kind), span, n_standard_errors, lowest=lowest
+        )
     goal = span[0] if lowest else min(max(goal, span[0]), span[1])
-    return best_cut(cuts, kind, goal, span, caution)
+    return best_cut(cuts, kind, goal, span, n_standard_errors)
 
 
-def best_cut(cuts: Cuts, kind: str, goal: float, span: tuple[float, float], caution: float = 0.0) -> Threshold:
+def best_cut(
+    cuts: Cuts, kind: str, goal: float, span: tuple[float, float], n_standard_errors: float = 0.0
+) -> Threshold:
     """Return the point nearest ``goal`` of the cheapest cuts, or of those that may be as cheap."""
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~distinct_cuts(cuts.scores)] = xp.inf
     optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
-    if caution and cuts.squares is not None:
+    if n_standard_errors and cuts.squares is not None:
         own = count_true(cuts.scores <= goal)  # the cut that deciding at the goal makes
-        optimal = _nearly_optimal(costs, cuts.squares, optimal, own, caution)
+        optimal = _nearly_optimal(costs, cuts.squares, optimal, own, n_standard_errors)
     low, high = _intervals(optimal, *_neighbours(cuts.scores, optimal), cuts.scores.shape[0], costs.dtype, span[0])
     return _choose(xp.take(costs, optimal), low, high, cuts.base, kind, goal, span)
 
 
-def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caution: float) -> Array:
+def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, n_standard_errors: float) -> Array:
     """Return the cuts from an optimal one towards ``own`` that may be as cheap, for all that the samples can tell.
 
     Two cuts differ by the samples between them, and so does their cost: its standard error is the root of the sum of
@@ -254,8 +277,9 @@ def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, caut
     low, high = min(best, own), max(best, own)
     excess = costs[low : high + 1] - costs[best]
     error = xp.abs(squares[low : high + 1] - squares[best]) ** 0.5
-    # one row apart, the excess is its standard error: at caution 1 that is a tie, which rounding must not break
-    return low + xp.nonzero((excess <= caution * error * (1.0 + ROUNDING)) | (excess <= 0.0))[0]
+    # one row apart, the excess is its standard error: at n_standard_errors 1 that is a tie, which rounding must not
+    # break
+    return low + xp.nonzero((excess <= n_standard_errors * error * (1.0 + ROUNDING)) | (excess <= 0.0))[0]
 
 
 def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
@@ -330,7 +354,7 @@ def _joined_interval(low: Array, high: Array, nearest: int) -> tuple[int, int]:
 
 
 def _best_candidate(
-    cuts: Cuts, goal: float, candidates: Array, span: tuple[float, float], caution: float, *, lowest: bool
+    cuts: Cuts, goal: float, candidates: Array, span: tuple[float, float], n_standard_errors: float, *, lowest: bool
 ) -> Threshold:
     xp = array_namespace(cuts.scores)
     allowed = candidates[(candidates >= span[0]) & (candidates <= span[1])]
@@ -339,9 +363,9 @@ def _best_candidate(
     cut = xp.searchsorted(cuts.scores, allowed, side="right")
     costs = xp.take(cuts.missed + cuts.alarmed, cut)
     optimal = xp.nonzero(costs <= xp.min(costs) * (1.0 + TIE_TOLERANCE))[0]
-    if caution and cuts.squares is not None:
+    if n_standard_errors and cuts.squares is not None:
         own = int(xp.argmin(xp.abs(allowed - goal)))
-        optimal = _nearly_optimal(costs, xp.take(cuts.squares, cut), optimal, own, caution)
+        optimal = _nearly_optimal(costs, xp.take(cuts.squares, cut), optimal, own, n_standard_errors)
     chosen = 0 if lowest else int(xp.argmin(xp.abs(xp.take(allowed, optimal) - goal)))
     # neighbours on the grid that are as cheap belong to one interval
     first, last = _joined_interval(optimal, optimal + 1, chosen)

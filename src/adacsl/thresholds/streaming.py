@@ -217,12 +217,12 @@ class CostHistogram:
     def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
         """Return the second pass, over the samples whose bucket could hold a better threshold.
 
-        It has the same ``update`` and ``merge``, and then ``threshold(target)``.
+        It has the same ``update`` and ``merge``, and then ``threshold(target_threshold)``.
         """
         return SecondPass(self, costs)
 
     def threshold(
-        self, costs: CostMatrix | None, batches: Iterable[tuple[Array, ...]], *, target: float = 0.5
+        self, costs: CostMatrix | None, batches: Iterable[tuple[Array, ...]], *, target_threshold: float = 0.5
     ) -> Threshold:
         """Return the exact cheapest threshold, as :func:`find_threshold` of all rows; ``batches`` are the rows, again.
 
@@ -231,7 +231,7 @@ class CostHistogram:
         second = self.second_pass(costs)
         for scores, labels, *given in batches:
             second.update(scores, labels, costs=given[0] if given else None)
-        return second.threshold(target=target)
+        return second.threshold(target_threshold=target_threshold)
 
     def edges(self, costs: CostMatrix | None = None) -> Edges:
         """Return the sums on both sides of each border of a bucket, and what they cost."""
@@ -315,9 +315,9 @@ class SecondPass:
             self._parts = [_by_score(self._parts)]
             self._limit = max(KEPT, 2 * len(self._parts[0][0]))
 
-    def threshold(self, *, target: float = 0.5) -> Threshold:
-        """Return the cheapest threshold of all rows; among equally cheap ones, the point nearest ``target``."""
-        goal = floats.nearest(self._kind, check_target(target))
+    def threshold(self, *, target_threshold: float = 0.5) -> Threshold:
+        """Return the cheapest threshold of all rows; of equally cheap ones, the point nearest ``target_threshold``."""
+        goal = floats.nearest(self._kind, check_target(target_threshold))
         held = float(sum(misses.sum() + alarms.sum() for _, misses, alarms in self._parts))
         if not any(len(scores) for scores, *_ in self._parts) or not math.isclose(held, self._held, rel_tol=1e-9):
             raise ValueError(

@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from adacsl.adaptive.controller import AdaptiveWeight, as_controller
+from adacsl.adaptive.controller import AdaCSLController, as_controller
 from adacsl.costs.matrix import CostMatrix
 from adacsl.torch.functional import (
     Reduction,
@@ -36,7 +36,7 @@ class _WeightedLoss(nn.Module):
     class_weights: Tensor
     _held = "negative_weight"  # the name of the buffer
 
-    def __init__(self, controller: AdaptiveWeight, reduction: Reduction, gamma: float | None = None) -> None:
+    def __init__(self, controller: AdaCSLController, reduction: Reduction, gamma: float | None = None) -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
@@ -98,40 +98,47 @@ class _WeightedLoss(nn.Module):
 class WeightedCrossEntropy(_WeightedLoss):
     """Cross-entropy with the fixed weight ``C(1,0)/C(0,1) * (1 - T')/T'``; see :func:`weighted_cross_entropy`.
 
-    More than two classes are weighted by their mean costs to the power that ``target`` stands for.
+    More than two classes are weighted by their mean costs to the power that ``target_threshold`` stands for.
 
     Parameters
     ----------
     costs : CostMatrix
         Class-wide costs.
-    target : float or {"bayes", "middle", "half"}, default 0.5
+    target_threshold : float or {"bayes", "middle", "half"}, default 0.5
         T', the threshold the classifier is to decide with: ``costs.threshold`` gives plain cross-entropy. For K classes
-        see :class:`~adacsl.AdaptiveWeight`.
+        see :class:`~adacsl.AdaCSLController`.
     reduction : {"mean", "sum", "none"}
         "mean" divides by the number of samples.
     """
 
-    def __init__(self, costs: CostMatrix, *, target: float | str = 0.5, reduction: Reduction = "mean") -> None:
-        super().__init__(AdaptiveWeight(costs, target=target), reduction)
+    def __init__(
+        self, costs: CostMatrix, *, target_threshold: float | str = 0.5, reduction: Reduction = "mean"
+    ) -> None:
+        super().__init__(AdaCSLController(costs, target_threshold=target_threshold), reduction)
 
 
 class FocalLoss(_WeightedLoss):
     """Focal loss with the same fixed weight; see :func:`weighted_focal_loss`."""
 
     def __init__(
-        self, costs: CostMatrix, *, target: float | str = 0.5, gamma: float = 2.0, reduction: Reduction = "mean"
+        self,
+        costs: CostMatrix,
+        *,
+        target_threshold: float | str = 0.5,
+        gamma: float = 2.0,
+        reduction: Reduction = "mean",
     ) -> None:
-        super().__init__(AdaptiveWeight(costs, target=target), reduction, check_gamma(gamma))
+        super().__init__(AdaCSLController(costs, target_threshold=target_threshold), reduction, check_gamma(gamma))
 
 
 class AdaptiveLoss(_WeightedLoss):
-    """A loss whose class weights an :class:`~adacsl.AdaptiveWeight` adapts, through :meth:`adapt`."""
+    """A loss whose class weights an :class:`~adacsl.AdaCSLController` adapts, through :meth:`adapt`."""
 
     watched = False  # whether a callback adapts it, which reports by itself that nothing was adapted
     _trained = False  # whether there was a training batch since the last validation
     _validations = 0  # validations after training batches and before the first step
 
-    def __init__(self, costs: CostMatrix | AdaptiveWeight, *, reduction: Reduction = "mean", **settings: Any) -> None:
+    def __init__(self, costs: CostMatrix | AdaCSLController, *, reduction: Reduction = "mean", **settings: Any) -> None:
         controller = as_controller(costs, settings)
         super().__init__(controller, reduction)
         self.controller = controller
@@ -199,7 +206,8 @@ class AdaptiveLoss(_WeightedLoss):
             if self._validations == 2 and not self.watched and not self.controller.history:
                 warnings.warn(
                     f"{type(self).__name__} has not been adapted: call adapt(logits, targets) with the validation set "
-                    "after each epoch, or give your framework the callback AdaptiveCost; so far its weights are fixed",
+                    "after each epoch, or give your framework the callback AdaCSLCallback; so far its weights are "
+                    "fixed",
                     stacklevel=2,
                 )
         return super().train(mode)
@@ -235,12 +243,12 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
 
     Parameters
     ----------
-    costs : CostMatrix or AdaptiveWeight
+    costs : CostMatrix or AdaCSLController
         Prices, or a controller of your own.
     reduction : {"mean", "sum", "none"}
         "mean" divides by the number of samples.
     **settings
-        Passed to :class:`~adacsl.AdaptiveWeight`: ``target``, ``partition``, ``damping``, ...
+        Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
 
     Examples
     --------
@@ -262,7 +270,12 @@ class AdaptiveFocalLoss(AdaptiveLoss):
     """Focal loss that follows the validation cost; parameters as in :class:`AdaptiveCrossEntropy`, and ``gamma``."""
 
     def __init__(
-        self, costs: CostMatrix | AdaptiveWeight, *, gamma: float = 2.0, reduction: Reduction = "mean", **settings: Any
+        self,
+        costs: CostMatrix | AdaCSLController,
+        *,
+        gamma: float = 2.0,
+        reduction: Reduction = "mean",
+        **settings: Any,
     ) -> None:
         super().__init__(costs, reduction=reduction, **settings)
         self.gamma = check_gamma(gamma)

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import torch
 
-from adacsl import CostMatrix, Method, Task
+from adacsl import CostMatrix, CostSensitiveClassifier, Task
 from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.protocol import Protocol
 from adacsl.neural import fit
@@ -31,7 +31,7 @@ def made_pictures():
 def compare(folder):
     """One training of three nets for two uses."""
     steered = {"loss": "weighted", "controller": "auto", "cv": 3}
-    methods = {"best": Method(**steered), "last": Method(**steered, select="last")}
+    methods = {"best": CostSensitiveClassifier(**steered), "last": CostSensitiveClassifier(**steered, select="last")}
     return compare_tasks(
         made_pictures(),
         methods=methods,
@@ -40,7 +40,7 @@ def compare(folder):
         net=NET,
         device="cpu",
         folder=folder,
-        workers=1,
+        n_jobs=1,
         progress=False,
     )
 

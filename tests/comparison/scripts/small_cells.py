@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from adacsl.comparison.fits import Cell, CellResult
+from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.runner import Job, RunInterrupted, run
 from adacsl.comparison.store import Store
 
@@ -24,12 +24,16 @@ def result_of(cell, cost=None):
     counts = {"tp": 1.0, "fp": 2.0, "fn": 3.0, "tn": 4.0, "n_train": 90.0, "n_test": 10.0}
     scores = rng.random(10).astype(np.float32)
     history = [{"epoch": 0, "lambda": 1.5, "val_cost": 0.5}]
-    return CellResult(cell, metrics | counts, scores, scores > 0.5, 0.5, history, seconds=0.01)
+    return FitResult(cell, metrics | counts, scores, scores > 0.5, 0.5, history, seconds=0.01)
 
 
 def grid(n, per_job=2):
-    """Jobs of a few cells each."""
-    cells = [Cell("toy", 8.0, method, seed) for seed in range(-(-n // per_job)) for method in ("ce", "wce")[:per_job]]
+    """Jobs of a few fits each."""
+    cells = [
+        FitKey("toy", 8.0, method, seed)
+        for seed in range(-(-n // per_job))
+        for method in ("net", "net-weighted")[:per_job]
+    ]
     return [Job(tuple(cells[i : i + per_job])) for i in range(0, n, per_job)]
 
 
@@ -55,7 +59,7 @@ def main():
     with Store.open(folder, IDENTITY) as store:
         try:
             shared = {"log": log, "seconds": float(seconds), "data": np.zeros(1000)}
-            run(grid(int(n)), work_slowly, store, shared=shared, workers=2)
+            run(grid(int(n)), work_slowly, store, shared=shared, n_jobs=2)
         except RunInterrupted as stop:
             Path(log).with_suffix(".stop").write_text(str(stop))
             sys.exit(130)

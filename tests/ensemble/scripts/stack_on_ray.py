@@ -1,4 +1,4 @@
-"""Fit a portfolio on a local Ray cluster and note which members are sent: ``stack_on_ray.py FOLDER LOG slow|quick``."""
+"""Fit an ensemble on a local Ray cluster and note which members are sent: ``stack_on_ray.py FOLDER LOG slow|quick``."""
 
 import sys
 import time
@@ -9,7 +9,7 @@ import ray
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
-from adacsl import CostMatrix, PortfolioClassifier
+from adacsl import CostMatrix, EnsembleClassifier
 from adacsl.ensemble import classifier
 
 
@@ -40,9 +40,9 @@ def main():
     X = rng.normal(size=(300, 4))
     X[:, 0] += y
     members = [("logistic", LogisticRegression()), ("nb", delayed(120 if speed == "slow" else 0))]
-    made = {"costs": CostMatrix(fp=1, fn=6), "members": members, "cv": 3, "random_state": 0}
-    found = PortfolioClassifier(**made, trainer={"engine": "ray", "workers": 2}, resume=folder).fit(X, y)
-    alone = PortfolioClassifier(**made, n_jobs=1).fit(X, y)
+    made = {"costs": CostMatrix(fp=1, fn=6), "estimators": members, "cv": 3, "random_state": 0}
+    found = EnsembleClassifier(**made, backend="ray", n_jobs=2, resume=folder).fit(X, y)
+    alone = EnsembleClassifier(**made, n_jobs=1).fit(X, y)
     sys.stdout.write(f"{np.array_equal(alone.predict_proba(X), found.predict_proba(X))}\n")
 
 

@@ -1,4 +1,4 @@
-"""Fits a portfolio on made-up data and keeps its members, slowly, so that it can be killed.
+"""Fits an ensemble on made-up data and keeps its members, slowly, so that it can be killed.
 
 Usage: python stack_slowly.py FOLDER
 """
@@ -9,7 +9,7 @@ import time
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, PortfolioClassifier
+from adacsl import CostMatrix, EnsembleClassifier
 
 
 class Slow(LogisticRegression):
@@ -36,7 +36,7 @@ def made_up():
 def classifier(folder, seconds):
     Slow.seconds = seconds
     members = ["logistic", "histogram", ("slow", Slow())]
-    return PortfolioClassifier(CostMatrix(fp=1, fn=5), members=members, cv=3, n_jobs=1, resume=folder, random_state=0)
+    return EnsembleClassifier(CostMatrix(fp=1, fn=5), estimators=members, cv=3, n_jobs=1, resume=folder, random_state=0)
 
 
 if __name__ == "__main__":

@@ -16,8 +16,9 @@ import lightning.pytorch as pl
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-from adacsl import CostMatrix, EqualWidth
-from adacsl.integrations.lightning import AdaptiveCost
+from adacsl import CostMatrix
+from adacsl.adaptive import UniformBins
+from adacsl.integrations.lightning import AdaCSLCallback
 from adacsl.torch import AdaptiveCrossEntropy
 
 EPOCHS = 4
@@ -58,7 +59,7 @@ class Frozen(pl.LightningModule):
         super().__init__()
         self.n, self.shuffle, self.batch_sampler, self.weighted = n, shuffle, batch_sampler, weighted
         self.scale = torch.nn.Parameter(torch.ones(()))
-        self.loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=5), partition=EqualWidth(3))
+        self.loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=5), partition=UniformBins(3))
         self.validated = []
 
     def train_dataloader(self):
@@ -84,7 +85,7 @@ class Frozen(pl.LightningModule):
 
 def run(processes, n, shuffle=False, batch_sampler=False, weighted=False):
     model = Frozen(n, shuffle, batch_sampler, weighted)
-    callback = AdaptiveCost()
+    callback = AdaCSLCallback()
     trainer = pl.Trainer(
         max_epochs=EPOCHS, accelerator="cpu", devices=processes, strategy="ddp" if processes > 1 else "auto",
         callbacks=[callback], logger=False, enable_checkpointing=False, enable_progress_bar=False,

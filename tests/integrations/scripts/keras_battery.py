@@ -6,8 +6,9 @@ import sys
 import keras
 import numpy as np
 
-from adacsl import AdaptiveWeight, CostMatrix, EqualWidth
-from adacsl.integrations.keras import AdaptiveCost, AdaptiveCrossEntropy
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.adaptive import UniformBins
+from adacsl.integrations.keras import AdaCSLCallback, AdaptiveCrossEntropy
 
 
 class Pick(keras.callbacks.Callback):
@@ -28,9 +29,9 @@ def model_of(n_features, loss, lr, bias):
 
 def frozen(logits, labels):
     x, y = np.asarray(logits, dtype=np.float32), np.asarray(labels)
-    controller = AdaptiveWeight(CostMatrix(fp=1, fn=5), partition=EqualWidth(3))
+    controller = AdaCSLController(CostMatrix(fp=1, fn=5), partition=UniformBins(3))
     model = model_of(x.shape[1], AdaptiveCrossEntropy(controller), 0.0, bias=False)
-    adapting = AdaptiveCost(validation_data=(x, y))
+    adapting = AdaCSLCallback(validation_data=(x, y))
     model.fit(x, y, epochs=x.shape[1], verbose=0, callbacks=[Pick(), adapting])
     return [step.lambda_ for step in controller.history]
 
@@ -41,7 +42,7 @@ def toy(X, y, epochs, costs):
     for loss in (keras.losses.BinaryCrossentropy(from_logits=True), AdaptiveCrossEntropy(costs)):
         model = model_of(X[0].shape[1], loss, 0.05, bias=True)
         adaptive = isinstance(loss, AdaptiveCrossEntropy)
-        callbacks = [AdaptiveCost(validation_data=(X[1], y[1]))] if adaptive else []
+        callbacks = [AdaCSLCallback(validation_data=(X[1], y[1]))] if adaptive else []
         model.fit(X[0], y[0], epochs=epochs, batch_size=50, verbose=0, callbacks=callbacks)
         found.append(costs.mean(y[2], model.predict(X[2], verbose=0)[:, 0] > 0))
     return found

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from adacsl import AdaptiveWeight, CostMatrix
-from adacsl.integrations.transformers import AdaptiveCost
+from adacsl import AdaCSLController, CostMatrix
+from adacsl.integrations.transformers import AdaCSLCallback
 
 EPOCHS, ROWS = 3, 53  # an odd number: two processes pad the last batches
 
@@ -53,7 +53,7 @@ def work(rank, folder, processes, port):
     os.environ.update({name: str(value) for name, value in (where | sizes).items()})
     x, y = frozen()
     rows = [{"x": a, "labels": int(b)} for a, b in zip(torch.from_numpy(x), y, strict=True)]
-    cost = AdaptiveCost(AdaptiveWeight(CostMatrix(fp=1, fn=5)))
+    cost = AdaCSLCallback(AdaCSLController(CostMatrix(fp=1, fn=5)))
     args = TrainingArguments(
         folder, num_train_epochs=EPOCHS, per_device_train_batch_size=7, per_device_eval_batch_size=8, learning_rate=0.0,
         eval_strategy="epoch", save_strategy="no", logging_strategy="no", report_to=[], disable_tqdm=True,

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 
 NET = {"epochs": 8, "batch_size": 32}
 KINDS = {
@@ -20,7 +21,7 @@ KINDS = {
     "one by one": {
         "cv": 2, "net": {"module": lambda d: nn.Sequential(nn.Linear(d, 6), nn.Dropout(0.3), nn.Linear(6, 2))}
     },
-    "stopping early": {"net": {"epochs": 30, "lr": 0.1, "patience": 4}},
+    "stopping early": {"net": {"epochs": 30, "learning_rate": 0.1, "patience": 4}},
 }  # fmt: skip
 
 
@@ -49,7 +50,7 @@ class Slow(pl.Callback):
 def classifier(folder, kind="together", *, callbacks=(), net=None, **more):
     settings = {"random_state": 1, "resume": folder} | KINDS[kind] | more
     chosen = NET | settings.pop("net", {}) | (net or {}) | {"trainer": {"callbacks": list(callbacks)}}
-    return AdaCSLClassifier(CostMatrix(fp=1, fn=5), net=chosen, **settings)
+    return AdaCSLClassifier(CostMatrix(fp=1, fn=5), learner=NeuralLearner(**chosen), **settings)
 
 
 def fit(folder, seconds=0.0, kind="together", seed=0, **more):

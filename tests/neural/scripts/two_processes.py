@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from adacsl import AdaCSLClassifier, CostMatrix
+from adacsl.neural import NeuralLearner
 
 
 def made_up():
@@ -44,7 +45,7 @@ def run(processes, *, module=None, cv=None, costs=COSTS, controller="auto"):
     trainer = {"strategy": "ddp", "accelerator": "cpu", "devices": processes} if processes > 1 else {}
     net = {"module": module, "epochs": 5, "batch_size": 33, "trainer": trainer}
     X, y = made_up() if costs is COSTS else three_classes()
-    clf = AdaCSLClassifier(costs, net=net, cv=cv, controller=controller, random_state=0).fit(X, y)
+    clf = AdaCSLClassifier(costs, learner=NeuralLearner(**net), cv=cv, controller=controller, random_state=0).fit(X, y)
     lambdas = "lambda" if costs is COSTS else "lambdas"
     history = {name: np.ravel(clf.history_[name].tolist()).tolist() for name in (lambdas, "val_cost", "train_loss")}
     return history | {"scores": clf.predict_proba(X).ravel().tolist(), "cost": clf.estimated_cost_.estimate}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
 from adacsl.base.scores import likeliest
-from adacsl.metrics.bins import EqualWidth
+from adacsl.metrics.bins import UniformBins
 from adacsl.metrics.calibration import calibration_error
 from adacsl.report import style
 from adacsl.report.content import Card, Section, Table, section
@@ -133,7 +133,7 @@ def calibration_table(outcomes: Mapping[str, Outcome], *, bins: int = 10) -> pd.
     """
     parts = []
     for name, outcome in outcomes.items():
-        found = calibration_error(*likeliest(outcome.scores, outcome.labels), partition=EqualWidth(bins))
+        found = calibration_error(*likeliest(outcome.scores, outcome.labels), partition=UniformBins(bins))
         columns = {"mean_score": found.mean_score, "positive_share": found.positive_share}
         columns["n"] = outcome.per_repeat(found.sizes)
         parts.append(pd.DataFrame({"method": name, **columns, "error": found.error}))

@@ -9,7 +9,7 @@ import numpy as np
 
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.metrics.bins import EqualWidth
+from adacsl.metrics.bins import UniformBins
 from adacsl.report import style
 from adacsl.report.apportionment import whole_confusion
 from adacsl.report.content import Card, Matrix, MatrixCell, Section, Table, section
@@ -134,9 +134,11 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
     nothing is lost in that subgroup. ``cost`` is the cost of the method's predictions there, ``cheapest_cost`` the one
     at T_m.
     """
-    numbers = np.asarray(EqualWidth(bins)(outcome.scores))
+    numbers = np.asarray(UniformBins(bins)(outcome.scores))
     edges = np.arange(bins + 1) / bins
-    best, _ = subgroup_thresholds(outcome.scores, outcome.labels, outcome.costs, numbers, target=_target(outcome))
+    best, _ = subgroup_thresholds(
+        outcome.scores, outcome.labels, outcome.costs, numbers, target_threshold=_target(outcome)
+    )
     present = np.unique(numbers)
     paid = as_host(outcome.costs.incurred(outcome.labels, outcome.decisions))
     return pd.DataFrame(

@@ -586,12 +586,12 @@ const adacslClasses = (() => {
   }
 
   const isShown = (place) => !place.closest("[hidden], details:not([open])");
-  const drawIn = (root) => plotly.then(() => Promise.all($$(".plot", root).filter(isShown).map(draw)));
-  const drawAll = () => drawIn($("main"));
+  const drawInto = (root) => plotly.then(() => Promise.all($$(".plot", root).filter(isShown).map(draw)));
+  const drawAll = () => drawInto($("main"));
 
   // details: figures are drawn when they are opened; links and paper open the sections
 
-  for (const part of $$("details", $("main"))) part.addEventListener("toggle", () => part.open && drawIn(part));
+  for (const part of $$("details", $("main"))) part.addEventListener("toggle", () => part.open && drawInto(part));
 
   function reveal(place) {
     for (let part = place.closest("details"); part; part = part.parentElement.closest("details")) part.open = true;
