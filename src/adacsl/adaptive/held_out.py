@@ -223,7 +223,7 @@ def tune_cut(
         [*log_odds(np.asarray([found.value, found.low, found.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT
     )
     margin = min(EDGE, (high - low) / 2.0)
-    return float(found.cost), float(np.clip(place, low + margin, high - margin) - bayes)
+    return found.total_cost, float(np.clip(place, low + margin, high - margin) - bayes)
 
 
 def tune_multipliers(
@@ -231,7 +231,7 @@ def tune_multipliers(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the total cost of the cheapest multipliers of K classes, and their negative logarithms."""
     found = find_multipliers(to_probabilities(logits), labels, costs, sample_weight=weight)
-    return float(found.cost), -np.log(np.asarray(found.values, dtype=np.float64))
+    return found.total_cost, -np.log(np.asarray(found.values, dtype=np.float64))
 
 
 def _tune(logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: Any) -> tuple[float, Any]:

@@ -181,7 +181,7 @@ def _shown(result: Evaluation) -> list[Any]:
     return [
         *head,
         f"decided at probability {where}; cheapest on these rows: {optimum.value:.4g}, "
-        f"{optimum.cost / result.n_samples:.4g} per row",
+        f"{optimum.cost:.4g} per row",
         "",
         _confusion(result),
     ]

@@ -315,14 +315,25 @@ Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Multipliers(NamedTuple):
-    """Multipliers of the K classes, and what deciding with them costs in total.
+    """Multipliers of the scores of K classes, and the cost of the decisions made with them.
 
-    ``values`` have a geometric mean of 1. ``start_cost`` is the cost with all of them 1, ``sweeps`` tells how often
-    all classes were looked at.
+    Attributes
+    ----------
+    values : array of shape (K,)
+        The multipliers; their geometric mean is 1.
+    cost : float
+        The mean cost per sample, weighted by ``sample_weight``; NaN if all weights are 0.
+    total_cost : float
+        The (weighted) sum of the costs of all samples.
+    start_cost : float
+        The mean cost with all multipliers 1.
+    sweeps : int
+        How many times the search went over all classes.
     """
 
     values: Values
     cost: float
+    total_cost: float
     start_cost: float
     sweeps: int
 
@@ -375,7 +386,7 @@ def find_multipliers(
     >>> scores = np.asarray([[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]])
     >>> found = find_multipliers(scores, [0, 1, 0, 2], costs)
     >>> found.start_cost, found.cost
-    (1.0, 0.0)
+    (0.25, 0.0)
     """
     rows, base = Rows.of(probabilities, labels, costs, weights, sample_weight)
     k, n_standard_errors = costs.n_classes, check_standard_errors(n_standard_errors)
@@ -390,7 +401,10 @@ def find_multipliers(
     cost = rows.cost(values)
     if cost > start_cost:  # a start that was worse than none
         values, cost = ones, start_cost
-    return Multipliers(values, cost + base, start_cost + base, sweeps)
+    size = float(rows.n if sample_weight is None else as_host(as_array(sample_weight, "sample_weight")).sum())
+    total = cost + base
+    means = [each / size if size else math.nan for each in (total, start_cost + base)]
+    return Multipliers(values, means[0], total, means[1], sweeps)
 
 
 class Rule(NamedTuple):

@@ -44,13 +44,15 @@ ROUNDING = 1e-12
 
 
 class Edges(NamedTuple):
-    """The sums of positives below and of negatives above each border of a bucket; the cost of each, and the rest."""
+    """The sums of positives below and of negatives above each border of a bucket, and what turns them into costs."""
 
     missed: NDArray[Any]
     alarmed: NDArray[Any]
     fn: float
     fp: float
     base: float
+    size: float
+    """The sum of the weights; the number of samples without them."""
 
 
 def bucket_numbers(scores: NDArray[Any]) -> NDArray[np.int32]:
@@ -76,6 +78,8 @@ class CostHistogram:
         negatives as false positives, float64.
     rows : int
         The number of samples.
+    size : float
+        The sum of the sample weights; the number of samples without weights.
 
     Examples
     --------
@@ -84,13 +88,13 @@ class CostHistogram:
     >>> for scores, labels in batches:
     ...     histogram.update(scores, labels)
     >>> histogram.threshold(CostMatrix(fp=1, fn=8), batches)
-    Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    Threshold(value=0.29999999999999993, cost=0.25, total_cost=1.0, low=0.1, high=0.3)
     """
 
     def __init__(self) -> None:
         self.positives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
         self.negatives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
-        self.rows, self.base, self.kind = 0, 0.0, ""
+        self.rows, self.size, self.base, self.kind = 0, 0.0, 0.0, ""
 
     @property
     def summed(self) -> bool:
@@ -125,12 +129,13 @@ class CostHistogram:
             sums = np.bincount(place, stakes, minlength=2 * BUCKETS)
             self.negatives += sums[:BUCKETS]
             self.positives += sums[BUCKETS:]
-        self.rows += int(found.scores.shape[0])
+        n = int(found.scores.shape[0])
+        self.rows, self.size = self.rows + n, self.size + (n if found.weight is None else float(found.weight.sum()))
 
     @classmethod
     def from_counts(
         cls, buckets: Array, labels: Array, counts: Array, *,
-        rows: int | None = None, base: float = 0.0, kind: str = "float64",
+        rows: int | None = None, size: float | None = None, base: float = 0.0, kind: str = "float64",
     ) -> Self:  # fmt: skip
         """Return the histogram of rows that another engine has counted, grouped by bucket and label.
 
@@ -145,7 +150,9 @@ class CostHistogram:
             How many rows, whole numbers; or, as floats, the sums of what errors about them cost more than being right,
             times their weights.
         rows : int, optional
-            How many rows there were; needed with sums.
+            How many samples there were; needed with sums.
+        size : float, optional
+            The sum of the sample weights. Default: the number of samples.
         base : float, default 0
             With sums: what the rows cost even when every decision is right.
         kind : str, default "float64"
@@ -153,7 +160,8 @@ class CostHistogram:
 
         Examples
         --------
-        >>> CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2]).curve(CostMatrix(fp=1, fn=8)).costs.tolist()
+        >>> histogram = CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2])
+        >>> histogram.curve(CostMatrix(fp=1, fn=8)).total_costs.tolist()
         [3.0, 0.0, 16.0]
         """
         place, label, held = np.asarray(buckets), np.asarray(labels), np.asarray(counts)
@@ -171,16 +179,17 @@ class CostHistogram:
         for number, sums in enumerate((made.negatives, made.positives)):
             np.add.at(sums, place[label == number].astype(np.intp), held[label == number])
         made.rows, made.base = int(held.sum()) if rows is None else int(rows), float(base)
+        made.size = float(made.rows if size is None else size)
         return made
 
     def to_counts(self) -> dict[str, Any]:
-        """Return what :meth:`from_counts` takes: three columns for a table or a file, and three facts."""
+        """Return what :meth:`from_counts` takes: three columns for a table or a file, and four numbers or names."""
         negative, positive = np.flatnonzero(self.negatives), np.flatnonzero(self.positives)
         return {
             "buckets": np.concatenate((negative, positive)),
             "labels": np.repeat((0, 1), (len(negative), len(positive))),
             "counts": np.concatenate((self.negatives[negative], self.positives[positive])),
-            "rows": self.rows, "base": self.base, "kind": self.kind or "float64",
+            "rows": self.rows, "size": self.size, "base": self.base, "kind": self.kind or "float64",
         }  # fmt: skip
 
     def merge(self, other: CostHistogram) -> Self:
@@ -188,7 +197,7 @@ class CostHistogram:
         if other.rows:
             self._agree(summed=other.summed, kind=other.kind)
             self.positives, self.negatives = self.positives + other.positives, self.negatives + other.negatives
-            self.rows, self.base = self.rows + other.rows, self.base + other.base
+            self.rows, self.size, self.base = self.rows + other.rows, self.size + other.size, self.base + other.base
         return self
 
     def _agree(self, *, summed: bool, kind: str) -> None:
@@ -212,7 +221,9 @@ class CostHistogram:
         places = np.append(filled, filled[-1] + 1)  # below each of them, and above all
         thresholds = np.asarray([self._below(bucket) for bucket in places])
         missed, alarmed = found.fn * found.missed[places], found.fp * found.alarmed[places]
-        return CostCurve(thresholds, missed + alarmed + found.base, missed, alarmed)
+        total = missed + alarmed + found.base
+        costs_per_sample = total / found.size if found.size else np.full_like(total, np.nan)
+        return CostCurve(thresholds, costs_per_sample, total, missed, alarmed)
 
     def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
         """Return the second pass, over the samples whose bucket could hold a better threshold.
@@ -242,12 +253,12 @@ class CostHistogram:
             raise ValueError(f"costs {said}")
         missed, alarmed = _sums_below(self.positives), _sums_below(self.negatives[::-1])[::-1]
         if costs is None:
-            return Edges(missed, alarmed, 1.0, 1.0, self.base)
+            return Edges(missed, alarmed, 1.0, 1.0, self.base, self.size)
         check_binary(costs)
         if costs.n_instances is not None:
             raise ValueError("costs of each row must be given to update(..., costs=...), row by row")
         base = costs.tp * int(missed[-1]) + costs.tn * int(alarmed[0])
-        return Edges(missed, alarmed, costs.fn - costs.tp, costs.fp - costs.tn, base)
+        return Edges(missed, alarmed, costs.fn - costs.tp, costs.fp - costs.tn, base, self.size)
 
     @property
     def filled(self) -> NDArray[np.bool_]:
@@ -341,7 +352,7 @@ class SecondPass:
         ends = np.concatenate(([-1], bucket, [BUCKETS]))
         torn = np.searchsorted(closed, ends[:-1], "right") != np.searchsorted(closed, ends[1:], "left")
         missed[torn] = np.inf
-        return Cuts(scores, missed, alarmed, found.base)
+        return Cuts(scores, missed, alarmed, found.base, found.size)
 
 
 def _chunks(
@@ -644,7 +655,7 @@ def _halved(batches: Iterable[Batch], seed: int) -> Iterator[tuple[Batch, tuple[
 
 
 def _cheapest_cut(curve: CostCurve) -> float:
-    return float(curve.thresholds[int(np.argmin(curve.costs))])
+    return float(curve.thresholds[int(np.argmin(curve.total_costs))])
 
 
 def _resampled(
@@ -724,7 +735,7 @@ def summarize_thresholds(batches: Iterable[Batch], *, held: int = HELD) -> Thres
         raise ValueError("there are no samples, or all weights are 0: at least one sample has to count")
     tuned, curve = tune_batches(spool, held=held)
     return ThresholdSummary(
-        n_samples=int(counts.sum()), n_positives=int(counts[1]), tuned=tuned, best_cost=tuned.best.cost / size,
+        n_samples=int(counts.sum()), n_positives=int(counts[1]), tuned=tuned, best_cost=tuned.best.cost,
         bayes_threshold=cut if probabilities else None, bayes_cost=bayes.interval() if probabilities else None,
         constant_costs=(float(constants[0] / size), float(constants[1] / size)), curve=curve,
     )  # fmt: skip
