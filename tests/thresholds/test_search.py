@@ -193,7 +193,7 @@ def test_costs_equal_but_for_rounding_are_ties(fp):
 
 def test_sample_without_cost_at_the_target_moves_nothing():
     found = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target_threshold=0.5)
-    assert found == (0.5, 0.0, 0.2, 0.9)
+    assert found == (0.5, 0.0, 0.0, 0.2, 0.9)
 
 
 def test_all_scores_equal_leaves_two_cuts():
@@ -272,7 +272,9 @@ def test_numpy_dtypes_and_layouts_agree(dtype):
 def test_extreme_costs_are_exact_up_to_rounding(brute, fp, fn):
     scores, labels, _ = random_case(5)
     best = brute.optimum(scores, labels, fp=fp, fn=fn)
-    assert find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn)).total_cost == pytest.approx(float(best.cost), rel=1e-12)
+    assert find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn)).total_cost == pytest.approx(
+        float(best.cost), rel=1e-12
+    )
 
 
 @pytest.mark.slow
@@ -638,7 +640,13 @@ def test_costs_of_subgroups_are_means_of_subgroups():
         assert threshold.total_cost == pytest.approx(alone.cost * sizes[m])
 
 
-def test_without_any_weight_there_is_no_mean():
-    found = find_threshold([0.2, 0.8], [0, 1], CostMatrix(fp=1, fn=2), sample_weight=[0.0, 0.0])
-    assert found.total_cost == 0.0
-    assert np.isnan(found.cost)
+def test_a_subgroup_without_weight_has_no_mean():
+    numbers, weight = np.array([0, 0, 1, 1]), np.array([0.0, 0.0, 1.0, 3.0])
+    found, sizes = subgroup_thresholds(
+        np.array([0.2, 0.4, 0.6, 0.8]), [0, 1, 1, 0], CostMatrix(fp=1, fn=2), numbers,
+        target_threshold=0.5, sample_weight=weight,
+    )  # fmt: skip
+    assert sizes == [0.0, 4.0]
+    assert found[0].total_cost == 0.0
+    assert np.isnan(found[0].cost)
+    assert (found[1].cost, found[1].total_cost) == (0.5, 2.0)

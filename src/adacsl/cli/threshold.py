@@ -102,7 +102,9 @@ def _document(summary: ThresholdSummary, table: ScoredTable) -> dict[str, Any]:
         "threshold": {
             "value": best.value, "low": best.low, "high": best.high, "interval": list(summary.tuned.threshold[1:])
         },
-        "cost": {"total": best.total_cost, "mean": summary.best_cost, "expected": expected, "interval": interval or None},
+        "cost": {
+            "total": best.total_cost, "mean": summary.best_cost, "expected": expected, "interval": interval or None
+        },
         "bayes": None if bayes is None else {
             "threshold": summary.bayes_threshold, "mean": bayes.estimate, "interval": list(bayes[1:])
         },

@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
     scores: Array  # K x n
     paid: Array  # A x n: what each action has cost a row, times its weight
-    stakes: Array  # what decides, prices over w: A x K, or A x K x n
+    stakes: Array  # what decides, costs over w: A x K, or A x K x n
     xp: Any  # their array library
     wide: Any  # its widest float, for sums
 
@@ -135,8 +135,8 @@ class Rows(NamedTuple):
             index = xp.nonzero(expected[action, :] == least)[0]
             rows = self._replace(paid=self.paid[:0, :])._at(index)
             # by how much more each action costs at least: what speaks for it grows, what speaks against it shrinks
-            dearer = rows.stakes - rows.stakes[action, ...]
-            margin = rows._replace(stakes=xp.where(dearer > 0.0, dearer / ratio, dearer * ratio)).expected(values)
+            excess = rows.stakes - rows.stakes[action, ...]
+            margin = rows._replace(stakes=xp.where(excess > 0.0, excess / ratio, excess * ratio)).expected(values)
             margin[action, :] = xp.inf
             unsure[index] = xp.min(margin, axis=0) <= 0.0
         return unsure
@@ -263,7 +263,7 @@ def _pick(table: Array, line: Array) -> Array:
 
 
 def _of_class(prices: Array, classes: Array, weight: Array | None) -> Array:
-    """Return the prices A x n of each row's class out of A x K or A x K x n, times its weight."""
+    """Return the costs A x n of each row's class out of A x K or A x K x n, times its weight."""
     xp = array_namespace(prices)
     if prices.ndim == 2:
         own = xp.take(prices, classes, axis=1)
@@ -273,7 +273,7 @@ def _of_class(prices: Array, classes: Array, weight: Array | None) -> Array:
 
 
 def _prices(costs: CostMatrix, like: Array) -> Array:
-    """Return the prices as an array, A x K or A x K x n, where ``like`` lives."""
+    """Return the costs as an array, A x K or A x K x n, where ``like`` lives."""
     xp = array_namespace(like)
     if costs.n_instances is None:
         return move(np.asarray(costs._cells, dtype=np.float64), like)
@@ -293,7 +293,7 @@ LIMITS = 1e30
 """A decision that changes beyond this multiplier or its inverse only never changes."""
 
 WIDTH = 1e-12
-"""Intervals narrower than this (relative) are none: rounding has torn apart what is one point."""
+"""Intervals narrower than this (relative) are none: rounding has split what is one point."""
 
 EDGE = 1e-10
 """How far (relative) a multiplier keeps from where a decision changes: rounding must not carry one across."""
@@ -322,7 +322,7 @@ class Multipliers(NamedTuple):
     values : array of shape (K,)
         The multipliers; their geometric mean is 1.
     cost : float
-        The mean cost per sample, weighted by ``sample_weight``; NaN if all weights are 0.
+        The mean cost per sample, weighted by ``sample_weight``.
     total_cost : float
         The (weighted) sum of the costs of all samples.
     start_cost : float
@@ -359,8 +359,8 @@ def find_multipliers(
 
     Each :math:`\mu_j` in turn moves to its cheapest position (the nearest, on a log scale, of several), given all
     others, as long as that makes the decisions cheaper; the result cannot be improved by changing one multiplier. For
-    two classes this is the cheapest threshold. All multipliers at once are an NP-hard problem. Of more than 4,096 rows
-    every one is looked at too, but in float32, and gains below a tenth of the cost's standard error are left alone.
+    two classes this is the cost-optimal threshold. All multipliers at once are an NP-hard problem. Of more than 4,096
+    samples every one counts too, but in float32, and gains below a tenth of the cost's standard error are ignored.
 
     Parameters
     ----------
@@ -402,9 +402,7 @@ def find_multipliers(
     if cost > start_cost:  # a start that was worse than none
         values, cost = ones, start_cost
     size = float(rows.n if sample_weight is None else as_host(as_array(sample_weight, "sample_weight")).sum())
-    total = cost + base
-    means = [each / size if size else math.nan for each in (total, start_cost + base)]
-    return Multipliers(values, means[0], total, means[1], sweeps)
+    return Multipliers(values, (cost + base) / size, cost + base, (start_cost + base) / size, sweeps)
 
 
 class Rule(NamedTuple):

@@ -53,7 +53,7 @@ class Threshold(NamedTuple):
     value : float
         The threshold.
     cost : float
-        The mean cost per sample, weighted by ``sample_weight``; NaN if all weights are 0.
+        The mean cost per sample, weighted by ``sample_weight``; NaN for a subgroup without weight.
     total_cost : float
         The (weighted) sum of the costs of all samples.
     low, high : float
@@ -120,7 +120,7 @@ def find_threshold(
     sample_weight: Array | None = None,
     n_standard_errors: float = 0.0,
 ) -> Threshold:
-    """Return the cheapest threshold; among equally cheap ones, the point nearest ``target_threshold``.
+    """Return the cost-optimal threshold; among equally cheap ones, the point nearest ``target_threshold``.
 
     Parameters
     ----------
@@ -216,8 +216,7 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     first = xp.asarray([below], dtype=cuts.scores.dtype, device=device(cuts.scores))
     missed, alarmed = cuts.missed[distinct], cuts.alarmed[distinct]
     total = missed + alarmed + cuts.base
-    costs_per_sample = total / cuts.size if cuts.size else total * xp.nan
-    return CostCurve(xp.concat((first, cuts.scores))[distinct], costs_per_sample, total, missed, alarmed)
+    return CostCurve(xp.concat((first, cuts.scores))[distinct], total / cuts.size, total, missed, alarmed)
 
 
 def subgroup_thresholds(
@@ -226,7 +225,7 @@ def subgroup_thresholds(
     n_standard_errors: float = 0.0,
     edges: Sequence[float] | None = None, ties: Literal["nearest", "lowest"] = "nearest",
 ) -> tuple[list[Threshold], list[float]]:  # fmt: skip
-    """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
+    """Return the cost-optimal threshold and the size (or weight) of each non-empty subgroup, from one sort.
 
     ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.
     """
@@ -331,7 +330,7 @@ def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
     """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
 
     Calling one more negative negative always saves something, so a cheapest cut lies just below a positive or above
-    everything: cut number j of these misses j positives, and only their positions are needed.
+    everything: cut number j of these has j false negatives, and only their positions are needed.
     """
     keys = sorted_keys(samples.scores, samples.positive)
     xp = array_namespace(keys)

@@ -1,7 +1,7 @@
 """Samples sorted by score, and the cost of every candidate threshold between them.
 
-One sort and prefix sums: calling the k lowest scores negative costs the misses among them plus the false alarms
-among the others, for all k at once.
+One sort and prefix sums: calling the k lowest scores negative costs the positives among them plus the
+negatives among the others, for all k at once.
 """
 
 from __future__ import annotations
@@ -135,11 +135,11 @@ def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, square
     kind = default_float(xp, scores)
     n = scores.shape[0]
     counter = xp.int32 if n < 2**31 - 1 else xp.int64
-    misses = sums_before(xp.astype(positive, counter))
-    positives = int(misses[-1])
-    # of the n - k samples above cut k, all but the remaining positives are false alarms
-    alarms = misses + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
-    missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
+    fn_counts = sums_before(xp.astype(positive, counter))
+    positives = int(fn_counts[-1])
+    # of the n - k samples above cut k, all but the remaining positives are false positives
+    fp_counts = fn_counts + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
+    missed, alarmed = xp.astype(fn_counts, kind), xp.astype(fp_counts, kind)
     missed *= costs.fn - costs.tp
     alarmed *= costs.fp - costs.tn
     base = costs.tp * positives + costs.tn * (n - positives)

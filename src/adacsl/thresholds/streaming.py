@@ -222,8 +222,7 @@ class CostHistogram:
         thresholds = np.asarray([self._below(bucket) for bucket in places])
         missed, alarmed = found.fn * found.missed[places], found.fp * found.alarmed[places]
         total = missed + alarmed + found.base
-        costs_per_sample = total / found.size if found.size else np.full_like(total, np.nan)
-        return CostCurve(thresholds, costs_per_sample, total, missed, alarmed)
+        return CostCurve(thresholds, total / found.size, total, missed, alarmed)
 
     def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
         """Return the second pass, over the samples whose bucket could hold a better threshold.
@@ -235,9 +234,10 @@ class CostHistogram:
     def threshold(
         self, costs: CostMatrix | None, batches: Iterable[tuple[Array, ...]], *, target_threshold: float = 0.5
     ) -> Threshold:
-        """Return the exact cheapest threshold, as :func:`find_threshold` of all rows; ``batches`` are the rows, again.
+        """Return the exact cost-optimal threshold, as :func:`find_threshold` of all samples.
 
-        Each is (scores, labels), or (scores, labels, costs) where updates were given costs.
+        ``batches`` are the samples again. Each is (scores, labels), or (scores, labels, costs) where updates were
+        given costs.
         """
         second = self.second_pass(costs)
         for scores, labels, *given in batches:
@@ -300,7 +300,8 @@ class SecondPass:
         held = histogram.positives + histogram.negatives
         self._held = float(held[self._open].sum())
         self.share = self._held / float(held.sum()) if held.any() else 1.0
-        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # scores, misses, alarms
+        # scores, costs of false negatives, costs of false positives
+        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
         self._limit = KEPT
 
     def update(
@@ -327,9 +328,9 @@ class SecondPass:
             self._limit = max(KEPT, 2 * len(self._parts[0][0]))
 
     def threshold(self, *, target_threshold: float = 0.5) -> Threshold:
-        """Return the cheapest threshold of all rows; of equally cheap ones, the point nearest ``target_threshold``."""
+        """Return the cost-optimal threshold; among equally good ones, the point nearest ``target_threshold``."""
         goal = floats.nearest(self._kind, check_target(target_threshold))
-        held = float(sum(misses.sum() + alarms.sum() for _, misses, alarms in self._parts))
+        held = float(sum(fn_costs.sum() + fp_costs.sum() for _, fn_costs, fp_costs in self._parts))
         if not any(len(scores) for scores, *_ in self._parts) or not math.isclose(held, self._held, rel_tol=1e-9):
             raise ValueError(
                 f"the second pass kept {held:.9g} of {self._held:.9g} that the first counted: give it the very "
@@ -337,16 +338,16 @@ class SecondPass:
             )
         return best_cut(self._cuts(*_by_score(self._parts)), self._kind, goal, (0.0, 1.0))
 
-    def _cuts(self, scores: NDArray[Any], misses: NDArray[Any], alarms: NDArray[Any]) -> Cuts:
+    def _cuts(self, scores: NDArray[Any], fn_costs: NDArray[Any], fp_costs: NDArray[Any]) -> Cuts:
         """Return what each cut of the rows that were kept costs, all rows counted; inf where rows in between are not.
 
         A cut beside rows that were not kept is a border between buckets, and not among the cheapest: those have
         their neighbours on both sides open.
         """
         bucket, found = bucket_numbers(scores), self._edges
-        below, above = _sums_within(misses, bucket), _sums_within(alarms[::-1], bucket[::-1])[::-1] + alarms
+        below, above = _sums_within(fn_costs, bucket), _sums_within(fp_costs[::-1], bucket[::-1])[::-1] + fp_costs
         missed = np.append(found.missed[bucket] + below, found.missed[bucket[-1] + 1]) * found.fn
-        # from above, as the borders are: where one false alarm costs a million times another, no digits cancel
+        # from above, as the borders are: where one false positive costs a million times another, no digits cancel
         alarmed = np.append(found.alarmed[bucket + 1] + above, found.alarmed[bucket[-1] + 1]) * found.fp
         closed = np.flatnonzero(self._filled & ~self._open)
         ends = np.concatenate(([-1], bucket, [BUCKETS]))
@@ -377,11 +378,11 @@ def _by_score(
     parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the distinct scores in rising order, with the sums of what missing and alarming their rows costs."""
-    scores, misses, alarms = (np.concatenate(column) for column in zip(*parts, strict=True))
+    scores, fn_costs, fp_costs = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(scores)
     scores = scores[order]
     first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])) if len(scores) else order
-    return scores[first], np.add.reduceat(misses[order], first), np.add.reduceat(alarms[order], first)
+    return scores[first], np.add.reduceat(fn_costs[order], first), np.add.reduceat(fp_costs[order], first)
 
 
 def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
@@ -664,7 +665,7 @@ def _resampled(
     """Return the lowest and the highest of the cheapest cuts between buckets, of each resample.
 
     A bucket whose rows have the sum S and the squares Q is drawn as S * Poisson(m) / m with m = S**2 / Q: what is drawn
-    has the mean S and the variance Q of a bootstrap. Of equal prices m is the number of rows.
+    has the mean S and the variance Q of a bootstrap. Of equal costs m is the number of rows.
     """
     filled, rng, found = whole.filled, np.random.default_rng(seed), []
     stakes = (1.0, 1.0) if costs is None else (costs.fn - costs.tp, costs.fp - costs.tn)
