@@ -12,7 +12,7 @@ from adacsl.estimators.registry import choose_methods
 from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
-MEMBERS = ["logistic", "nets"]
+MEMBERS = ["logistic", "net"]
 QUICK = {"n_jobs": 1, "device": "cpu", "progress": False, "net": {"epochs": 2}}
 
 
@@ -101,16 +101,16 @@ def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
 
 
 def test_members_of_images_have_names():
-    chosen = choose_members(["nets", "adacsl-bayes", "net-weighted"], images=True, net=NeuralLearner(epochs=3))
+    chosen = choose_members(["net", "adacsl-bayes", "net-weighted"], images=True, net=NeuralLearner(epochs=3))
     assert [(made.target, made.learner.epochs) for made in chosen.values()] == [(None, 3), ("bayes", 3), (0.5, 3)]
-    assert seconds_for("adacsl-bayes") == seconds_for("nets") < seconds_for("mine")
+    assert seconds_for("adacsl-bayes") == seconds_for("net") < seconds_for("mine")
 
 
 def test_images():
     x, y = pictures()
     net = {"module": small_net, "epochs": 1, "batch_size": 16}
     clf = EnsembleClassifier(COSTS, net=net, cv=2, random_state=0, device="cpu").fit(x, y)
-    assert set(clf.leaderboard_["member"]) == {"nets", "adacsl", "adacsl-middle", "adacsl-bayes"}
+    assert set(clf.leaderboard_["member"]) == {"net", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert not clf.leaderboard_["left_out"].any()
     assert clf.predict(x[:3]).shape == (3,)
     assert 0.0 <= clf.estimated_cost_.low <= clf.estimated_cost_.high

@@ -357,7 +357,7 @@ def test_a_member_that_fails_is_left_out_and_the_rest_goes_on(member, why):
 
 @pytest.mark.parametrize(
     ("name", "module", "words"),
-    [("catboost", "catboost", r"adacsl\[catboost\]"), ("nets", "adacsl.neural.learner", r"adacsl\[train\]")],
+    [("catboost", "catboost", r"adacsl\[catboost\]"), ("net", "adacsl.neural.learner", r"adacsl\[train\]")],
 )
 def test_a_named_member_whose_package_is_missing_is_left_out(monkeypatch, name, module, words):
     monkeypatch.setitem(sys.modules, module, None)
@@ -402,7 +402,7 @@ def test_ctrl_c_ends_a_fit_in_several_processes(tmp_path):
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_classifier import COSTS, LogisticRegression, EnsembleClassifier, Sleeper, X, Y
         if __name__ == "__main__":
-            clf = EnsembleClassifier(COSTS, members=[LogisticRegression(), Sleeper()], n_jobs=2, verbose=True)
+            clf = EnsembleClassifier(COSTS, estimators=[LogisticRegression(), Sleeper()], n_jobs=2, verbose=True)
             print(clf.fit(X, Y).leaderboard_["left_out"].tolist())
         """)
     )
@@ -621,7 +621,7 @@ def test_images_are_stacked_too():
     images[y == 1, :4] //= 2
     net = {"epochs": 1, "module": _flat_net}
     clf = EnsembleClassifier(COSTS, net=net, cv=2, device="cpu", **ONE).fit(images, y)
-    assert set(left_out(clf)) == {"nets", "adacsl", "adacsl-middle", "adacsl-bayes"}
+    assert set(left_out(clf)) == {"net", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert set(left_out(clf).values()) == {""}
     assert clf.predict_proba(images).shape == (40, 2)
 

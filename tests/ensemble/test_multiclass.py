@@ -146,7 +146,7 @@ def test_of_two_common_classes_the_rarer_sets_the_folds():
 
 
 def test_pictures_have_three_members_by_default():
-    assert list(default_members(images=True, n_classes=3)) == ["nets", "adacsl", "adacsl-middle"]
+    assert list(default_members(images=True, n_classes=3)) == ["net", "adacsl", "adacsl-middle"]
     assert len(default_members(images=True)) == 4
     assert list(default_members(images=False, n_classes=3)) == list(default_members(images=False))
 

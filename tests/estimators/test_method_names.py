@@ -204,7 +204,7 @@ def test_constants_take_images():
         ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
-        ({"learner": "svm"}, "learner must be 'net', 'boosting'"),
+        ({"learner": "svm"}, "learner must be one of 'net', 'boosting'"),
         ({"controller": "auto"}, "needs loss='weighted'"),
         ({"controller": "auto", "loss": "weighted", "resample": "oversample"}, "and no resample"),
         ({"controller": {"pace": 1}, "loss": "weighted"}, "a controller has no setting 'pace'; it has partition"),

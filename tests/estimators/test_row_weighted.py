@@ -230,7 +230,7 @@ def test_default_members_look_at_prices_only_where_rows_have_them():
 
     usual, rows = (set(default_members(images=False, row_costs=given)) for given in (False, True))
     assert not [name for name in usual if name.endswith("-rows")]
-    assert rows - usual == {"lightgbm-soft", "lightgbm-instance", "lightgbm-shallow-instance", "nets-instance"}
+    assert rows - usual == {"lightgbm-soft", "lightgbm-instance", "lightgbm-shallow-instance", "net-instance"}
     assert (
         method("net-weighted-instance").loss
         == method("adacsl-instance").loss

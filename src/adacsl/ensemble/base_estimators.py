@@ -32,8 +32,8 @@ MEMBERS: Mapping[str, tuple[float, str, Any]] = {
     "lightgbm-shallow": (1.5, "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW)),
     "xgboost": (1.7, "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED)),
     "histogram": (2.5, "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False)),
-    "nets": (3.0, "torch", lambda: _net(epochs=15)),
-    "nets-bent": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
+    "net": (3.0, "torch", lambda: _net(epochs=15)),
+    "net-bins": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
     "catboost": (9.0, "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params={"thread_count": 1})),
     "lightgbm-soft": (2.0, "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT)),
     "lightgbm-instance": (2.5, "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT)),
@@ -41,14 +41,14 @@ MEMBERS: Mapping[str, tuple[float, str, Any]] = {
     "xgboost-instance": (2.0, "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED)),
     "catboost-instance": (9.0, "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params={"thread_count": 1})),
     "histogram-instance": (2.5, "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False)),
-    "nets-instance": (3.0, "torch", lambda: _net(epochs=15)),
+    "net-instance": (3.0, "torch", lambda: _net(epochs=15)),
     "adacsl": (3.0, "torch", lambda: _net(epochs=15)),
     "extra-trees": (8.0, "sklearn", lambda: SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3))),
     "tabm": (45.0, "tabm", lambda: _net("tabm")),
 }
 """Members for tables: seconds on 8,400 rows and one core, which set the order; the package; the learner.
 
-``nets-bent`` spread numbers over ramps, so that they can bend at many places, as trees do. Fifteen epochs take
+``net-bins`` spread numbers over ramps, so that they can bend at many places, as trees do. Fifteen epochs take
 a third of the time of the usual sixty; with the epoch chosen by log loss they lose little, most on tables with jumps.
 ``lightgbm-soft`` and ``lightgbm-instance`` hold the trees back: where rows weigh by their prices a few dear ones count
 for many, and trees that follow them are dear (out of fold they saved .176 of the cost of TV churn, the usual ones
@@ -58,15 +58,15 @@ for many, and trees that follow them are dear (out of fold they saved .176 of th
 BY_NAME = ("adacsl", "extra-trees", "tabm")
 """Members that take part only when named: in a stack of the others they saved nothing."""
 
-ROWS = "-rows"
+INSTANCE = "-instance"
 """How the names of members end whose loss is weighted by each row's own price: they take part where rows have prices,
 and of the boosters only the first that is installed."""
 
-BOOSTED_ROWS = ("lightgbm-instance", "xgboost-instance", "catboost-instance", "histogram-instance")
+BOOSTED_INSTANCE = ("lightgbm-instance", "xgboost-instance", "catboost-instance", "histogram-instance")
 
 STEERED = {"loss": "weighted", "controller": "auto"}
 PICTURES: Mapping[str, dict[str, Any]] = {
-    "nets": {},
+    "net": {},
     "adacsl": STEERED,
     "adacsl-middle": {**STEERED, "target_threshold": "middle"},
     "adacsl-bayes": {**STEERED, "target_threshold": "bayes"},
@@ -88,9 +88,9 @@ def default_members(
         }
     # scikit-learn's boosting stands in for the libraries that were better
     out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
-    first = next(name for name in BOOSTED_ROWS if _has(MEMBERS[name][1]))
-    kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "nets-instance"} if row_costs else set()
-    out |= {name for name in MEMBERS if name.endswith((ROWS, "-soft")) and name not in kept}
+    first = next(name for name in BOOSTED_INSTANCE if _has(MEMBERS[name][1]))
+    kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "net-instance"} if row_costs else set()
+    out |= {name for name in MEMBERS if name.endswith((INSTANCE, "-soft")) and name not in kept}
     return {name: _made(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out}
 
 
@@ -112,7 +112,7 @@ def named_member(name: str, net: Any = None) -> CostSensitiveClassifier:
     learner = MEMBERS[name][2]()
     if net is not None and hasattr(learner, "module"):
         learner.set_params(**_said_of(net, bare=learner.module is not None))
-    settings = STEERED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(ROWS) else {}
+    settings = STEERED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(INSTANCE) else {}
     made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss", **settings)
     return made
 
@@ -176,7 +176,7 @@ def _made(given: Any, net: Any) -> CostSensitiveClassifier | ImportError:
 def seconds_for(name: str) -> float:
     """Return how long a member takes, in proportion to the others; for one nobody knows, as long as the longest."""
     longest = max(seconds for seconds, _, _ in MEMBERS.values())
-    same = "nets" if name in PICTURES else name  # the same net, steered
+    same = "net" if name in PICTURES else name  # the same net, steered
     return MEMBERS[same][0] if same in MEMBERS else longest
 
 

@@ -129,7 +129,7 @@ def _fitted(
     name: str, tensors: dict[str, Any], about: dict[str, Any], made: CostSensitiveClassifier, device: str
 ) -> Fitted:
     net = None
-    if about["kind"] == "nets":
+    if about["kind"] == "net":
         member: CostSensitiveClassifier = clone(made)
         net = member.check_settings().set_params(weights=None)  # they are among the numbers
     own, module = part_of(tensors, "model."), getattr(net, "module", None)

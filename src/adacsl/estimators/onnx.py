@@ -344,7 +344,7 @@ def exportable(model: Any) -> StackModel:
             raise ValueError(
                 "ONNX files are written of nets and logistic regressions of encoded tables, such as "
                 f"SklearnLearner(pipeline, encode=True), and member {name!r} is made of {own.kind}: "
-                "fit members=['logistic', 'nets', 'nets-bent']"
+                "fit members=['logistic', 'net', 'net-bins']"
             )
         if _takes(own) != _takes(model.models[0]):
             raise ValueError(f"members {model.names[0]!r} and {name!r} take other inputs, but a graph takes one")

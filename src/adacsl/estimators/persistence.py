@@ -141,7 +141,7 @@ CLASSIFIERS = {
 }
 """The classes of classifiers by the ``kind`` of a document: it names a row of this table, and nothing to import."""
 MODELS = {
-    "nets": "adacsl.neural.model:NetModel",
+    "net": "adacsl.neural.model:NetModel",
     "boosters": "adacsl.learners.booster_model:BoosterModel",
     "estimators": "adacsl.learners.estimator_model:EstimatorModel",
     "stack": "adacsl.learners.stack:StackModel",
@@ -239,7 +239,7 @@ def load_noted(
 
 def _has_networks(document: Mapping[str, Any]) -> bool:
     bases = document["model"]["estimators"] if document["learner"] == "stack" else ()
-    return "nets" in (document["learner"], *(own["kind"] for own in bases))
+    return "net" in (document["learner"], *(own["kind"] for own in bases))
 
 
 def _told(error: Exception) -> str:
@@ -387,7 +387,7 @@ def _model(
     method: CostSensitiveClassifier, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str
 ) -> Any:
     net = None
-    if document["learner"] == "nets":
+    if document["learner"] == "net":
         name = "learner"
         net, net_settings = getattr(method, name), resolve(SETTINGS["NeuralLearner"])
         net = net if isinstance(net, net_settings) else net_settings()
@@ -405,7 +405,7 @@ def read_model(
     ``net`` are the settings of nets, where they are known; ``module`` and ``device`` are those of :func:`load`.
     """
     model = resolve(MODELS[kind])
-    if kind == "nets":
+    if kind == "net":
         return model.from_numbers(
             tensors, about, net or resolve(SETTINGS["NeuralLearner"])(), module=module, device=device
         )

@@ -48,7 +48,7 @@ class NetModel:
         Of each net: 1 for two classes, K for K > 2.
     """
 
-    kind = "nets"
+    kind = "net"
 
     def __init__(
         self,
