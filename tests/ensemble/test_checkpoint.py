@@ -138,7 +138,9 @@ def test_images(tmp_path):
 
 def test_a_member_that_is_more_than_numbers_is_named(tmp_path):
     clf = quick(["logistic", ("nearest", KNeighborsClassifier())]).fit(*numbers())
-    with pytest.raises(ArtefactError, match="member 'nearest': KNeighborsClassifier cannot be saved without pickle"):
+    with pytest.raises(
+        ArtefactError, match="base estimator 'nearest': KNeighborsClassifier cannot be saved without pickle"
+    ):
         clf.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -277,7 +279,7 @@ def test_what_is_damaged_is_fitted_again(tmp_path, damage):
     else:
         (path,) = folder.glob("model.json" if damage == "document" else "*.safetensors")
         path.write_bytes(path.read_bytes()[:-20])
-    with pytest.warns(UserWarning, match="kept of member 'trees' is of no use, so it is fitted again"):
+    with pytest.warns(UserWarning, match="base estimator 'trees' cannot be read and is fitted again"):
         again = quick(["logistic", ("trees", TREES)], resume=tmp_path).fit(X, y)
     check_same(whole, again, X, seconds=False)
     check_same(again, quick(["logistic", ("trees", TREES)], resume=tmp_path).fit(X, y), X)  # and kept again
@@ -418,13 +420,15 @@ def test_members_with_other_inputs_have_no_graph(tmp_path):
     X, y = images()
     nets = [(f"{size}", NeuralLearner(picture_net, epochs=1, image_size=size)) for size in (12, 14)]
     clf = quick(nets, cv=2).fit(X, y)
-    with pytest.raises(ValueError, match="members '12' and '14' take other inputs"):
+    with pytest.raises(ValueError, match="base estimators '12' and '14' take different inputs"):
         clf.export_onnx(tmp_path / "clf.onnx", X)
 
 
 def test_a_member_without_a_graph_is_named(tmp_path):
     clf = quick().fit(*numbers())
-    with pytest.raises(ValueError, match=r"member 'trees' is made of estimators: fit members=\['logistic', 'net'"):
+    with pytest.raises(
+        ValueError, match=r"base estimator 'trees' is made of estimators: fit estimators=\['logistic', 'net'"
+    ):
         clf.export_onnx(tmp_path / "clf.onnx", numbers()[0])
     assert not list(tmp_path.iterdir())
 

@@ -112,7 +112,7 @@ def test_the_processes_of_a_member_may_die(cluster):
     made = EnsembleClassifier(
         COSTS, estimators=["logistic", ("deadly", Deadly())], cv=3, random_state=0, **(trainer or {})
     )
-    with pytest.warns(UserWarning, match="member 'deadly' is left out: the worker process died"):
+    with pytest.warns(UserWarning, match="base estimator 'deadly' is left out: the worker process died"):
         made.fit(X, y)
     assert list(made.estimators_) == ["logistic"]
 

@@ -282,9 +282,7 @@ def test_settings_of_the_controller_are_used(data):
 @pytest.mark.parametrize("costs", [COSTS, CostMatrix(fp=30, fn=1, tp=-0.5), None])
 def test_predict_and_predict_proba_never_disagree(data, target_threshold, decide, costs):
     X, y = data
-    clf = quick(
-        costs, net={"epochs": 1}, target_threshold=target_threshold, decide=decide, cv=2, pos_label=1
-    ).fit(X, y)
+    clf = quick(costs, net={"epochs": 1}, target_threshold=target_threshold, decide=decide, cv=2, pos_label=1).fit(X, y)
     proba = clf.predict_proba(X)
     assert proba.sum(1) == pytest.approx(1)
     positive, decided = proba[:, 1], clf.predict(X)
@@ -298,9 +296,9 @@ def test_predict_and_predict_proba_never_disagree(data, target_threshold, decide
     if decide != "calibrated":
         assert np.array_equal(decided, (clf.decision_scores(X) > clf.threshold_).astype(int))
     # the same for the class that comes first
-    other = quick(
-        costs, net={"epochs": 1}, target_threshold=target_threshold, decide=decide, cv=2, pos_label=0
-    ).fit(X, 1 - y)
+    other = quick(costs, net={"epochs": 1}, target_threshold=target_threshold, decide=decide, cv=2, pos_label=0).fit(
+        X, 1 - y
+    )
     assert other.predict_proba(X)[:, 0] == pytest.approx(positive, abs=1e-6)
     if not blind:
         assert np.array_equal(other.predict(X), 1 - other.costs_.decide(other.predict_proba(X)[:, 0]))
@@ -329,9 +327,7 @@ def test_named_targets(data):
 
 
 def test_auto_takes_the_cheapest_target(data):
-    clf = quick(net={"epochs": 4}, target_threshold="auto", cv=StratifiedKFold(3), select="last").fit(
-        *data
-    )
+    clf = quick(net={"epochs": 4}, target_threshold="auto", cv=StratifiedKFold(3), select="last").fit(*data)
     assert list(clf.target_costs_) == pytest.approx(["plain", 0.5, 1 / (1 + np.sqrt(8)), 1 / 9])
     assert len(set(clf.target_costs_.values())) > 1
     assert clf.adapted_
@@ -442,7 +438,7 @@ def test_wrong_costs(data, fitted):
         fitted.predict(X, fn=np.ones(7))
     with pytest.raises(TypeError, match=r"costs must be a CostMatrix such as CostMatrix\(fp=1, fn=8\), got 8"):
         quick(8).fit(X, y)
-    with pytest.raises(ValueError, match=r"one price per outcome.* fit\(X, y, fn=amounts\)"):
+    with pytest.raises(ValueError, match=r"one cost per outcome.* fit\(X, y, fn=amounts\)"):
         quick(CostMatrix(fp=1, fn=np.ones(300))).fit(X, y)
 
 
@@ -616,9 +612,7 @@ def test_rows_of_weight_zero_might_as_well_not_be_there(data):
 
 def test_weights_move_the_model(data):
     X, y = data
-    plain = quick(net={"epochs": 5}, controller=None, select="last").fit(
-        X, y, sample_weight=np.ones(len(y))
-    )
+    plain = quick(net={"epochs": 5}, controller=None, select="last").fit(X, y, sample_weight=np.ones(len(y)))
     assert np.allclose(
         plain.decision_scores(X),
         quick(net={"epochs": 5}, controller=None, select="last").fit(X, y).decision_scores(X),
@@ -780,9 +774,7 @@ def test_a_given_net_is_copied_with_its_weights(data):
     X, y = data
     net = Two(features_of(X))
     before = [p.clone() for p in net.parameters()]
-    clf = quick(net={"module": net, "learning_rate": 0.0, "epochs": 1, "weight_decay": 0.0}, select="last").fit(
-        X, y
-    )
+    clf = quick(net={"module": net, "learning_rate": 0.0, "epochs": 1, "weight_decay": 0.0}, select="last").fit(X, y)
     for given, kept, then in zip(net.parameters(), clf.net_.parameters(), before, strict=True):
         assert torch.equal(given, then)
         assert torch.equal(kept, then)
@@ -799,8 +791,7 @@ def test_wrong_modules(data):
 def test_a_last_batch_of_one_row_is_no_problem_for_batch_norms():
     X, y = made_up(106)
     clf = quick(
-        net={"batch_size": 12, "module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))
-        },
+        net={"batch_size": 12, "module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))},
         validation=0.2,
     )
     clf.fit(X, y)  # 85 rows train: seven batches of twelve would leave one row alone
@@ -816,8 +807,7 @@ def test_optimizers(data):
         return torch.optim.SGD(parameters, lr=lr)
 
     scores = [
-        quick(net={"optimizer": o, "learning_rate": 0.01}).fit(X, y).decision_scores(X)
-        for o in ("adamw", "sgd", mine)
+        quick(net={"optimizer": o, "learning_rate": 0.01}).fit(X, y).decision_scores(X) for o in ("adamw", "sgd", mine)
     ]
     assert given == {"learning_rate": 0.01}
     assert not np.allclose(scores[0], scores[1])

@@ -297,7 +297,7 @@ def test_unknown_methods_are_named(methods, images, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (3, "a method is a name, or a pair of a name and a Method or classifier; got 3"),
+        (3, "a method is a name, or a pair of a name and a classifier; got 3"),
         (("mine",), "a method is a name, or a pair"),
         ((CostSensitiveClassifier(), "mine"), "a method is a name, or a pair"),
         (("mine", LogisticRegression), r"method 'mine' is a class: give an instance, LogisticRegression\(...\)"),
