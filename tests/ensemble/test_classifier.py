@@ -464,7 +464,10 @@ def _tiny_net():
 def test_progress_is_told_on_stderr(capsys, monkeypatch):
     clf = fitted(verbose=True)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(",")[0] for line in lines] == ["ensemble: 1 of 2 base estimators", "ensemble: 2 of 2 members"]
+    assert [line.split(",")[0] for line in lines] == [
+        "ensemble: 1 of 2 base estimators",
+        "ensemble: 2 of 2 base estimators",
+    ]
     assert all("out-of-fold cost 0." in line for line in lines)
     assert len(clf.history_) == 2
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -561,7 +564,7 @@ def test_margins_shown_each_round_are_those_of_the_model_cut_there(name, weighte
         Matrix(x[own], Y[own], None if weight is None else weight[own], (4,)) for own in (slice(160), slice(160, None))
     ]
     shown = []
-    options = {"n_estimators": 25, "learning_rate": 0.3, "seed": 0, "params": ONE_THREAD[name], "patience": 10}
+    options = {"rounds": 25, "learning_rate": 0.3, "seed": 0, "params": ONE_THREAD[name], "patience": 10}
     model = engine.boost_plainly(*parts, lambda margins: shown.append(np.array(margins)), **options)
     assert 10 < len(shown) <= 25
     for rounds in (1, 2, len(shown) // 2, len(shown)):

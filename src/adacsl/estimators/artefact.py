@@ -289,7 +289,7 @@ def _clean(target: Path, keep: str) -> None:
 
 
 def _damaged(path: Path, what: str) -> ArtefactError:
-    return ArtefactError(f"{path} is damaged ({what}): copy the model again from its source, or save it anew")
+    return ArtefactError(f"{path} is damaged ({what}): copy the model again from its source, or save it once more")
 
 
 def _read_bytes(path: Path, at_most: int) -> bytes:

@@ -237,9 +237,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Change settings; ``controller__damping=0.5`` changes one inside."""
         nested = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
-        learner = getattr(self, "learner", None)
-        if isinstance(learner, str) and any(name.startswith("learner__") for name in params):
-            self.learner: Any = as_learner(learner)
+        if any(name.startswith("learner__") for name in params) and isinstance(self.learner, str):
+            self.learner: Any = as_learner(self.learner)
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         for name in nested:
             outer, _, key = name.partition("__")

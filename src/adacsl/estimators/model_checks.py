@@ -165,7 +165,9 @@ def _early(model: Any) -> Iterator[Finding]:
     if board is not None:
         undone = [str(row["estimator"]) for row in board.to_dict("records") if str(row["left_out"]).startswith(UNDONE)]
         if undone:
-            text = f"{len(undone)} members of the ensemble were not done in time ({listed(undone)}): give it more"
+            text = (
+                f"{len(undone)} base estimators of the ensemble were not done in time ({listed(undone)}): give it more"
+            )
             yield finding("stopped-early", f"{text} (--time-limit 10min), or go on with --resume")
         return
     course = _course(model)
@@ -174,7 +176,7 @@ def _early(model: Any) -> Iterator[Finding]:
         yield finding(
             "stopped-early",
             f"held-out costs were still falling after {int(course[unit].max()) + 1} {unit}s: train longer (--epochs, "
-            "net={'epochs': ...})",
+            "NeuralLearner(epochs=...))",
         )
 
 
