@@ -156,7 +156,7 @@ def _members(classifier: CostSensitiveClassifier) -> dict[str, str]:
     if board is None:
         return {}
     taken = board[board["left_out"] == ""]
-    told = [f"{row.member} (weight {row.weight:.2f}, cost alone {row.cost:.3g})" for row in taken.itertuples()]
+    told = [f"{row.estimator} (weight {row.weight:.2f}, cost alone {row.cost:.3g})" for row in taken.itertuples()]
     return {"estimators": ", ".join(told)}
 
 

@@ -211,14 +211,14 @@ def _unfitted(
     name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
 ) -> CostSensitiveClassifier:
     """Return the method of that name with what was said about it; refuse what it has no use for."""
-    from adacsl.ensemble.base_estimators import choose_members  # noqa: PLC0415
+    from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleClassifier, seconds_of  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
     from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
 
     if name == "ensemble":
         seconds_of(stacked.get("time_limit"))
-        choose_members(stacked.get("estimators", "auto"), images=task.images)
+        choose_estimators(stacked.get("estimators", "auto"), images=task.images)
         stack: CostSensitiveClassifier = EnsembleClassifier(net=net or None, device=device, resume=resume, **stacked)
         return stack
     short, item = own_method(name) if ":" in name else (name, None)
@@ -259,7 +259,7 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: Times, screen: Screen
     trains_nets = hasattr(made.learner, "module")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "member .* is left out")  # the answer says it
+        warnings.filterwarnings("ignore", "base estimator .* is left out")  # the answer says it
         warnings.simplefilter("ignore", PriceWarning)  # the checks have said it
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
@@ -399,9 +399,9 @@ def _shown_members(board: pd.DataFrame) -> Iterator[Any]:
     out = board["left_out"] != ""
     for row in board[~out][:SHOWN].to_dict("records"):
         without = "" if np.isnan(row["without"]) else f"{row['without']:.4g}"
-        table.add_row(row["member"], f"{row['cost']:.4g}", f"{row['weight']:.2f}", without, f"{row['seconds']:.1f}")
+        table.add_row(row["estimator"], f"{row['cost']:.4g}", f"{row['weight']:.2f}", without, f"{row['seconds']:.1f}")
     yield from ("", table)
     if (more := int((~out).sum()) - SHOWN) > 0:
         yield f"... and {more} more"
-    yield from (f"left out: {row['member']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
+    yield from (f"left out: {row['estimator']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
     yield ""
