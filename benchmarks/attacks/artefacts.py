@@ -131,7 +131,7 @@ def version(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
     if choice == "absent":
         del head["schema_version"]
     else:
-        head["schema_version"] = int(rng.integers(2, 10**9)) if choice == "newer" else choice
+        head["schema_version"] = int(rng.integers(3, 10**9)) if choice == "newer" else choice
     (folder / DOCUMENT).write_bytes(sealed(head))
     return f"schema_version {choice}"
 

@@ -23,14 +23,14 @@ from adacsl import CostMatrix
 from adacsl.comparison import store as comparison_store
 from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.store import Failure, Store, StoredSplit, StoreError, file_name, ratio_name
-from adacsl.storage import documents
+from adacsl.storage import documents, sealed
 
 IDENTITY = {
     "data": {"toy": {"digest": "aa", "rows": 9, "source": "toy.csv"}},
     "protocol": {"test": 0.25, "epochs": 30, "net": {"width": 64}},
 }
 CELL = FitKey("toy", 8.0, "net-tuned", 3)
-PLACE = "toy/ce-tuned/ratio-8_seed-3.json"
+PLACE = "toy/net-tuned/ratio-8_seed-3.json"
 
 
 def made(cell=CELL, n=11, **changes):
@@ -298,9 +298,9 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
-    forge(store.folder / "fits" / PLACE, schema_version=5)
+    forge(store.folder / "fits" / PLACE, schema_version=6)
     for act in (store.scan, store.results, lambda: store.read(CELL)):
-        with pytest.raises(StoreError, match=r"has schema version 5; adacsl .* reads version 4: update adacsl"):
+        with pytest.raises(StoreError, match=r"has schema version 6; adacsl .* reads version 5: update adacsl"):
             act()
     store.close()
     forge(store.folder / "run.json", schema_version=7)
@@ -311,9 +311,9 @@ def test_a_newer_schema_asks_for_an_update(store):
 
 def test_the_folder_of_an_older_adacsl_is_refused_and_left_alone(store):
     store.close()
-    forge(store.folder / "run.json", schema_version=3)
+    forge(store.folder / "run.json", schema_version=4)
     before = files(store.folder)
-    with pytest.raises(StoreError, match=r"run.json has schema version 3; .* reads version 4: choose another --out"):
+    with pytest.raises(StoreError, match=r"run.json has schema version 4; .* reads version 5: choose another --out"):
         Store.open(store.folder, IDENTITY)
     assert files(store.folder) == before
 
@@ -694,14 +694,14 @@ def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
 
 def test_a_file_that_cannot_be_read_is_not_called_damaged(store, monkeypatch):
     store.write(made())
-    read = comparison_store.read_regular
+    read = sealed.read_regular
 
     def refuse(path, **limits):
         if path.name.startswith("ratio"):
             raise PermissionError(errno.EACCES, "Permission denied")
         return read(path, **limits)
 
-    monkeypatch.setattr(comparison_store, "read_regular", refuse)
+    monkeypatch.setattr(sealed, "read_regular", refuse)
     with pytest.raises(StoreError, match=r"seed-3.json cannot be read: Permission denied; check its permissions"):
         store.scan()
 

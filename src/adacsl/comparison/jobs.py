@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import math
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,10 +29,8 @@ from adacsl.comparison.store import (
     document,
     file_name,
     inside,
-    pack,
     put,
     read_document,
-    unpack,
 )
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task
@@ -46,7 +43,9 @@ from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.neural.device import choose_device
+from adacsl.storage.digests import text_digest
 from adacsl.storage.documents import DamagedError
+from adacsl.storage.sealed import pack, unpack
 
 ARRAY, SHAPE = "$array", "shape"
 
@@ -92,15 +91,11 @@ class Parts:
             self.folder.rmdir()
 
     def _folder(self, training: str) -> Path:
-        own = self.folder / file_name(self.data) / f"seed-{int(self.seed)}_{_digest(training)[:16]}"
+        own = self.folder / file_name(self.data) / f"seed-{int(self.seed)}_{text_digest(training)[:16]}"
         return inside(self.folder.parent, own / "part").parent
 
     def _place(self, training: str, fold: int) -> dict[str, Any]:
-        return {"origin": self.origins.get(self.data), "training": _digest(training), "fold": fold}
-
-
-def _digest(training: str) -> str:
-    return hashlib.sha256(training.encode()).hexdigest()
+        return {"belongs_to": self.origins.get(self.data), "training": text_digest(training), "fold": fold}
 
 
 def _plain(value: Any) -> Any:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import errno
 import functools
-import hashlib
 import importlib.metadata
 import json
 import math
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import traceback
@@ -34,8 +30,10 @@ from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
 from adacsl.comparison.fits import TODAY, FitKey, FitResult, check_result
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
-from adacsl.storage.atomic import place_file, read_regular, replace_file
-from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
+from adacsl.storage.atomic import NoLocksError, locked, place_file, read_regular, remove_drafts, replace_file
+from adacsl.storage.digests import text_digest
+from adacsl.storage.documents import DamagedError, encode, unsealed
+from adacsl.storage.sealed import SchemaError, SealedKind, pack, unpack
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -45,23 +43,25 @@ if TYPE_CHECKING:
 __all__ = ["ResultStore", "Scan", "Store", "StoredRun"]
 
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 LARGEST = 2**30
 """Bytes of the largest document that is read: scores of a hundred million test rows fit into it."""
-DTYPES = ("<f4", "<f8", "<i8", "|i1", "|u1")
 
 
 class StoreError(Exception):
     """A run folder cannot be used; the message is one line that says what to do."""
 
 
-# content
+# documents
+
+
+def _kind(name: str) -> SealedKind:
+    return SealedKind(f"adacsl-{name}", SCHEMA_VERSION, LARGEST)
 
 
 def document(kind: str, body: Mapping[str, Any]) -> bytes:
     """Return the content of a document of that kind."""
-    head = {"format": f"adacsl-{kind}", "schema_version": SCHEMA_VERSION}
-    return sealed(encode(head | {key: value for key, value in body.items() if key not in (*head, "sha256")}, kind))
+    return _kind(kind).content(body)
 
 
 def read_document(path: Path, kind: str) -> dict[str, Any]:
@@ -75,30 +75,14 @@ def read_document(path: Path, kind: str) -> dict[str, Any]:
         It cannot be read, or was written by an older or newer adacsl.
     """
     try:
-        content = read_regular(path, at_most=LARGEST)
+        return _kind(kind).read(path)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror or error}; check its permissions") from error
-    body = unsealed(content, f"adacsl-{kind}")
-    version = body["schema_version"]
-    if version != SCHEMA_VERSION:
-        remedy = "update adacsl" if version > SCHEMA_VERSION else "choose another --out"
+    except SchemaError as error:
+        remedy = "update adacsl" if error.version > SCHEMA_VERSION else "choose another --out"
         raise StoreError(
-            f"{path} has schema version {version}; adacsl {__version__} reads version {SCHEMA_VERSION}: {remedy}"
-        )
-    return body
-
-
-def pack(array: NDArray[Any]) -> dict[str, Any]:
-    """Return an array as JSON: base64 of its little-endian bytes."""
-    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return {"dtype": little.dtype.str, "base64": base64.b64encode(little.tobytes()).decode("ascii")}
-
-
-def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
-    """Return what :func:`pack` was given."""
-    if packed["dtype"] not in DTYPES:
-        raise ValueError(f"unknown dtype {packed['dtype']}")
-    return np.frombuffer(base64.b64decode(packed["base64"], validate=True), dtype=packed["dtype"]).copy()
+            f"{path} has schema version {error.version}; adacsl {__version__} reads version {SCHEMA_VERSION}: {remedy}"
+        ) from error
 
 
 # files
@@ -127,30 +111,7 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
         return not path.exists() and place_file(path, content)
 
 
-# locks
-
-
-@contextlib.contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock that the kernel releases when the process ends, however it ends.
-
-    Raises
-    ------
-    BlockingIOError
-        Another process holds it.
-    """
-    import fcntl  # noqa: PLC0415  - systems without it can still read results
-
-    if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise StoreError(f"{path} is a link or no ordinary file: remove it, or choose another --out")
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)) as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS):
-                raise StoreError(f"the file system of {path.parent} cannot lock files: choose another --out") from error
-            raise
-        yield
+# provenance
 
 
 @functools.cache
@@ -211,7 +172,7 @@ def file_name(name: str) -> str:
     if PLAIN_NAME.fullmatch(name):
         return name
     readable = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
-    return f"{readable}~{hashlib.sha256(name.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"
+    return f"{readable}~{text_digest(name)[:12]}"
 
 
 def ratio_name(ratio: float) -> str:
@@ -236,6 +197,12 @@ def take_lock(folder: Path, locks: contextlib.ExitStack) -> None:
         raise StoreError(
             f"another process writes to {folder}: wait until it has ended, or choose another --out"
         ) from None
+    except DamagedError:
+        raise StoreError(
+            f"{folder / '.lock'} is a link or no ordinary file: remove it, or choose another --out"
+        ) from None
+    except NoLocksError as error:
+        raise StoreError(f"the file system of {folder} cannot lock files: choose another --out") from error
 
 
 def check_folder(path: Path) -> None:
@@ -248,15 +215,6 @@ def check_folder(path: Path) -> None:
         other = next((other for other in path.iterdir() if not other.name.startswith(".")), None)
     if other is not None:
         raise StoreError(f"{path} holds other files ({other.name}, ...) and no run: choose a new or empty --out")
-
-
-def remove_drafts(folder: Path) -> None:
-    """Remove what killed processes had not finished."""
-    for draft in list(folder.rglob(".*.draft")):
-        if draft.is_dir() and not draft.is_symlink():
-            shutil.rmtree(draft, ignore_errors=True)
-        else:
-            draft.unlink(missing_ok=True)
 
 
 def remove_traces(folder: Path) -> None:
@@ -286,8 +244,7 @@ def origin_of(identity: Mapping[str, Any], data: str) -> str:
     about = identity.get("data", {}).get(data)
     digest = about.get("digest", about) if isinstance(about, dict) else about
     settings = {key: value for key, value in identity.items() if key != "data"}
-    text = json.dumps(encode([data, digest, settings], "identity"), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return text_digest(json.dumps(encode([data, digest, settings], "identity"), sort_keys=True))
 
 
 def inside(folder: Path, path: Path) -> Path:
@@ -760,7 +717,7 @@ class Store:
             put(path, content, replace=True)
 
     def _belongs(self, data: str) -> dict[str, Any]:
-        return {"origin": origin_of(self._known, data)}
+        return {"belongs_to": origin_of(self._known, data)}
 
     # reading
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
-import shutil
 import sys
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +16,14 @@ from safetensors import SafetensorError, deserialize
 from safetensors.numpy import save
 
 from adacsl import __version__
-from adacsl.storage.atomic import open_regular, read_regular, sync_folder, write_file
+from adacsl.storage.atomic import STAGE, alone_in, open_regular, read_regular, switch_files
 from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = "adacsl-artefact"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 DOCUMENT = "model.json"
 BEGINNING = 100
 """Within so many bytes the document of every artefact of any version names its format."""
@@ -42,7 +39,6 @@ DTYPES = {
     "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?", "C64": "<c8",
 }  # fmt: skip
 """numpy's names of the kinds of numbers in a file of tensors; it has none for bfloat16 and the like."""
-STAGE = re.compile(r"\.adacsl-[0-9a-f]{12}\.tmp")
 
 
 class ArtefactError(ValueError):
@@ -103,9 +99,9 @@ def write_artefact(
         )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(target.parent):
+        with alone_in(target.parent):
             _check_target(target, beside=beside)
-            _write(target, name, {name: content, DOCUMENT: text})
+            switch_files(target, {name: content, DOCUMENT: text}, last=DOCUMENT, stale=_holds_tensors)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ArtefactError(
@@ -207,22 +203,6 @@ def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-@contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Wait until nobody else writes to models in a folder, and keep others out.
-
-    The lock is the kernel's and ends with the process, however that ends. Without locks: one at a time, please.
-    """
-    with contextlib.ExitStack() as held:
-        with contextlib.suppress(ImportError, OSError):
-            import fcntl  # noqa: PLC0415  not every system has it
-
-            handle = os.open(folder, os.O_RDONLY)
-            held.callback(os.close, handle)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-
-
 def _check_target(target: Path, *, beside: bool) -> None:
     if not target.exists() or is_artefact(target):
         return
@@ -239,50 +219,13 @@ def _check_target(target: Path, *, beside: bool) -> None:
         )
 
 
-def _write(target: Path, name: str, files: Mapping[str, bytes]) -> None:
-    """Complete the files in a folder of their own, then bring them into the target."""
-    # inside a folder that exists: it may be a mount point, and renames do not cross file systems
-    stage = (target if target.exists() else target.parent) / f".adacsl-{uuid.uuid4().hex[:12]}.tmp"
-    try:
-        stage.mkdir()
-        for own, content in files.items():
-            write_file(stage / own, content)
-        sync_folder(stage)
-        _commit(stage, target, name)
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-
-
-def _commit(stage: Path, target: Path, name: str) -> None:
-    if not target.exists():
-        stage.rename(target)
-        sync_folder(target.parent)
-        return
-    known = (target / name).exists()
-    (stage / name).replace(target / name)
-    try:
-        (stage / DOCUMENT).replace(target / DOCUMENT)
-    except OSError:
-        if not known:
-            (target / name).unlink(missing_ok=True)
-        raise
-    sync_folder(target)
-    _clean(target, keep=name)
-
-
 def _is_leftover(path: Path) -> bool:
     """Return whether a killed process of ours may have left this."""
-    return TENSORS.fullmatch(path.name) is not None or STAGE.fullmatch(path.name) is not None
+    return _holds_tensors(path.name) or STAGE.fullmatch(path.name) is not None
 
 
-def _clean(target: Path, keep: str) -> None:
-    """Remove the tensors of the replaced model and what killed processes left."""
-    for path in [path for path in target.iterdir() if _is_leftover(path) and path.name != keep]:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            with contextlib.suppress(OSError):
-                path.unlink()
+def _holds_tensors(name: str) -> bool:
+    return TENSORS.fullmatch(name) is not None
 
 
 # reading
@@ -317,11 +260,11 @@ def _read_document(folder: Path) -> dict[str, Any]:
         head = unsealed(content, FORMAT)
     except DamagedError as error:
         raise _damaged(path, str(error)) from error
-    if head["schema_version"] > SCHEMA_VERSION:
+    if (version := head["schema_version"]) != SCHEMA_VERSION:
+        remedy = "update adacsl" if version > SCHEMA_VERSION else "train the model again"
         raise ArtefactError(
-            f"{path} has schema version {head['schema_version']} and was written by adacsl "
-            f"{str(head.get('adacsl_version'))[:20]}; adacsl {__version__} reads up to version {SCHEMA_VERSION}: "
-            "update adacsl"
+            f"{path} has schema version {version} and was written by adacsl "
+            f"{str(head.get('adacsl_version'))[:20]}; adacsl {__version__} reads version {SCHEMA_VERSION}: {remedy}"
         )
     _check_structure(path, head)
     return head

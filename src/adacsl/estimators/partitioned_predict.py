@@ -7,7 +7,6 @@ executor that calls :func:`predict_unit` for each: on other machines, in any ord
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 import warnings
@@ -21,7 +20,6 @@ import numpy as np
 
 from adacsl import __version__
 from adacsl.base.escape import visible
-from adacsl.base.extras import resolve
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.readers.arrow import PARQUET, Part, holds_parquet, open_parts, split_parquet
@@ -39,8 +37,10 @@ from adacsl.estimators.inputs import (
     takes_images,
 )
 from adacsl.estimators.persistence import load_noted
-from adacsl.storage.atomic import check_folder, place_file
-from adacsl.storage.documents import DamagedError, decode, encode, sealed, unsealed
+from adacsl.storage.atomic import check_folder, remove_drafts
+from adacsl.storage.digests import file_digest
+from adacsl.storage.documents import DamagedError, decode, encode
+from adacsl.storage.sealed import SchemaError, SealedKind
 from adacsl.storage.tables import label_type, writing_table
 
 if TYPE_CHECKING:
@@ -301,7 +301,7 @@ def predict_folder(
             if progress is not None:
                 progress(summary, summary.rows - before, total)
     if not failed:
-        resolve("adacsl.comparison.store:remove_drafts")(plan.out)  # of workers that were killed
+        remove_drafts(plan.out)  # of workers that were killed
     seconds = time.perf_counter() - started
     return FolderSummary(summary, len(units), len(done), failed, summary.rows - before, seconds)
 
@@ -401,11 +401,7 @@ def _state(path: Path) -> list[int]:
 
 def model_digest(folder: Path) -> str:
     """Return a digest of a model: its document holds those of its other files."""
-    return _digest(folder / DOCUMENT)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return file_digest(folder / DOCUMENT)
 
 
 def _write_manifest(out: Path, digest: str, request: Request, columns: dict[str, Any], how: How) -> str:
@@ -415,17 +411,18 @@ def _write_manifest(out: Path, digest: str, request: Request, columns: dict[str,
         "set of columns": {name: str(kind) for name, kind in columns.items()},
         "way to read": {name: str(value) for name, value in how.items() if value is not None}, "number of rows": ROWS,
     }  # fmt: skip
-    head = {"format": FORMAT, "schema_version": SCHEMA_VERSION, "adacsl": __version__}
-    path = out / MANIFEST
-    place_file(path, sealed(encode(head | here, "manifest")))
+    path, kind = out / MANIFEST, SealedKind(FORMAT, SCHEMA_VERSION)
+    kind.write(path, here | {"adacsl": __version__}, replace=False)
     try:
-        there = unsealed(path.read_bytes(), FORMAT)
+        there = kind.read(path)
+    except SchemaError as error:
+        raise OSError(f"{path}: {error}; give a new folder") from None
     except DamagedError as error:
         raise OSError(f"{path} is damaged ({error}): give a new folder") from None
     odd = [key for key, value in decode(encode(here, "")).items() if there.get(key) != value]
     if odd:
         raise ValueError(f"{out} holds predictions with another {odd[0]}: give a new folder, or the same options")
-    return _digest(path)
+    return file_digest(path)
 
 
 # what is done
@@ -504,7 +501,7 @@ def load_for(plan: Plan, machine: str) -> CostSensitiveClassifier:
     """Return the model on a worker's machine, which must see the very folders that the first machine saw."""
     try:
         classifier, _ = load_noted(plan.model, device=plan.device)
-        seen = model_digest(plan.model), _digest(plan.out / MANIFEST), __version__
+        seen = model_digest(plan.model), file_digest(plan.out / MANIFEST), __version__
     except (OSError, ValueError) as error:
         raise OSError(f"machine {machine}: {message_of(error)}; all must see model, data and --out") from None
     if seen != (plan.digest, plan.identity, plan.version):

@@ -215,6 +215,15 @@ def remove_stale(folder: Path, stale: Callable[[str], bool]) -> None:
                 path.unlink()
 
 
+def remove_drafts(folder: Path) -> None:
+    """Remove what killed processes had not finished."""
+    for draft in list(folder.rglob(".*.draft")):
+        if draft.is_dir() and not draft.is_symlink():
+            shutil.rmtree(draft, ignore_errors=True)
+        else:
+            draft.unlink(missing_ok=True)
+
+
 # locks
 
 
