@@ -239,7 +239,7 @@ def _one_thread() -> None:
 
 
 async def checked_length(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """Yield the parts of a body; one that is too large is refused by its declared length, or once it exceeds the limit."""
+    """Yield the parts of a body; one that is too large is refused by its declared length, or once it is too large."""
     too_large = RequestError(f"the body has more than {limit:,} bytes: send the rows in several requests", 413)
     size = request.headers.get("content-length", "")
     if size.isdigit() and (len(size) > len(str(limit)) + 1 or int(size) > limit):
