@@ -22,12 +22,12 @@ Tell = Callable[[Event], object]
 class Ended(NamedTuple):
     """How the jobs ended."""
 
-    failed: tuple[str, ...]  # a line for each cell without a result
+    failed: tuple[str, ...]  # a line for each fit without a result
     stopped: bool  # the time was over
 
 
 def jobs_of(task: Task, methods: Methods, ratios: Sequence[float], seed: int, protocol: Protocol) -> list[Job]:
-    """Return what methods need at some cost ratios on one split: cells that share a net are one job."""
+    """Return what methods need at some cost ratios on one split: fits that share a net are one job."""
     own = {name: under(method, protocol) for name, method in methods.items()}
     return plan_jobs([task], {task.name: own}, {task.name: ratios}, [seed], protocol)
 
@@ -62,7 +62,7 @@ def run_missing(
                 raise
             for fit in filter(store.has, fits):  # what jobs that were cut off had done already
                 take(store.read(fit))
-        failures = store.failures().to_numpy().tolist()  # the columns of Cell, then those of Failure
+        failures = store.failures().to_numpy().tolist()  # the columns of FitKey, then those of Failure
     failed = (f"{FitKey(*row[:4])}: {row[4]}: {row[5]}" for row in failures if FitKey(*row[:4]) in set(fits))
     return Ended(tuple(failed), stopped)
 

@@ -167,15 +167,15 @@ def test_a_fold_without_positives_is_tested_all_the_same(methods):
         assert row["low"] < 15 / 90 < row["high"]
 
 
-def test_costs_at_other_ratios_are_those_of_the_cells():
+def test_costs_at_other_ratios_are_those_of_the_fits():
     x, y = table(150)
     own = np.random.default_rng(1).uniform(1, 9, 150)
     for costs in (COSTS, CostMatrix(fp=2, fn=own, tp=-0.5)):
         found = compare(x, y, costs, repeats=1, folds=2, ratios=["1x", "3x"], **QUICK)
         for (_, ratio), rows in found.paired.items():
-            cells = found.results[found.results["ratio"] == ratio]
-            sums = [rows.costs[0, rows.fits == seed].sum() for seed in cells["seed"]]
-            assert sums == pytest.approx(cells["total_cost"].tolist())
+            fits = found.results[found.results["ratio"] == ratio]
+            sums = [rows.costs[0, rows.fits == seed].sum() for seed in fits["seed"]]
+            assert sums == pytest.approx(fits["total_cost"].tolist())
 
 
 def test_protocols_in_words():

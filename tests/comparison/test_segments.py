@@ -157,14 +157,14 @@ def test_every_row_is_in_one_segment_and_counted_as_brute_force_counts(kept):
         assert row["share"] == pytest.approx((X["region"] == region).mean())
         assert row["pos_label"] == pytest.approx(y[X["region"] == region].mean())
         assert row["decided"] == pytest.approx(decided.mean())
-        assert row["misses"] == pytest.approx(missed.sum() / (labels == 1).sum())
-        assert row["alarms"] == pytest.approx(alarmed.sum() / (labels == 0).sum())
+        assert row["fnr"] == pytest.approx(missed.sum() / (labels == 1).sum())
+        assert row["fpr"] == pytest.approx(alarmed.sum() / (labels == 0).sum())
         assert row["cost"] == pytest.approx((5 * missed + alarmed).mean())
         always = 1.0 * (labels == 0)  # the baseline: always predicting positive costs less than threshold 0.5
         assert row["saved"] == pytest.approx((always - (5 * missed + alarmed)).mean())
     assert shown["difference"].sum() == pytest.approx(0)
     assert (shown["low"] >= 0).all()
-    assert shown["standing"].tolist() == ["told apart"] * 2
+    assert shown["significance"].tolist() == ["significant difference"] * 2
     assert shown["p"].nunique() == 1  # one question, asked once
     assert list(dict.fromkeys(found.by_segment()["column"])) == ["region", "age"]
 
@@ -197,8 +197,8 @@ def test_more_than_two_classes_count_errors():
     X, y = table(classes=3)
     costs = CostMatrix.from_array([[0, 1, 2], [3, 0, 1], [1, 1, 0]], rows="predicted")
     shown = compare(X, y, costs, repeats=1, segments=["region"], **QUICK).by_segment()
-    assert {"wrong", "cost", "standing"} <= set(shown.columns)
-    assert "misses" not in shown.columns
+    assert {"wrong", "cost", "significance"} <= set(shown.columns)
+    assert "fnr" not in shown.columns
     assert shown.set_index("segment")["wrong"]["west"] > shown.set_index("segment")["wrong"]["north"]
 
 

@@ -146,12 +146,12 @@ def test_options_reach_the_experiments(paper, asked, tmp_path):
 
 
 def test_failed_nets_are_bad_news(paper, monkeypatch, tmp_path):
-    lines = tuple(f"cell {i}: RuntimeError: broken" for i in range(7))
+    lines = tuple(f"fit {i}: RuntimeError: broken" for i in range(7))
     result = Reproduced(tmp_path, (), 3, 10, lines, stopped=True)
     monkeypatch.setattr(command, "run", lambda *_, **__: result)
     said = paper("table2", "--quick", "--out", tmp_path)
     assert said.code == 1
-    assert "failed: cell 0: RuntimeError: broken" in said.out
+    assert "failed: fit 0: RuntimeError: broken" in said.out
     assert "... and 2 more" in said.out
     assert "the time limit was reached" in said.out
 

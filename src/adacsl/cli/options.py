@@ -238,7 +238,7 @@ class Judging:
 
     baseline_column: str | None = None
     """Column with your current decisions (labels, or 0 and 1), or scores from 0 to 1 (threshold 0.5). Excluded from the
-    features; shown as the method `today`, and the saving is measured against it. Without it: the better of threshold
+    features; shown as the method `baseline`, and the saving is measured against it. Without it: the better of threshold
     0.5 and the best constant decision."""
 
     seeds: Annotated[str | None, Parameter(show=False)] = None

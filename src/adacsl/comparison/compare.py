@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.base.arrays import refuse_reordered
-from adacsl.comparison.baseline import about_today, refuse_today, results_of_today
+from adacsl.comparison.baseline import baseline_facts, baseline_results, refuse_baseline_name
 from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.comparison.memory_store import MemoryStore
@@ -195,7 +195,7 @@ def compare_tasks(
         )
         for task in tasks
     }
-    refuse_today(tasks, chosen)
+    refuse_baseline_name(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, label_delay)
     every = {name: method for some in chosen.values() for name, method in some.items()}
@@ -267,7 +267,7 @@ def _write_splits(
         rest, tested = conditions.split(task, seed)
         costs = costs_of_split(task, conditions.rows(task, rest), seed)
         store.write_split(task.name, seed, StoredSplit(tested, task.y[tested], costs.rows(tested), units[tested]))
-        for result in results_of_today(task, ratios, seed, tested, costs):
+        for result in baseline_results(task, ratios, seed, tested, costs):
             store.write(result)
             written.add(result.fit)
     return written
@@ -307,7 +307,7 @@ def _identity(
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
             **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
-            **about_today(task),
+            **baseline_facts(task),
             **_times(task, protocol, warned=warned),
             "overview": overview(task),
         }

@@ -78,7 +78,7 @@ def costs_at(outcomes: Mapping[str, Outcome], factors: NDArray[np.float64], entr
         costs = np.full((len(names), len(entries.fits)), np.nan)
         for own, place, rows in zip(costs, places, paid, strict=True):
             own[place] = next(rows)
-        yield entries.paying(names, costs)
+        yield entries.with_costs(names, costs)
 
 
 def _flips(outcome: Outcome) -> NDArray[np.float64]:
@@ -114,7 +114,7 @@ def regret_of(blocks: Iterable[tuple[float, RowCosts]], low: float, high: float)
         "cost": table["mean"],
         "regret": regret,
     }
-    columns |= {"percent": percent, "standing": table["standing"], "within": within}
+    columns |= {"percent": percent, "significance": table["significance"], "within": within}
     return pd.DataFrame(columns)
 
 
@@ -136,7 +136,7 @@ def worst_of(curve: pd.DataFrame) -> pd.DataFrame:
 
 def cheapest_of(curve: pd.DataFrame) -> pd.DataFrame:
     """Return which method costs least from which ratio to which: low, high, method; borders lie between two prices."""
-    firsts = curve[curve["standing"] == "cheapest"].sort_values("ratio")
+    firsts = curve[curve["significance"] == "lowest cost"].sort_values("ratio")
     ratios, names = firsts["ratio"].to_numpy(dtype=float), firsts["method"].to_numpy(dtype=str)
     turns = np.flatnonzero(names[1:] != names[:-1]) + 1
     borders = np.concatenate((ratios[:1], np.sqrt(ratios[turns] * ratios[turns - 1]), ratios[-1:]))
@@ -264,9 +264,13 @@ def better_elsewhere(
     mine = curve[curve["method"] == method].sort_values("ratio")
     ratios = mine["ratio"].to_numpy(dtype=float)
     dearer = (mine["percent"] > TRIFLE).to_numpy()
-    told = mine["standing"].isin(["clearly worse", "probably worse"]).to_numpy() if splits > 1 else dearer
+    told = (
+        mine["significance"].isin(["significantly higher", "not significant (corrected)"]).to_numpy()
+        if splits > 1
+        else dearer
+    )
     beaten = _steady(told & dearer, dearer & (ratios != ratios[np.argmin(np.abs(ratios - own))]))
-    firsts = curve[curve["standing"] == "cheapest"].set_index("ratio")["method"]
+    firsts = curve[curve["significance"] == "lowest cost"].set_index("ratio")["method"]
     edges = np.concatenate((ratios[:1], np.sqrt(ratios[1:] * ratios[:-1]), ratios[-1:]))
     for start, stop in _runs(beaten):
         name = firsts.loc[ratios[start:stop]].mode().iloc[0]

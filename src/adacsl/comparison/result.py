@@ -30,7 +30,7 @@ from adacsl.comparison.recommendation import (
 )
 from adacsl.comparison.report_data import outcome_of
 from adacsl.comparison.segments import segment_table
-from adacsl.comparison.statistics import TODAY, RowCosts, row_costs, summarise
+from adacsl.comparison.statistics import BASELINE, RowCosts, row_costs, summarise
 from adacsl.comparison.store import StoredSplit
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.findings import Checks
@@ -98,7 +98,7 @@ class Comparison:
         """The recommendation for each data set and ratio."""
         found = recommendations(
             self.table, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer, paired=self.paired,
-            practice=partial(baseline.practice, self),
+            baseline=partial(baseline.baseline_costs, self),
         )  # fmt: skip
         return {
             view: completed(recommendation, self.missing_of(view), self.progress)
@@ -118,7 +118,7 @@ class Comparison:
     def progress(self) -> str:
         """How many fits of an unfinished comparison are done, in words; empty where nothing is left to do."""
         pending = sum(each.folds - each.done - each.failed for each in self.missing)
-        return f"{len(self.planned & set(self.fits)):,} of {len(self.planned):,} runs done" if pending else ""
+        return f"{len(self.planned & set(self.fits)):,} of {len(self.planned):,} fits done" if pending else ""
 
     @property
     def recommendation(self) -> str:
@@ -194,7 +194,7 @@ class Comparison:
             if said is None or not math.isclose(ratio, self._own_ratio(data), rel_tol=1e-5):
                 raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
             made.set_params(costs=CostMatrix.from_dict(said))
-        return made.fit(baseline.without_today(self, data, X), y, **given)
+        return made.fit(baseline.without_baseline_column(self, data, X), y, **given)
 
     def _costs(self, data: str) -> CostMatrix:
         """Return the costs of some test rows."""
@@ -205,7 +205,7 @@ class Comparison:
     def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
         """Return the test rows of a method with scores, decisions and prices, all splits together."""
         view = self._view(data, ratio)
-        return outcome_of(self, self._cells(*view, method), (*view, method))
+        return outcome_of(self, self._fits_of(*view, method), (*view, method))
 
     def by_segment(
         self, *columns: str, method: str | None = None, data: str | None = None, ratio: float | None = None
@@ -241,7 +241,7 @@ class Comparison:
     @cached_property
     def regrets(self) -> dict[tuple[str, float], Regret]:
         """What the prices may be, and what that means: for each data set of two classes, and ratio."""
-        views = [view for view in self.recommendations if self._n_classes(view[0]) == 2 and self._cells(*view)]
+        views = [view for view in self.recommendations if self._n_classes(view[0]) == 2 and self._fits_of(*view)]
         return {view: cost_sensitivity.regret_in(self, view) for view in views}
 
     @property
@@ -251,10 +251,10 @@ class Comparison:
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
         """Return lambda, T_actual and costs by epoch, of all seeds."""
-        mine = self._cells(*self._view(data, ratio), method)
+        mine = self._fits_of(*self._view(data, ratio), method)
         return pd.DataFrame([{"seed": fit.seed} | step for fit, result in mine.items() for step in result.history])
 
-    def _cells(self, *place: Any) -> dict[FitKey, FitResult]:
+    def _fits_of(self, *place: Any) -> dict[FitKey, FitResult]:
         """Return the results on a data set at a ratio, perhaps of one method, in order."""
         return {fit: self.fits[fit] for fit in sorted(self.fits) if fit[: len(place)] == place}
 
@@ -356,7 +356,7 @@ class Comparison:
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
     def _histories(self, *view: Any) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        return {(c.method, c.seed): found.history for c, found in self._cells(*view).items() if found.history}
+        return {(c.method, c.seed): found.history for c, found in self._fits_of(*view).items() if found.history}
 
     # to show
 
@@ -413,7 +413,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show the recommendation and the table in a notebook."""
-        columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
+        columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "significance"]
         table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
         lines = "<br>".join(html.escape(line) for line in self.recommendation.splitlines())
         return f"<p><strong>{lines}</strong></p>{table}<p>{html.escape(self.intervals)}</p>"
@@ -424,8 +424,8 @@ class Comparison:
 
 def method_taken(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> CostSensitiveClassifier:
     """Return a method of a comparison with its settings, the names of its classes and these costs, not yet fitted."""
-    if name == TODAY:
-        raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
+    if name == BASELINE:
+        raise ValueError("'baseline' are decisions that were given, there is nothing to fit: name a method")
     if name not in {*found.methods, *METHODS} and name in set(found.results["method"]):
         raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
     made: CostSensitiveClassifier = clone(found.methods[name]) if name in found.methods else method(name)

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from adacsl import __version__
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import TODAY, FitKey, FitResult, check_result
+from adacsl.comparison.fits import BASELINE, FitKey, FitResult, check_result
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
 from adacsl.storage.atomic import place_file, read_regular, replace_file
 from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
@@ -352,13 +352,13 @@ class StoredSplit(NamedTuple):
     units: NDArray[np.int64]  # the row itself, or one number for all rows of its group or copies of it
 
 
-def cell_key(fit: FitKey) -> dict[str, Any]:
+def key_to_json(fit: FitKey) -> dict[str, Any]:
     """Return a fit as JSON values."""
     return {"data": fit.data, "ratio": float(fit.ratio), "method": fit.method, "seed": int(fit.seed)}
 
 
-def cell_of(key: Mapping[str, Any]) -> FitKey:
-    """Return what :func:`cell_key` was given."""
+def key_from_json(key: Mapping[str, Any]) -> FitKey:
+    """Return what :func:`key_to_json` was given."""
     fit = FitKey(**key)
     wanted = (str, float, str, int)
     if not all(isinstance(value, kind) for value, kind in zip(fit, wanted, strict=True)) or not fit.ratio < math.inf:
@@ -366,14 +366,14 @@ def cell_of(key: Mapping[str, Any]) -> FitKey:
     return fit
 
 
-def cell_body(result: FitResult) -> dict[str, Any]:
+def result_to_json(result: FitResult) -> dict[str, Any]:
     """Return a result as JSON values."""
     result = as_stored(result)
     scores, decisions = result.scores, result.decisions
     packed = np.packbits(decisions.astype(bool)) if scores.ndim == 1 else decisions.astype("<i8")
     classes = {} if scores.ndim == 1 else {"classes": scores.shape[1]}
     return {
-        "fit": cell_key(result.fit),
+        "fit": key_to_json(result.fit),
         "metrics": result.metrics,
         "threshold": None if result.threshold is None else float(result.threshold),
         "seconds": float(result.seconds),
@@ -385,8 +385,8 @@ def cell_body(result: FitResult) -> dict[str, Any]:
     }
 
 
-def cell_result(body: dict[str, Any]) -> FitResult:
-    """Return what :func:`cell_body` was given."""
+def result_from_json(body: dict[str, Any]) -> FitResult:
+    """Return what :func:`result_to_json` was given."""
     try:
         scores, packed = unpack(body["scores"]).astype(np.float32), unpack(body["decisions"])
         if classes := body.get("classes"):
@@ -396,7 +396,7 @@ def cell_result(body: dict[str, Any]) -> FitResult:
         if len(decisions) != len(scores) or (not classes and len(packed) != (len(scores) + 7) // 8):
             raise ValueError(f"{len(packed)} numbers of decisions for {len(scores)} scores")
         return FitResult(
-            fit=cell_of(body["fit"]),
+            fit=key_from_json(body["fit"]),
             metrics=dict(body["metrics"]),
             scores=scores,
             decisions=decisions,
@@ -409,10 +409,10 @@ def cell_result(body: dict[str, Any]) -> FitResult:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
 
-def failed_cell(body: dict[str, Any]) -> tuple[FitKey, Failure]:
+def failure_from_json(body: dict[str, Any]) -> tuple[FitKey, Failure]:
     """Return a fit and why it failed."""
     try:
-        return cell_of(body["fit"]), Failure(*(body[name] for name in Failure._fields))
+        return key_from_json(body["fit"]), Failure(*(body[name] for name in Failure._fields))
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
@@ -704,7 +704,7 @@ class Store:
     def write(self, result: FitResult) -> bool:
         """Write the result of a fit; tell whether it is new (the first one stays)."""
         path, result = self._path("fits", result.fit), as_stored(stamped(result))
-        body = {**self._belongs(result.fit.data), **cell_body(result)}
+        body = {**self._belongs(result.fit.data), **result_to_json(result)}
         new = put(path, document("fit", body), replace=False)
         if new:
             self._checked[path] = result
@@ -718,10 +718,10 @@ class Store:
         failure = (error if isinstance(error, Failure) else Failure.of(error))._replace(attempts=1, time=now())
         if path.exists():
             with contextlib.suppress(DamagedError):
-                before = failed_cell(read_document(path, "failure"))[1]
+                before = failure_from_json(read_document(path, "failure"))[1]
                 failure = failure._replace(attempts=1 + before.attempts)
         if not self.has(fit):
-            put(path, document("failure", {"fit": cell_key(fit), **failure._asdict()}), replace=True)
+            put(path, document("failure", {"fit": key_to_json(fit), **failure._asdict()}), replace=True)
         return failure
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
@@ -739,7 +739,7 @@ class Store:
 
     def write_plan(self, fits: Iterable[FitKey]) -> None:
         """Write which fits this run is to have results of, in the place of the plan of an earlier run."""
-        names = [cell_key(fit) for fit in sorted(fits)]
+        names = [key_to_json(fit) for fit in sorted(fits)]
         path, content = self.folder / "plan.json", document("plan", {"fits": names})
         with as_store_error(path):
             known = _content(path)
@@ -801,7 +801,7 @@ class Store:
         failures = {fit: failure for fit, failure in self._failed() if fit not in results}
         splits = {key: self.read_split(*key) for key in sorted({(fit.data, fit.seed) for fit in results})}
         segments = {name: self.read_segments(name) for name in sorted({fit.data for fit in results})}
-        begun = {(fit.data, fit.ratio, fit.method) for fit in (*results, *failures) if fit.method != TODAY}
+        begun = {(fit.data, fit.ratio, fit.method) for fit in (*results, *failures) if fit.method != BASELINE}
         seeds = {data: self.seeds(data) for data, _, _ in begun}
         planned = self.read_plan() | {FitKey(*view, seed) for view in begun for seed in seeds[view[0]]}
         return StoredRun(identity, results, failures, splits, segments, frozenset(planned))
@@ -842,7 +842,7 @@ class Store:
         if not path.exists():
             return set()
         try:
-            return {cell_of(key) for key in read_document(path, "plan")["fits"]}
+            return {key_from_json(key) for key in read_document(path, "plan")["fits"]}
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
@@ -865,7 +865,7 @@ class Store:
 
     def _read(self, path: Path) -> FitResult:
         body = read_document(path, "fit")
-        result = cell_result(body)
+        result = result_from_json(body)
         if self._path("fits", result.fit) != path:
             raise DamagedError(f"it holds {result.fit}")
         self._own(body, result.fit.data)
@@ -911,7 +911,7 @@ class Store:
         """Go through the records of fits that failed."""
         for path in sorted((self.folder / "failed").glob("*/*/*.json")):
             with contextlib.suppress(DamagedError):  # nothing is lost: the fit is missing and runs again
-                fit, failure = failed_cell(read_document(path, "failure"))
+                fit, failure = failure_from_json(read_document(path, "failure"))
                 if self._path("failed", fit) == path:
                     yield fit, failure
 
