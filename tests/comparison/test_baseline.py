@@ -64,7 +64,7 @@ def test_a_folder_remembers_the_users_decisions(kept):
     assert again.report_data().titles["baseline"] == "your current decisions"
     strict = load_comparison(found.folder, tolerance=0.02)
     assert (found.tolerance, strict.tolerance) == (0.1, 0.02)
-    with pytest.raises(ValueError, match="'baseline' are decisions that were given, there is nothing to fit"):
+    with pytest.raises(ValueError, match="'baseline' is the current decisions, there is nothing to fit"):
         found.method("baseline")
     with pytest.raises(ValueError, match="is that of the current decisions"):
         compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", methods=[("baseline", BAYES[1])], **QUICK)

@@ -289,7 +289,7 @@ def test_rows_with_costs_of_their_own_are_fitted_with_them():
     amounts = np.random.default_rng(0).uniform(1, 30, len(x))
     options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "repeats": 1, "folds": 2}
     found = compare(x, y, CostMatrix(fp=2.0, fn=amounts), pos_label="sick", **options)
-    with pytest.raises(ValueError, match="the rows had costs of their own in the comparison: give them"):
+    with pytest.raises(ValueError, match="the comparison had per-sample costs: give them"):
         found.fit(x, y)
     fitted = found.fit(x, y, name="gbm-bayes", fn=amounts)  # a false alarm costs 2 in every row: known
     direct = method("gbm-bayes", pos_label="sick", random_state=0).fit(x, y, fn=amounts, fp=np.full(len(x), 2.0))
@@ -501,7 +501,7 @@ def test_what_fails_is_named_and_the_others_are_compared():
 
 def test_when_all_fail_the_first_error_is_told():
     x, y = table()
-    with pytest.raises(RuntimeError, match="no method came to an end: no such luck"):
+    with pytest.raises(RuntimeError, match="every fit failed: no such luck"):
         compare(
             x,
             y,
@@ -620,7 +620,7 @@ def test_a_ratio_is_not_named_twice():
         ({"repeats": 1.5}, "repeats must be a whole number from 1, got 1.5"),
         ({"folds": 1}, "folds must be a whole number from 2, got 1"),
         ({"folds": 300}, "300 folds leave too little to learn from or to test on: 240 rows"),
-        ({"test": 0.3}, "test is the share of the test windows of rows with a time"),
+        ({"test": 0.3}, "test is the share of the test windows of data with a time"),
         ({"folds": 2, "validation": 0.5}, "below the 50% that are not tested on, got 0.5"),
     ],
 )
@@ -666,7 +666,7 @@ def training_of(fit):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("epoch", "compare has no parameter 'epoch'; where it runs is said by engine, workers, address, gpus"),
+        ("epoch", "compare has no parameter 'epoch'; options of the execution are backend, n_jobs, address, gpus"),
     ],
 )
 def test_unknown_parameters_are_named(option, message):

@@ -140,7 +140,7 @@ def test_two_and_more_classes_are_compared_together(tmp_path):
     assert both.results.query("data == 'wine'")["tp"].isna().all()
     text = both.report(tmp_path / "report.html").read_text()
     assert "costs 5 times a false positive" in text
-    with pytest.raises(ValueError, match="ratios are prices of a miss in false alarms, for two classes; a matrix of 3"):
+    with pytest.raises(ValueError, match="ratios are fn : fp of two classes; a matrix of 3"):
         compare_tasks(tasks, methods=["net"], ratios=[2], **QUICK)
 
 

@@ -92,7 +92,7 @@ def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, 
     methods = [("slow", CostSensitiveClassifier(learner=Slow(strategy="prior"))), "always-negative"]
     compare(x, y, CostMatrix(fp=1, fn=2), methods=methods, repeats=1, folds=2, n_jobs=1)
     first, *_ = seen[0].splitlines()
-    assert first == "data: 60 rows, 2 methods, 2 folds; checking and splitting the rows"
+    assert first == "data: 60 samples, 2 methods, 2 folds; checking and splitting the data"
     assert re.search(r"^0 / 4 fits, running: (slow|always-negative).*fold 1", seen[0], re.MULTILINE)
 
 

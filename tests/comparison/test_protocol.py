@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostSensitiveClassifier, Task, compare, load_comparison
-from adacsl.comparison.protocol import Protocol, in_words
+from adacsl.comparison.protocol import Protocol, describe_protocol
 from adacsl.comparison.store import StoreError
 
 COSTS = CostMatrix(fp=1, fn=5)
@@ -178,11 +178,11 @@ def test_costs_at_other_ratios_are_those_of_the_fits():
             assert sums == pytest.approx(fits["total_cost"].tolist())
 
 
-def test_protocols_in_words():
+def test_protocols_as_text():
     about = Protocol(folds=5).identity()
-    assert in_words(about, list(range(10))) == (
+    assert describe_protocol(about, list(range(10))) == (
         "65% training, 15% validation, 20% test; 2 repeats of 5 folds, stratified: every sample is tested once in each "
         "repeat"
     )
-    assert in_words(about, [0, 1]).endswith("1 repeat of 5 folds, stratified: every sample is tested once")
-    assert "2 random splits (seeds 0, 3)" in in_words(Protocol().identity(), [0, 3])
+    assert describe_protocol(about, [0, 1]).endswith("1 repeat of 5 folds, stratified: every sample is tested once")
+    assert "2 random splits (seeds 0, 3)" in describe_protocol(Protocol().identity(), [0, 3])

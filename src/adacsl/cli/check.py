@@ -21,11 +21,11 @@ def load_checked(
     ``refuse``: data with an error are no data to train on.
     """
     from adacsl.datasets.checks import check_task  # noqa: PLC0415  pandas
-    from adacsl.datasets.costs import PriceWarning  # noqa: PLC0415
+    from adacsl.datasets.costs import CostWarning  # noqa: PLC0415
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriceWarning)
+        warnings.simplefilter("ignore", CostWarning)
         task = source.load(data, prices, **known)
     checks = check_task(task, checking.codes)
     if refuse and checks.stop:

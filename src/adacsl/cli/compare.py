@@ -318,7 +318,7 @@ def _default_folder(tasks: list[Task]) -> Path:
 
 
 def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
-    from adacsl.comparison.model_card import copies_in_words  # noqa: PLC0415  torch
+    from adacsl.comparison.model_card import describe_duplicates  # noqa: PLC0415  torch
 
     failed = failed_fits(found)
     document = {
@@ -360,7 +360,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         classes = found.facts["data"].get(name, {}).get("classes", ())
         price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
-    copies = {name: copies_in_words(about) for name, about in found.facts["data"].items()}
+    copies = {name: describe_duplicates(about) for name, about in found.facts["data"].items()}
     several = len(copies) > 1
     shown += [found.intervals, *(f"{name}: {said}" if several else said for name, said in copies.items() if said), ""]
     shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]

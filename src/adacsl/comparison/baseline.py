@@ -53,7 +53,9 @@ def baseline_results(
 def refuse_baseline_name(tasks: Iterable[Task], methods: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise if a method has the name that the current decisions have in the table."""
     if any(task.baseline is not None and BASELINE in methods[task.name] for task in tasks):
-        raise ValueError(f"the name {BASELINE!r} is that of the current decisions in the table: give the method another name")
+        raise ValueError(
+            f"the name {BASELINE!r} is that of the current decisions in the table: give the method another name"
+        )
 
 
 def baseline_facts(task: Task) -> dict[str, Any]:

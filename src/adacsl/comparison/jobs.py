@@ -243,11 +243,11 @@ def run_work(
 
 def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
     """Return the costs of the samples of a task; costs that are predicted are learned from the training samples."""
-    if task.said is None or not task.said.learns:
+    if task.cost_spec is None or not task.cost_spec.learns:
         return task.costs
     key = (rows.use.tobytes(), seed)
     if key not in task.learned:
-        task.learned[key] = learn_prices(task.said, task.costs, rows, task.X, seed).costs
+        task.learned[key] = learn_prices(task.cost_spec, task.costs, rows, task.X, seed).costs
     return task.learned[key]
 
 

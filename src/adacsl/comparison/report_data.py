@@ -12,7 +12,7 @@ import numpy as np
 from adacsl.base.extras import requires
 from adacsl.comparison import baseline
 from adacsl.comparison.fits import FitKey, FitResult, scale_misses
-from adacsl.comparison.model_card import facts_in_words, model_card
+from adacsl.comparison.model_card import describe_facts, model_card
 from adacsl.comparison.protocol import joined_cells, named_costs
 from adacsl.comparison.segments import tables_of
 from adacsl.comparison.statistics import BASELINE, estimate
@@ -86,7 +86,7 @@ def report_data(
     return ReportData(
         title=title_for(found, list(dict.fromkeys(names))),
         recommendations={view: str(recommendation) for view, recommendation in found.recommendations.items()},
-        facts=facts_in_words(found) | baseline.describe_baselines(found) | ({"command": command} if command else {}),
+        facts=describe_facts(found) | baseline.describe_baselines(found) | ({"command": command} if command else {}),
         results=found.results,
         summary=summary_of(found),
         outcomes={key: found.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},

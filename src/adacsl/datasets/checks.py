@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
 from adacsl.datasets.columns import Column, clean_text, read_columns, recognised
-from adacsl.datasets.costs import Costs, PriceWarning
+from adacsl.datasets.costs import Costs, CostWarning
 from adacsl.datasets.duplicates import look_of
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.findings import Checks, Finding, finding
@@ -540,7 +540,7 @@ def check(
     ('column-tells-label', 'costs-not-given')
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriceWarning)
+        warnings.simplefilter("ignore", CostWarning)
         task = Task.from_data(X, y, costs, pos_label=pos_label, groups=groups, time=time)
     return check_task(task, ignore)
 

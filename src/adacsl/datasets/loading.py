@@ -14,7 +14,7 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
-from adacsl.datasets.costs import Costs, said_costs, settle, strange_prices, worth_saying
+from adacsl.datasets.costs import Costs, check_costs, cost_specification, kept_specification, resolve
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import check_classes, class_labels, label_names, missing_labels
 from adacsl.datasets.readers.base import OnError, Reading, Table, check_on_error
@@ -138,10 +138,12 @@ def load_task(
             )  # fmt: skip
     else:
         y, classes = class_labels(labels, pos_label, costs=costs, classes=own_classes, known=known_classes, what=called)
-        said = said_costs(costs, y, classes=classes)
-        settled = settle(said, y, what=called)
-        strange = strange_prices(said, y, given=costs is not None)
-        task = Task(called, content, y, settled, groups, classes, source, said=worth_saying(said), findings=strange)
+        said = cost_specification(costs, y, classes=classes)
+        settled = resolve(said, y, what=called)
+        strange = check_costs(said, y, given=costs is not None)
+        task = Task(
+            called, content, y, settled, groups, classes, source, cost_spec=kept_specification(said), findings=strange
+        )
     reading.warn(called, len(task.y))
     return replace(task, name=found.name, reading=reading)
 

@@ -150,7 +150,7 @@ class Regret(NamedTuple):
     """and its upper end."""
     ratio: float
     """The ratio of the comparison."""
-    said: bool
+    given: bool
     """Whether the range was given by the user."""
     words: str
     """A few sentences about the recommended method."""

@@ -44,7 +44,7 @@ class Reading(NamedTuple):
     def warn(self, name: str, rows: int) -> None:
         """Warn of everything, once each."""
         lines = [f"{name} {line}" for line in self.read_as]
-        lines += [f"{name}: {line}" for line in left_out_in_words(self.facts() | {"rows": rows})]
+        lines += [f"{name}: {line}" for line in describe_left_out(self.facts() | {"rows": rows})]
         for line in lines:
             warnings.warn(line, DataWarning, stacklevel=3)
 
@@ -52,10 +52,10 @@ class Reading(NamedTuple):
 NOTHING = Reading()
 
 
-def left_out_in_words(about: Mapping[str, Any]) -> list[str]:
+def describe_left_out(about: Mapping[str, Any]) -> list[str]:
     """Return how many rows and pictures were left out, by the facts of a run.
 
-    >>> left_out_in_words({"rows": 90, "unlabelled": 10})
+    >>> describe_left_out({"rows": 90, "unlabelled": 10})
     ['10 rows have no label and are left out, 90 are used']
     """
     lines, used = [], f"{about['rows']:,} are used"
