@@ -89,7 +89,7 @@ def _report(place: str, name: str) -> ReportData:
 
     made = _loaded("made").made_report(data=("loans",), ratios=(8.0,), rows=30, seeds=2, methods=known, text=text)
     view = made.views[0]
-    told = {"code": here("finding's code", other="code"), "text": here("finding", other="Look."), "severity": "warn",
+    told = {"code": here("finding's code", other="code"), "text": here("finding", other="Look."), "severity": "warning",
             "page": here("finding's page", other="https://a.invalid")}  # fmt: skip
     worth = {"column": [here("column", other="age"), "job"], "cost": [0.2, 0.1], "low": [0.1, -0.1], "high": 0.3}
     overview = {"rows": 9, "n_columns": 1, "classes": [{"name": "good", "rows": 9, "at_stake": 1.0}], "columns": [

@@ -629,7 +629,7 @@ def test_a_damaged_or_missing_split_is_named_and_written_anew(store):
         if damage is truncate:
             store.write_split("toy", 0, split(rows, labels, costs))
             assert store.read_split("toy", 0).labels.tolist() == [0, 1]
-    with pytest.raises(ValueError, match="a split needs one label and unit for each test row and costs of these rows"):
+    with pytest.raises(ValueError, match="a split needs one label and unit for each test sample and their costs"):
         store.write_split("toy", 0, split(rows, labels[:1], costs))
     with pytest.raises(ValueError, match="a split needs one label and unit"):
         store.write_split("toy", 0, split(rows, labels, CostMatrix(fp=1, fn=np.array([1.0, 2.0, 3.0]))))

@@ -113,7 +113,7 @@ FORGERIES = {
     cheaper: r"its cost is .*, its decisions make",
     more_hits: r"its tp is .*, its decisions make",
     nameless_cost: r"its cost is None, its decisions make",
-    one_row_less: r"it decides about 29 rows and 2 classes, its split has 30 rows and 2 classes",
+    one_row_less: r"it has decisions about 29 samples and 2 classes, its split has 30 samples and 2 classes",
     other_decisions: r"its cost is .*, its decisions make",
     number_for_a_name: r"its form is wrong: a fit is named by two texts and two numbers",
 }
@@ -206,7 +206,7 @@ def test_results_on_data_that_nobody_knows_are_told(folder):
 def test_a_run_file_that_says_nothing_is_damaged(folder, identity):
     forge(folder / "run.json", lambda body: body.update(identity=identity))
     for act in (load_comparison, compared):
-        with pytest.raises(StoreError, match=r"run.json is damaged \(it does not say what the results depend on\)"):
+        with pytest.raises(StoreError, match=r"run.json is damaged \(it does not hold what the results depend on\)"):
             act(folder)
 
 

@@ -249,14 +249,14 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
 def test_what_checks_saw_is_told_above_and_listed_below(small):
     (view,) = small.views
     seen = [
-        {"code": "few-rows", "severity": "note", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
-        {"code": "column-tells-label", "severity": "stop", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
+        {"code": "few-rows", "severity": "info", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
+        {"code": "target-leakage", "severity": "error", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
     ]
     parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))
     words = " ".join(parsed.text.split())
     told = "1 finding of the data checks to review before using these results; at least one may invalidate them."
     assert words.count(told) == 2
-    assert words.index("column-tells-label") < words.index("few-rows")
+    assert words.index("target-leakage") < words.index("few-rows")
     assert {"href": "#view-0-data"} in [attrs for tag, attrs in parsed.elements if tag == "a"]
     assert "view-0-data" in parsed.ids
     outside = [attrs for tag, attrs in parsed.elements if tag == "a" and attrs["href"][0] != "#"]

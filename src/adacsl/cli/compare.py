@@ -148,7 +148,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     """Find out which method is cheapest on your data, and how sure that is.
 
     Runs cost-sensitive methods on the same folds and ends with a table, a recommendation and an HTML report: what to
-    use, what it costs, what it saves against the baseline, and how sure that is. Every result is kept as soon as it
+    use, what it costs, what it saves against today's practice, and how sure that is. Every result is kept as soon as it
     is there: the same command, started again, runs only what is missing.
 
     Parameters
@@ -223,8 +223,8 @@ def compare(  # noqa: PLR0913  one argument for each option
                     f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out"
                 )
             check_model_folder(save, option="--save")
-        baseline = judging.baseline_column
-        apart = {"time_column": times.time_column, "baseline_column": baseline, "segments": split_words(segment)}
+        today = judging.baseline_column
+        apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
         loaded = [load_checked(source, name, prices, checking, refuse=save is not None, **apart) for name in names]
         tasks = [task for task, _ in loaded]
         for line in filter(None, map(hidden_text, tasks)):
@@ -248,8 +248,8 @@ def compare(  # noqa: PLR0913  one argument for each option
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
-        if baseline:
-            source = replace(source, drop=(*source.drop, baseline))  # it is no feature
+        if today:
+            source = replace(source, drop=(*source.drop, today))  # it is no feature
         said = [Training(name, source, prices, times, checking, nets=nets) for name in names]
         trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen, found.best)
@@ -417,11 +417,8 @@ def _table(block: Any) -> Any:
     table = listing("method", right=("cost", "95 % interval", "dearer"), then=("",))
     rows = block.to_dict("records")
     for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # no methods: last
-        dearer = (
-            ""
-            if row["significance"] == "lowest cost" or row["percent"] != row["percent"]
-            else f"{row['percent']:+.1f} %"
-        )
+        alone = row["significance"] == "lowest cost" or row["percent"] != row["percent"]
+        dearer = "" if alone else f"{row['percent']:+.1f} %"
         interval = interval_text(row["low"], row["high"])
         table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, dearer, str(row["significance"]))
     return table

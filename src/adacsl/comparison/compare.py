@@ -250,7 +250,7 @@ def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: i
 def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
     for name, found in checks.items():
         for each in found:
-            if each.severity == "stop":
+            if each.severity == "error":
                 text = f"{name}: {each.text} [{each.code}]; if the data are right, ignore=[{each.code!r}]"
                 warnings.warn(text, CheckWarning, stacklevel=4)
 

@@ -49,7 +49,7 @@ NONE_LOWER = "No other method costs significantly less at any ratio in or near t
 
 
 def is_cost_aware(outcome: Outcome) -> bool:
-    """Return whether a method's decisions follow from its probabilities and the costs, so that other costs change them."""
+    """Return whether a method's decisions follow from its probabilities and the costs."""
     if outcome.rule in BLIND:
         return False
     return np.array_equal(as_host(outcome.costs.decide(outcome.scores.astype(np.float64))), outcome.decisions)
@@ -196,7 +196,7 @@ def _undecided(outcome: Outcome, factors: tuple[float, float]) -> float:
 
 
 def describe(found: Regret, recommended: str, *, own_costs: bool = False, splits: int = 2) -> str:
-    """Return sentences about the recommended method: its worst case, where others cost less, which predictions change."""
+    """Return the worst case of the recommended method, where others cost less, and which predictions change."""
     row = found.table[found.table["method"] == recommended]
     if row.empty:
         return ""
@@ -265,8 +265,8 @@ def better_elsewhere(
 ) -> Iterator[tuple[float, float, str]]:
     """Yield the intervals of ratios where another method costs significantly less: ends, and the most frequent method.
 
-    An interval ends halfway (of logarithms) to the next ratio of the grid. Tests at single ratios flicker: gaps of a few
-    ratios without a significant difference are filled, intervals of one or two ratios are dropped.
+    An interval ends halfway (of logarithms) to the next ratio of the grid. Tests at single ratios flicker: gaps of
+    a few ratios without a significant difference are filled, intervals of one or two ratios are dropped.
     """
     mine = curve[curve["method"] == method].sort_values("ratio")
     ratios = mine["ratio"].to_numpy(dtype=float)

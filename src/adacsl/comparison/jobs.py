@@ -167,12 +167,12 @@ def _groups(
     trainings: dict[str, list[FitKey]] = {}
     for fit in fits:
         trainings.setdefault(_training(methods[fit.method], fit.ratio), []).append(fit)
-    nets = {key: some for key, some in trainings.items() if needs_net(methods[some[0].method])}
+    networks = {key: some for key, some in trainings.items() if needs_net(methods[some[0].method])}
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, SAMPLES_AT_ONCE[device] // len(task.y)) if not task.images else 1
     batch: list[FitKey] = []
     networks = 0
-    for some in sorted(nets.values(), key=lambda some: -_networks(methods[some[0].method])):
+    for some in sorted(networks.values(), key=lambda some: -_networks(methods[some[0].method])):
         count = _networks(methods[some[0].method])
         if batch and networks + count > room:
             yield batch
@@ -180,7 +180,7 @@ def _groups(
         batch, networks = batch + some, networks + count
     if batch:
         yield batch
-    others = [some for key, some in trainings.items() if key not in nets]
+    others = [some for key, some in trainings.items() if key not in networks]
     yield from sorted(others, key=lambda some: not is_ensemble(methods[some[0].method]))
 
 
@@ -199,8 +199,8 @@ def _networks(method: CostSensitiveClassifier) -> int:
 def count_nets(job: Job) -> int:
     """Return how many networks a job trains: fits that differ only in the decision rule share theirs."""
     methods, _ = job.payload
-    nets = [fit for fit in job.fits if needs_net(methods[fit.method])]
-    return sum({_training(methods[fit.method], fit.ratio): _networks(methods[fit.method]) for fit in nets}.values())
+    networks = [fit for fit in job.fits if needs_net(methods[fit.method])]
+    return sum({_training(methods[fit.method], fit.ratio): _networks(methods[fit.method]) for fit in networks}.values())
 
 
 def run_jobs(

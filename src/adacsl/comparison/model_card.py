@@ -180,7 +180,7 @@ def _limits(about: Mapping[str, Any], protocol: Mapping[str, Any], people: str) 
     if not about["groups"]:
         yield "Samples are assumed to be independent; otherwise name a group column."
     yield "Costs of training, checking and running the model are not included."
-    warned = [finding["code"] for finding in about.get("checks", ()) if finding["severity"] != "note"]
+    warned = [finding["code"] for finding in about.get("checks", ()) if finding["severity"] != "info"]
     if warned:
         yield f"The data checks warn of: {', '.join(dict.fromkeys(warned))}."
 

@@ -198,7 +198,7 @@ def look_at_columns(task: Task) -> Columns:
         if names
     ]
     odd = {name: seen for name in rest if (seen := _odd(task, name)) is not None}
-    leaks = {name for name, seen in odd.items() if seen.code == "column-tells-label"}
+    leaks = {name for name, seen in odd.items() if seen.code == "target-leakage"}
     dated = () if task.time is not None else _time_columns(task.X, rest)
     timed, how = next(((name, how) for name, how in dated if name not in leaks), (None, ""))
     if timed is not None:
@@ -362,10 +362,10 @@ def _telling(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
 
 def _leakage(name: str, seen: str, *, sure: bool) -> Finding:
     return finding(
-        "column-tells-label",
+        "target-leakage",
         f"column {name!r} {seen}: is it known before the decision? If it is an outcome, or the label in other words, "
         f"leave it out {_drop([name])}",
-        "stop" if sure else "warn",
+        "error" if sure else "warning",
     )
 
 
@@ -451,7 +451,7 @@ def _few_of_a_class(task: Task, counts: Any) -> Iterator[Finding]:
     for label, count in zip(task.classes, counts.tolist(), strict=True):
         if count < OF_A_CLASS:
             text = f"{count} rows are {label!r}: with fewer than {OF_A_CLASS}, what errors about them cost is a guess"
-            yield finding("few-positives", f"{text}; gather more of them", "stop" if count < LEAST else None)
+            yield finding("few-positives", f"{text}; gather more of them", "error" if count < LEAST else None)
 
 
 def _shares(task: Task, counts: Any) -> Iterator[Finding]:
@@ -487,7 +487,7 @@ def _copies(task: Task, names: list[str]) -> Iterator[Finding]:
         "duplicate-rows",
         f"{copies:,} of {n:,} {kind} ({copies / n:.1%}) are copies of others{but}, label included (row "
         f"{same.argmax() + 1} is the first): remove them, unless they are cases of their own{kept}",
-        None if copies >= COPIES * n else "note",
+        None if copies >= COPIES * n else "info",
     )
 
 
@@ -537,7 +537,7 @@ def check(
     >>> print(check(X, 1 - y, {"fp": 1, "fn": 8}))
     nothing was found
     >>> check(X.assign(diagnosis=y), 1 - y).codes
-    ('column-tells-label', 'costs-not-given')
+    ('target-leakage', 'costs-not-given')
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CostWarning)

@@ -60,8 +60,8 @@ def cost_findings(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = Tr
     """
     if not costs.settled or costs.n_instances is None:
         return []
-    told = {"price-below-right": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
-    told |= {"price-tells-label": _telling(costs, y)} if telling else {}
+    told = {"cost-below-correct": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
+    told |= {"cost-leakage": _telling(costs, y)} if telling else {}
     return [finding(code, text) for code, texts in told.items() for text in texts]
 
 

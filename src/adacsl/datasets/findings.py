@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Severity = Literal["stop", "warn", "note"]
-SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 PAGE = "docs/checks.md"
 
 
@@ -31,29 +31,29 @@ class Code(NamedTuple):
 
 CODES: dict[str, Code] = {
     # data
-    "column-tells-label": Code("stop", "one column alone gives the label away"),
-    "infinite-values": Code("stop", "a column holds infinite numbers, which no model takes"),
-    "price-tells-label": Code("warn", "a price is known only once the label is"),
-    "few-positives": Code("warn", "a class has too few rows to say what its errors cost"),
-    "few-rows": Code("warn", "too few rows to tell methods apart"),
-    "costs-not-given": Code("warn", "nobody said what errors cost"),
-    "row-dominates": Code("warn", "one row, or few, carry most of what errors could cost"),
-    "price-below-right": Code("warn", "an error costs less than being right"),
-    "time-ignored": Code("warn", "rows have a time, and are split by chance"),
-    "groups-likely": Code("warn", "rows seem to belong together, and are split apart"),
-    "duplicate-rows": Code("warn", "rows are copies of others"),
-    "looks-like-id": Code("warn", "a column only names or counts the rows"),
-    "unique-text": Code("warn", "text that is different in nearly every row"),
-    "empty-column": Code("note", "a column without any value"),
-    "constant-column": Code("note", "a column with one value only"),
-    "rare-positive": Code("note", "fewer than one row in a hundred is positive"),
-    "positive-is-common": Code("note", "the class with the dear misses is the common one"),
+    "target-leakage": Code("error", "one column alone gives the label away"),
+    "infinite-values": Code("error", "a column holds infinite numbers, which no model takes"),
+    "cost-leakage": Code("warning", "a price is known only once the label is"),
+    "few-positives": Code("warning", "a class has too few rows to say what its errors cost"),
+    "few-rows": Code("warning", "too few rows to tell methods apart"),
+    "costs-not-given": Code("warning", "nobody said what errors cost"),
+    "row-dominates": Code("warning", "one row, or few, carry most of what errors could cost"),
+    "cost-below-correct": Code("warning", "an error costs less than being right"),
+    "time-ignored": Code("warning", "rows have a time, and are split by chance"),
+    "groups-likely": Code("warning", "rows seem to belong together, and are split apart"),
+    "duplicate-rows": Code("warning", "rows are copies of others"),
+    "looks-like-id": Code("warning", "a column only names or counts the rows"),
+    "unique-text": Code("warning", "text that is different in nearly every row"),
+    "empty-column": Code("info", "a column without any value"),
+    "constant-column": Code("info", "a column with one value only"),
+    "rare-positive": Code("info", "fewer than one row in a hundred is positive"),
+    "positive-is-common": Code("info", "the class with the dear misses is the common one"),
     # fitted models
-    "no-better-than-constant": Code("warn", "the model is not clearly cheaper than one decision for all"),
-    "badly-calibrated": Code("warn", "the probabilities are not what they say"),
-    "threshold-at-border": Code("warn", "all held-out rows are decided alike"),
-    "lambda-at-bound": Code("warn", "the controller's lambda has run into its bound"),
-    "stopped-early": Code("note", "training ended before it was done"),
+    "no-better-than-constant": Code("warning", "the model is not clearly cheaper than one decision for all"),
+    "badly-calibrated": Code("warning", "the probabilities are not what they say"),
+    "threshold-at-border": Code("warning", "all held-out rows are decided alike"),
+    "lambda-at-bound": Code("warning", "the controller's lambda has run into its bound"),
+    "stopped-early": Code("info", "training ended before it was done"),
 }
 
 
@@ -87,7 +87,7 @@ class Checks:
     --------
     >>> found = Checks.of([finding("constant-column", "column 'a' is always 1: leave it out (--drop a)")])
     >>> print(found)
-    note: column 'a' is always 1: leave it out (--drop a) [constant-column]
+    info: column 'a' is always 1: leave it out (--drop a) [constant-column]
     >>> found.without(["constant-column"])
     Checks(findings=(), ignored=('constant-column',))
     """
@@ -129,9 +129,9 @@ class Checks:
         return tuple(dict.fromkeys(found.code for found in self.findings))
 
     @property
-    def stop(self) -> bool:
+    def has_errors(self) -> bool:
         """Whether something was found that makes results worthless until it is repaired."""
-        return any(found.severity == "stop" for found in self.findings)
+        return any(found.severity == "error" for found in self.findings)
 
     def to_list(self) -> list[dict[str, str]]:
         """Return code, severity, text and page of documentation of each finding, as JSON values."""

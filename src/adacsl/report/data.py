@@ -260,7 +260,7 @@ class ReportData:
     overview : mapping from str to DataFrame
         The columns of each data set.
     checks : mapping from str to list of dict
-        Findings of the data checks: code, severity ("stop", "warn" or "note"), text, page.
+        Findings of the data checks: code, severity ("error", "warning" or "info"), text, page.
     model : mapping from (data, ratio) to mapping from str to str
         The model card of the recommended method.
     """

@@ -18,7 +18,7 @@ with requires("compare"):
     import pandas as pd
 
 
-SERIOUS = ("stop", "warn")
+SERIOUS = ("error", "warning")
 """Severities of findings that the summary points to."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
