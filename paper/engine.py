@@ -38,7 +38,7 @@ def run_missing(
     folder: Path,
     identity: Mapping[str, Any],
     *,
-    workers: int | None,
+    n_jobs: int | None,
     seconds: float | None,
     take: Callable[[FitResult], object],
     tell: Tell | None = None,
@@ -55,7 +55,7 @@ def run_missing(
                 tell(event)
 
         try:
-            run_jobs(jobs, store, tasks, n_jobs=workers, seconds=seconds, on_event=note)
+            run_jobs(jobs, store, tasks, n_jobs=n_jobs, seconds=seconds, on_event=note)
         except RunInterrupted:
             stopped = seconds is not None and time.monotonic() - begin >= seconds
             if not stopped:

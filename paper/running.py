@@ -180,7 +180,7 @@ def _run_fits(
     ready = with_features(planned, tasks, wishes.device)
     left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
     return run_missing(
-        planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), workers=wishes.workers,
+        planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), n_jobs=wishes.n_jobs,
         seconds=left, take=lambda result: _export(result, planned, sheets), tell=tell,
     )  # fmt: skip
 

@@ -66,9 +66,9 @@ def checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataFr
         raise ValueError(f"results lack the columns {missing}; got {list(results.columns)}")
     if results[FIT_COLUMNS].isna().any(axis=None):
         raise ValueError(f"every row of results must name its {', '.join(FIT_COLUMNS)}; some are missing")
-    _check_rows(results, results.duplicated(FIT_COLUMNS), "twice: keep one row for each cell")
+    _check_rows(results, results.duplicated(FIT_COLUMNS), "twice: keep one row for each fit")
     finite = np.isfinite(results[measure].to_numpy(dtype=float))
-    _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that cell")
+    _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that fit")
     _check_rows(results, ~((results["n_train"] > 0) & (results["n_test"] > 0)), "without n_train and n_test above 0")
     return results.astype({"data": str, "ratio": float, "method": str})
 

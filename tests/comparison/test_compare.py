@@ -225,7 +225,7 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     rest, tested = Protocol(folds=3).split(own_task(), 1)
     unfitted = found.method(name, ratio=ratio)
     assert not hasattr(unfitted, "model_")
-    assert (unfitted.costs.fp, unfitted.costs.fn, unfitted.positive) == (1.0, ratio, "sick")
+    assert (unfitted.costs.fp, unfitted.costs.fn, unfitted.pos_label) == (1.0, ratio, "sick")
     unfitted.set_params(random_state=1, validation=0.15 / (1 - 1 / 3), device="cpu").fit(x.iloc[rest], y[rest])
     fit = next(c for c in found.fits if (c.method, c.seed, c.ratio) == (name, 1, ratio))
     proba = unfitted.predict_proba(x.iloc[tested])[:, list(unfitted.classes_).index("sick")]

@@ -96,13 +96,14 @@ def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
     model = found.fit(*table(), name="ensemble")
     assert set(model.leaderboard_["member"]) == set(MEMBERS)
     again = load_comparison(found.folder).method("ensemble")  # a folder knows the names, and the settings of nets
-    assert (again.learner.members, again.learner.net.epochs) == ("auto", 2)
+    assert (again.learner.estimators, again.learner.net.epochs) == ("auto", 2)
     assert METHODS["ensemble"][0] in found.report_data().titles["ensemble"]
 
 
 def test_members_of_images_have_names():
     chosen = choose_members(["nets", "adacsl-bayes", "net-weighted"], images=True, net=NeuralLearner(epochs=3))
-    assert [(made.target, made.learner.epochs) for made in chosen.values()] == [(None, 3), ("bayes", 3), (0.5, 3)]
+    settings = [(made.target_threshold, made.learner.epochs) for made in chosen.values()]
+    assert settings == [(None, 3), ("bayes", 3), (0.5, 3)]
     assert seconds_for("adacsl-bayes") == seconds_for("nets") < seconds_for("mine")
 
 

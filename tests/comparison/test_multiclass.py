@@ -72,7 +72,7 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     rest, tested = Protocol(folds=2).split(Task.from_data(x, y, PRICES), 1)
     unfitted = found.method(name)
     assert unfitted.costs == PRICES.aligned(SORTED)
-    assert unfitted.positive is None
+    assert unfitted.pos_label is None
     unfitted.set_params(random_state=1, validation=0.15 / 0.5, device="cpu").fit(x.iloc[rest], y[rest])
     assert unfitted.classes_.tolist() == SORTED
     result = next(r for c, r in found.fits.items() if (c.method, c.seed) == (name, 1))
@@ -133,7 +133,7 @@ def test_two_and_more_classes_are_compared_together(tmp_path):
         Task.from_data(x, y == "barolo", CostMatrix(fp=1, fn=5), name="barolo"),
     ]
     both = compare_tasks(tasks, methods=["gbm-bayes", "net"], repeats=1, folds=2, **QUICK)
-    first, second, _ = both.recommendation.splitlines()
+    first, second = both.recommendation.splitlines()
     assert first.startswith("barolo, ratio 5: ")
     assert second.startswith("wine: ")
     assert both.outcome("net", data="barolo").scores.ndim == 1

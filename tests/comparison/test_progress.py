@@ -172,7 +172,7 @@ def test_the_bar_shows_fits_and_the_cheapest():
     text = written(out)
     assert "2/4" in text
     assert re.search(r"2/4 fits 0:00:0\d \+ \S+ left", text)  # spent, and to come
-    assert "lowest: 0.5 per row [b]net" in text
+    assert "lowest: 0.5 per sample [b]net" in text
     assert text.count("failed: toy, ratio 8, net-weighted, seed 0: ValueError: x") == 1
     assert "2 / 4 fits" not in text
 

@@ -349,7 +349,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(to
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"backend": "dask"}, r"engine must be 'joblib' \(this machine\) or 'ray' \(a cluster\), got 'dask'"),
+        ({"backend": "dask"}, r"backend must be 'processes' \(this machine\) or 'ray' \(a cluster\), got 'dask'"),
         ({"n_jobs": 0}, "n_jobs must be a whole number of at least 1, got 0"),
         ({"retries": -1}, "retries must not be negative, got -1"),
         ({"gpus": 1.0}, "address and gpus are for backend='ray'; processes of this machine see all its GPUs"),

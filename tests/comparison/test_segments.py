@@ -99,7 +99,7 @@ def test_one_row_or_one_side_alone_has_no_interval():
     assert np.isfinite(everything.low)
     assert math.isnan(everything.difference)
     assert segment_costs(np.zeros(20), rows < 9, evidence).p == 1.0
-    with pytest.raises(ValueError, match="at least one row"):
+    with pytest.raises(ValueError, match="at least one sample"):
         segment_costs(rows.astype(float), rows < 0, evidence)
 
 
@@ -155,7 +155,7 @@ def test_every_row_is_in_one_segment_and_counted_as_brute_force_counts(kept):
         missed, alarmed = (labels == 1) & (decided == 0), (labels == 0) & (decided == 1)
         assert row["rows"] == (X["region"] == region).sum()
         assert row["share"] == pytest.approx((X["region"] == region).mean())
-        assert row["pos_label"] == pytest.approx(y[X["region"] == region].mean())
+        assert row["positive"] == pytest.approx(y[X["region"] == region].mean())
         assert row["decided"] == pytest.approx(decided.mean())
         assert row["fnr"] == pytest.approx(missed.sum() / (labels == 1).sum())
         assert row["fpr"] == pytest.approx(alarmed.sum() / (labels == 0).sum())

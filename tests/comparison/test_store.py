@@ -30,7 +30,7 @@ IDENTITY = {
     "protocol": {"test": 0.25, "epochs": 30, "net": {"width": 64}},
 }
 FIT = FitKey("toy", 8.0, "net-tuned", 3)
-PLACE = "toy/ce-tuned/ratio-8_seed-3.json"
+PLACE = "toy/net-tuned/ratio-8_seed-3.json"
 
 
 def made(fit=FIT, n=11, **changes):

@@ -20,16 +20,16 @@ from adacsl.datasets.checks import (
     FEW,
     FEW_LEVELS,
     LARGE,
+    LEAKAGE,
     LEAST,
     MANY,
     NEARLY,
     OF_A_CLASS,
     ROWS,
     SURE,
-    TELLING,
     UNIQUE,
     check_task,
-    told_share,
+    leakage_share,
 )
 from adacsl.datasets.findings import CODES, finding
 from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
@@ -476,12 +476,12 @@ def test_the_share_that_a_column_tells_is_what_counting_says(k, levels, seed, or
     values = np.where(rng.random(n) < lean, y * levels // k, rng.integers(0, levels, n)).astype(float)
     values[rng.random(n) < 0.05] = np.nan
     column = values if ordered else pd.Series([None if np.isnan(v) else f"v{v:03.0f}" for v in values])
-    share = told_share(column, y, k)
+    share = leakage_share(column, y, k)
     assert share == pytest.approx(by_hand(values, y, k, ordered=ordered))
     order = rng.permutation(n)
-    assert told_share(pd.Series(column)[order], y[order], k) == share
+    assert leakage_share(pd.Series(column)[order], y[order], k) == share
     if ordered:
-        assert told_share(np.exp(values / 10), y, k) == share
+        assert leakage_share(np.exp(values / 10), y, k) == share
 
 
 @given(st.integers(0, 10**6), st.integers(20, 300), st.integers(2, 4), st.floats(0.1, 0.5))
@@ -489,7 +489,7 @@ def test_noise_tells_nothing(seed, n, k, share):
     rng = np.random.default_rng(seed)
     y = np.minimum(rng.geometric(share, n) - 1, k - 1)
     for values in (rng.normal(size=n), rng.integers(0, 5, n), rng.integers(0, n, n)):
-        assert told_share(values, y, k) < TELLING
+        assert leakage_share(values, y, k) < LEAKAGE
 
 
 @settings(max_examples=15)
@@ -505,9 +505,9 @@ def test_a_large_table_is_looked_at_in_parts_with_the_same_answer():
     rng = np.random.default_rng(0)
     y = (rng.random(150_000) < 0.02).astype(int)
     leak = y + rng.normal(0, 0.05, len(y))
-    assert told_share(leak, y, 2) == 1.0
+    assert leakage_share(leak, y, 2) == 1.0
     # in a sample with fewer of the common class it would stand out
-    assert told_share(np.where(rng.random(len(y)) < 0.06, 1, y), y, 2) < TELLING
+    assert leakage_share(np.where(rng.random(len(y)) < 0.06, 1, y), y, 2) < LEAKAGE
 
 
 # what was found
@@ -553,19 +553,19 @@ def test_a_task_is_checked_once(monkeypatch):
 
 def test_no_honest_column_comes_near_the_limit():
     task = load_task("breast-cancer")
-    shares = [told_share(task.X[name], task.y, 2) for name in task.X]
+    shares = [leakage_share(task.X[name], task.y, 2) for name in task.X]
     assert 0.85 < max(shares) < 0.95
 
 
 def test_the_page_names_the_limits_of_the_code():
     words = " ".join(PAGE.read_text(encoding="utf-8").split())
     for said in (
-        f"**stop** from {100 * SURE:g} % on, **warn** from {100 * TELLING:g} % on",
+        f"**error** from {100 * SURE:g} % on, **warning** from {100 * LEAKAGE:g} % on",
         f"Classes with fewer than {FEW} rows are not looked at",
         f"A value that {LARGE} rows or more share",
-        f"**warn** below {OF_A_CLASS} rows of a class, **stop** below {LEAST}",
-        f"**warn** below {ROWS} rows",
-        f"**warn** from {100 * COPIES:g} % of the rows on",
+        f"**warning** below {OF_A_CLASS} rows of a class, **error** below {LEAST}",
+        f"**warning** below {ROWS} rows",
+        f"**warning** from {100 * COPIES:g} % of the rows on",
         f"{MANY} rows or more, and another value in more than {100 * NEARLY:g} % of the rows",
         f"called an id (more than {100 * UNIQUE:g} % then)",
         f"at least {FEW} rows have a value, {100 * SURE:g} % of them of one class",

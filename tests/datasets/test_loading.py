@@ -260,7 +260,7 @@ def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
     with pytest.raises(DataError, match="no class 'Dog'; did you mean 'dog'"):
         load_task(pets, pos_label="Dog")
     for option in ({"target": "y"}, {"segments": ["y"]}, {"drop": ["y"]}, {"group_column": "y"}):
-        with pytest.raises(DataError, match="holds pictures: columns of labels, groups"):
+        with pytest.raises(DataError, match="holds images: columns of labels, groups"):
             load_task(pets, **option)
     (pets / "dog" / "broken.jpg").write_bytes(b"no jpeg")
     with pytest.raises(DataError, match=r"cannot read image .*broken\.jpg"):
@@ -368,7 +368,7 @@ def test_an_archive_of_jpegs_becomes_a_task(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": np.zeros(4, np.uint8)}, "do not belong together: 5 pictures by offsets, 4 labels"),
+        ({"labels": np.zeros(4, np.uint8)}, "do not belong together: 5 images by offsets, 4 labels"),
         ({"groups": np.zeros(4)}, "do not belong together"),
         ({"jpeg": np.zeros(10, np.uint8)}, "do not belong together: .* 10 bytes"),
         ({"labels": np.arange(5)}, "has 5 classes"),
@@ -389,11 +389,11 @@ def test_a_broken_picture_of_an_archive_is_named(tmp_path):
     np.savez(tmp_path / "skin.npz", **arrays)
     with pytest.raises(DataError, match=r"cannot read picture 3 of .*skin\.npz \(ISIC_2\)"):
         load_task(tmp_path / "skin.npz", on_error="stop")
-    with pytest.warns(DataWarning, match=r"1 pictures cannot be read and are left out \(picture 3 of .*ISIC_2"):
+    with pytest.warns(DataWarning, match=r"1 images cannot be read and are left out \(image 3 of .*ISIC_2"):
         task = load_task(tmp_path / "skin.npz")
     assert (len(task.X), task.y.tolist(), task.groups.tolist()) == (4, [0, 1, 1, 0], [0, 0, 1, 2])
     np.savez(tmp_path / "skin.npz", **jpegs())
-    with pytest.raises(DataError, match="holds pictures"):
+    with pytest.raises(DataError, match="holds images"):
         load_task(tmp_path / "skin.npz", target="y")
 
 
@@ -432,7 +432,7 @@ def test_medmnist_archives_are_read_and_repeated_pictures_are_groups(tmp_path):
     ("change", "message"),
     [
         ({"val_labels": None}, "lacks val_labels"),
-        ({"val_labels": np.asarray([[1]])}, "6 pictures but 5 labels"),
+        ({"val_labels": np.asarray([[1]])}, "6 images but 5 labels"),
         ({f"{p}_labels": np.zeros((n, 14), int) for p, n in (("train", 3), ("val", 2), ("test", 1))}, "14 labels per"),
         ({f"{p}_images": np.zeros((n, 8, 8)) for p, n in (("train", 3), ("val", 2), ("test", 1))}, "must be bytes"),
     ],

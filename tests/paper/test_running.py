@@ -30,7 +30,7 @@ from paper.sources import SOURCES, find_source, made_task
 from paper.wishes import Wishes
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = Wishes("table2", quick=True, device="cpu", workers=1)
+QUICK = Wishes("table2", quick=True, device="cpu", n_jobs=1)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_profile_paper_is_the_published_protocol():
     assert list(PAPER_METHODS) == ["net", "ta", "net-smote", "net-weighted", "adacsl"]
     assert PROFILES["paper"].splits == ("random",)
     ce, smote = PAPER_METHODS["net"], PAPER_METHODS["net-smote"]
-    assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "net-smote")
+    assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "smote")
     assert PAPER_METHODS["ta"].loss is shifted_loss
     for method in PAPER_METHODS.values():
         assert method.target in (None, 0.5)  # None is 0.5, of two classes
@@ -126,7 +126,7 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
 def test_a_net_of_its_own_is_trained_as_all_others():
     protocol = PROFILES["modern"].conditions(upright=True, weights=None, device="cpu")
     made = under(planning.ABLATIONS["every"]["adacsl-every-25"], protocol).learner
-    assert (made.every, made.epochs, made.batch_size, made.lr, made.image_size) == (25, 15, 128, 4e-4, 64)
+    assert (made.every, made.epochs, made.batch_size, made.learning_rate, made.image_size) == (25, 15, 128, 4e-4, 64)
     assert under(PAPER_METHODS["net-weighted"], protocol) is PAPER_METHODS["net-weighted"]
 
 
@@ -330,7 +330,7 @@ def test_costs_are_inverse_priors_times_k():
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         ({"time_limit": -1.0}, "the time limit must be a number of seconds from 0, got -1"),
         ({"time_limit": float("nan")}, "the time limit must be a number of seconds from 0, got nan"),
-        ({"n_jobs": 0}, "workers must be at least 1, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
         ({"factors": (0,)}, "factors k of the costs must be numbers from 1"),
         ({"methods": ("adaboost",)}, "there is no method 'adaboost' here; known: adacsl"),
     ],

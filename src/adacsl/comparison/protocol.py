@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adacsl.base.extras import requires
 from adacsl.comparison.fits import scale_misses
 from adacsl.costs.matrix import CostMatrix
-from adacsl.datasets.duplicates import Together, keep_together
+from adacsl.datasets.duplicates import DuplicateGroups, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import Duration
 from adacsl.estimators.adacsl import learner_from
@@ -169,13 +169,13 @@ class Protocol:
         tested = task.worked_out[key] == fold
         return np.flatnonzero(~tested), np.flatnonzero(tested)
 
-    def together(self, task: Task) -> Together:
+    def together(self, task: Task) -> DuplicateGroups:
         """Return which samples stay together in all folds: groups and duplicates."""
         key = ("together", self.folds)
         if key not in task.worked_out:
             largest = len(task.y) / self.folds
             task.worked_out[key] = keep_together(task.X, task.y, task.groups, task.time, largest)
-        found: Together = task.worked_out[key]
+        found: DuplicateGroups = task.worked_out[key]
         return found
 
     def _groups(self, task: Task) -> NDArray[Any] | None:

@@ -47,8 +47,8 @@ NAMES_SHOWN = 5
 def names_of(methods: Sequence[str]) -> str:
     """Join names: ``a``, ``a and b``, ``a, b and c``, ``a, b, c, d, e and 3 others``.
 
-    >>> names_of(["smote", "focal", "net"])
-    'smote, focal and net'
+    >>> names_of(["net-smote", "net-focal", "net"])
+    'net-smote, net-focal and net'
     """
     shown = list(methods[:NAMES_SHOWN])
     more = len(methods) - len(shown)

@@ -181,7 +181,7 @@ class Task:
 
     @property
     def images(self) -> bool:
-        """Whether the rows are pictures."""
+        """Whether the rows are images."""
         return isinstance(self.X, np.ndarray) and self.X.ndim == 4
 
     def take(self, rows: NDArray[Any]) -> Any:

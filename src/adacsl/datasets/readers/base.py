@@ -24,7 +24,7 @@ with requires("train"):
 
 
 OnError = Literal["skip", "stop"]
-"""What happens to rows without a label and pictures that cannot be read: they are left out, or an error."""
+"""What happens to rows without a label and images that cannot be read: they are left out, or an error."""
 
 
 class Reading(NamedTuple):
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     unlabelled: int = 0
     """So many rows have no label."""
     broken: tuple[str, ...] = ()
-    """Pictures that could not be read, each with the reason."""
+    """Images that could not be read, each with the reason."""
     read_as: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ NOTHING = Reading()
 
 
 def describe_left_out(about: Mapping[str, Any]) -> list[str]:
-    """Return how many rows and pictures were left out, by the facts of a run.
+    """Return how many rows and images were left out, by the facts of a run.
 
     >>> describe_left_out({"rows": 90, "unlabelled": 10})
     ['10 rows have no label and are left out, 90 are used']
@@ -63,7 +63,7 @@ def describe_left_out(about: Mapping[str, Any]) -> list[str]:
         lines.append(f"{unlabelled:,} rows have no label and are left out, {used}")
     if broken := about.get("broken"):
         names = listed(line.partition(": ")[0] for line in broken)
-        lines.append(f"{len(broken):,} pictures cannot be read and are left out ({names}), {used}")
+        lines.append(f"{len(broken):,} images cannot be read and are left out ({names}), {used}")
     return lines
 
 
