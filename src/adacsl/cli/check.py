@@ -40,7 +40,7 @@ def load_checked(
     ``refuse``: raise for data with an error.
     """
     from adacsl.datasets.checks import check_task  # noqa: PLC0415  pandas
-    from adacsl.datasets.costs import PriceWarning  # noqa: PLC0415
+    from adacsl.datasets.costs import CostWarning  # noqa: PLC0415
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 
     with warnings.catch_warnings():

@@ -254,7 +254,7 @@ class EvaluationOptions:
 
     baseline_column: str | None = None
     """Column with your current decisions (labels, or 0 and 1), or scores from 0 to 1 (threshold 0.5). Excluded from the
-    features; shown as the method `today`, and the saving is measured against it. Without it: the better of threshold
+    features; shown as the method `baseline`, and the saving is measured against it. Without it: the better of threshold
     0.5 and the best constant decision."""
 
     def __post_init__(self) -> None:
