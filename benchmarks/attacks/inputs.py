@@ -406,8 +406,8 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("estimator: training unknown", "training must be", lambda _: AdaCSLClassifier(COSTS,
     learner=SklearnLearner(LogisticRegression(), training="slow", encode=False), decide="bayes").fit(X, Y)),
     Wrong("ensemble: member misspelt", "xgbost", lambda _: EnsembleClassifier(COSTS, estimators=["xgbost"]).fit(X, Y)),
-    Wrong("ensemble: no members", "member", lambda _: EnsembleClassifier(COSTS, estimators=[]).fit(X, Y)),
-    Wrong("ensemble: members a number", "member", lambda _: EnsembleClassifier(COSTS, estimators=5).fit(X, Y)),
+    Wrong("ensemble: no base estimators", "estimators is empty", lambda _: EnsembleClassifier(COSTS, estimators=[]).fit(X, Y)),
+    Wrong("ensemble: estimators a number", "estimators must be", lambda _: EnsembleClassifier(COSTS, estimators=5).fit(X, Y)),
     Wrong("method: misspelt", "did you mean 'adacsl'", lambda _: adacsl.method("adaclsl")),
     Wrong("method: a number", "there is no method 5", lambda _: adacsl.method(5)),
     # decisions

@@ -25,7 +25,7 @@ from sklearn.model_selection import train_test_split
 
 from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.base.scores import to_probabilities
-from adacsl.ensemble.base_estimators import default_members
+from adacsl.ensemble.base_estimators import default_estimators
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
 from benchmarks.harness import metadata
@@ -87,7 +87,7 @@ def run(name: str, split: int, options: argparse.Namespace) -> list[dict[str, An
     for label in options.methods:
         for matrix in prices:
             if label == "ensemble":
-                members = [m for m in default_members(images=False) if m not in options.without]
+                members = [m for m in default_estimators(images=False) if m not in options.without]
                 made: Any = EnsembleClassifier(estimators=members, n_jobs=1, random_state=split, device="cpu")
             else:
                 made = CostSensitiveClassifier(random_state=split, device="cpu", **METHODS[label])

@@ -23,11 +23,11 @@ from benchmarks.quality.peer_data import Cell, Costs, Decide, Method, arguments,
 
 def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
     from adacsl import CostMatrix, EnsembleClassifier  # noqa: PLC0415  the table needs none of it
-    from adacsl.ensemble.base_estimators import default_members  # noqa: PLC0415
+    from adacsl.ensemble.base_estimators import default_estimators  # noqa: PLC0415
     from adacsl.estimators.fit import fit_methods  # noqa: PLC0415
     from adacsl.fitting.rows import Rows  # noqa: PLC0415
 
-    members = [name for name in default_members(images=False) if name not in options.without]
+    members = [name for name in default_estimators(images=False) if name not in options.without]
     jobs = {"n_jobs": 1} if options.jobs > 1 else {}
     # members that do not depend on the costs are fitted once for all k, as a comparison does it
     asked = [cell.costs(k) for k in options.k]

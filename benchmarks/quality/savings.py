@@ -30,12 +30,12 @@ def ours(name: str) -> Fit:
 
     def fit(cell: Cell, options: argparse.Namespace) -> tuple[NDArray[Any], float]:
         from adacsl import CostMatrix, EnsembleClassifier  # noqa: PLC0415  the table needs none of it
-        from adacsl.ensemble.base_estimators import default_members  # noqa: PLC0415
+        from adacsl.ensemble.base_estimators import default_estimators  # noqa: PLC0415
         from adacsl.estimators.registry import method  # noqa: PLC0415
 
         means = {kind: float(np.mean(price)) for kind, price in cell.train._asdict().items()}
         if name.startswith("ensemble"):
-            members = list(default_members(images=False)) if name == "ensemble-plain" else "auto"
+            members = list(default_estimators(images=False)) if name == "ensemble-plain" else "auto"
             clf = EnsembleClassifier(
                 CostMatrix(**means), estimators=members, random_state=cell.split, n_jobs=1, device="cpu"
             )

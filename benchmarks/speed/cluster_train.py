@@ -20,7 +20,7 @@ PLACES: dict[str, Any] = {
     "2 processes": {"n_jobs": 2},
     "2 workers on Ray": {"backend": "ray", "n_jobs": 2},
 }
-MEMBERS = ["logistic", "lightgbm", "lightgbm-shallow", "xgboost", "nets"]
+MEMBERS = ["logistic", "lightgbm", "lightgbm-shallow", "xgboost", "net"]
 
 
 def main(repeats: int = 3) -> None:

@@ -38,7 +38,7 @@ def test_it_is_the_default_and_the_same_as_in_python(trained, rows):
     said, model = trained(*QUICK, "--json", "--quiet")
     assert (said.code, said.err, said.json["method"]) == (0, "", "ensemble")
     assert said.json["estimated_cost"]["mean"] == model.estimated_cost_.estimate
-    assert [row["member"] for row in said.json["leaderboard"]] == model.leaderboard_["member"].tolist()
+    assert [row["estimator"] for row in said.json["leaderboard"]] == model.leaderboard_["estimator"].tolist()
     assert (said.json["estimators"], said.json["stopped"]) == (2, False)
     settings = {"estimators": ["logistic", "histogram"], "n_jobs": 1, "pos_label": "yes", "random_state": 0}
     mine = EnsembleClassifier(CostMatrix(fp=1, fn=8), **settings)
@@ -53,7 +53,7 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
 
     monkeypatch.setattr(base_estimators.HistogramBoosting, "fit", fail)
     said, _ = trained(*QUICK)
-    assert said.err.splitlines()[0].startswith("ensemble: 1 of 2 members, out-of-fold cost ")
+    assert said.err.splitlines()[0].startswith("ensemble: 1 of 2 base estimators, out-of-fold cost ")
     assert "note" not in said.err
     for words in ("1 member, ", "estimated cost per row (out of fold): ", "cost alone", "logistic"):
         assert words in said.out
@@ -61,12 +61,12 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
 
 
 def test_what_is_said_about_nets_reaches_its_nets(trained):
-    words = ("--estimators", "nets", "--n-jobs", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
+    words = ("--estimators", "net", "--n-jobs", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
     _, model = trained(*words)
     assert (model.net, model.cv, model.device) == ({"epochs": 2}, None, "cpu")
     assert np.isnan(model.oof_scores_).any()
-    chosen = base_estimators.choose_members(
-        ["nets", "nets-bent", "logistic"], images=False, net=NeuralLearner([8], epochs=2)
+    chosen = base_estimators.choose_estimators(
+        ["net", "net-bins", "logistic"], images=False, net=NeuralLearner([8], epochs=2)
     )
     assert [made.learner.epochs for made in list(chosen.values())[:2]] == [2, 2]
     assert [made.learner.module for made in list(chosen.values())[:2]] == [[8], {"bins": 32}]
@@ -95,7 +95,7 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
             ("--time-limit", "soon"),
             "time_limit must be seconds above 0, or a text such as '60s', '5min' or '1h', got 'soon'",
         ),
-        (("--estimators", "logistic,magic"), "there is no member 'magic' (known: logistic, lightgbm"),
+        (("--estimators", "logistic,magic"), "there is no base estimator 'magic' (known: logistic, lightgbm"),
         (("--n-jobs", "0"), "--n-jobs must be at least 1, got 0"),
         (("--address", "auto"), "--address is for --backend ray"),
         (("--gpus", "1"), "--gpus is for --backend ray"),

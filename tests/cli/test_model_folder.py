@@ -624,16 +624,16 @@ def test_pictures_are_evaluated(adacsl, pictures):
 
 def test_pictures_and_tables_are_not_mixed_up(refused, pictures, place, tmp_path):
     out = ("--out", tmp_path / "p.csv")
-    assert "trained on pictures, but" in refused("predict", pictures / "model", place / "rows.csv", *out)
+    assert "trained on images, but" in refused("predict", pictures / "model", place / "rows.csv", *out)
     assert "trained on a table, but" in refused("predict", place / "model", pictures / "data", *out)
-    assert "trained on pictures, but" in refused("predict", pictures / "model", "breast-cancer", *out)
-    assert "trained on pictures" in refused("evaluate", pictures / "model", place / "rows.csv", "--target", "churn",
+    assert "trained on images, but" in refused("predict", pictures / "model", "breast-cancer", *out)
+    assert "trained on images" in refused("evaluate", pictures / "model", place / "rows.csv", "--target", "churn",
                                             "--pos-label", "yes")  # fmt: skip
-    assert "pictures have no columns" in refused("predict", pictures / "model", pictures / "data", "--keep", "id", *out)
+    assert "images have no columns" in refused("predict", pictures / "model", pictures / "data", "--keep", "id", *out)
     (tmp_path / "none").mkdir()
-    assert "holds no pictures" in refused("predict", pictures / "model", tmp_path / "none", *out)
+    assert "holds no images" in refused("predict", pictures / "model", tmp_path / "none", *out)
     (tmp_path / "none/x.png").write_bytes(b"")
-    assert "none of 1 pictures can be read" in refused("predict", pictures / "model", tmp_path / "none", *out)
+    assert "none of 1 images can be read" in refused("predict", pictures / "model", tmp_path / "none", *out)
     assert names(tmp_path) == ["none"]
 
 

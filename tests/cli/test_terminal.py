@@ -193,7 +193,7 @@ def test_numbers_are_refused_before_anything_is_read(refused, words, line):
     [
         (["train", "--prior", "2", "--out", "m"], "prior must be a share between 0 and 1, got 2.0"),
         (["train", "--time-limit", "soon", "--out", "m"], "time_limit must be seconds above 0"),
-        (["train", "--estimators", "nobody", "--out", "m"], "there is no member 'nobody'"),
+        (["train", "--estimators", "nobody", "--out", "m"], "there is no base estimator 'nobody'"),
         (
             ["train", "--time-column", "when", "--gap", "7", "--out", "m"],
             "--gap=7 has no unit, and the times are dates",

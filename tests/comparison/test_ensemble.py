@@ -7,12 +7,12 @@ from torch import nn
 from adacsl import METHODS, CostMatrix, EnsembleClassifier, Task, compare, load_comparison, method
 from adacsl.comparison.jobs import plan_jobs
 from adacsl.comparison.protocol import Protocol
-from adacsl.ensemble.base_estimators import choose_members, seconds_for
+from adacsl.ensemble.base_estimators import choose_estimators, seconds_for
 from adacsl.estimators.registry import choose_methods
 from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
-MEMBERS = ["logistic", "nets"]
+MEMBERS = ["logistic", "net"]
 QUICK = {"n_jobs": 1, "device": "cpu", "progress": False, "net": {"epochs": 2}}
 
 
@@ -94,7 +94,7 @@ def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
     made = found.method("ensemble")
     assert (made.learner.n_jobs, made.learner.net.epochs, made.costs.fn) == ("auto", 2, 5)
     model = found.fit(*table(), name="ensemble")
-    assert set(model.leaderboard_["member"]) == set(MEMBERS)
+    assert set(model.leaderboard_["estimator"]) == set(MEMBERS)
     again = load_comparison(found.folder).method("ensemble")  # a folder knows the names, and the settings of nets
     assert (again.learner.estimators, again.learner.net.epochs) == ("auto", 2)
     assert METHODS["ensemble"][0] in found.report_data().titles["ensemble"]
@@ -111,7 +111,7 @@ def test_images():
     x, y = pictures()
     net = {"module": small_net, "epochs": 1, "batch_size": 16}
     clf = EnsembleClassifier(COSTS, net=net, cv=2, random_state=0, device="cpu").fit(x, y)
-    assert set(clf.leaderboard_["member"]) == {"nets", "adacsl", "adacsl-middle", "adacsl-bayes"}
+    assert set(clf.leaderboard_["estimator"]) == {"net", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert not clf.leaderboard_["left_out"].any()
     assert clf.predict(x[:3]).shape == (3,)
     assert 0.0 <= clf.estimated_cost_.low <= clf.estimated_cost_.high

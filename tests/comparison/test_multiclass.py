@@ -123,7 +123,7 @@ def test_the_report_is_one_page_that_names_the_classes(found, tmp_path):
     assert "178 samples of 3 classes, from 71 &#39;barbera&#39; to 48 &#39;grignolino&#39;" in text
     assert "An error costs 1 to 20 by its kind" in text
     assert "Errors of" in text
-    assert "cross-entropy, the likeliest class: blind to costs" in text
+    assert "cross-entropy, the likeliest class: ignores costs" in text
 
 
 def test_two_and_more_classes_are_compared_together(tmp_path):

@@ -96,7 +96,7 @@ def test_every_kind_of_member_comes_back_the_same(tmp_path):
     assert list(back.estimators_) == list(clf.estimators_)
     assert len(back.estimators_) == 9
     assert isinstance(back, EnsembleClassifier)
-    assert (back.members, back.cv, back.n_jobs, back.random_state) == (None, 3, 1, 0)
+    assert (back.estimators, back.cv, back.n_jobs, back.random_state) == (None, 3, 1, 0)
     # what was read is written again
     check_same(back, adacsl.load(back.save(tmp_path / "again")), X)
 
@@ -117,7 +117,7 @@ def test_a_portfolio_by_its_name(tmp_path):
     assert type(made) is EnsembleClassifier
     back = adacsl.load(made.fit(X, y).save(tmp_path / "model"))
     check_same(made, back, X)
-    assert (type(back), back.members, back.n_jobs) == (EnsembleClassifier, ["logistic", "histogram"], 1)
+    assert (type(back), back.estimators, back.n_jobs) == (EnsembleClassifier, ["logistic", "histogram"], 1)
 
 
 def picture_net():
@@ -129,7 +129,7 @@ def picture_net():
 def test_images(tmp_path):
     X, y = images()
     net = {"module": picture_net, "epochs": 1, "image_size": 12, "views": 4}
-    clf = quick(["nets", "adacsl"], learner=NeuralLearner(**net), cv=2).fit(X, y)
+    clf = quick(["net", "adacsl"], net=NeuralLearner(**net), cv=2).fit(X, y)
     folder = clf.save(tmp_path / "model")
     check_same(clf, adacsl.load(folder, module=picture_net), X)
     with pytest.raises(ArtefactError, match=r"load\(folder, module="):
@@ -138,7 +138,9 @@ def test_images(tmp_path):
 
 def test_a_member_that_is_more_than_numbers_is_named(tmp_path):
     clf = quick(["logistic", ("nearest", KNeighborsClassifier())]).fit(*numbers())
-    with pytest.raises(ArtefactError, match="member 'nearest': KNeighborsClassifier cannot be saved without pickle"):
+    with pytest.raises(
+        ArtefactError, match="base estimator 'nearest': KNeighborsClassifier cannot be saved without pickle"
+    ):
         clf.save(tmp_path / "model")
     assert not (tmp_path / "model").exists()
 
@@ -233,11 +235,11 @@ def test_nets_go_on_within(tmp_path):
 def test_images_and_nets_of_ones_own_go_on(tmp_path):
     X, y = images()
     net = {"module": picture_net, "epochs": 1}
-    first = quick(["nets", "adacsl"], learner=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
-    again = quick(["nets", "adacsl"], learner=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
+    first = quick(["net", "adacsl"], net=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
+    again = quick(["net", "adacsl"], net=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
     check_same(first, again, X)
     with pytest.raises(ValueError, match="belong to other data"):
-        quick(["nets"], learner=NeuralLearner(**net), cv=2, resume=tmp_path).fit(255 - X, y)
+        quick(["net"], net=NeuralLearner(**net), cv=2, resume=tmp_path).fit(255 - X, y)
 
 
 OTHERS = {
@@ -277,7 +279,7 @@ def test_what_is_damaged_is_fitted_again(tmp_path, damage):
     else:
         (path,) = folder.glob("model.json" if damage == "document" else "*.safetensors")
         path.write_bytes(path.read_bytes()[:-20])
-    with pytest.warns(UserWarning, match="kept of member 'trees' is of no use, so it is fitted again"):
+    with pytest.warns(UserWarning, match="base estimator 'trees' cannot be read and is fitted again"):
         again = quick(["logistic", ("trees", TREES)], resume=tmp_path).fit(X, y)
     check_same(whole, again, X, seconds=False)
     check_same(again, quick(["logistic", ("trees", TREES)], resume=tmp_path).fit(X, y), X)  # and kept again
@@ -339,7 +341,7 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_clone_keeps_every_setting():
-    clf = quick(strength=0.1, learner=NeuralLearner(epochs=3), time_limit="60s", decide="tuned", pos_label="a")
+    clf = quick(strength=0.1, net=NeuralLearner(epochs=3), time_limit="60s", decide="tuned", pos_label="a")
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
     assert params["net__epochs"] == 3
@@ -352,7 +354,7 @@ def test_pipelines_and_searches():
     pipeline = make_pipeline(StandardScaler(), quick(["logistic"]))
     grid = {
         "ensembleclassifier__strength": [0.01, "auto"],
-        "portfolioclassifier__estimators": [["logistic"], ["logistic", ("tree", DecisionTreeClassifier(max_depth=2))]],
+        "ensembleclassifier__estimators": [["logistic"], ["logistic", ("tree", DecisionTreeClassifier(max_depth=2))]],
     }
     search = GridSearchCV(pipeline, grid, cv=2).fit(X, y)
     assert np.all(search.cv_results_["mean_test_score"] < 0)  # minus a cost
@@ -410,7 +412,7 @@ def test_graphs_of_encoded_tables_and_of_images(tmp_path):
     clf = quick(["logistic", ("net", NET), ("bent", BENT)]).fit(X, y)
     check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), table(500, seed=1)[0])
     X, y = images()
-    clf = quick(["nets", "adacsl"], learner=NeuralLearner(module=picture_net, epochs=1, image_size=12), cv=2).fit(X, y)
+    clf = quick(["net", "adacsl"], net=NeuralLearner(module=picture_net, epochs=1, image_size=12), cv=2).fit(X, y)
     check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), X)
 
 
@@ -418,13 +420,15 @@ def test_members_with_other_inputs_have_no_graph(tmp_path):
     X, y = images()
     nets = [(f"{size}", NeuralLearner(picture_net, epochs=1, image_size=size)) for size in (12, 14)]
     clf = quick(nets, cv=2).fit(X, y)
-    with pytest.raises(ValueError, match="members '12' and '14' take other inputs"):
+    with pytest.raises(ValueError, match="base estimators '12' and '14' take different inputs"):
         clf.export_onnx(tmp_path / "clf.onnx", X)
 
 
 def test_a_member_without_a_graph_is_named(tmp_path):
     clf = quick().fit(*numbers())
-    with pytest.raises(ValueError, match=r"member 'trees' is made of estimators: fit members=\['logistic', 'nets'"):
+    with pytest.raises(
+        ValueError, match=r"base estimator 'trees' is made of estimators: fit estimators=\['logistic', 'net'"
+    ):
         clf.export_onnx(tmp_path / "clf.onnx", numbers()[0])
     assert not list(tmp_path.iterdir())
 

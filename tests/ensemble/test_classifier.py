@@ -22,9 +22,9 @@ from sklearn.tree import DecisionTreeClassifier
 from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier
 from adacsl.adaptive.held_out import HeldOut, halves
 from adacsl.base.scores import log_odds, sigmoid
-from adacsl.ensemble.base_estimators import MEMBERS, choose_members, default_members
+from adacsl.ensemble.base_estimators import BASE_ESTIMATORS, choose_estimators, default_estimators
 from adacsl.ensemble.classifier import seconds_of
-from adacsl.ensemble.stacking import stack_members
+from adacsl.ensemble.stacking import stack_estimators
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
 from adacsl.integrations.boosting import Matrix
@@ -56,7 +56,7 @@ def fitted(members=QUICK, **settings):
 
 def left_out(clf):
     table = clf.leaderboard_
-    return dict(zip(table["member"], table["left_out"], strict=True))
+    return dict(zip(table["estimator"], table["left_out"], strict=True))
 
 
 class Sleeper(LogisticRegression):
@@ -115,11 +115,11 @@ def test_members_come_as_names_methods_classifiers_and_pairs():
         CostSensitiveClassifier(learner=SklearnLearner(GaussianNB())),
         ("tree", "histogram"),
     ]
-    chosen = choose_members(given, images=False)
+    chosen = choose_estimators(given, images=False)
     assert list(chosen) == ["logistic", "gaussiannb", "mine", "gaussiannb-2", "tree"]
     assert all(isinstance(made, CostSensitiveClassifier) for made in chosen.values())
     assert chosen["gaussiannb"].select == "log-loss"
-    assert list(choose_members({"a": GaussianNB(), "b": "logistic"}, images=False)) == ["a", "b"]
+    assert list(choose_estimators({"a": GaussianNB(), "b": "logistic"}, images=False)) == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -127,12 +127,12 @@ def test_members_come_as_names_methods_classifiers_and_pairs():
     [
         ("logistic", TypeError, "list of names"),
         (3, TypeError, "list of names"),
-        ([], ValueError, "no members"),
-        ([3], TypeError, "a member must be"),
-        ([LogisticRegression], TypeError, "a member must be"),
-        ([("a", "logistic", 1)], TypeError, "a member must be"),
+        ([], ValueError, "estimators is empty"),
+        ([3], TypeError, "a base estimator must be"),
+        ([LogisticRegression], TypeError, "a base estimator must be"),
+        ([("a", "logistic", 1)], TypeError, "a base estimator must be"),
         ([(1, "logistic")], TypeError, "must be a text"),
-        (["nonsense"], ValueError, r"no member 'nonsense' \(known: logistic"),
+        (["nonsense"], ValueError, r"no base estimator 'nonsense' \(known: logistic"),
         (["logistic", "logistic"], ValueError, "named twice"),
         ([("a", GaussianNB()), ("a", GaussianNB())], ValueError, "named twice"),
     ],
@@ -155,9 +155,9 @@ def test_budgets_are_read():
     assert [seconds_of(text) for text in (5, "5", "5 s", ".5min", "2h")] == [5.0, 5.0, 5.0, 30.0, 7200.0]
 
 
-def test_default_members_are_known_and_methods_that_look_at_log_loss():
-    found = default_members(images=False)
-    assert set(found) <= set(MEMBERS)
+def test_default_estimators_are_known_and_methods_that_look_at_log_loss():
+    found = default_estimators(images=False)
+    assert set(found) <= set(BASE_ESTIMATORS)
     assert all(made.select == "log-loss" for made in found.values())
 
 
@@ -179,15 +179,15 @@ def cost_of(logits):
 def test_leaderboard_scores_and_estimate_are_those_computed_by_hand():
     clf = fitted([(name, SklearnLearner(model, encode=False)) for name, model in zip("ab", QUICK, strict=True)])
     columns = by_hand()
-    stack, nested = stack_members(columns, Y, cut=np.log(1 / 5), seed=0)
-    table = clf.leaderboard_.set_index("member")
+    stack, nested = stack_estimators(columns, Y, cut=np.log(1 / 5), seed=0)
+    table = clf.leaderboard_.set_index("estimator")
     assert list(table.columns) == ["cost", "log_loss", "weight", "without", "seconds", "left_out"]
     assert list(table["log_loss"]) == sorted(table["log_loss"])
     for place, name in enumerate("ab"):
         assert table.loc[name, "cost"] == pytest.approx(cost_of(columns[:, place]))
         assert table.loc[name, "log_loss"] == pytest.approx(log_loss(Y, sigmoid(columns[:, place])))
         assert table.loc[name, "weight"] == pytest.approx(stack.weights[place], rel=1e-6)
-        alone = stack_members(columns[:, [1 - place]], Y, strength=stack.strength, cut=np.log(1 / 5), seed=0)[1]
+        alone = stack_estimators(columns[:, [1 - place]], Y, strength=stack.strength, cut=np.log(1 / 5), seed=0)[1]
         assert table.loc[name, "without"] == pytest.approx(cost_of(alone))
     assert (table["seconds"] > 0).all()
     assert (table["left_out"] == "").all()
@@ -290,7 +290,7 @@ def test_one_split_and_validation_rows_of_their_own():
 
 def test_a_rare_class_gets_fewer_folds():
     y = (np.arange(240) < 3).astype(int)
-    with pytest.warns(UserWarning, match="3 rows: 3 folds instead of 5"):
+    with pytest.warns(UserWarning, match="3 samples: 3 folds instead of 5"):
         clf = EnsembleClassifier(COSTS, estimators=QUICK, **ONE).fit(X, y)
     assert np.isfinite(clf.oof_scores_).all()
     with pytest.raises(ValueError, match="at least 5 samples of each class"):
@@ -347,7 +347,7 @@ def test_tables_of_all_kinds_are_taken():
 )
 def test_a_member_that_fails_is_left_out_and_the_rest_goes_on(member, why):
     member = CostSensitiveClassifier(learner="constant", decide="negative") if member == "constant" else member
-    with pytest.warns(UserWarning, match=f"member 'bad' is left out: .*{why}") as told:
+    with pytest.warns(UserWarning, match=f"base estimator 'bad' is left out: .*{why}") as told:
         clf = fitted([QUICK[0], ("bad", member), QUICK[1]])
     assert len(told) == 1
     assert "\n" not in str(told[0].message)
@@ -357,12 +357,12 @@ def test_a_member_that_fails_is_left_out_and_the_rest_goes_on(member, why):
 
 @pytest.mark.parametrize(
     ("name", "module", "words"),
-    [("catboost", "catboost", r"adacsl\[catboost\]"), ("nets", "adacsl.neural.learner", r"adacsl\[train\]")],
+    [("catboost", "catboost", r"adacsl\[catboost\]"), ("net", "adacsl.neural.learner", r"adacsl\[train\]")],
 )
 def test_a_named_member_whose_package_is_missing_is_left_out(monkeypatch, name, module, words):
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "adacsl.integrations.catboost", raising=False)
-    with pytest.warns(UserWarning, match=f"member '{name}' is left out: .*{words}"):
+    with pytest.warns(UserWarning, match=f"base estimator '{name}' is left out: .*{words}"):
         clf = fitted([name, QUICK[0]])
     assert left_out(clf)[name]
 
@@ -370,14 +370,14 @@ def test_a_named_member_whose_package_is_missing_is_left_out(monkeypatch, name, 
 def test_with_no_member_left_every_reason_is_named():
     with (
         pytest.warns(UserWarning, match="is left out"),
-        pytest.raises(ValueError, match=r"no member could be fitted: a: it is not to be; b: .*not finite"),
+        pytest.raises(ValueError, match=r"no base estimator could be fitted: a: it is not to be; b: .*not finite"),
     ):
         fitted([("a", Failing()), ("b", Unsure())])
 
 
 def test_the_budget_ends_what_takes_too_long_and_the_first_is_waited_for():
     start = time.monotonic()
-    with pytest.warns(UserWarning, match="member 'slow' is left out: out of time"):
+    with pytest.warns(UserWarning, match="base estimator 'slow' is left out: out of time"):
         clf = fitted([("slow", Sleeper()), QUICK[0]], time_limit="0.5s", n_jobs=2)
     assert time.monotonic() - start < 50
     assert left_out(clf) == {"logisticregression": "", "slow": "out of time"}
@@ -402,7 +402,7 @@ def test_ctrl_c_ends_a_fit_in_several_processes(tmp_path):
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from test_classifier import COSTS, LogisticRegression, EnsembleClassifier, Sleeper, X, Y
         if __name__ == "__main__":
-            clf = EnsembleClassifier(COSTS, members=[LogisticRegression(), Sleeper()], n_jobs=2, verbose=True)
+            clf = EnsembleClassifier(COSTS, estimators=[LogisticRegression(), Sleeper()], n_jobs=2, verbose=True)
             print(clf.fit(X, Y).leaderboard_["left_out"].tolist())
         """)
     )
@@ -410,7 +410,7 @@ def test_ctrl_c_ends_a_fit_in_several_processes(tmp_path):
         [sys.executable, str(script)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     for line in process.stderr:
-        if "1 of 2 members" in line:
+        if "1 of 2 base estimators" in line:
             break
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers too
     out, errors = process.communicate(timeout=60)
@@ -430,7 +430,7 @@ def test_neither_repetition_nor_processes_nor_their_death_change_a_bit():
         ("booster", CostSensitiveClassifier(learner=BoostingLearner("lightgbm", n_estimators=10))),
     ]
     one, again = (fitted(members) for _ in range(2))
-    with pytest.warns(UserWarning, match="member 'bad' is left out: the worker process died") as told:
+    with pytest.warns(UserWarning, match="base estimator 'bad' is left out: the worker process died") as told:
         other = fitted([("bad", Dying()), *members], n_jobs=2)
     assert len(told) == 1
     assert left_out(other).pop("bad")
@@ -464,7 +464,10 @@ def _tiny_net():
 def test_progress_is_told_on_stderr(capsys, monkeypatch):
     clf = fitted(verbose=True)
     lines = capsys.readouterr().err.splitlines()
-    assert [line.split(",")[0] for line in lines] == ["ensemble: 1 of 2 members", "ensemble: 2 of 2 members"]
+    assert [line.split(",")[0] for line in lines] == [
+        "ensemble: 1 of 2 base estimators",
+        "ensemble: 2 of 2 base estimators",
+    ]
     assert all("out-of-fold cost 0." in line for line in lines)
     assert len(clf.history_) == 2
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -561,7 +564,7 @@ def test_margins_shown_each_round_are_those_of_the_model_cut_there(name, weighte
         Matrix(x[own], Y[own], None if weight is None else weight[own], (4,)) for own in (slice(160), slice(160, None))
     ]
     shown = []
-    options = {"n_estimators": 25, "learning_rate": 0.3, "seed": 0, "params": ONE_THREAD[name], "patience": 10}
+    options = {"rounds": 25, "learning_rate": 0.3, "seed": 0, "params": ONE_THREAD[name], "patience": 10}
     model = engine.boost_plainly(*parts, lambda margins: shown.append(np.array(margins)), **options)
     assert 10 < len(shown) <= 25
     for rounds in (1, 2, len(shown) // 2, len(shown)):
@@ -621,7 +624,7 @@ def test_images_are_stacked_too():
     images[y == 1, :4] //= 2
     net = {"epochs": 1, "module": _flat_net}
     clf = EnsembleClassifier(COSTS, net=net, cv=2, device="cpu", **ONE).fit(images, y)
-    assert set(left_out(clf)) == {"nets", "adacsl", "adacsl-middle", "adacsl-bayes"}
+    assert set(left_out(clf)) == {"net", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert set(left_out(clf).values()) == {""}
     assert clf.predict_proba(images).shape == (40, 2)
 

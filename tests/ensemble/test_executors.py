@@ -1,4 +1,4 @@
-"""Where a fit runs changes nothing: ensembles behind ``trainer=``, on pretended workers."""
+"""Where a fit runs changes nothing: ensembles by ``backend=``, on pretended workers."""
 
 import pickle
 import sys
@@ -85,8 +85,8 @@ def away(monkeypatch):
     real = classifier.open_executor
 
     def opened(work, shared, placement, **given):
-        return (Elsewhere if placement.engine == "ray" else real)(
-            work, shared, **({} if placement.engine == "ray" else {"placement": placement}), **given
+        return (Elsewhere if placement.backend == "ray" else real)(
+            work, shared, **({} if placement.backend == "ray" else {"placement": placement}), **given
         )
 
     monkeypatch.setattr(classifier, "open_executor", opened)
@@ -140,7 +140,7 @@ def test_folds_of_three_classes_come_together(away):
 def test_a_fold_that_fails_leaves_its_member_out(away):
     X, y = numbers()
     X[0, 0] = 99.0  # in the training rows of two folds
-    with pytest.warns(UserWarning, match="member 'picky' is left out: no such row, please"):
+    with pytest.warns(UserWarning, match="base estimator 'picky' is left out: no such row, please"):
         clf = stacked([("picky", SklearnLearner(Picky(), encode=False)), ("light", LIGHT)], RAY).fit(X, y)
     assert ("picky", 2, 3) in away
     assert list(clf.estimators_) == ["light"]
@@ -153,13 +153,13 @@ def test_with_too_little_time_folds_are_left_out_too(away):
     assert list(clf.estimators_) == ["logistic"]
 
 
-def test_the_trainer_is_kept_by_clones_and_by_no_artefact(tmp_path):
+def test_the_backend_is_kept_by_clones_and_by_no_artefact(tmp_path, away):
     made = stacked(trainer=RAY)
-    assert clone(made).trainer == made.trainer == made.get_params()["trainer"] == RAY
-    assert stacked().trainer is None
-    saved = stacked(["logistic"], {"n_jobs": 1}).fit(*numbers()).save(tmp_path / "m")
-    assert "n_jobs" not in (saved / "model.json").read_text()
-    assert adacsl.load(tmp_path / "m").trainer is None
+    assert clone(made).backend == made.backend == made.get_params()["backend"] == "ray"
+    assert stacked().backend == "processes"
+    saved = stacked(["logistic"], RAY).fit(*numbers()).save(tmp_path / "m")
+    assert "backend" not in (saved / "model.json").read_text()
+    assert adacsl.load(tmp_path / "m").backend == "processes"
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from torch import nn
 
 from adacsl import CostMatrix, EnsembleClassifier, load
 from adacsl.base.scores import losses_of, to_logits, to_probabilities
-from adacsl.ensemble.base_estimators import default_members
+from adacsl.ensemble.base_estimators import default_estimators
 from adacsl.ensemble.classifier import EnsembleSettings
-from adacsl.ensemble.stacking import stack_members
+from adacsl.ensemble.stacking import stack_estimators
 from adacsl.fitting.rows import Rows
 
 NAMES = np.asarray(["ash", "elm", "oak"])
@@ -47,7 +47,7 @@ def test_the_stack_is_that_of_scikit_learns_held_out_probabilities():
     proba = cross_val_predict(GaussianNB(), scaled, Y, cv=folds, method="predict_proba")
     columns = to_logits(proba.clip(1e-15, 1 - 1e-15))[:, None]
     cut = -np.log(COSTS.class_weights())
-    stack, nested = stack_members(columns, CODES, strength=0.1, cut=cut)
+    stack, nested = stack_estimators(columns, CODES, strength=0.1, cut=cut)
     np.testing.assert_allclose(clf.model_.stack.weights, stack.weights, rtol=1e-6)
     np.testing.assert_allclose(clf.model_.stack.intercept, stack.intercept, atol=1e-6)
     np.testing.assert_allclose(clf.oof_scores_, to_probabilities(nested), atol=1e-7)
@@ -83,7 +83,7 @@ def test_a_failing_member_is_left_out_and_said():
         def fit(self, X, y, sample_weight=None):
             raise ValueError("it knows two classes only")
 
-    with pytest.warns(UserWarning, match="member 'failing' is left out: it knows two classes only"):
+    with pytest.warns(UserWarning, match="base estimator 'failing' is left out: it knows two classes only"):
         clf = fitted([*QUICK, Failing()])
     assert clf.leaderboard_["left_out"].tolist() == ["", "", "it knows two classes only"]
 
@@ -140,15 +140,15 @@ def test_of_two_common_classes_the_rarer_sets_the_folds():
     learner = EnsembleSettings()
     y = np.repeat([0, 1, 2], [50, 4, 1])
     rows = Rows(np.zeros((55, 1)), y, np.arange(55), n_classes=3)
-    with pytest.warns(UserWarning, match="all classes but one have at most 4 rows: 4 folds instead of 5"):
+    with pytest.warns(UserWarning, match="all classes but one have at most 4 samples: 4 folds instead of 5"):
         assert learner.folds_for(5, rows) == 4
     assert learner.folds_for(3, rows) == 3
 
 
 def test_pictures_have_three_members_by_default():
-    assert list(default_members(images=True, n_classes=3)) == ["nets", "adacsl", "adacsl-middle"]
-    assert len(default_members(images=True)) == 4
-    assert list(default_members(images=False, n_classes=3)) == list(default_members(images=False))
+    assert list(default_estimators(images=True, n_classes=3)) == ["net", "adacsl", "adacsl-middle"]
+    assert len(default_estimators(images=True)) == 4
+    assert list(default_estimators(images=False, n_classes=3)) == list(default_estimators(images=False))
 
 
 def picture_net():

@@ -93,7 +93,7 @@ def test_a_node_may_die_while_members_train(cluster, tmp_path):
     killer = threading.Thread(target=kill)
     killer.start()
     trainer = {"backend": "ray", "address": cluster.address, "n_jobs": 3}
-    found = stacked(trainer=trainer, resume=tmp_path / "kept").fit(X, y)
+    found = stacked(**trainer, resume=tmp_path / "kept").fit(X, y)
     killer.join()
     assert doomed not in cluster.list_all_nodes()
     assert not ray.is_initialized()  # what we joined we left
@@ -109,10 +109,8 @@ def test_the_processes_of_a_member_may_die(cluster):
             os._exit(1)
 
     trainer = {"backend": "ray", "address": cluster.address}
-    made = EnsembleClassifier(
-        COSTS, estimators=["logistic", ("deadly", Deadly())], cv=3, random_state=0, **(trainer or {})
-    )
-    with pytest.warns(UserWarning, match="member 'deadly' is left out: the worker process died"):
+    made = EnsembleClassifier(COSTS, estimators=["logistic", ("deadly", Deadly())], cv=3, random_state=0, **trainer)
+    with pytest.warns(UserWarning, match="base estimator 'deadly' is left out: the worker process died"):
         made.fit(X, y)
     assert list(made.estimators_) == ["logistic"]
 

@@ -11,7 +11,7 @@ from sklearn.metrics import log_loss
 
 from adacsl.base.scores import sigmoid
 from adacsl.ensemble import stacking
-from adacsl.ensemble.stacking import FREE, STRENGTHS, fit_stack, stack_folds, stack_members
+from adacsl.ensemble.stacking import FREE, STRENGTHS, fit_stack, stack_estimators, stack_folds
 
 
 def drawn(n=300, members=3, seed=0, share=0.3):
@@ -65,7 +65,7 @@ def best_by_hand(columns, y, parts):
 
 def test_the_strength_and_nested_scores_are_those_of_loops_written_out():
     columns, y = drawn(150, 3, seed=3)
-    stack, nested = stack_members(columns, y, seed=7)
+    stack, nested = stack_estimators(columns, y, seed=7)
     parts = [test for _, test in stack_folds(y, None, 7)]
     expected = best_by_hand(columns, y, parts)
     assert stack.strength == expected.strength
@@ -85,8 +85,8 @@ def test_a_rows_label_and_weight_do_not_reach_its_own_nested_score(seed, row, st
     changed[row], heavier[row] = 1 - y[row], 50.0
     with pytest.MonkeyPatch.context() as patch:  # folds are stratified, so that labels would move rows between them
         patch.setattr(stacking, "stack_folds", lambda *_: folds)
-        before = stack_members(columns, y, weight=weight, strength=strength)[1]
-        after = stack_members(columns, changed, weight=heavier, strength=strength)[1]
+        before = stack_estimators(columns, y, weight=weight, strength=strength)[1]
+        after = stack_estimators(columns, changed, weight=heavier, strength=strength)[1]
     own = folds[row // 20][1]
     np.testing.assert_array_equal(before[own], after[own])
     assert not np.array_equal(np.delete(before, own), np.delete(after, own))
@@ -117,7 +117,7 @@ def test_weights_of_rows_are_rows_repeated_where_nothing_is_held_back():
 def test_only_the_proportions_of_weights_count():
     columns, y = drawn(150, 2)
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(y))
-    one, other = (stack_members(columns, y, weight=factor * weight) for factor in (1.0, 1000.0))
+    one, other = (stack_estimators(columns, y, weight=factor * weight) for factor in (1.0, 1000.0))
     np.testing.assert_allclose(one[0].weights, other[0].weights, rtol=1e-9)
     np.testing.assert_allclose(one[1], other[1], rtol=1e-9)
 
@@ -126,16 +126,16 @@ def test_only_the_proportions_of_weights_count():
 @settings(max_examples=8)
 def test_the_order_of_members_does_not_matter(seed, order):
     columns, y = drawn(120, 4, seed)
-    one, nested = stack_members(columns, y, strength=0.1)
-    other, also = stack_members(columns[:, order], y, strength=0.1)
+    one, nested = stack_estimators(columns, y, strength=0.1)
+    other, also = stack_estimators(columns[:, order], y, strength=0.1)
     np.testing.assert_allclose(one.weights[order], other.weights, atol=1e-6)
     np.testing.assert_allclose(nested, also, atol=1e-6)
 
 
 def test_identical_members_share_the_weight_of_one():
     columns, y = drawn(200, 1)
-    alone, nested = stack_members(columns, y, strength=0.1)
-    tripled, also = stack_members(np.repeat(columns, 3, axis=1), y, strength=0.1)
+    alone, nested = stack_estimators(columns, y, strength=0.1)
+    tripled, also = stack_estimators(np.repeat(columns, 3, axis=1), y, strength=0.1)
     np.testing.assert_allclose(tripled.weights, alone.weights[0] / 3, atol=1e-6)
     np.testing.assert_allclose(nested, also, atol=1e-6)
 
@@ -152,7 +152,7 @@ def test_huge_log_odds_end_at_the_limit(factor):
     columns, y = drawn(200, 2)
     huge = np.where(columns > 0, factor, -factor)
     limit = np.log(2 * 200)
-    stack, nested = stack_members(huge, y)
+    stack, nested = stack_estimators(huge, y)
     assert np.all(np.isfinite(nested))
     assert stack.limit == pytest.approx(limit)
     np.testing.assert_array_equal(stack.logits(huge), stack.logits(np.where(columns > 0, limit, -limit)))
@@ -161,7 +161,7 @@ def test_huge_log_odds_end_at_the_limit(factor):
 def test_labels_that_are_told_fully_are_no_trouble():
     _, y = drawn(100, 1)
     sure = np.where(y == 1, 40.0, -40.0)
-    stack, nested = stack_members(np.stack([sure, sure], axis=1), y)
+    stack, nested = stack_estimators(np.stack([sure, sure], axis=1), y)
     assert np.array_equal(nested > 0, y == 1)
     assert np.all(np.isfinite(stack.weights))
 
@@ -169,7 +169,7 @@ def test_labels_that_are_told_fully_are_no_trouble():
 @pytest.mark.parametrize("columns", [np.zeros((120, 2)), np.full((120, 1), 1.3), np.tile([1.0, -2.0], (120, 1))])
 def test_constant_columns_give_the_share_of_positives(columns):
     y = (np.arange(120) % 4 == 0).astype(int)
-    stack, nested = stack_members(columns, y)
+    stack, nested = stack_estimators(columns, y)
     np.testing.assert_allclose(sigmoid(stack.logits(columns)), 0.25, atol=1e-3)
     np.testing.assert_allclose(sigmoid(nested), 0.25, atol=1e-2)
 
@@ -179,7 +179,7 @@ def test_a_rare_class_gets_fewer_folds_and_at_last_equal_weights(rare, folds):
     columns, _ = drawn(60, 2)
     y = (np.arange(60) < rare).astype(int)
     assert len(stack_folds(y, None, 0)) == folds
-    stack, nested = stack_members(columns, y)
+    stack, nested = stack_estimators(columns, y)
     assert np.all(np.isfinite(nested))
     if not folds:
         np.testing.assert_array_equal(stack.weights, [0.5, 0.5])
@@ -198,7 +198,7 @@ def test_many_rows_hold_nothing_back_and_end_quickly(n):
     columns, y = drawn(n, 3)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        stack, nested = stack_members(columns, y)
+        stack, nested = stack_estimators(columns, y)
     assert stack.strength == STRENGTHS[-1]
     assert log_loss(y, sigmoid(nested)) < min(log_loss(y, sigmoid(column)) for column in columns.T)
 
@@ -207,9 +207,9 @@ def test_many_rows_hold_nothing_back_and_end_quickly(n):
 def test_with_a_cut_it_is_halfway_between_log_loss_and_cost(cut):
     columns, y = drawn(400)
     stakes = np.where(y == 1, 1.0, np.exp(cut))  # what errors cost; in proportion is enough
-    plain, _ = stack_members(columns, y, strength=0.1)
-    tilted, _ = stack_members(columns, y, weight=stakes, strength=0.1)
-    stack, nested = stack_members(columns, y, strength=0.1, cut=cut)
+    plain, _ = stack_estimators(columns, y, strength=0.1)
+    tilted, _ = stack_estimators(columns, y, weight=stakes, strength=0.1)
+    stack, nested = stack_estimators(columns, y, strength=0.1, cut=cut)
     expected = (plain.logits(columns) + tilted.logits(columns) + cut) / 2
     np.testing.assert_allclose(stack.logits(columns), expected, rtol=1e-6, atol=1e-6)
     assert np.corrcoef(nested, expected)[0, 1] > 0.99
@@ -218,6 +218,6 @@ def test_with_a_cut_it_is_halfway_between_log_loss_and_cost(cut):
 @pytest.mark.parametrize("cut", [-40.0, 40.0, -np.inf, np.inf])
 def test_costs_as_unequal_as_can_be_give_numbers(cut):
     columns, y = drawn(100)
-    stack, nested = stack_members(columns, y, cut=cut)
+    stack, nested = stack_estimators(columns, y, cut=cut)
     assert np.isfinite(nested).all()
     assert np.isfinite(stack.logits(columns)).all()

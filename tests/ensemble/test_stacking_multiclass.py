@@ -12,7 +12,7 @@ from sklearn.metrics import log_loss
 from adacsl.base.scores import losses_of, sigmoid, to_logits, to_probabilities
 from adacsl.decision.calibration import calibrate, temperature
 from adacsl.ensemble import stacking
-from adacsl.ensemble.stacking import FREE, STRENGTHS, fit_stack, stack_folds, stack_members
+from adacsl.ensemble.stacking import FREE, STRENGTHS, fit_stack, stack_estimators, stack_folds
 from adacsl.learners import stack as learners_stack
 from adacsl.learners.stack import limited
 
@@ -75,8 +75,8 @@ def test_the_curvature_is_that_of_finite_differences():
 def test_two_classes_in_two_columns_are_the_stack_of_log_odds(strength, cut):
     columns, y = drawn(400, 3, 2, seed=3)
     odds = columns[:, :, 1] - columns[:, :, 0]
-    one, nested = stack_members(odds, y, strength=strength, cut=cut)
-    two, also = stack_members(columns, y, strength=strength, cut=np.asarray([-cut / 2, cut / 2]))
+    one, nested = stack_estimators(odds, y, strength=strength, cut=cut)
+    two, also = stack_estimators(columns, y, strength=strength, cut=np.asarray([-cut / 2, cut / 2]))
     np.testing.assert_allclose(two.weights, one.weights, atol=2e-4)
     np.testing.assert_allclose(two.intercept, [-one.intercept / 2, one.intercept / 2], atol=2e-3)
     np.testing.assert_allclose(to_probabilities(also)[:, 1], sigmoid(nested), atol=2e-3)
@@ -102,7 +102,7 @@ def test_one_member_is_temperature_scaling_with_intercepts():
 def test_the_order_of_members_and_of_classes_does_not_matter(seed, k, order):
     columns, y = drawn(150, 3, k, seed)
     classes = np.random.default_rng(seed).permutation(k)
-    one, nested = stack_members(columns, y, strength=0.1)
+    one, nested = stack_estimators(columns, y, strength=0.1)
     other = fit_stack(columns[:, order][:, :, classes], np.argsort(classes)[y], None, 0.1)
     np.testing.assert_allclose(one.weights[order], other.weights, atol=1e-6)
     np.testing.assert_allclose(one.intercept[classes], other.intercept, atol=1e-6)
@@ -130,8 +130,8 @@ def test_a_rows_label_and_weight_do_not_reach_its_own_nested_score(seed, row, st
     cut = np.asarray([-1.0, 0.0, 1.0])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stacking, "stack_folds", lambda *_: folds)
-        before = stack_members(columns, y, weight=weight, strength=strength, cut=cut)[1]
-        after = stack_members(columns, changed, weight=heavier, strength=strength, cut=cut)[1]
+        before = stack_estimators(columns, y, weight=weight, strength=strength, cut=cut)[1]
+        after = stack_estimators(columns, changed, weight=heavier, strength=strength, cut=cut)[1]
     own = folds[row // 20][1]
     np.testing.assert_array_equal(before[own], after[own])
     assert not np.array_equal(np.delete(before, own, 0), np.delete(after, own, 0))
@@ -148,9 +148,9 @@ def test_little_strength_leaves_equal_weights_and_much_finds_the_better_member()
 def test_with_costs_it_is_halfway_between_log_loss_and_cost(cut):
     columns, y = drawn(400, 3, 3)
     cut = np.asarray(cut)
-    plain, _ = stack_members(columns, y, strength=0.1)
-    tilted, _ = stack_members(columns, y, weight=np.exp(-cut)[y], strength=0.1)
-    stack, _ = stack_members(columns, y, strength=0.1, cut=cut)
+    plain, _ = stack_estimators(columns, y, strength=0.1)
+    tilted, _ = stack_estimators(columns, y, weight=np.exp(-cut)[y], strength=0.1)
+    stack, _ = stack_estimators(columns, y, strength=0.1, cut=cut)
     expected = (plain.logits(columns) + tilted.logits(columns) + cut) / 2
     np.testing.assert_allclose(stack.logits(columns), expected, rtol=1e-6, atol=1e-6)
 
@@ -158,7 +158,7 @@ def test_with_costs_it_is_halfway_between_log_loss_and_cost(cut):
 def test_costs_as_unequal_as_can_be_give_numbers():
     columns, y = drawn(100, 2, 3)
     for cut in ([-400.0, 0.0, 400.0], [-np.inf, np.inf, 0.0]):
-        stack, nested = stack_members(columns, y, cut=np.asarray(cut))
+        stack, nested = stack_estimators(columns, y, cut=np.asarray(cut))
         assert np.isfinite(nested).all()
         assert np.isfinite(stack.logits(columns)).all()
 
@@ -167,7 +167,7 @@ def test_costs_as_unequal_as_can_be_give_numbers():
 def test_a_class_of_few_rows_or_none_does_not_hinder_the_stack(rare):
     columns, y = drawn(200, 2, 3)
     y = np.where(np.arange(200) < rare, 2, y % 2)
-    stack, nested = stack_members(columns, y)
+    stack, nested = stack_estimators(columns, y)
     assert len(stack_folds(y, None, 0)) == 5
     assert np.isfinite(nested).all()
     share = to_probabilities(stack.logits(columns)).mean(axis=0)
@@ -177,10 +177,10 @@ def test_a_class_of_few_rows_or_none_does_not_hinder_the_stack(rare):
 def test_labels_that_are_told_fully_and_columns_that_tell_nothing_are_no_trouble():
     _, y = drawn(120, 1, 3)
     sure = 80.0 * np.eye(3)[y]
-    stack, nested = stack_members(np.stack([sure, sure], axis=1), y)
+    stack, nested = stack_estimators(np.stack([sure, sure], axis=1), y)
     np.testing.assert_array_equal(nested.argmax(axis=1), y)
     assert np.isfinite(stack.weights).all()
-    nothing, _ = stack_members(np.zeros((120, 2, 3)), y)
+    nothing, _ = stack_estimators(np.zeros((120, 2, 3)), y)
     np.testing.assert_allclose(
         to_probabilities(nothing.logits(np.zeros((1, 2, 3))))[0], np.bincount(y) / 120, atol=1e-2
     )
@@ -188,20 +188,20 @@ def test_labels_that_are_told_fully_and_columns_that_tell_nothing_are_no_trouble
 
 def test_with_all_classes_but_one_too_rare_the_weights_are_equal():
     columns, _ = drawn(60, 2, 3)
-    stack, nested = stack_members(columns, np.asarray([1, 2] + [0] * 58))
+    stack, nested = stack_estimators(columns, np.asarray([1, 2] + [0] * 58))
     np.testing.assert_array_equal(stack.weights, [0.5, 0.5])
     np.testing.assert_allclose(to_probabilities(nested), to_probabilities(columns.mean(axis=1)), rtol=1e-12)
 
 
 def test_a_hundred_classes_are_stacked_and_better_than_any_member():
     columns, y = drawn(4000, 3, 100)
-    _, nested = stack_members(columns, y, strength=0.1)
+    _, nested = stack_estimators(columns, y, strength=0.1)
     assert losses_of(nested, y).mean() < min(losses_of(columns[:, i], y).mean() for i in range(3))
 
 
 def test_the_strength_is_the_one_that_predicts_parts_best():
     columns, y = drawn(150, 3, 3, seed=3)
-    stack, _ = stack_members(columns, y, seed=7)
+    stack, _ = stack_estimators(columns, y, seed=7)
     parts = [test for _, test in stack_folds(y, None, 7)]
     every = np.arange(150)
     losses = []

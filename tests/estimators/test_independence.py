@@ -31,11 +31,11 @@ def tables(load_module):
 
 
 @pytest.fixture(scope="module", autouse=True)
-def quick_portfolio():
+def quick_ensemble():
     """Let the ensemble of the table have two members: what holds for them holds for more."""
     title, settings = METHODS["ensemble"]
     with pytest.MonkeyPatch.context() as patch:
-        small = {"members": ["logistic", "nets"], "n_jobs": 1, "net": NeuralLearner(epochs=EPOCHS)}
+        small = {"estimators": ["logistic", "net"], "n_jobs": 1, "net": NeuralLearner(epochs=EPOCHS)}
         patch.setitem(METHODS, "ensemble", (title, {**settings, **small}))
         yield
 

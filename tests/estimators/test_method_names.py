@@ -204,7 +204,7 @@ def test_constants_take_images():
         ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
-        ({"learner": "svm"}, "learner must be 'net', 'boosting'"),
+        ({"learner": "svm"}, "learner must be one of 'net', 'boosting'"),
         ({"controller": "auto"}, "needs loss='weighted'"),
         ({"controller": "auto", "loss": "weighted", "resample": "oversample"}, "and no resample"),
         ({"controller": {"pace": 1}, "loss": "weighted"}, "a controller has no setting 'pace'; it has partition"),
@@ -297,7 +297,7 @@ def test_unknown_methods_are_named(methods, images, message):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (3, "a method is a name, or a pair of a name and a Method or classifier; got 3"),
+        (3, "a method is a name, or a pair of a name and a classifier; got 3"),
         (("mine",), "a method is a name, or a pair"),
         ((CostSensitiveClassifier(), "mine"), "a method is a name, or a pair"),
         (("mine", LogisticRegression), r"method 'mine' is a class: give an instance, LogisticRegression\(...\)"),

@@ -92,7 +92,7 @@ def test_training_that_ended_too_soon():
     found = made.check()
     assert "stopped-early" in found.codes
     assert "still falling after 3 epochs" in str(found)
-    made.leaderboard_ = pd.DataFrame({"member": ["a", "b", "c"], "left_out": ["", "out of time", "no package"]})
+    made.leaderboard_ = pd.DataFrame({"estimator": ["a", "b", "c"], "left_out": ["", "out of time", "no package"]})
     assert "1 members of the ensemble were not done in time (b)" in str(made.check())
 
 

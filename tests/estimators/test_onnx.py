@@ -264,7 +264,7 @@ def test_prices_of_rows_are_decided_outside(tmp_path):
     far = np.abs(probability - clf.costs_.threshold) > 1e-5
     assert np.array_equal(decision[far], clf.costs_.decide(probability)[far])  # what rows cost on average
     known = metadata(path)
-    said = CostMatrix.from_json(known["said_costs"])
+    said = CostMatrix.from_json(known["cost_spec"])
     assert said == costs
     assert "decided outside" in known["note"]
     own = said.of(frame)

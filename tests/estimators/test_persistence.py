@@ -131,7 +131,7 @@ def test_tables(tmp_path, settings):
     assert np.array_equal(clf.predict(X, fn=amounts), back.predict(X, fn=amounts))
     assert back.score(X, y) == clf.score(X, y)
     kept = back.get_params()
-    for name in ("net__epochs", "random_state", "decide", "cv", "target_threshold"):
+    for name in ("learner__epochs", "random_state", "decide", "cv", "target_threshold"):
         assert kept[name] == clf.get_params()[name]
     for name, value in clf.get_params().items():
         if name.startswith("controller__"):

@@ -35,7 +35,7 @@ OTHERS = [name for name in KINDS if name not in NETS]
 def quick(name, **settings):
     """Return a method of the table with few epochs, bags or rounds."""
     if name == "ensemble":
-        own = {"members": ["logistic", "histogram"], "n_jobs": 1, "random_state": 0, "device": "cpu"}
+        own = {"estimators": ["logistic", "histogram"], "n_jobs": 1, "random_state": 0, "device": "cpu"}
         return method(name, COSTS, **(own | settings))
     learner = METHODS[name][1].get("learner", "net")
     small = {
@@ -110,7 +110,7 @@ def test_clones_and_settings(name):
     assert mine.keys() == theirs.keys()
     for key, value in mine.items():
         assert repr(theirs[key]) == repr(value), key
-    third = CostSensitiveClassifier().set_params(**first.get_params(deep=False))
+    third = type(first)().set_params(**first.get_params(deep=False))
     assert repr(third) == repr(first)
     assert third.set_params(select="last", random_state=7).get_params()["random_state"] == 7
     with pytest.raises(NotFittedError):
@@ -126,7 +126,7 @@ def test_settings_inside_settings():
     assert clone(made).get_params()["controller__damping"] == 0.25
     like = method("adacsl", COSTS, controller=AdaCSLController(COSTS, damping=0.75))
     assert like.get_params()["controller__damping"] == 0.75
-    assert clone(like).set_params(controller__caution=2.0).get_params()["controller__damping"] == 0.75
+    assert clone(like).set_params(controller__n_standard_errors=2.0).get_params()["controller__damping"] == 0.75
 
 
 def test_unknown_methods_are_named():
@@ -296,7 +296,9 @@ def test_classes_of_ones_own_cannot_be_saved(estimator, plain, tmp_path):
 @pytest.mark.parametrize("on_plain", [name for name in OTHERS if not name.startswith("logistic")], indirect=True)
 def test_only_nets_and_logistic_regressions_become_onnx(on_plain, plain, tmp_path):
     pytest.importorskip("onnxscript")
-    with pytest.raises(ValueError, match=r"ONNX files are written of nets.*(with save\(\)|fit members=)") as caught:
+    with pytest.raises(
+        ValueError, match=r"ONNX files are written of neural networks.*(with save\(\)|fit estimators=)"
+    ) as caught:
         on_plain.export_onnx(tmp_path / "model.onnx", plain[0])
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "model.onnx").exists()

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import adacsl
 from adacsl import CostMatrix, CostSensitiveClassifier, Decision, EnsembleClassifier, method
-from adacsl.ensemble.stacking import fit_stack, stack_members
+from adacsl.ensemble.stacking import fit_stack, stack_estimators
 from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.sklearn import SklearnLearner
 from adacsl.neural.learner import NeuralLearner
@@ -225,12 +225,12 @@ def test_a_member_gives_back_as_much_of_a_price_as_its_features_tell(told, share
     assert np.abs(made.predict_proba(X, fn=amount)[:, 1] - proba).max() < 0.08
 
 
-def test_default_members_look_at_prices_only_where_rows_have_them():
-    from adacsl.ensemble.base_estimators import default_members
+def test_default_estimators_look_at_prices_only_where_rows_have_them():
+    from adacsl.ensemble.base_estimators import default_estimators
 
-    usual, rows = (set(default_members(images=False, row_costs=given)) for given in (False, True))
+    usual, rows = (set(default_estimators(images=False, row_costs=given)) for given in (False, True))
     assert not [name for name in usual if name.endswith("-rows")]
-    assert rows - usual == {"lightgbm-soft", "lightgbm-instance", "lightgbm-shallow-instance", "nets-instance"}
+    assert rows - usual == {"lightgbm-soft", "lightgbm-instance", "lightgbm-shallow-instance", "net-instance"}
     assert (
         method("net-weighted-instance").loss
         == method("adacsl-instance").loss
@@ -251,8 +251,8 @@ def test_the_stack_of_stakes_is_a_logistic_regression_beside_known_odds():
     assert other.weights == pytest.approx(one.weights, abs=1e-4)
     assert other.intercept == pytest.approx(one.intercept - 0.7, abs=1e-4)
     # prices that all rows share are the cut of the usual costs
-    by_cut, nested = stack_members(columns, y, cut=np.log(2.0), strength=0.1)
-    by_price, others = stack_members(columns, y, prices=np.tile([2.0, 1.0], (800, 1)), strength=0.1)
+    by_cut, nested = stack_estimators(columns, y, cut=np.log(2.0), strength=0.1)
+    by_price, others = stack_estimators(columns, y, sample_costs=np.tile([2.0, 1.0], (800, 1)), strength=0.1)
     assert by_price.weights == pytest.approx(by_cut.weights, abs=1e-4)
     assert others == pytest.approx(nested, abs=1e-3)
 
@@ -263,6 +263,6 @@ def test_free_errors_weigh_nothing_in_the_stack():
     columns, y = truth[:, None] + 0.5 * rng.normal(size=(400, 2)), (rng.random(400) < expit(truth)).astype(int)
     prices = rng.uniform(1, 5, (400, 2))
     prices[:50, 1] = 0.0
-    stack, nested = stack_members(columns, y, prices=prices)
+    stack, nested = stack_estimators(columns, y, sample_costs=prices)
     assert np.isfinite(stack.weights).all()
     assert np.isfinite(nested).all()

@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 import adacsl
 from adacsl import CostMatrix, EnsembleClassifier
 from adacsl.base.scores import known, to_logits
-from adacsl.ensemble.stacking import stack_members
+from adacsl.ensemble.stacking import stack_estimators
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.fitting.time_splits import Timeline, expanding_folds
 from adacsl.learners.boosting import BoostingLearner
@@ -208,7 +208,7 @@ def test_shuffling_is_refused():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"gap": "7d"}, "say when they were"),
+        ({"gap": "7d"}, "for samples with a time"),
         ({"time": [1, 2]}, "one time for each of 600 rows, got 2"),
         ({"time": "when"}, "X is no table"),
         ({"time": np.arange(600), "gap": "7d"}, "gap='7d' is of dates, and the times are numbers"),
@@ -234,7 +234,7 @@ def test_a_portfolio_takes_as_many_windows_as_have_both_classes():
     place = np.argsort(np.argsort(when, kind="stable"), kind="stable") / len(y)
     y[(place > 0.5) & ~((place % 0.25 > 0.2) & (X[:, 0] > 0))] = 0  # positives at the end of each quarter only
     clf = EnsembleClassifier(COSTS, estimators=["logistic"], cv=5, n_jobs=1, random_state=0)
-    with pytest.warns(UserWarning, match="5 windows of time lack rows of a class: [234] folds instead of 5"):
+    with pytest.warns(UserWarning, match="5 windows of time lack samples of a class: [234] folds instead of 5"):
         clf.fit(X, y, time=when)
 
 
@@ -243,18 +243,18 @@ def test_a_nested_stack_knows_nothing_later():
     rng = np.random.default_rng(0)
     time = np.arange(400.0)
     columns, labels = rng.normal(size=(400, 3)), rng.integers(0, 2, 400)
-    _, nested = stack_members(columns, labels, line=Timeline.of(time), cut=-1.0)
+    _, nested = stack_estimators(columns, labels, line=Timeline.of(time), cut=-1.0)
     assert np.isnan(nested[:133]).all()
     assert np.isfinite(nested[134:]).all()
     windows = [(133, 187), (187, 240), (240, 293), (293, 347), (347, 400)]
     for start, stop in windows:
         changed = labels.copy()
         changed[start:] = 1 - changed[start:]
-        _, other = stack_members(columns, changed, line=Timeline.of(time), cut=-1.0)
+        _, other = stack_estimators(columns, changed, line=Timeline.of(time), cut=-1.0)
         assert np.array_equal(other[:stop], nested[:stop], equal_nan=True)
-    assert not np.array_equal(other, stack_members(columns, 1 - labels, line=Timeline.of(time), cut=-1.0)[1])
+    assert not np.array_equal(other, stack_estimators(columns, 1 - labels, line=Timeline.of(time), cut=-1.0)[1])
     # a stack that nobody can fit weighs all alike
-    few = stack_members(columns, (time == 0).astype(int), line=Timeline.of(time))
+    few = stack_estimators(columns, (time == 0).astype(int), line=Timeline.of(time))
     assert np.allclose(few[0].weights, 1 / 3)
     assert np.allclose(few[1], to_logits(1 / (1 + np.exp(-columns.mean(axis=1)))))
 

@@ -483,22 +483,20 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
 @pytest.mark.parametrize(
     ("settings", "kind", "message"),
     [
-        ({"library": "sklearn"}, ValueError, "engine must be one of 'xgboost', 'lightgbm', 'catboost', got 'sklearn'"),
+        ({"library": "sklearn"}, ValueError, "library must be one of 'xgboost', 'lightgbm', 'catboost', got 'sklearn'"),
         ({"n_estimators": 0}, ValueError, "n_estimators must be a whole number of at least 1, got 0"),
         ({"learning_rate": 0}, ValueError, "learning_rate must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"patience": 0}, ValueError, "patience must be a whole number of at least 1, got 0"),
-        ({"decide": "unweighted"}, ValueError, "a plain booster at the Bayes threshold is target_threshold='bayes'"),
-        ({"decide": "target_threshold"}, ValueError, "decide='target' is called decide='bayes' now"),
-        ({"adapt": "no"}, TypeError, "has no setting 'adapt' any more: say controller=None"),
-        ({"damping": 0.5}, TypeError, r"has no setting 'damping' any more: say controller=\{'damping': \.\.\.\}"),
+        ({"patience": 0}, ValueError, "patience must be None or a whole number of at least 1, got 0"),
+        ({"decide": "unweighted", "target_threshold": "bayes"}, ValueError, "decide='unweighted' undoes the weight"),
+        ({"damping": 0.5}, TypeError, "unexpected keyword argument 'damping'"),
         ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaCSLController"),
         ({"controller": {"speed": 1}}, ValueError, "a controller has no setting 'speed'"),
         ({"decide": "best"}, ValueError, "decide must be one of"),
         ({"target_threshold": "most"}, ValueError, "target_threshold must be a number or one of"),
         ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
         ({"validation": 1.5}, ValueError, "validation must be a fraction"),
-        ({"positive": 7}, ValueError, "y has no class 7"),
+        ({"pos_label": 7}, ValueError, "y has no class 7"),
     ],
 )
 def test_wrong_settings_are_named(data, settings, kind, message):

@@ -127,7 +127,9 @@ def test_the_identity_of_a_fit_is_its_rows_and_its_settings(monkeypatch):
 def test_what_cannot_be_sharded_is_refused():
     with pytest.raises(ValueError, match=r"'fsdp' is for large nets, module=.*use 'ddp'"):
         fit(strategy="fsdp", accelerator="cpu", devices=2)
-    with pytest.raises(ValueError, match=r"strategy='ModelParallelStrategy' shows the whole net to one.*use 'fsdp'"):
+    with pytest.raises(
+        ValueError, match=r"strategy='ModelParallelStrategy' shows the whole network to one.*use 'fsdp'"
+    ):
         fit(strategy=pl.strategies.ModelParallelStrategy(), devices=2)
 
 

@@ -227,7 +227,7 @@ def _unfitted(
 
     if name == "ensemble":
         seconds_of(stacked.get("time_limit"))
-        choose_members(stacked.get("estimators", "auto"), images=task.images)
+        choose_estimators(stacked.get("estimators", "auto"), images=task.images)
         stack: CostSensitiveClassifier = EnsembleClassifier(net=net or None, device=device, resume=resume, **stacked)
         return stack
     short, item = own_method(name) if ":" in name else (name, None)
@@ -407,7 +407,7 @@ def _leaderboard(board: pd.DataFrame) -> Iterator[Any]:
     out = board["left_out"] != ""
     for row in board[~out][:SHOWN].to_dict("records"):
         without = "" if np.isnan(row["without"]) else f"{row['without']:.4g}"
-        table.add_row(row["member"], f"{row['cost']:.4g}", f"{row['weight']:.2f}", without, f"{row['seconds']:.1f}")
+        table.add_row(row["estimator"], f"{row['cost']:.4g}", f"{row['weight']:.2f}", without, f"{row['seconds']:.1f}")
     yield from ("", table)
     if (more := int((~out).sum()) - SHOWN) > 0:
         yield f"... and {more} more"

@@ -26,14 +26,14 @@ SLOW = {"n_estimators": 1500, "learning_rate": 0.03}
 SOFT = {"num_leaves": 15, "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 5.0}
 SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0}
 
-MEMBERS: Mapping[str, tuple[float, str, Any]] = {
+BASE_ESTIMATORS: Mapping[str, tuple[float, str, Any]] = {
     "logistic": (0.7, "sklearn", lambda: SklearnLearner(LogisticRegression(max_iter=1000))),
     "lightgbm": (1.2, "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED)),
     "lightgbm-shallow": (1.5, "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW)),
     "xgboost": (1.7, "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED)),
     "histogram": (2.5, "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False)),
-    "nets": (3.0, "torch", lambda: _net(epochs=15)),
-    "nets-bent": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
+    "net": (3.0, "torch", lambda: _net(epochs=15)),
+    "net-bins": (4.0, "torch", lambda: _net({"bins": 32}, epochs=15)),
     "catboost": (9.0, "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params={"thread_count": 1})),
     "lightgbm-soft": (2.0, "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT)),
     "lightgbm-instance": (2.5, "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT)),
@@ -41,87 +41,90 @@ MEMBERS: Mapping[str, tuple[float, str, Any]] = {
     "xgboost-instance": (2.0, "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED)),
     "catboost-instance": (9.0, "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params={"thread_count": 1})),
     "histogram-instance": (2.5, "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False)),
-    "nets-instance": (3.0, "torch", lambda: _net(epochs=15)),
+    "net-instance": (3.0, "torch", lambda: _net(epochs=15)),
     "adacsl": (3.0, "torch", lambda: _net(epochs=15)),
     "extra-trees": (8.0, "sklearn", lambda: SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3))),
     "tabm": (45.0, "tabm", lambda: _net("tabm")),
 }
-"""Members for tables: seconds on 8,400 rows and one core, which set the order; the package; the learner.
+"""Base estimators for tables: seconds on 8,400 samples and one core, which set the order; the package; the learner.
 
-``nets-bent`` spread numbers over ramps, so that they can bend at many places, as trees do. Fifteen epochs take
-a third of the time of the usual sixty; with the epoch chosen by log loss they lose little, most on tables with jumps.
-``lightgbm-soft`` and ``lightgbm-instance`` hold the trees back: where rows weigh by their prices a few dear ones count
-for many, and trees that follow them are dear (out of fold they saved .176 of the cost of TV churn, the usual ones
+``net-bins`` spread numbers over ramps, so that they can bend at many places, as trees do. Fifteen epochs take a third
+of the time of the usual sixty; with the epoch chosen by log loss they lose little, most on tables with jumps.
+``lightgbm-soft`` and ``lightgbm-instance`` hold the trees back: where samples are weighted by their costs a few costly
+ones count for many, and trees that follow them overfit (out of fold they saved .176 of the cost of TV churn, the others
 .141).
 """
 
 BY_NAME = ("adacsl", "extra-trees", "tabm")
-"""Members that take part only when named: in a stack of the others they saved nothing."""
+"""Base estimators that take part only when named: in a stack of the others they saved nothing."""
 
-ROWS = "-rows"
-"""How the names of members end whose loss is weighted by each row's own price: they take part where rows have prices,
+INSTANCE = "-instance"
+"""Suffix of base estimators whose loss is weighted by each sample's own cost: used where costs differ between samples,
 and of the boosters only the first that is installed."""
 
-BOOSTED_ROWS = ("lightgbm-instance", "xgboost-instance", "catboost-instance", "histogram-instance")
+BOOSTED_INSTANCE = ("lightgbm-instance", "xgboost-instance", "catboost-instance", "histogram-instance")
 
-STEERED = {"loss": "weighted", "controller": "auto"}
-PICTURES: Mapping[str, dict[str, Any]] = {
-    "nets": {},
-    "adacsl": STEERED,
-    "adacsl-middle": {**STEERED, "target_threshold": "middle"},
-    "adacsl-bayes": {**STEERED, "target_threshold": "bayes"},
+ADAPTED = {"loss": "weighted", "controller": "auto"}
+IMAGE_ESTIMATORS: Mapping[str, dict[str, Any]] = {
+    "net": {},
+    "adacsl": ADAPTED,
+    "adacsl-middle": {**ADAPTED, "target_threshold": "middle"},
+    "adacsl-bayes": {**ADAPTED, "target_threshold": "bayes"},
 }
-"""Members for images: nets without adaptation, and with each target."""
+"""Base estimators for images: networks without adaptation, and with each target."""
 
 
-def default_members(
+def default_estimators(
     *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
 ) -> dict[str, CostSensitiveClassifier | ImportError]:
-    """Return what takes part unless the user says otherwise: all that is installed, quickest first."""
+    """Return the default base estimators: all that are installed, quickest first."""
     if images:
         # of more than two classes "bayes" is what adacsl starts from
         out = {"adacsl-bayes"} if n_classes > 2 else set()
-        chosen = {name: own for name, own in PICTURES.items() if name not in out}
+        chosen = {name: own for name, own in IMAGE_ESTIMATORS.items() if name not in out}
         return {
             name: CostSensitiveClassifier(learner=net or "net", select="log-loss", **own)
             for name, own in chosen.items()
         }
     # scikit-learn's boosting stands in for the libraries that were better
     out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
-    first = next(name for name in BOOSTED_ROWS if _has(MEMBERS[name][1]))
-    kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "nets-instance"} if row_costs else set()
-    out |= {name for name in MEMBERS if name.endswith((ROWS, "-soft")) and name not in kept}
-    return {name: _made(name, net) for name, (_, package, _) in MEMBERS.items() if _has(package) and name not in out}
+    first = next(name for name in BOOSTED_INSTANCE if _has(BASE_ESTIMATORS[name][1]))
+    kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "net-instance"} if row_costs else set()
+    out |= {name for name in BASE_ESTIMATORS if name.endswith((INSTANCE, "-soft")) and name not in kept}
+    return {
+        name: _made(name, net) for name, (_, package, _) in BASE_ESTIMATORS.items() if _has(package) and name not in out
+    }
 
 
-def named_member(name: str, net: Any = None) -> CostSensitiveClassifier:
-    """Return a member by its name here, or in the table of methods."""
-    if name in PICTURES and name not in MEMBERS:
-        steered: CostSensitiveClassifier = CostSensitiveClassifier(
-            learner=net or "net", select="log-loss", **PICTURES[name]
+def named_estimator(name: str, net: Any = None) -> CostSensitiveClassifier:
+    """Return a base estimator by its name here, or in the table of methods."""
+    if name in IMAGE_ESTIMATORS and name not in BASE_ESTIMATORS:
+        adapted: CostSensitiveClassifier = CostSensitiveClassifier(
+            learner=net or "net", select="log-loss", **IMAGE_ESTIMATORS[name]
         )
-        return steered
-    if name not in MEMBERS:
+        return adapted
+    if name not in BASE_ESTIMATORS:
         if name not in METHODS:
+            known = [*BASE_ESTIMATORS, *IMAGE_ESTIMATORS]
             raise ValueError(
-                f"there is no member {name!r}{did_you_mean(name, [*MEMBERS, *PICTURES, *METHODS])} (known: "
-                f"{', '.join([*MEMBERS, *PICTURES])}, and the names in adacsl.METHODS)"
+                f"there is no base estimator {name!r}{did_you_mean(name, [*known, *METHODS])} "
+                f"(known: {', '.join(known)}, and the names in adacsl.METHODS)"
             )
         listed = method(name)
         return listed.set_params(learner=net) if net is not None and needs_net(listed) else listed
-    learner = MEMBERS[name][2]()
+    learner = BASE_ESTIMATORS[name][2]()
     if net is not None and hasattr(learner, "module"):
-        learner.set_params(**_said_of(net, bare=learner.module is not None))
-    settings = STEERED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(ROWS) else {}
+        learner.set_params(**_changed_settings(net, bare=learner.module is not None))
+    settings = ADAPTED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(INSTANCE) else {}
     made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss", **settings)
     return made
 
 
-def _said_of(net: Any, *, bare: bool) -> dict[str, Any]:
-    """Return the settings of nets that are not the usual ones; ``bare``: for a net that has a module of its own."""
+def _changed_settings(net: Any, *, bare: bool) -> dict[str, Any]:
+    """Return the settings that differ from the defaults; ``bare``: without the module, where it is given already."""
     usual = type(net)().get_params(deep=False)
-    said = {name: value for name, value in net.get_params(deep=False).items() if value != usual[name]}
-    return {name: value for name, value in said.items() if not (bare and name == "module")}
+    changed = {name: value for name, value in net.get_params(deep=False).items() if value != usual[name]}
+    return {name: value for name, value in changed.items() if not (bare and name == "module")}
 
 
 def _net(module: Any = None, **settings: Any) -> Any:
@@ -131,53 +134,55 @@ def _net(module: Any = None, **settings: Any) -> Any:
     return NeuralLearner(module, **settings)
 
 
-def choose_members(
-    members: Any, *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
+def choose_estimators(
+    estimators: Any, *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
 ) -> dict[str, CostSensitiveClassifier | ImportError]:
-    """Return members by name from what the user gave: names, methods, scikit-learn classifiers, or pairs with names.
+    """Return base estimators by name, from names, methods, classifiers, or pairs of a name and one of these.
 
-    In place of one that needs a package which is not installed stands the error that says so.
+    One that needs a package which is not installed is represented by its ImportError.
     """
-    if isinstance(members, str) and members == "auto":
-        return default_members(images=images, net=net, n_classes=n_classes, row_costs=row_costs)
-    if isinstance(members, str | bytes) or not isinstance(members, Iterable):
-        raise TypeError(f"members must be 'auto' or a list of names, methods and classifiers, got {members!r}")
+    if isinstance(estimators, str) and estimators == "auto":
+        return default_estimators(images=images, net=net, n_classes=n_classes, row_costs=row_costs)
+    if isinstance(estimators, str | bytes) or not isinstance(estimators, Iterable):
+        raise TypeError(f"estimators must be 'auto' or a list of names, methods and classifiers, got {estimators!r}")
     chosen: dict[str, CostSensitiveClassifier | ImportError] = {}
-    for item in members.items() if isinstance(members, Mapping) else members:
+    for item in estimators.items() if isinstance(estimators, Mapping) else estimators:
         name, given = item if isinstance(item, tuple | list) and len(item) == 2 else (None, item)
         if not isinstance(name, str | None):
-            raise TypeError(f"the name of a member must be a text, got {name!r}")
+            raise TypeError(f"the name of a base estimator must be a text, got {name!r}")
         made = _made(given, net)
         name = name or (given if isinstance(given, str) else _free_name(_name_of(made), chosen))
         if name in chosen:
-            raise ValueError(f"member {name!r} is named twice")
+            raise ValueError(f"base estimator {name!r} is named twice")
         chosen[name] = made
     if not chosen:
-        raise ValueError("there are no members to stack; leave members out to take all that are installed")
+        raise ValueError("estimators is empty: give at least one base estimator, or 'auto' for all that are installed")
     return chosen
 
 
 def _made(given: Any, net: Any) -> CostSensitiveClassifier | ImportError:
-    """Return a member from a name, a method or a classifier."""
+    """Return a base estimator from a name, a method or a classifier."""
     made: CostSensitiveClassifier = given
     if isinstance(given, str):
         try:
-            made = named_member(given, net)
+            made = named_estimator(given, net)
         except ImportError as error:
             return error
     elif not isinstance(given, CostSensitiveClassifier):
         if isinstance(given, type) or not (hasattr(given, "tables_only") or hasattr(given, "fit")):
-            raise TypeError(f"a member must be a name, a method, a classifier, or a pair with a name, got {given!r}")
+            raise TypeError(
+                f"a base estimator must be a name, a method, a classifier, or a pair with a name, got {given!r}"
+            )
         as_learner(given)
         made = CostSensitiveClassifier(learner=given, select="log-loss")
     return made
 
 
 def seconds_for(name: str) -> float:
-    """Return how long a member takes, in proportion to the others; for one nobody knows, as long as the longest."""
-    longest = max(seconds for seconds, _, _ in MEMBERS.values())
-    same = "nets" if name in PICTURES else name  # the same net, steered
-    return MEMBERS[same][0] if same in MEMBERS else longest
+    """Return the relative training time of a base estimator; of an unknown one that of the slowest."""
+    longest = max(seconds for seconds, _, _ in BASE_ESTIMATORS.values())
+    same = "net" if name in IMAGE_ESTIMATORS else name  # the same network, adapted
+    return BASE_ESTIMATORS[same][0] if same in BASE_ESTIMATORS else longest
 
 
 def _has(package: str) -> bool:

@@ -31,15 +31,15 @@ with requires("sklearn"):
 
 
 HERE_ONLY = ("device", "resume", "verbose", "trainer", "backend", "address", "gpus")
-"""Where a member trains, and what it shows, may change."""
+"""Where a base estimator trains, and what it shows, may change."""
 
 
-def member_folders(
+def estimator_folders(
     folder: Path, members: Mapping[str, CostSensitiveClassifier], group: Sequence[Candidate], rows: Rows
 ) -> dict[str, Path]:
-    """Return where each member is kept, after making sure that the folder belongs to this very fit.
+    """Return where each base estimator is kept, after making sure that the folder belongs to this very fit.
 
-    Other members, more time and another stack are the same fit: what is finished serves them too.
+    Other base estimators, more time and another stack are the same fit: what is finished serves them too.
     """
     arrays = list(_arrays(rows, group[0].folds))
     levels = None
@@ -54,7 +54,7 @@ def member_folders(
 
 
 def _arrays(rows: Rows, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> Iterator[NDArray[Any]]:
-    """Yield what tells one fit from another, but for the columns of tables."""
+    """Yield the arrays that identify a fit, without the columns of tables."""
     yield from (rows.y, rows.use, *(part for fold in folds for part in fold))
     if rows.images:
         yield from (part for part in (rows.x, rows.extra) if part is not None)
@@ -65,30 +65,30 @@ def _arrays(rows: Rows, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> I
 
 
 def folder_name(name: str, made: CostSensitiveClassifier, fit: str) -> str:
-    """Return a folder's name that other settings of a member, and other fits, do not share."""
+    """Return a folder's name that other settings of a base estimator, and other fits, do not share."""
     settings = made.get_params()
     own: dict[str, str] = {}
     for key, value in settings.items():
-        inner = any(other.startswith(f"{key}__") for other in settings)  # what is inside is told by itself
+        inner = any(other.startswith(f"{key}__") for other in settings)  # nested settings are listed by themselves
         if key.split("__")[-1] not in HERE_ONLY:
             own[key] = type(value).__qualname__ if inner else describe(value)
     return f"{re.sub('[^A-Za-z0-9-]', '_', name)[:40]}-{digest_of([], [fit, name, type(made).__name__, own])[:16]}"
 
 
 def unfinished(folder: Path) -> Path:
-    """Return where nets keep the checkpoints of a member that is not finished."""
+    """Return where networks keep the checkpoints of a base estimator that is not finished."""
     return folder.with_name(f"{folder.name}.unfinished")
 
 
-def write_member(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
-    """Keep a finished member; one that is more than numbers is not kept, and fitted again where it must be."""
+def write_estimator(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
+    """Save a finished base estimator; one that has no array form is not saved, and is fitted again by a later fit."""
     if is_artefact(folder):
         return
     tensors, about = [], []
     try:
         for own in fitted:
             arrays, model = own.model.numbers()
-            tensors.append({"honest": own.honest} | {f"model.{key}": value for key, value in arrays.items()})
+            tensors.append({"held_out": own.held_out} | {f"model.{key}": value for key, value in arrays.items()})
             about.append(
                 {
                     "shift": np.asarray(own.shift).tolist(),
@@ -98,17 +98,17 @@ def write_member(folder: Path, name: str, fitted: Sequence[Fitted]) -> None:
                     "by_rows": own.by_rows,
                 }
             )
-        write_artefact(folder, joined(tensors), {"member": name, "kept": folder.name, "fitted": about})
+        write_artefact(folder, joined(tensors), {"estimator": name, "kept": folder.name, "fitted": about})
     except ArtefactError as error:
-        warnings.warn(f"member {name!r} is fitted, but not kept: {error}", stacklevel=2)
+        warnings.warn(f"base estimator {name!r} is fitted, but not saved: {error}", stacklevel=2)
     except ValueError:
         return
     else:
         shutil.rmtree(unfinished(folder), ignore_errors=True)
 
 
-def read_member(folder: Path, name: str, made: CostSensitiveClassifier, device: str) -> list[Fitted] | None:
-    """Return what an earlier fit has kept of a member; None where there is nothing, or nothing of use."""
+def read_estimator(folder: Path, name: str, made: CostSensitiveClassifier, device: str) -> list[Fitted] | None:
+    """Return a base estimator that an earlier fit has saved; None where there is none that can be read."""
     if not folder.exists():
         return None
     try:
@@ -120,7 +120,7 @@ def read_member(folder: Path, name: str, made: CostSensitiveClassifier, device: 
         ]
     except Exception as error:  # whatever is wrong with it
         reason = " ".join(str(error).split())[:200]
-        warnings.warn(f"what was kept of member {name!r} is of no use, so it is fitted again: {reason}", stacklevel=2)
+        warnings.warn(f"base estimator {name!r} cannot be read and is fitted again: {reason}", stacklevel=2)
         shutil.rmtree(folder, ignore_errors=True)
         return None
 
@@ -129,11 +129,11 @@ def _fitted(
     name: str, tensors: dict[str, Any], about: dict[str, Any], made: CostSensitiveClassifier, device: str
 ) -> Fitted:
     net = None
-    if about["kind"] == "nets":
-        member: CostSensitiveClassifier = clone(made)
-        net = member.check_settings().set_params(weights=None)  # they are among the numbers
+    if about["kind"] == "net":
+        estimator: CostSensitiveClassifier = clone(made)
+        net = estimator.check_settings().set_params(weights=None)  # they are among the numbers
     own, module = part_of(tensors, "model."), getattr(net, "module", None)
     model = read_model(about["kind"], own, about["model"], net=net, module=module, device=device)
     shift = number_or_array(about["shift"])
     by_rows = float(about.get("by_rows", 0.0))
-    return Fitted(name, np.asarray(tensors["honest"]), shift, model, None, float(about["seconds"]), by_rows)
+    return Fitted(name, np.asarray(tensors["held_out"]), shift, model, None, float(about["seconds"]), by_rows)

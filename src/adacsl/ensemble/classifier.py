@@ -21,8 +21,8 @@ from adacsl.base.scores import known, losses_of, to_probabilities
 from adacsl.costs.instance import bayes_log_odds
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
-from adacsl.ensemble.fits import Fitted, cut_of, fit_task, fold_tasks, joined_folds, prices_of
-from adacsl.ensemble.stacking import stack_members
+from adacsl.ensemble.fits import Fitted, class_costs_of, cut_of, fit_task, fold_tasks, joined_folds
+from adacsl.ensemble.stacking import stack_estimators
 from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.execution.executors import Placement, open_executor, read_trainer, run_tasks
@@ -47,11 +47,11 @@ __all__ = ["EnsembleSettings", "fit_ensembles", "seconds_of"]
 
 UNITS = {"": 1.0, "s": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 RESERVE = 0.05
-"""Share of a budget kept for stacking and estimating."""
+"""Share of the time limit kept for stacking and estimating."""
 FEW_ROWS = 500
-"""With fewer rows starting processes takes longer than the work."""
+"""With fewer samples starting processes takes longer than the work."""
 QUICK = 0.1
-"""Strength of the stacks that only show how far a fit is, and what each member is worth."""
+"""Strength of the stacks that only show how far a fit is, and what each base estimator is worth."""
 
 
 def placement_of(settings: Any) -> Any:
@@ -62,11 +62,11 @@ def placement_of(settings: Any) -> Any:
 
 
 class EnsembleSettings(BaseEstimator):
-    """Settings of an ensemble; :class:`~adacsl.EnsembleClassifier` tells them."""
+    """Settings of an ensemble; see :class:`~adacsl.EnsembleClassifier`."""
 
     tables_only = False
     trained_by = "adacsl.ensemble.classifier:fit_ensembles"
-    averages = True  # what is held out was scored by all members: a second cross-fit would tell nothing
+    averages = True  # held-out samples are scored by the average already: no second cross-fit is needed
 
     @keeps_settings
     def __init__(
@@ -96,29 +96,29 @@ class EnsembleSettings(BaseEstimator):
         _choose(self)
 
     def adapts(self, candidate: Candidate) -> bool:
-        """Tell whether the stack is steered: its members may be, it is not."""
+        """Return whether a controller adapts the stack: never; its base estimators may be adapted."""
         return False
 
     def folds_for(self, cv: Any, rows: Rows) -> Any:
-        """Return as many folds as the rarer class has rows for, of more than two the second most frequent."""
+        """Return the number of folds: at most the samples of the rarer class (of K, of the second most frequent)."""
         if rows.line is not None and isinstance(cv, Integral) and rows.validation is None:
             return _windows_for(int(cv), rows, rows.line)
         rare = int(np.sort(np.bincount(rows.y[rows.use], minlength=2))[-2])
         if not isinstance(cv, Integral) or rows.groups is not None or rare >= cv or rare < 2:
             return cv
         which = "the rarer class has" if rows.n_classes == 2 else "all classes but one have at most"
-        warnings.warn(f"{which} {rare} rows: {rare} folds instead of {cv}", stacklevel=4)
+        warnings.warn(f"{which} {rare} samples: {rare} folds instead of {cv}", stacklevel=4)
         return rare
 
     def workers_for(self, rows: Rows) -> int:
-        """Return how many processes the members are fitted in; 0: in this one, or on a cluster as many as have room."""
+        """Return the number of processes for base estimators; 0: this one, or on a cluster as many as have room."""
         where = placement_of(self)
         if where.backend == "ray":
             return where.n_jobs or 0
         if where.n_jobs is not None:
             count = where.n_jobs
         elif self.n_jobs == "auto":
-            # nets of images use all cores, or the one GPU, by themselves
+            # networks of images use all cores, or the one GPU, by themselves
             alone = rows.images or len(rows.use) < FEW_ROWS
             count = 1 if alone else joblib.effective_n_jobs(-1)
         else:
@@ -128,16 +128,16 @@ class EnsembleSettings(BaseEstimator):
 
 
 def _windows_for(cv: int, rows: Rows, line: Timeline) -> int:
-    """Return as many windows of time as have rows of two classes each; as many as asked for where no number will do."""
+    """Return the number of time windows that have samples of two classes each; ``cv`` where no number does."""
     groups = None if rows.groups is None else rows.groups[rows.use]
     found = len(possible_folds(line.rows(rows.use), rows.y[rows.use], groups, cv)) or cv
     if found < cv:
-        warnings.warn(f"{cv} windows of time lack rows of a class: {found} folds instead of {cv}", stacklevel=6)
+        warnings.warn(f"{cv} windows of time lack samples of a class: {found} folds instead of {cv}", stacklevel=6)
     return found
 
 
 def seconds_of(time_limit: float | str | None) -> float:
-    """Return a budget in seconds.
+    """Return a time limit in seconds.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def seconds_of(time_limit: float | str | None) -> float:
 
 
 def fit_ensembles(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
-    """Fit the members once for candidates that differ only in costs, and stack them for each."""
+    """Fit the base estimators once for candidates that differ only in costs, and stack them for each."""
     groups: dict[str, list[Candidate]] = {}
     for candidate in candidates:
         key = [in_full(candidate.learner), candidate.seed, repr(candidate.method.cv), candidate.method.decide]
@@ -169,19 +169,19 @@ def fit_ensembles(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candi
 
 
 class _Fits:
-    """The members of some candidates: those that are done, and why others are not."""
+    """The base estimators of some candidates: those that are done, and why others are not."""
 
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
         self.group, self.rows, self.learner = group, rows, group[0].learner
         self.method = group[0].method
         chosen = _choose(self.learner, rows.images, rows.n_classes, row_costs=rows.costs is not None)
-        self.members = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
+        self.estimators = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
         self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
-        self.folders: dict[str, Path] = {}  # where members are kept until the fit is done
+        self.folders: dict[str, Path] = {}  # where base estimators are kept until the fit is done
         self.history: list[dict[str, float]] = []
-        self.parts: dict[str, dict[int, list[Fitted]]] = {}  # members of which some folds are done
-        self.answered: set[Any] = set()  # names of members and folds whose result, or error, is there
+        self.parts: dict[str, dict[int, list[Fitted]]] = {}  # base estimators of which some folds are done
+        self.answered: set[Any] = set()  # names of base estimators and folds whose result, or error, is there
         self.where = placement_of(self.learner)
         self.start = time.monotonic()
         self.time_limit = seconds_of(self.learner.time_limit) * (1.0 - RESERVE)
@@ -191,8 +191,8 @@ class _Fits:
         method, first = self.method, self.group[0]
         for line in leaks(self.rows):
             warnings.warn(line, stacklevel=6)
-        self._take_up()
-        missing = {name: self._prepared(name) for name in self.members if name not in self.done}
+        self._read_finished()
+        missing = {name: self._prepared(name) for name in self.estimators if name not in self.done}
         away = self.where.backend == "ray" and bool(missing)
         tasks: list[dict[Any, CostSensitiveClassifier]] = [{name: made} for name, made in missing.items()]
         if away and first.watch is None:
@@ -200,7 +200,7 @@ class _Fits:
         workers = min(self.learner.workers_for(self.rows), len(tasks))
         shared = (self.rows, [c.costs for c in self.group], first.watch)
         if not workers and not away:
-            load_engines(self.members.values())
+            load_engines(self.estimators.values())
         placement = self.where if away else Placement()
         executor = open_executor(
             fit_task,
@@ -214,7 +214,7 @@ class _Fits:
             executor, tasks, skip=self._too_long, remaining=self._remaining,
             deadline=lambda: self.start + self.time_limit if self.done else math.inf,
         )  # fmt: skip
-        progress = _Progress(len(self.members), self.time_limit, self.start, shown=method.verbose)
+        progress = _Progress(len(self.estimators), self.time_limit, self.start, shown=method.verbose)
         try:
             with contextlib.closing(updates):  # an interrupt ends the workers too
                 for update in updates:
@@ -227,12 +227,12 @@ class _Fits:
             stopped = isinstance(error, KeyboardInterrupt) or isinstance(error.__context__, KeyboardInterrupt)
             if not self.done or not stopped:
                 raise
-            self.failed |= {name: "interrupted" for name in self.members if name not in {*self.done, *self.failed}}
+            self.failed |= {name: "interrupted" for name in self.estimators if name not in {*self.done, *self.failed}}
         finally:
             progress.end()
         # in one order, whoever was done first: sums of floats depend on it
-        self.done = {name: self.done[name] for name in self.members if name in self.done}
-        self._tell()
+        self.done = {name: self.done[name] for name in self.estimators if name in self.done}
+        self._report_failures()
 
     def _threads(self, workers: int) -> int:
         """Return how many threads each worker has; tasks of a cluster have one core each."""
@@ -240,15 +240,15 @@ class _Fits:
         share = cores() // max(workers, 1) if many and self.where.backend != "ray" else 1
         return threads_for("OMP_NUM_THREADS", share)  # a worker of a comparison has its share already
 
-    def _take_up(self) -> None:
-        """Take the members that an earlier fit has finished; those of a comparison have no models to keep."""
+    def _read_finished(self) -> None:
+        """Take the base estimators that an earlier fit has finished; those of a comparison have no models to keep."""
         if self.method.resume is None or self.group[0].watch is not None:
             return
-        from adacsl.ensemble.checkpoint import member_folders, read_member  # noqa: PLC0415  it imports this module
+        from adacsl.ensemble.checkpoint import estimator_folders, read_estimator  # noqa: PLC0415  it imports this module
 
-        self.folders = member_folders(Path(self.method.resume), self.members, self.group, self.rows)
+        self.folders = estimator_folders(Path(self.method.resume), self.estimators, self.group, self.rows)
         for name, folder in self.folders.items():
-            found = read_member(folder, name, self.members[name], self.method.device)
+            found = read_estimator(folder, name, self.estimators[name], self.method.device)
             if found is not None:
                 self._take(name, {name: found})
 
@@ -259,12 +259,12 @@ class _Fits:
             from adacsl.ensemble.checkpoint import unfinished  # noqa: PLC0415
 
             given["resume"] = unfinished(self.folders[name])
-        member: CostSensitiveClassifier = clone(self.members[name])
-        known = member.get_params(deep=False)
-        return member.set_params(**{name: value for name, value in given.items() if name in known})
+        made: CostSensitiveClassifier = clone(self.estimators[name])
+        known = made.get_params(deep=False)
+        return made.set_params(**{name: value for name, value in given.items() if name in known})
 
     def _too_long(self, task: dict[Any, CostSensitiveClassifier]) -> bool:
-        """Tell whether a member would not be done in time, going by those that are."""
+        """Return whether a base estimator would not be done in time, going by those that are."""
         from adacsl.ensemble.base_estimators import seconds_for  # noqa: PLC0415  it imports the learners
 
         if not self.done:
@@ -280,49 +280,49 @@ class _Fits:
         return None if self.answered >= task.keys() else task
 
     def _take_part(self, name: Any, outcome: Any) -> None:
-        """Remember what became of a member, or of one of its folds: it is done when all are."""
+        """Remember what became of a base estimator, or of one of its folds: it is done when all are."""
         self.answered.add(name)
         if isinstance(name, str) or isinstance(outcome, BaseException):
             self._take(name if isinstance(name, str) else name[0], outcome)
             return
-        member, fold, folds = name
-        parts = self.parts.setdefault(member, {})
+        estimator, fold, folds = name
+        parts = self.parts.setdefault(estimator, {})
         parts[fold] = outcome[name]
         if len(parts) == folds:
-            self._take(member, {member: joined_folds([parts[i] for i in range(folds)])})
+            self._take(estimator, {estimator: joined_folds([parts[i] for i in range(folds)])})
 
     def _take(self, name: str, outcome: Any) -> None:
-        """Remember what became of a member."""
+        """Remember what became of a base estimator."""
         if isinstance(outcome, BaseException):
             self.failed[name] = " ".join(f"{outcome}".split())[:300] or type(outcome).__name__
             return
         self.done[name] = outcome[name]
         if name in self.folders:
-            from adacsl.ensemble.checkpoint import write_member  # noqa: PLC0415
+            from adacsl.ensemble.checkpoint import write_estimator  # noqa: PLC0415
 
-            write_member(self.folders[name], name, outcome[name])
+            write_estimator(self.folders[name], name, outcome[name])
         self._measure()
 
     def _measure(self) -> None:
-        """Note what the stack would cost by now, on rows it was not fitted on."""
+        """Note what the stack would cost by now, on samples it was not fitted on."""
         if self.method.verbose:
             _, nested, seen = self._stack(0, list(self.done), QUICK)
             cost = self._cost(0, nested, seen)
             unweighted = {"lambda": 1.0, "weight": 1.0} if self.rows.n_classes == 2 else {}
             self.history.append({"round": len(self.done) - 1, "fold": 0} | unweighted | {"val_cost": cost})
 
-    def _tell(self) -> None:
+    def _report_failures(self) -> None:
         for name, why in self.failed.items():
-            warnings.warn(f"member {name!r} is left out: {why}", stacklevel=7)
+            warnings.warn(f"base estimator {name!r} is left out: {why}", stacklevel=7)
         if not self.done:
             raise ValueError(
-                "no member could be fitted: " + "; ".join(f"{name}: {why}" for name, why in self.failed.items())
+                "no base estimator could be fitted: " + "; ".join(f"{name}: {why}" for name, why in self.failed.items())
             )
 
     # stacking
 
     def stack(self, number: int, candidate: Candidate) -> None:
-        """Stack the members for one candidate."""
+        """Stack the base estimators for one candidate."""
         names = list(self.done)
         stack, nested, seen = self._stack(number, names, self.learner.strength)
         held = candidate.hold_out(self.rows, seen)
@@ -340,8 +340,8 @@ class _Fits:
         candidate.attributes["leaderboard_"] = self._leaderboard(number, stack, seen)
 
     def _columns(self, number: int, names: Sequence[str] | None = None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Return the members' held-out log-odds (or K logits), and the rows that all of them held out."""
-        own = [self.done[name][number].honest for name in names or self.done]
+        """Return the base estimators' held-out log-odds (or K logits), and the samples that all of them held out."""
+        own = [self.done[name][number].held_out for name in names or self.done]
         columns = np.stack(own, axis=1)
         seen = np.flatnonzero(known(columns))
         return columns[seen], seen
@@ -349,12 +349,12 @@ class _Fits:
     def _stack(
         self, number: int, names: Sequence[str], strength: float | str
     ) -> tuple[Stack, NDArray[np.float64], NDArray[np.int64]]:
-        """Return the stack, and the log-odds (or K logits) of rows it was not fitted on: with a time, later ones."""
+        """Return the stack, and the log-odds (or K logits) of samples it was not fitted on: with a time, later ones."""
         columns, seen = self._columns(number, names)
         groups = None if self.rows.groups is None else self.rows.groups[seen]
-        stack, nested = stack_members(
+        stack, nested = stack_estimators(
             columns, self.rows.y[seen], weight=self.rows.weights(seen), groups=groups, strength=strength,
-            cut=cut_of(self.group[number].class_costs), prices=prices_of(self.group[number], seen),
+            cut=cut_of(self.group[number].class_costs), sample_costs=class_costs_of(self.group[number], seen),
             seed=self.group[0].seed, line=None if self.rows.line is None else self.rows.line.rows(seen),
         )  # fmt: skip
         judged = known(nested)
@@ -366,10 +366,10 @@ class _Fits:
         return float(costs.mean(self.rows.y[seen], decided, sample_weight=self.rows.weights(seen)))
 
     def _leaderboard(self, number: int, stack: Stack, seen: NDArray[np.int64]) -> pd.DataFrame:
-        """Return what each member costs alone, weighs in the stack, and took; then those that are left out, and why."""
+        """Return cost, weight and training time of each base estimator; at the end those that failed, and why."""
         labels, weight = self.rows.y[seen], self.rows.weights(seen)
         names = list(self.done)
-        columns = np.stack([self.done[name][number].honest[seen] for name in names], axis=1)
+        columns = np.stack([self.done[name][number].held_out[seen] for name in names], axis=1)
         table: list[dict[str, Any]] = []
         for place, name in enumerate(names):
             others = [other for other in names if other != name]
@@ -377,39 +377,41 @@ class _Fits:
             if others:
                 without = self._cost(number, *self._stack(number, others, stack.strength or QUICK)[1:])
             table.append({
-                "member": name, "cost": self._cost(number, columns[:, place], seen),
+                "estimator": name, "cost": self._cost(number, columns[:, place], seen),
                 "log_loss": float(np.average(losses_of(columns[:, place], labels), weights=weight)),
                 "weight": float(stack.weights[place]), "without": without,
                 "seconds": self.done[name][number].seconds, "left_out": "",
             })  # fmt: skip
         table.sort(key=lambda row: row["log_loss"])
-        table += [{"member": name, "left_out": why} for name, why in self.failed.items()]
+        table += [{"estimator": name, "left_out": why} for name, why in self.failed.items()]
         return pd.DataFrame(table)
 
 
 def _choose(
     learner: EnsembleSettings, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
 ) -> dict[str, CostSensitiveClassifier | ImportError]:
-    from adacsl.ensemble.base_estimators import choose_members  # noqa: PLC0415  it imports the learners
+    from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415  it imports the learners
 
-    return choose_members(learner.estimators, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs)
+    return choose_estimators(
+        learner.estimators, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs
+    )
 
 
 class _Progress:
-    """Shows how far an ensemble is: one line that is written over in a terminal, a line per member elsewhere."""
+    """Progress of an ensemble: one updated line in a terminal, elsewhere a line per base estimator."""
 
     def __init__(self, total: int, time_limit: float, start: float, *, shown: bool) -> None:
         self.total, self.time_limit, self.start, self.shown = total, time_limit, start, shown
         self.live = sys.stderr.isatty()
 
     def show(self, done: int, history: Sequence[dict[str, float]]) -> None:
-        """Tell members done, what the stack costs so far, and the time left or spent."""
+        """Write the number of finished base estimators, the cost of the stack so far, and the time left or spent."""
         if not self.shown:
             return
         spent = time.monotonic() - self.start
         clock = f"{spent:.0f} s" if math.isinf(self.time_limit) else f"{max(0.0, self.time_limit - spent):.0f} s left"
         cost = f", out-of-fold cost {history[-1]['val_cost']:.4g}" if history else ""
-        line = f"ensemble: {done} of {self.total} members{cost}, {clock}"
+        line = f"ensemble: {done} of {self.total} base estimators{cost}, {clock}"
         sys.stderr.write(f"\r\x1b[2K{line}" if self.live else f"{line}\n")
         sys.stderr.flush()
 
@@ -420,58 +422,77 @@ class _Progress:
 
 
 class EnsembleClassifier(CostSensitiveClassifier):
-    """The cheapest decision-maker there is: boosters, nets and a linear model, cross-fitted and stacked.
+    """Stacked ensemble: boosters, neural networks and a linear model, cross-fitted and combined by logistic regression.
 
-    Every member is trained on the same folds; a logistic regression of the members' log-odds of the rows they did not
-    train on weighs them; its probabilities are decided at the Bayes threshold of the costs, each row's own where rows
-    have costs. More than two classes share the weights, each class has an intercept, and the decision is the class of
-    least expected cost. Members are chosen by **log loss**, weighed halfway between log loss and cost, and decided by
-    **cost**: choosing by cost overfits.
+    Every base estimator is trained on the same folds. A logistic regression of their out-of-fold log-odds weights them,
+    and its probabilities are decided at the Bayes threshold of the costs, each sample's own where costs differ between
+    samples. More than two classes share the weights, each class has an intercept, and the decision is the class of
+    least expected cost. The epochs or rounds of base estimators are selected by **log loss**, their weights minimise
+    the mean of log loss and cost-weighted log loss, and decisions minimise **cost**: selecting by cost overfits.
 
     Parameters
     ----------
     costs : CostMatrix, optional
-        What the errors cost, of two classes or K x K. Default: the inverse class frequencies
-        (``CostMatrix.balanced(y)``).
-    estimators : "auto" or list
-        Who takes part: names (``adacsl.ensemble.base_estimators.MEMBERS``, or of the table of methods), any
-        :class:`CostSensitiveClassifier`, any scikit-learn classifier, or pairs of a name and one of these. "auto": all
-        that is installed, quickest first. A member that fails is left out, and a warning says why.
-    cv : int or splitter, default 5
-        The folds; a class with fewer rows gets fewer. None: one split, of which ``validation`` is held out.
+        Costs of the errors, of two classes or K x K. A matrix without class names is in the order of the sorted labels.
+        Costs may depend on columns of X, ``CostMatrix(fp=1, fn="0.8 * amount")``; arrays with a cost for each sample
+        (two classes) are given to :meth:`fit` and :meth:`predict`. Default: the inverse class frequencies of the
+        training labels (``CostMatrix.balanced(y)``).
+    estimators : "auto" or list, default "auto"
+        The base estimators: names (``adacsl.ensemble.base_estimators.BASE_ESTIMATORS``, or of the table of methods),
+        any :class:`CostSensitiveClassifier`, any scikit-learn classifier, or pairs of a name and one of these. "auto":
+        all that are installed, quickest first. A base estimator that fails is left out, with a warning.
+    cv : int, splitter or None, default 5
+        The folds; a class with fewer samples gets fewer. None: one split, of which ``validation`` is held out.
     time_limit : float or str, optional
-        Seconds, or a text such as "60s" or "5min": members are begun as long as they will be done in time.
-    strength : float or "auto"
-        How far weights may leave equality; "auto" is chosen by inner folds.
-    net : dict or Net, optional
-        Settings of the nets among the members, such as ``{"weights": ..., "epochs": 30}`` for images.
-    n_jobs : int or "auto"
-        Processes that fit members; each has its share of the cores. "auto": one per core; for few rows, and for images,
-        this one alone.
-    backend : {"processes", "ray"}
-        Where base estimators are fitted: in processes of this machine, or as tasks of a Ray cluster, a fold each where
-        folds do not depend on each other. The result is the same.
+        Seconds, or a text such as "60s" or "5min": base estimators start only if they are expected to end in time.
+    strength : float or "auto", default "auto"
+        Inverse strength of the penalty on unequal weights; "auto" is chosen by inner folds.
+    net : dict or NeuralLearner, optional
+        Settings of the neural networks among the base estimators, such as ``{"weights": ..., "epochs": 30}`` for
+        images.
+    n_jobs : int or "auto", default "auto"
+        Processes that fit base estimators; each has its share of the cores. "auto": one per core; for few samples, and
+        for images, this process alone.
+    backend : {"processes", "ray"}, default "processes"
+        Where base estimators are fitted: in processes of this machine, or as tasks of a Ray cluster, one per fold where
+        folds are independent. The result is the same.
     address : str, optional
-        Of the Ray cluster, ``"host:port"`` or ``"auto"``; default: one on this machine for this fit.
+        Address of the Ray cluster, ``"host:port"`` or ``"auto"``; default: a local one for this fit.
     gpus : float, default 0
         GPUs that each task asks Ray for.
-    decide, validation, pos_label, device, random_state, verbose, policy
-        As for every :class:`CostSensitiveClassifier`.
+    decide : str, default "bayes"
+        How the probabilities of the stack become decisions, see :class:`~adacsl.Decision`.
+    validation : float or (X, y), default 0.2
+        The samples held out without ``cv``: a share, or separate data.
+    pos_label : label, optional
+        The positive class. 0/1, -1/1 and False/True need none; text labels need one; of other numbers the greater one
+        is used, with a warning.
+    device : {"auto", "cpu", "cuda", "cuda:1", "mps"}, default "auto"
+        Where neural networks train and predict; an absent GPU falls back to the CPU with a warning.
     resume : path, optional
-        Folder in which finished members are kept: a fit that was killed, started again with the same data and
-        settings, goes on.
+        Folder in which finished base estimators are saved: an interrupted ``fit`` continues when it is started again
+        with the same data and settings.
+    random_state : int, RandomState or None, default None
+        Seed of everything random; ``resume`` needs an integer.
+    verbose : bool, default False
+        Show the progress and the current cost.
+    policy : Policy, optional
+        Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
+        Training and ``estimated_cost_`` are about the classes.
 
     Attributes
     ----------
     leaderboard_ : pandas.DataFrame
-        Of each member its held-out cost, log loss, weight in the stack, the stack's cost ``without`` it, and seconds;
-        at the end those that are left out, and why.
+        One row per ``estimator``: its held-out ``cost`` and ``log_loss``, its ``weight`` in the stack, the cost of the
+        stack ``without`` it, and the ``seconds`` of training; at the end those that failed, and why (``left_out``).
     estimated_cost_ : Interval
-        Of the stack, from rows that neither the members nor the stack were fitted on. It speaks of the models of single
-        folds, whose average is about 1 % cheaper. The 95 % interval is an eighth wider than a bootstrap of the rows,
-        which knows nothing of the luck of the training rows.
+        Mean cost of the stack on samples that neither the base estimators nor the stack were fitted on. It is about the
+        models of single folds, whose average costs about 1 % less. The 95 % interval is an eighth wider than a
+        bootstrap of the samples, to account for the variance due to training samples.
     estimators_ : dict
         The fitted models by name; each gives ``logits(X)``.
+
+    The other attributes are those of :class:`CostSensitiveClassifier`.
 
     Examples
     --------
@@ -523,7 +544,7 @@ class EnsembleClassifier(CostSensitiveClassifier):
 
     @property
     def learner(self) -> Any:
-        """The settings as every method has them, by which a comparison tells what it has to do with."""
+        """The settings of the ensemble, under the name that every method has for what is trained."""
         return self.make_learner()
 
     @property

@@ -16,7 +16,7 @@ from adacsl.base.scores import known
 from adacsl.costs.instance import bayes_log_odds, relative_prices
 from adacsl.costs.matrix import CostMatrix
 from adacsl.estimators.fit import fit_methods
-from adacsl.fitting.candidates import Candidate, told_share
+from adacsl.fitting.candidates import Candidate, learned_share
 from adacsl.fitting.rows import Rows
 from adacsl.learners.booster_model import BoosterModel
 from adacsl.learners.boosting import BoostingLearner
@@ -29,18 +29,27 @@ if TYPE_CHECKING:
 with requires("sklearn"):
     from sklearn.base import clone
 
-__all__ = ["Fitted", "cut_of", "fit_members", "fit_task", "fold_tasks", "honest_logits", "joined_folds", "prices_of"]
+__all__ = [
+    "Fitted",
+    "class_costs_of",
+    "cut_of",
+    "fit_estimators",
+    "fit_task",
+    "fold_tasks",
+    "held_out_logits",
+    "joined_folds",
+]
 
 
 @dataclass
 class Fitted:
-    """What a member brings to one candidate: log-odds (or K logits) of rows it did not train on, and its model.
+    """Result of a base estimator for one candidate: out-of-fold log-odds (or K logits), and its model.
 
-    ``by_rows`` is the share of the rows' offsets that its log-odds lack: 0 unless its loss weighed rows by prices.
+    ``by_rows`` is the share of the samples' offsets that its log-odds lack: 0 unless its loss weighed samples by costs.
     """
 
     name: str
-    honest: NDArray[np.float64]
+    held_out: NDArray[np.float64]
     shift: Any
     model: Any
     watched: NDArray[np.float64] | None
@@ -49,7 +58,7 @@ class Fitted:
 
     def check(self, held: Sequence[HeldOut]) -> None:
         """Refuse scores that nothing can be built on."""
-        if not held or not all(np.all(np.isfinite(self.honest[part.rows])) for part in held):
+        if not held or not all(np.all(np.isfinite(self.held_out[part.rows])) for part in held):
             raise ValueError("its held-out scores are not finite")
 
 
@@ -58,8 +67,8 @@ def cut_of(costs: CostMatrix) -> Any:
     return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
 
 
-def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
-    """Return what errors about each class cost for each row, where rows have prices of their own."""
+def class_costs_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    """Return what errors about each class cost for each sample, where costs differ between samples."""
     if candidate.row_costs is None:
         return None
     usual = candidate.class_costs.reduced().to_array().sum(axis=0)
@@ -67,14 +76,14 @@ def prices_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.float
 
 
 def fit_task(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> Iterator[dict[Any, list[Fitted]]]:
-    """Yield what :func:`fit_members` returns: the one result of a task."""
-    yield fit_members(shared, members)
+    """Yield what :func:`fit_estimators` returns: the one result of a task."""
+    yield fit_estimators(shared, members)
 
 
-def fit_members(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> dict[Any, list[Fitted]]:
-    """Fit some members (or folds of them), for each of the costs; what several need is trained once."""
-    rows, prices, watch = shared
-    asked = [(name, clone(made), costs) for name, made in members.items() for costs in prices]
+def fit_estimators(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> dict[Any, list[Fitted]]:
+    """Fit some base estimators (or folds of them), for each of the costs; what several need is trained once."""
+    rows, costs_of_all, watch = shared
+    asked = [(name, clone(made), costs) for name, made in members.items() for costs in costs_of_all]
     for _, made, _ in asked:
         made.check_settings()
     start = time.perf_counter()
@@ -83,11 +92,11 @@ def fit_members(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> dic
     found: dict[Any, list[Fitted]] = {name: [] for name in members}
     for number, (name, _, _) in enumerate(asked):
         own = fitted[number]
-        honest, by_rows = honest_logits(own, rows)
+        held_out, by_rows = held_out_logits(own, rows)
         watched = None
         if own.watched is not None and own.watch is not None:
             watched = own.watched + own.shifted + by_rows * own.offsets(own.watch)
-        found[name].append(Fitted(name, honest, own.shifted, own.model, watched, seconds, by_rows))
+        found[name].append(Fitted(name, held_out, own.shifted, own.model, watched, seconds, by_rows))
         found[name][-1].check(own.held)
     return found
 
@@ -96,10 +105,11 @@ def fit_members(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> dic
 
 
 def fold_tasks(name: str, made: CostSensitiveClassifier, rows: Rows) -> list[dict[Any, CostSensitiveClassifier]]:
-    """Return one task for each fold of a member whose folds know nothing of each other, else one for the member.
+    """Return one task for each fold of a base estimator whose folds are independent, else one for all its folds.
 
-    A fold is called by the member, its own number, and how many there are. Folds that share a controller, choose a
-    target together or train side by side (nets) stay together, and so do windows of time, of which the latest decide.
+    A fold is called by the base estimator, its own number, and how many there are. Folds that share a controller,
+    choose a target together or train side by side (networks) stay together, and so do windows of time, of which the
+    latest decide.
     """
     folds = getattr(made, "cv", None)
     if not isinstance(folds, list) or len(folds) < 2 or rows.line is not None or not _folds_apart(made):
@@ -111,27 +121,27 @@ def _folds_apart(made: CostSensitiveClassifier) -> bool:
     fresh: CostSensitiveClassifier = clone(made)
     try:
         learner = fresh.check_settings()
-    except (ImportError, TypeError, ValueError):  # said where it is fitted
+    except (ImportError, TypeError, ValueError):  # raised where it is fitted
         return False
     alike = fresh.controller is None and fresh.loss in ("plain", "weighted") and fresh.target_threshold != "auto"
     return alike and isinstance(learner, BoostingLearner | SklearnLearner)
 
 
 def joined_folds(parts: Sequence[Sequence[Fitted]]) -> list[Fitted]:
-    """Return a member, for each of the costs, of its folds in their order: as if one had fitted them all."""
+    """Return a base estimator, for each of the costs, of its folds in their order: as if one had fitted them all."""
     return [_joined(of_one) for of_one in zip(*parts, strict=True)]
 
 
 def _joined(folds: Sequence[Fitted]) -> Fitted:
-    total, count = np.zeros_like(folds[0].honest), np.zeros(len(folds[0].honest))
+    total, count = np.zeros_like(folds[0].held_out), np.zeros(len(folds[0].held_out))
     for fold in folds:  # one after another: sums of floats depend on the order
-        seen = known(fold.honest)
-        total[seen] += fold.honest[seen]
+        seen = known(fold.held_out)
+        total[seen] += fold.held_out[seen]
         count[seen] += 1
     count = count if total.ndim == 1 else count[:, None]
-    honest = np.where(count > 0, total / np.maximum(count, 1), np.nan)
+    held_out = np.where(count > 0, total / np.maximum(count, 1), np.nan)
     seconds = sum(fold.seconds for fold in folds)
-    return replace(folds[0], honest=honest, model=_one_model([fold.model for fold in folds]), seconds=seconds)
+    return replace(folds[0], held_out=held_out, model=_one_model([fold.model for fold in folds]), seconds=seconds)
 
 
 def _one_model(models: Sequence[Any]) -> Any:
@@ -145,7 +155,7 @@ def _one_model(models: Sequence[Any]) -> Any:
     return EstimatorModel(estimators, first.encoder, first.undone, first.n_classes)
 
 
-def honest_logits(candidate: Candidate, rows: Rows) -> tuple[NDArray[np.float64], float]:
-    """Return the held-out log-odds (or K logits) of a member, and the share of the rows' offsets that is in them."""
-    logits, share = pooled(len(rows.y), candidate.held, costs=candidate.costs), told_share(candidate, rows)
+def held_out_logits(candidate: Candidate, rows: Rows) -> tuple[NDArray[np.float64], float]:
+    """Return the held-out log-odds (or K logits), and the share of the samples' offsets that is in them."""
+    logits, share = pooled(len(rows.y), candidate.held, costs=candidate.costs), learned_share(candidate, rows)
     return logits + (share - 1.0) * candidate.offsets(np.arange(len(rows.y))), share

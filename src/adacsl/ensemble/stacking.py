@@ -24,28 +24,28 @@ STRENGTHS = (0.001, 0.01, 0.1, 1.0)
 """How far weights may leave equality: scikit-learn's C, of which inner folds choose one."""
 
 FREE = 100.0
-"""Factor of the members' mean: its weight, a temperature, is hardly held back (by the square of this less)."""
+"""Factor of the base estimators' mean: its weight, a temperature, is hardly held back (by the square of this less)."""
 
 FOLDS = 5
 FIRST = 1 / 3
-"""Of rows with a time so many, the oldest, are scored by no nested stack."""
+"""Of samples with a time so many, the oldest, are scored by no nested stack."""
 MOST_STEPS, ENOUGH = 100, 1e-12
 """Newton's method ends when another step would gain less than this share of the loss."""
 PLENTY = 50_000
-"""With so many rows "auto" holds nothing back: they outnumber the weights too far for that to matter.
+"""With so many samples "auto" holds nothing back: they outnumber the weights too far for that to matter.
 
-Of K classes a row counts K / 2 times: the weights are shared, and the time to choose a strength grows with K."""
+Of K classes a sample counts K / 2 times: the weights are shared, and the time to choose a strength grows with K."""
 
 
 def fit_stack(
     columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float,
     offset: NDArray[Any] | None = None,
 ) -> Stack:  # fmt: skip
-    """Fit the weights: the members' mean is free to be scaled, and equal weights are left as the strength allows.
+    """Fit the weights: the scale of the mean is free, deviations from equal weights are penalised by the strength.
 
-    Shrinking towards the mean of the members, not towards nothing, is what few rows need: a mean of good members is
-    good, and no member is left out by chance. ``offset``, n x K, is what weights by the rows' own prices add to the
-    logits: it is taken as known, so that what is found speaks of probabilities.
+    Shrinking towards the mean of the base estimators, not towards nothing, is what few samples need: a mean of good
+    base estimators is good, and none is dropped because of sampling variance. ``offset``, n x K, is what weights by the
+    per-sample costs add to the logits: it is taken as known, so that what is found speaks of probabilities.
     """
     limit = float(np.log(2.0 * len(labels)))
     clipped = limited(columns, limit)
@@ -96,9 +96,9 @@ def _fit_classes(
     columns: NDArray[np.float64], labels: NDArray[Any], weight: NDArray[Any] | None, strength: float,
     offset: NDArray[Any] | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-    """Return one weight per member and one intercept per class, by Newton's method: the same loss for K classes.
+    """Return one weight per base estimator and one intercept per class, fitted by Newton's method for K classes.
 
-    The intercepts are hardly held back either: that of a class without rows stays a number, and their sum is 0.
+    The intercepts are hardly held back either: that of a class without samples stays a number, and their sum is 0.
     """
     n, m, k = columns.shape
     z, own = np.ascontiguousarray(columns.transpose(1, 0, 2)), np.eye(k)[labels]
@@ -130,7 +130,7 @@ def _fit_classes(
 
 
 def curvature(z: NDArray[np.float64], proba: NDArray[np.float64], mass: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the second derivatives of the log loss by the members' weights and the intercepts."""
+    """Return the second derivatives of the log loss by the base estimators' weights and the intercepts."""
     off = z - np.einsum("mnk,nk->mn", z, proba)[:, :, None]
     by_class = np.einsum("mnk,nk->mk", off, mass)
     off *= np.sqrt(mass)
@@ -138,42 +138,43 @@ def curvature(z: NDArray[np.float64], proba: NDArray[np.float64], mass: NDArray[
     return np.block([[among @ among.T, by_class], [by_class.T, np.diag(mass.sum(axis=0)) - mass.T @ proba]])
 
 
-def stack_members(
+def stack_estimators(
     columns: NDArray[Any], labels: NDArray[Any], *, weight: NDArray[Any] | None = None,
     groups: NDArray[Any] | None = None, strength: float | str = "auto", cut: Any = 0.0,
-    prices: NDArray[Any] | None = None, seed: int = 0, line: Timeline | None = None,
+    sample_costs: NDArray[Any] | None = None, seed: int = 0, line: Timeline | None = None,
 ) -> tuple[Stack, NDArray[np.float64]]:  # fmt: skip
-    """Return the stack of all rows, and log-odds (or K logits) of each row from stacks that were not fitted on it.
+    """Return the stack of all samples, and nested log-odds (or K logits) from stacks not fitted on the sample.
 
     Parameters
     ----------
     columns : array of shape (n, m) or (n, m, K)
-        Log-odds (or logits) of each member, from models that did not train on the row.
+        Log-odds (or logits) of each base estimator, from models that did not train on the sample.
     labels : array of shape (n,)
         1 = positive; of more than two classes their numbers.
     weight, groups : arrays of shape (n,), optional
-        How much each row counts; rows of one group are never on both sides.
+        How much each sample counts; samples of one group are never on both sides.
     strength : float or "auto"
-        "auto": the one with the least log loss in inner folds, chosen anew for each of the nested stacks.
+        "auto": the one with the least log loss in inner folds, chosen again for each of the nested stacks.
     cut : float or array of shape (K,)
         Log-odds of the Bayes threshold; of K classes minus the log of what an error about each weighs. The stack is
         halfway between one of plain log loss and one whose errors weigh as much as they cost: it is right about all
         probabilities, and more so about those that decide.
-    prices : array of shape (n, K), optional
-        What an error about each class costs for each row, where rows have prices of their own; takes the place of
+    sample_costs : array of shape (n, K), optional
+        What an error about each class costs for each sample, where costs differ between samples; takes the place of
         ``cut``.
     seed : int
         Of the folds.
     line : Timeline, optional
-        When each row was: stacks are then fitted on what lies before the rows they score, and the oldest rows have NaN.
+        When each sample was: stacks are then fitted on what lies before the samples they score, and the oldest samples
+        have NaN.
     """
     folds = stack_folds(labels, groups, seed, line)
-    if not folds:  # too few rows of a class to weigh anything
+    if not folds:  # too few samples of a class to weigh anything
         none = 0.0 if columns.ndim == 2 else np.zeros(columns.shape[2])
         equal = Stack(np.full(columns.shape[1], 1.0 / columns.shape[1]), none, np.inf, 0.0)
         return equal, equal.logits(columns)
     plain = Fits(columns, labels, weight)
-    stakes, cut, offset = _stakes(columns, np.asarray(labels), cut, prices)
+    stakes, cut, offset = _stakes(columns, np.asarray(labels), cut, sample_costs)
     tilted = Fits(columns, labels, stakes if weight is None else stakes * weight, offset)
 
     def stack(parts: Sequence[NDArray[Any]], inner: Sequence[Inner]) -> Stack:
@@ -196,9 +197,9 @@ Inner = tuple[Sequence[NDArray[Any]], NDArray[Any]]
 def plan_stacks(
     folds: Sequence[tuple[NDArray[Any], NDArray[Any]]], n: int, *, ordered: bool
 ) -> Iterator[tuple[NDArray[Any] | None, Sequence[NDArray[Any]], list[Inner]]]:
-    """Yield the rows that a nested stack scores, what it is fitted on, and what chooses its strength; last of all rows.
+    """Yield for each nested stack its test samples, its training parts and its inner folds; last for all samples.
 
-    ``ordered``: folds are windows of time, and nothing later has a say.
+    ``ordered``: folds are windows of time, and nothing later is used.
     """
 
     def among(parts: Sequence[NDArray[Any]]) -> list[Inner]:
@@ -212,19 +213,22 @@ def plan_stacks(
     yield (None, [np.arange(n)], windows) if ordered else (None, tests, among(tests))
 
 
-def _stakes(columns: NDArray[Any], labels: NDArray[Any], cut: Any, prices: NDArray[Any] | None) -> tuple[Any, Any, Any]:
-    """Return what each row weighs where errors weigh as much as they cost, and how that moves what is fitted.
+def _stakes(
+    columns: NDArray[Any], labels: NDArray[Any], cut: Any, sample_costs: NDArray[Any] | None
+) -> tuple[Any, Any, Any]:
+    """Return what each sample weighs where errors weigh as much as they cost, and how that moves what is fitted.
 
-    That is the cut, for all rows, or with prices of their own an offset of each row's logits.
+    That is the cut, for all samples, or with per-sample costs an offset of each sample's logits.
     """
-    # few rows cannot tell apart what differs by more than they are many
+    # few samples cannot support larger differences
     far = np.log(2.0 * len(labels))
-    if prices is not None:
-        priced = np.asarray((prices > 0).all(axis=1))  # rows some error about which is free have no odds to weigh
-        logs = np.log(np.where(priced[:, None], prices, 1.0))
-        logs -= np.median(logs[priced], axis=0).mean() if priced.any() else 0.0
-        offset = np.where(priced[:, None], np.clip(logs, -far / 2.0, far / 2.0), 0.0)
-        return np.where(priced, np.exp(np.take_along_axis(offset, labels[:, None], axis=1)[:, 0]), 0.0), 0.0, offset
+    if sample_costs is not None:
+        # samples with a free error have no odds to weigh
+        charged = np.asarray((sample_costs > 0).all(axis=1))
+        logs = np.log(np.where(charged[:, None], sample_costs, 1.0))
+        logs -= np.median(logs[charged], axis=0).mean() if charged.any() else 0.0
+        offset = np.where(charged[:, None], np.clip(logs, -far / 2.0, far / 2.0), 0.0)
+        return np.where(charged, np.exp(np.take_along_axis(offset, labels[:, None], axis=1)[:, 0]), 0.0), 0.0, offset
     if columns.ndim == 2:
         cut = float(np.clip(cut, -far, far))
         return np.exp(np.where(labels == 1, -cut, cut) / 2.0), cut, None
@@ -258,7 +262,7 @@ def stack_folds(
 
 
 class Fits:
-    """Stacks of some parts of the rows, each fitted once."""
+    """Stacks of some parts of the samples, each fitted once."""
 
     def __init__(
         self, columns: NDArray[Any], labels: NDArray[Any], weight: NDArray[Any] | None,

@@ -42,20 +42,55 @@ class AdaCSLClassifier(CostSensitiveClassifier):
     Parameters
     ----------
     costs : CostMatrix, optional
-        What the errors cost, of two classes or K x K. Default: the inverse class frequencies
-        (``CostMatrix.balanced(y)``).
+        Costs of the errors, of two classes or K x K. A matrix without class names is in the order of the sorted labels.
+        Costs may depend on columns of X, ``CostMatrix(fp=1, fn="0.8 * amount")``; arrays with a cost for each sample
+        (two classes) are given to :meth:`fit` and :meth:`predict`. Default: the inverse class frequencies of the
+        training labels (``CostMatrix.balanced(y)``).
     learner : {"net", "xgboost", "lightgbm", "catboost", "boosting"}, learner or classifier, default "net"
         What is trained: a neural network (:class:`~adacsl.neural.NeuralLearner`), gradient boosting
         (:class:`~adacsl.learners.BoostingLearner`), or any scikit-learn classifier with ``sample_weight`` in ``fit`` or
         ``partial_fit`` (:class:`~adacsl.learners.SklearnLearner`). Pipelines and frozen estimators get X as it is,
         other estimators an encoded table. ``learner__epochs`` works in searches.
-    controller : "auto", None, dict or AdaCSLController
-        How lambda is adapted. "auto": the paper's update at full speed for images; the exact odds update with damping
-        0.5 for tables and scikit-learn classifiers; the paper's update at a tenth of its speed, with
-        ``n_standard_errors=1``, for boosters. ``{"n_standard_errors": 2}`` changes parts of that; None keeps lambda
-        at 1, which is a plain weighted loss. More than two classes have one lambda each.
-    target_threshold, decide, select, cv, validation, pos_label, device, resume, random_state, verbose, policy
-        As for every :class:`CostSensitiveClassifier`; ``decide="auto"`` by default.
+    controller : None, "auto", dict or AdaCSLController, default "auto"
+        Whether and how AdaCSL adapts the class weight to held-out samples. None: not at all, lambda stays 1. "auto":
+        the paper's update at full speed for images; the exact odds update with damping 0.5 for tables and scikit-learn
+        classifiers; the paper's update at a tenth of its speed, with ``n_standard_errors=1``, for boosting. A dict such
+        as ``{"n_standard_errors": 2}`` changes parts of that. An AdaCSLController is copied, with the costs and the
+        target threshold of the classifier. More than two classes have
+        one lambda each.
+    target_threshold : float, "bayes", "middle" or "auto", default 0.5
+        T', the threshold for scores that a weighted loss trains for. "bayes": T' = T, the Bayes threshold; "middle":
+        the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a controller also plain
+        cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two classes: "bayes"
+        (the default), "middle" or "half".
+    decide : str, default "auto"
+        How scores become decisions: "bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative" or
+        "positive", see :class:`~adacsl.Decision`; or "auto": "calibrated" where a neural network is trained on a table
+        of two classes with the same costs for all samples and one split holds out at least 150 samples; else "bayes".
+    select : {"best", "last", "log-loss"}, default "best"
+        Which epoch or round of each model is kept: the one of least held-out cost, the last, or the one of least
+        held-out log loss.
+    cv : None, int or splitter, default None
+        Cross-fitting: one model per fold, each adapted on the fold it did not train on; their log-odds are averaged. A
+        number of folds of a table is fitted a second time on other folds, to estimate the cost of the average.
+    validation : float or (X, y), default 0.2
+        Without ``cv``: the share of samples held out, or separate data, to adapt, select and tune. Where nothing has
+        to be selected, the model is fitted on all samples, and held-out scores come from five folds.
+    pos_label : label, optional
+        The positive class. 0/1, -1/1 and False/True need none; text labels need one; of other numbers the greater one
+        is used, with a warning.
+    device : {"auto", "cpu", "cuda", "cuda:1", "mps"}, default "auto"
+        Where neural networks train and predict; an absent GPU falls back to the CPU with a warning.
+    resume : path, optional
+        Folder of checkpoints: an interrupted ``fit`` of neural networks continues when it is started again with the
+        same data and settings.
+    random_state : int, RandomState or None, default None
+        Seed of everything random; ``resume`` and training in several processes need an integer.
+    verbose : bool, default False
+        Show a progress bar with the current cost.
+    policy : Policy, optional
+        Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
+        Training and ``estimated_cost_`` are about the classes.
 
     Attributes
     ----------
@@ -67,7 +102,9 @@ class AdaCSLClassifier(CostSensitiveClassifier):
         The kept models, of a scikit-learn classifier, one per fold; they know the classes 0 and 1 (positive), or 0 to
         K - 1 in the order of ``classes_``.
     encoder_ : TableEncoder
-        Of tables.
+        The fitted encoder, of tables.
+
+    The other attributes are those of :class:`CostSensitiveClassifier`.
 
     Examples
     --------
@@ -137,7 +174,7 @@ class AdaCSLClassifier(CostSensitiveClassifier):
 
 
 def learner_from(kind: Any, given: Any, name: str) -> Any:
-    """Return the settings of a learner from a dict of them, from itself, or from nothing."""
+    """Return a learner: itself, or one with the settings of a dict; None means the defaults."""
     if given is None:
         return kind()
     if isinstance(given, kind):

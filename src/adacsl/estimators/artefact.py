@@ -35,7 +35,7 @@ LARGEST_DOCUMENT, LARGEST_TENSORS = 2**26, 2**34
 LARGEST_EMPTY = 2**20
 """A side of a tensor without numbers is at most so long: what is computed with it has numbers."""
 READS = 20
-"""So often a model is looked for that others write anew at the same time."""
+"""So often a model is looked for that others write again at the same time."""
 TENSORS = re.compile(r"tensors-[0-9a-f]{16}\.safetensors")
 DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
@@ -160,7 +160,7 @@ def read_artefact(
 
 
 def is_artefact(folder: str | os.PathLike[str]) -> bool:
-    """Tell whether a folder holds an artefact, whole or damaged."""
+    """Return whether a folder holds an artefact, whole or damaged."""
     try:
         with open_regular(Path(folder) / DOCUMENT) as file:
             return FORMAT.encode() in file.read(BEGINNING)
@@ -271,7 +271,7 @@ def _commit(stage: Path, target: Path, name: str) -> None:
 
 
 def _is_leftover(path: Path) -> bool:
-    """Tell whether a killed process of ours may have left this."""
+    """Return whether a killed process of ours may have left this."""
     return TENSORS.fullmatch(path.name) is not None or STAGE.fullmatch(path.name) is not None
 
 
@@ -289,7 +289,7 @@ def _clean(target: Path, keep: str) -> None:
 
 
 def _damaged(path: Path, what: str) -> ArtefactError:
-    return ArtefactError(f"{path} is damaged ({what}): copy the model again from its source, or save it anew")
+    return ArtefactError(f"{path} is damaged ({what}): copy the model again from its source, or save it once more")
 
 
 def _read_bytes(path: Path, at_most: int) -> bytes:

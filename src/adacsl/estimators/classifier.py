@@ -36,109 +36,123 @@ with requires("sklearn"):
 
 
 class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
-    """A way to decide at the least cost: what learns, with which loss, steered or not, how it decides.
+    """Cost-sensitive classifier built from a base learner, a loss, an optional AdaCSL controller and a decision rule.
 
-    :func:`adacsl.method` makes one by its name; ``AdaCSLClassifier`` and the other classifiers are such methods with
-    names and defaults of their own.
+    It follows scikit-learn's conventions and takes tables and images. :func:`adacsl.method` returns one by name.
 
     Parameters
     ----------
     costs : CostMatrix, optional
-        What the errors cost: of two classes, or K x K. A matrix without class names is in the order of the sorted
-        labels. Default: the inverse class frequencies of the training labels (``CostMatrix.balanced(y)``). Prices may
-        depend on columns of X, ``CostMatrix(fp=1, fn="0.8 * amount")``; arrays of them (two classes) are given to
-        :meth:`fit` and :meth:`predict`.
-    learner : {"net", "boosting", "metacost", "constant"}, Net, Booster, Model or classifier
-        The default net for tables or images; a booster (the installed library, or scikit-learn's); MetaCost around it;
-        no learning; or any scikit-learn classifier, for tables.
-    resample : {None, "oversample", "undersample", "smote"}
-        Train nets on balanced classes. The probabilities are corrected for it before anything is decided.
-    loss : {"plain", "weighted", "row-weighted", "focal", "logit-adjusted"} or callable
-        Cross-entropy; weighted by the costs of the classes; also by each row's own price, where rows have prices; the
-        weighted focal loss; shifted by the odds of the Bayes threshold; or, for nets, ``loss(logits, labels,
-        costs=...)``, element by element.
-    controller : None, "auto", dict or AdaCSLController
-        AdaCSL: steer the weight by the held-out rows. None keeps lambda at 1; "auto" steers as was cheapest for that
-        kind of learner, and a dict changes parts of that (``{"n_standard_errors": 2}``); an AdaCSLController is copied
-        (its costs and target are the method's). Needs ``loss="weighted"`` or ``"row-weighted"``.
+        Costs of the errors, of two classes or K x K. A matrix without class names is in the order of the sorted labels.
+        Costs may depend on columns of X, ``CostMatrix(fp=1, fn="0.8 * amount")``; arrays with a cost for each sample
+        (two classes) are given to :meth:`fit` and :meth:`predict`. Default: the inverse class frequencies of the
+        training labels (``CostMatrix.balanced(y)``).
+    learner : str, learner or classifier, default "net"
+        What is trained. "net": a neural network for tables or images (:class:`~adacsl.neural.NeuralLearner`);
+        "xgboost", "lightgbm", "catboost" or "boosting": gradient boosting
+        (:class:`~adacsl.learners.BoostingLearner`; "boosting" is the first library that is installed, else
+        scikit-learn's histogram boosting); "logistic": logistic regression; "metacost": MetaCost around histogram
+        boosting; "constant": nothing, for baselines; or any scikit-learn classifier, for tables
+        (:class:`~adacsl.learners.SklearnLearner`). ``learner__epochs`` works in searches.
+    resample : {None, "oversample", "undersample", "smote"}, default None
+        Train neural networks on balanced classes. Probabilities are corrected for it before the decision.
+    loss : {"plain", "weighted", "row-weighted", "focal", "logit-adjusted"} or callable, default "plain"
+        "plain": cross-entropy; "weighted": weighted by the costs of the classes; "row-weighted": also by each sample's
+        own cost, where costs differ between samples; "focal": weighted focal loss; "logit-adjusted": logits shifted by
+        the odds of the Bayes threshold. For neural networks also a callable ``loss(logits, labels, costs=...)`` that
+        returns one value per sample.
+    controller : None, "auto", dict or AdaCSLController, default None
+        Whether and how AdaCSL adapts the class weight to held-out samples. None: not at all, lambda stays 1. "auto":
+        the paper's update at full speed for images; the exact odds update with damping 0.5 for tables and scikit-learn
+        classifiers; the paper's update at a tenth of its speed, with ``n_standard_errors=1``, for boosting. A dict such
+        as ``{"n_standard_errors": 2}`` changes parts of that. An AdaCSLController is copied, with the costs and the
+        target threshold of the classifier. Needs ``loss="weighted"`` or ``"row-weighted"``.
     target_threshold : float, "bayes", "middle" or "auto", default 0.5
-        T', the score a weighted loss makes right to decide at. "bayes": T' = T; "middle": the geometric middle of the
-        odds of T and 0.5; "auto": all three are trained, and with a controller one more that does not adapt (plain
-        cross-entropy, T' = T); the held-out cost decides.
-    decide : str
-        How scores become decisions, see :class:`~adacsl.Decision`; "auto": "calibrated" where one split of a table of
-        two classes holds out at least 150 rows, and prices are the same for all of them; else "bayes".
-    select : {"best", "last", "log-loss"}
-        Keep each model's cheapest epoch (or round) on its held-out rows, its last, or the one whose log loss is least.
+        T', the threshold for scores that a weighted loss trains for. "bayes": T' = T, the Bayes threshold; "middle":
+        the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a controller also plain
+        cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two classes: "bayes"
+        (the default), "middle" or "half".
+    decide : str, default "bayes"
+        How scores become decisions: "bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative" or
+        "positive", see :class:`~adacsl.Decision`; or "auto": "calibrated" where a neural network is trained on a table
+        of two classes with the same costs for all samples and one split holds out at least 150 samples; else "bayes".
+    select : {"best", "last", "log-loss"}, default "best"
+        Which epoch or round of each model is kept: the one of least held-out cost, the last, or the one of least
+        held-out log loss.
     cv : None, int or splitter, default None
         Cross-fitting: one model per fold, each adapted on the fold it did not train on; their log-odds are averaged. A
-        number of folds of a table is fitted twice, on other folds the second time, for the sake of ``estimated_cost_``.
+        number of folds of a table is fitted a second time on other folds, to estimate the cost of the average.
     validation : float or (X, y), default 0.2
-        Without ``cv``: the share of the rows, or data of its own, that adapts, selects and tunes. Where there is
-        nothing to select, the model is fitted on all rows, and held-out scores come from five folds.
+        Without ``cv``: the share of samples held out, or separate data, to adapt, select and tune. Where nothing has
+        to be selected, the model is fitted on all samples, and held-out scores come from five folds.
     pos_label : label, optional
-        The class ``fn`` speaks of: missing it is a false negative. 0/1, -1/1 and False/True need no naming, text
-        does; of other numbers the greater one is taken, with a warning.
-    device : {"auto", "cpu", "cuda", "cuda:1", "mps"}
-        Where nets train and predict; an absent GPU falls back to the CPU with a warning.
+        The positive class. 0/1, -1/1 and False/True need none; text labels need one; of other numbers the greater one
+        is used, with a warning.
+    device : {"auto", "cpu", "cuda", "cuda:1", "mps"}, default "auto"
+        Where neural networks train and predict; an absent GPU falls back to the CPU with a warning.
     resume : path, optional
-        Folder of checkpoints: an interrupted ``fit`` of nets, started again with the same data and settings, goes on.
-    random_state : int, RandomState or None
-        Seed of everything; ``resume`` and several processes need a number.
+        Folder of checkpoints: an interrupted ``fit`` of neural networks continues when it is started again with the
+        same data and settings.
+    random_state : int, RandomState or None, default None
+        Seed of everything random; ``resume`` and training in several processes need an integer.
     verbose : bool, default False
         Show a progress bar with the current cost.
     policy : Policy, optional
-        Actions beyond the classes, a capacity, other class shares, for :meth:`decisions` and :meth:`predict`. Training
-        and ``estimated_cost_`` are about the classes.
+        Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
+        Training and ``estimated_cost_`` are about the classes.
 
     Attributes
     ----------
-    classes_, pos_label_
-        The labels, sorted; the positive one (None with more than two classes).
+    classes_ : array of shape (K,)
+        The labels, sorted.
+    pos_label_ : label or None
+        The positive class; None with more than two classes.
     costs_ : CostMatrix
-        The class-wide costs trained with: means, where rows have costs of their own.
+        The class-wide costs trained with: means, where samples have costs of their own.
     cost_spec_ : CostMatrix or None
-        The costs as they were said, where they depend on columns: :meth:`predict` takes them of the rows it is given.
+        The cost specification, where costs depend on columns: :meth:`predict` evaluates it on its samples.
     sample_costs_ : tuple of str
         Which of ``fp``, ``fn``, ``tp`` and ``tn`` were arrays with a cost for each sample: :meth:`predict` needs them
         of the samples it is given.
     decision_ : Decision
         From scores to probabilities and decisions.
     target_threshold_, threshold_ : float
-        T', and the score decisions are made at.
+        T', and the decision threshold.
     adapted_ : bool
-        Whether a controller steered what was kept.
+        Whether a controller adapted the kept model.
     target_costs_ : dict
         The held-out cost of every T' tried, and of ``"plain"``, which did not adapt; with ``cv`` of single models.
     history_ : pandas.DataFrame
         One row per epoch or round, and fold: its ``target_threshold``, whether it ``adapted``, ``lambda`` and
-        ``weight`` it was trained with; ``threshold`` (the cheapest one, T_actual) and ``val_cost`` that were measured
-        after it.
+        ``weight`` it was trained with; ``threshold`` (the cost-optimal one, T_actual) and ``val_cost`` that were
+        measured after it.
     oof_scores_ : array of shape (n,)
-        Scores of the rows by models that did not train on them, in the epoch or round that *other* held-out rows chose
-        (``select="best"``); NaN for rows that only trained. Validation rows given apart follow behind the n rows.
+        Scores of the samples by models that did not train on them, in the epoch or round that *other* held-out samples
+        chose (``select="best"``); NaN for samples that only trained. Validation samples given apart follow behind the n
+        samples.
     reference_scores_ : array of shape (m,)
-        Scores of held-out rows (of at most 20,000) in the epoch or round that was kept: what later rows are compared
-        with.
+        Scores of held-out samples (of at most 20,000) in the epoch or round that was kept: what later samples are
+        compared with.
     estimated_cost_ : Interval
         Mean cost of held-out decisions with its 95 % bootstrap interval (sample weights count; of a cross-fit wider by
-        an eighth, as its models share training rows). With a number of folds on a table it speaks of the average of all
-        models, from rows that a second cross-fit has held out too; with folds that were given, and for images, of
-        single models, and their average is usually cheaper. The same rows steered lambda (or chose the target), which
-        is slightly optimistic. A tuned threshold is not: a sample is decided by one tuned on the other held-out
+        an eighth, as its models share training samples). With a number of folds on a table it speaks of the average of
+        all models, from samples that a second cross-fit has held out too; with folds that were given, and for images,
+        of single models, and their average is usually cheaper. The same samples adapted lambda (or chose the target),
+        which is slightly optimistic. A tuned threshold is not: a sample is decided by one tuned on the other held-out
         samples. Of a model that is refitted on all samples it is the cost of models of four fifths of them; in
         ``benchmarks/quality/estimate.py`` that of boosters with a tuned threshold had a bias of -0.5 % to 3.3 %.
     saving_ : Interval
-        What these decisions save per row against the cheapest one that is the same for every row, pair by pair.
+        Paired saving per sample against the cheaper constant baseline.
     calibration_error_ : float
         Expected calibration error (15 quantile bins) of the held-out probabilities; with more than two classes of the
         likeliest class's.
     model_ : object
         What was fitted; gives ``logits(X)``.
     times_ : str
-        Where rows had a time: until when they trained, and from when to when they adapted; else "".
+        Where samples had a time: until when they trained, and from when to when they adapted; else "".
     left_out_ : tuple of str
-        Columns of the training table that are no features (the time); ``predict`` takes tables with and without them.
+        Columns of the training table excluded from the features (the time); ``predict`` takes tables with and without
+        them.
     n_features_in_, feature_names_in_
         As everywhere in scikit-learn.
 
@@ -223,9 +237,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """Change settings; ``controller__damping=0.5`` changes one inside."""
         nested = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
-        learner = getattr(self, "learner", None)
-        if isinstance(learner, str) and any(name.startswith("learner__") for name in params):
-            self.learner: Any = as_learner(learner)
+        if any(name.startswith("learner__") for name in params) and isinstance(self.learner, str):
+            self.learner: Any = as_learner(self.learner)
         super().set_params(**{name: value for name, value in params.items() if name not in nested})
         for name in nested:
             outer, _, key = name.partition("__")
@@ -269,26 +282,26 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : table, images, folder or torch Dataset
-            numpy, pandas, polars or pyarrow tables with numbers, categories, dates and missing values; for nets also
-            images as uint8 arrays (N x H x W x C or N x C x H x W), a folder with one subfolder per class, or a Dataset
-            of (image, label) pairs.
+            numpy, pandas, polars or pyarrow tables with numbers, categories, dates and missing values; for networks
+            also images as uint8 arrays (N x H x W x C or N x C x H x W), a folder with one subfolder per class, or a
+            Dataset of (image, label) pairs.
         y : array of shape (n,), optional
             Labels of two classes; folders and Datasets bring their own.
         sample_weight : array of shape (n,), optional
-            How much each row counts in training and in the held-out cost.
+            How much each sample counts in training and in the held-out cost.
         groups : array of shape (n,), optional
-            Rows of one group (patient, customer) never stand on both sides of a split.
+            Samples of one group (patient, customer) never stand on both sides of a split.
         time : array of shape (n,) or str, optional
-            When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature.
-            Nothing is shuffled: later rows adapt, select and tune what earlier rows have trained. ``cv`` folds are
-            windows of the later half, one after another.
+            When each sample was (dates, ISO text or numbers), or the column of X that holds it, which is then excluded
+            from the features. Nothing is shuffled: later samples adapt, select and tune what earlier samples have
+            trained. ``cv`` folds are windows of the later half, one after another.
         gap, label_delay : durations, optional
-            Rows so close before a cut are left out; a label is known only so long after its row. Numbers in the unit
-            of the times, or "12h", "7d", "2w", "3mo".
+            Samples so close before a cut are left out; a label is known only so long after its sample. Numbers in the
+            unit of the times, or "12h", "7d", "2w", "3mo".
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
-            Costs of each row, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column of X
-            or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are passed to
-            :meth:`predict` as well, those of its samples.
+            Costs of each sample, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column
+            of X or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are
+            passed to :meth:`predict` as well, those of its samples.
         """
         # by dotted string: what predicts does not import what trains
         resolve("adacsl.estimators.fit:fit_classifier")(
@@ -329,9 +342,9 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
     @one_thread_if_forked()
     def decision_scores(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
-        """Return the scores: what the learner says, to be compared with ``threshold_``; of K classes (n, K).
+        """Return the scores of the learner, to be compared with ``threshold_``; of K classes (n, K).
 
-        ``costs`` are those of the rows, which a stack with members weighted by them looks at.
+        ``costs`` are per-sample costs, which only an ensemble with base estimators weighted by them needs.
         """
         check_is_fitted(self)
         features = read_features(self, X, reset=False)
@@ -341,15 +354,15 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         return to_probabilities(self.model_.logits(features))
 
     def decision_probabilities(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
-        """Return what is decided upon: the probability of the positive class, or of each of K classes.
+        """Return the probabilities that decisions are based on: of the positive class, or of each of K classes.
 
-        ``costs`` are those of the rows, where they are known.
+        ``costs`` are per-sample costs, where they are known.
         """
         return self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
 
     @property
     def threshold_(self) -> float:
-        """The score above which a row is called positive; of two classes only."""
+        """The decision threshold: scores above it are positive; of two classes only."""
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
 
@@ -364,8 +377,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
 
-        Costs of each row matter where the loss was weighted by them: those said over columns are taken from X, and
-        those that :meth:`fit` got as arrays have to be passed here too.
+        Per-sample costs matter where the loss was weighted by them: expressions over columns are evaluated on X;
+        costs that :meth:`fit` got as arrays have to be passed here too.
         """
         check_is_fitted(self)
         weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
@@ -391,22 +404,22 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> NDArray[Any]:
-        """Return the cheapest label of each row; with costs of each row, by each row's own Bayes threshold.
+        """Return the label of least expected cost for each sample; per-sample costs mean per-sample Bayes thresholds.
 
-        Prices said over columns in training (``fn="amount"``) are those of these rows, unless others are given. Costs
-        that :meth:`fit` got as arrays, one of each sample, have to be passed, unless the loss was weighted by them
+        Costs given as expressions over columns in training (``fn="amount"``) are evaluated on X, unless others are
+        given. Costs that :meth:`fit` got as arrays have to be passed, unless the loss was weighted by them
         (``loss="row-weighted"``).
 
         Parameters
         ----------
         X : table, dict of arrays or images
-            As in training; columns of a dict are taken by name, and those that are no features ignored.
+            As in training; columns of a dict are matched by name, and those that are no features ignored.
         policy : Policy, optional
-            Instead of the classifier's own; ``Policy()`` decides among the classes, as many as it takes.
+            Replaces the classifier's own; ``Policy()`` decides among the classes without limits.
         refer, capacity, per, time, prior : optional
-            Single settings of the :class:`~adacsl.Policy`; :meth:`decisions` takes all, and says more.
+            Single settings of the :class:`~adacsl.Policy`; :meth:`decisions` accepts all, and returns more.
         fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each row.
+            Costs of each sample.
         """
         check_is_fitted(self)
         settings = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
@@ -428,7 +441,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tn: Any = None,
         **settings: Any,
     ) -> Decisions:
-        """Return the decision about each row, what it is expected to cost, and plain sentences about all of them.
+        """Return the decision for each sample, its expected cost, and notes on the decisions as a whole.
 
         Parameters
         ----------
@@ -437,7 +450,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         policy : Policy, optional
             Instead of the classifier's own.
         fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each row.
+            Costs of each sample.
         **settings
             Single settings of the :class:`~adacsl.Policy`: ``refer=3, capacity=200``.
 
@@ -471,9 +484,9 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> float:
-        """Return minus the mean cost, so that a search for the best score finds the cheapest model.
+        """Return minus the mean cost, so that the highest score is the lowest cost.
 
-        Under a policy, actions beyond the classes cost what it says.
+        Under a policy, actions beyond the classes are charged at the policy's costs.
         """
         refuse_reordered(X, y=y, sample_weight=sample_weight)
         labels = read_known_labels(self, y)
@@ -483,9 +496,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     # diagnosis
 
     def check(self, ignore: Iterable[str] = ()) -> Checks:
-        """Return what speaks against the fitted model: held-out rows no cheaper than one decision for all, and others.
+        """Return warnings about the fitted model, such as a held-out cost no lower than that of a constant baseline.
 
-        ``ignore`` are codes to say nothing about; docs/checks.md tells what each means.
+        Parameters
+        ----------
+        ignore : iterable of str
+            Codes of checks to omit; docs/checks.md explains each.
         """
         from adacsl.estimators.model_checks import check_model  # noqa: PLC0415  for those who ask
 
@@ -493,13 +509,13 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def feature_importances_(self) -> NDArray[np.float64]:
-        """The share of each column in what trees have learned, where there are some; ``permutation_cost`` is money."""
+        """Relative feature importances of tree models; :meth:`permutation_cost` measures importance in cost."""
         check_is_fitted(self)
         from adacsl.estimators.importance import importances  # noqa: PLC0415  boosters
 
         found = importances(self.model_, int(self.n_features_in_))
         if found is None:
-            raise AttributeError("nothing in this model knows importances of columns; permutation_cost works for all")
+            raise AttributeError("this model has no feature importances; permutation_cost works for all models")
         return found
 
     def permutation_cost(
@@ -518,12 +534,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> pd.DataFrame:
-        """Return what each column is worth: how much dearer a row gets when the column is shuffled among the rows.
+        """Return the permutation importance of each column in cost: the rise of the mean cost when it is shuffled.
 
         Parameters
         ----------
         X : table of shape (n, p)
-            numpy, pandas, polars or pyarrow; best rows that did not train the model.
+            numpy, pandas, polars or pyarrow; best samples that did not train the model.
         y : array of shape (n,)
             Their labels.
         repeats : int, default 5
@@ -532,22 +548,22 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         columns : list or dict, optional
             Names or numbers of columns, default all; ``{"address": ["zip", "city"]}`` shuffles columns together.
         sample_weight : array of shape (n,), optional
-            How much each row counts in the means; rows of weight zero are left out.
+            How much each sample counts in the means; samples of weight zero are left out.
         groups : array of shape (n,), optional
-            Rows of one group (patient, customer) are no independent evidence: the interval counts groups.
+            Samples of one group (patient, customer) are no independent evidence: the interval counts groups.
         random_state : int, RandomState or None
             Of the shuffles.
         policy : Policy, optional
-            Instead of the classifier's own, as in :meth:`predict`. Of a capacity, the rows of one shuffle take their
+            Instead of the classifier's own, as in :meth:`predict`. Of a capacity, the samples of one shuffle take their
             part together; times stay where they are.
         fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each row, by which it is decided and judged. They stay where they are.
+            Costs of each sample, by which it is decided and judged. They stay where they are.
 
         Returns
         -------
         DataFrame
-            One row per column, dearest first: ``column``; ``cost``, by how much the mean cost rises, as a mean over the
-            repeats; ``low`` and ``high``, its 95 % interval, for which both the rows and the shuffles count;
+            One row per column, costliest first: ``column``; ``cost``, by how much the mean cost rises, as a mean over
+            the repeats; ``low`` and ``high``, its 95 % interval, for which both the samples and the shuffles count;
             ``share`` of what the model saves against the cheaper constant decision (NaN where it saves nothing).
             ``attrs`` holds ``base_cost``, ``constant_cost``, ``rows`` and ``repeats``.
 
@@ -581,27 +597,27 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> Self:
-        """Return a copy that decides as later rows say; what learns is not trained again.
+        """Return a copy whose decision rule is fitted to later samples; the learner is not trained again.
 
         Parameters
         ----------
         X : table or images
-            Rows that did not train the model.
+            Samples that did not train the model.
         y : array of shape (n,)
-            Their labels; rows without one (None, NaN) are left out. At least ten of each class.
+            Their labels; samples without one (None, NaN) are left out. At least ten of each class.
         decide : {"tuned", "calibrated"}, optional
             What is fitted to them, see :class:`~adacsl.Decision`. Default: as before, and "tuned" where nothing was
             fitted.
         groups : array of shape (n,), optional
-            Rows of one group (patient, customer) are no independent evidence.
+            Samples of one group (patient, customer) are no independent evidence.
         fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each row.
+            Costs of each sample.
 
         Returns
         -------
         a fitted classifier of the same kind
-            Its ``estimated_cost_``, ``oof_scores_`` and ``calibration_error_`` are those of these rows: the cost is
-            that of decisions fitted on one half and paid on the other.
+            Its ``estimated_cost_``, ``oof_scores_`` and ``calibration_error_`` are those of these samples: the cost is
+            that of decisions fitted on one half and evaluated on the other.
 
         Examples
         --------
@@ -621,10 +637,10 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     # saving and exporting
 
     def save(self, folder: str | Path) -> Path:
-        """Write the fitted method as safetensors and JSON with digests, atomically; ``adacsl.load`` reads it.
+        """Write the fitted classifier as safetensors and JSON with digests, atomically; ``adacsl.load`` reads it.
 
-        No pickle: nets, linear models and forests are numbers, boosters are in their libraries' own formats. An
-        estimator of another kind cannot be written so; an error says it.
+        Nothing is pickled: neural networks, linear models and trees are arrays, boosters are in their libraries' own
+        formats, other scikit-learn estimators in that of skops. An estimator that has no such form raises an error.
         """
         from adacsl.estimators.persistence import save_method  # noqa: PLC0415  safetensors stays optional
 
@@ -634,15 +650,15 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     def export_onnx(self, path: str | Path, sample: Any) -> Path:
         """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``.
 
-        For nets, and for logistic regressions of tables (``learner="logistic"``).
+        For networks, and for logistic regressions of tables (``learner="logistic"``).
 
-        An ensemble is one graph where all its members are nets or logistic regressions. The graph takes raw numbers
-        (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each column under
-        its own name where some are text (as strings) or dates (seconds since 1970 in UTC): the encoding is part of the
-        graph. With K classes ``score`` and ``probability``
-        have K columns, and ``decision`` is the place in ``classes_`` of the class of least expected cost; the matrix is
-        in the graph. Threshold, class names and costs are in its metadata. Before the file is put in place it is run
-        on ``sample``, some rows of X, and must agree with :meth:`decision_scores` to 1e-5.
+        An ensemble is one graph where all its base estimators are networks or logistic regressions. The graph takes raw
+        numbers (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each
+        column under its own name where some are text (as strings) or dates (seconds since 1970 in UTC): the encoding is
+        part of the graph. With K classes ``score`` and ``probability`` have K columns, and ``decision`` is the place in
+        ``classes_`` of the class of least expected cost; the matrix is in the graph. Threshold, class names and costs
+        are in its metadata. Before the file is put in place it is run on ``sample``, some samples of X, and must agree
+        with :meth:`decision_scores` to 1e-5.
         """
         from adacsl.estimators.onnx import export_onnx  # noqa: PLC0415  onnx stays optional
 

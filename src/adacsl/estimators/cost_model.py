@@ -24,34 +24,33 @@ with requires("sklearn"):
 
 
 FEWEST = 10
-"""Known prices that a model needs."""
+"""Known costs that a model needs."""
 
 
 class Learned(NamedTuple):
-    """What rows cost, decided by what was predicted; and the costs with what predicts them for others."""
+    """What samples cost, decided by what was predicted; and the costs with what predicts them for others."""
 
     costs: CostMatrix
     said: CostMatrix
 
 
 class CostModel:
-    """A price that is not known when deciding, only afterwards: it is predicted from the row.
+    """A cost that is unknown at prediction time, predicted from the sample.
 
-    It stands for a price in a cost matrix, ``CostMatrix(fp=1, fn=CostModel("amount"))``; as text, ``"model(amount)"``.
-    A classifier then learns the mean price of a row from those of its training rows whose price is known, and decides
-    by that. About a training row it decides by what models that did not see its price predict (cross-fitting); what
-    the decision has cost is the price that was observed, or the prediction where none was. The columns of the price
-    are no features.
+    It stands for a cost in a cost matrix, ``CostMatrix(fp=1, fn=CostModel("amount"))``; as text, ``"model(amount)"``.
+    A classifier then fits the expected cost on those training samples whose cost is known, and decides by the predicted
+    cost. Training samples are decided by out-of-fold predictions (cross-fitting); their decisions are charged the
+    observed cost, or the predicted one where none was observed. The columns of the cost are excluded from the features.
 
     Parameters
     ----------
     price : str or array of shape (n,)
-        A column, an expression over columns (``"0.8 * amount + 12"``), or the prices of the rows that ``fit`` gets.
-        Missing (NaN) where a price is not known: often only those who were missed have one.
+        The cost: a column, an expression over columns (``"0.8 * amount + 12"``), or an array for the samples that
+        ``fit`` gets. Missing (NaN) where the cost is unknown: often it is observed for false negatives only.
     estimator : regressor, optional
         scikit-learn's HistGradientBoostingRegressor with its settings, or any other regressor, which gets the columns
-        encoded as for nets. Default: histogram boosting with the Poisson loss, that is, with a logarithmic link and a
-        right mean; held-out rows choose how many trees. Other than these and linear models cannot be saved.
+        encoded as for neural networks. Default: histogram boosting with the Poisson loss (a logarithmic link), whose
+        number of trees is chosen on held-out samples. Only histogram boosting and linear models can be saved.
     cv : int or splitter, default 5
         Folds of the cross-fitting.
     features : sequence of str, optional
@@ -60,14 +59,14 @@ class CostModel:
     Attributes
     ----------
     explained_ : float
-        How much of the prices the row explains, out of fold: the share of the Poisson deviance from the mean that is
-        gone. At 0 or below, a class-wide price would do.
+        Out-of-fold share of the Poisson deviance from the mean that is explained. At 0 or below, a class-wide cost is
+        as good.
 
     Notes
     -----
-    The cheapest decision weighs probabilities with mean prices of the rows that can pay them: the price of a miss,
-    given the row and that it is positive. So the price of a miss is learned from positives; from all rows with a known
-    price where that predicts held-out positives better.
+    The decision of least expected cost weighs each probability with the mean cost of the samples that can incur it: the
+    cost of a false negative, given the sample and that it is positive. The cost of a false negative is therefore
+    learned from positives; from all samples with a known cost where that predicts held-out positives better.
 
     Examples
     --------
@@ -101,23 +100,23 @@ class CostModel:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The columns of the price: they are not known when deciding, so they are no features."""
+        """The columns of the cost: they are not known when deciding, so they are no features."""
         return self.price.columns if isinstance(self.price, Expression) else ()
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns it needs besides the features: those of the price, and none once it is fitted."""
+        """The columns it needs besides the features: those of the cost, and none once it is fitted."""
         return self.hidden if self.regression_ is None else ()
 
     @property
     def learns(self) -> bool:
-        """Whether it has to learn its price yet."""
+        """Whether it has to learn its cost yet."""
         return self.regression_ is None
 
     # learning
 
     def fit(self, X: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:  # noqa: N803
-        """Learn the price from a table whose rows have prices, some of them at least."""
+        """Learn the cost from a table whose samples have costs, some of them at least."""
         refuse_reordered(X, sample_weight=sample_weight, groups=groups)
         observed = self.observed(X)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, observed, dtype=np.float64)
@@ -136,7 +135,7 @@ class CostModel:
         self, X: Any, observed: NDArray[np.float64], folds: Folds, use: NDArray[np.int64],  # noqa: N803
         paying: NDArray[np.bool_], weight: NDArray[np.float64] | None = None,
     ) -> tuple[Self, NDArray[np.float64]]:  # fmt: skip
-        """Return a fitted copy, and what each row is predicted to cost by models that did not see its price.
+        """Return a fitted copy, and what each sample is predicted to cost by models that did not see its cost.
 
         The arguments are those of :func:`~adacsl.learners.regression.cross_fit`.
         """
@@ -148,11 +147,11 @@ class CostModel:
         made.regression_, made.explained_, made._observed = found.regression, found.explained, None
         made._names = self.features or names_of(X)
         if not isinstance(self.price, Expression):
-            made.price = self.price[:0]  # learned: no row's price is kept
+            made.price = self.price[:0]  # learned: no sample's cost is kept
         return made, found.predicted
 
     def observed(self, table: Any) -> NDArray[np.float64]:
-        """Return the known prices of the rows of a table, NaN where they are not."""
+        """Return the known costs of the samples of a table, NaN where they are not."""
         if self._observed is not None:
             check_consistent_length(table, self._observed)
             return self._observed
@@ -164,7 +163,7 @@ class CostModel:
         return self.price
 
     def bound(self, table: Any) -> Self:
-        """Return a copy that knows the prices of a table's rows, also when its columns of prices are gone."""
+        """Return a copy that knows the costs of a table's samples, also when its columns of costs are gone."""
         made = copy.copy(self)
         made._observed = self.observed(table)
         return made
@@ -176,7 +175,7 @@ class CostModel:
         return made
 
     def rows(self, index: Any) -> Self:
-        """Return a copy that knows the prices of some of the rows only."""
+        """Return a copy that knows the costs of some of the samples only."""
         made = copy.copy(self)
         made._observed = None if self._observed is None else self._observed[index]
         made.price = self.price if isinstance(self.price, Expression) else self.price[index]
@@ -185,19 +184,19 @@ class CostModel:
     # predicting
 
     def paid(self, table: Any) -> NDArray[np.float64]:
-        """Return what the rows of a table with prices have cost: as observed, and else as predicted."""
+        """Return what the samples of a table with costs have cost: as observed, and else as predicted."""
         observed, predicted = self.observed(table), self.predict(table)
         return np.where(np.isfinite(observed), observed, predicted)
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the price each row is expected to have."""
+        """Return the cost each sample is expected to have."""
         if self.regression_ is None:
             raise ValueError(f"{self!r} has not learned its price yet: fit it, or the classifier it belongs to")
         named = self._names is not None and names_of(X) is not None
         return self.regression_.predict(with_columns(X, self._names or ()) if named else X)
 
     def of(self, table: Any) -> NDArray[np.float64]:
-        """Return the prices of a table's rows: predicted, or observed (gaps: their mean) before anything is learned."""
+        """Return predicted costs; before fitting the observed ones, with their mean for missing values."""
         if self.regression_ is not None:
             return self.predict(table)
         observed = self.observed(table)
@@ -273,18 +272,18 @@ class CostModel:
 
 
 def learn_prices(said: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, seed: int) -> Learned:
-    """Learn the prices that are to be predicted from rows in use.
+    """Learn the costs that are to be predicted from samples in use.
 
     Parameters
     ----------
     said : CostMatrix
-        Prices, some of which are to be learned.
+        Costs, some of which are to be learned.
     settled : CostMatrix
         The same as numbers, those to be learned as they were observed.
     rows : Rows
-        Features, labels, and which rows may be learned from.
+        Features, labels, and which samples may be learned from.
     table : table
-        Where the observed prices are.
+        Where the observed costs are.
     seed : int
         Of the folds.
     """

@@ -61,7 +61,7 @@ class Evaluation:
     notes : tuple of str
         Sentences about the policy.
     prior : float, array or None
-        The class shares that were assumed; None: those of the training.
+        The class priors that were assumed; None: those of the training.
     """
 
     n_samples: int

@@ -145,7 +145,7 @@ def propose(
     )  # fmt: skip
     tried = [candidate(target_threshold) for target_threshold in find_targets(method.target_threshold, method.costs_)]
     if method.target_threshold == "auto" and method.controller is not None:
-        plain = candidate(*find_targets("bayes", method.costs_), steered=False)
+        plain = candidate(*find_targets("bayes", method.costs_), may_adapt=False)
         # first, since the first of equals is kept: the simplest. What would not adapt at T' = T is the same again
         tried = [plain, *(other for other in tried if other.adapts or other.target_threshold != plain.target_threshold)]
     return tried if hasattr(learner, "averages") else add_seconds(tried, rows, cv)
@@ -181,7 +181,7 @@ def choose(method: CostSensitiveClassifier, candidates: list[Candidate], rows: R
     method.decision_, method.target_threshold_, method.model_ = judged[best][0], chosen.target_threshold, chosen.model
     method.decision_.prior = training_prior(rows.y[rows.use], rows.n_classes, rows.weights(rows.use))
     method.adapted_ = chosen.adapts
-    keys: list[float | str] = [candidate.target_threshold if candidate.steered else PLAIN for candidate in candidates]
+    keys: list[float | str] = [candidate.target_threshold if candidate.may_adapt else PLAIN for candidate in candidates]
     method.target_costs_ = dict(zip(keys, (cost for _, cost in judged), strict=True))
     method.history_ = history_of(candidates, rows.n_classes)
     for name, value in chosen.attributes.items():

@@ -41,7 +41,7 @@ CELLS = 2**24
 def permutation_costs(
     model: Any, rows: Rows, policy: Policy, columns: Any, repeats: int, random_state: Any
 ) -> pd.DataFrame:
-    """Return the worth of each column (or set of columns), dearest first; see ``permutation_cost``."""
+    """Return the worth of each column (or set of columns), costliest first; see ``permutation_cost``."""
     import pandas as pd  # noqa: PLC0415  scikit-learn alone needs none
 
     if not isinstance(repeats, Integral) or repeats < 1:
@@ -76,9 +76,9 @@ def _constant_cost(model: Any, rows: Rows, policy: Policy) -> float:
 def read_table_rows(
     model: Any, X: Any, y: Any, sample_weight: Any, groups: Any, costs: CostMatrix | None, policy: Policy  # noqa: N803
 ) -> tuple[Rows, Policy]:  # fmt: skip
-    """Return checked rows with labels, weights and numbers of groups, and the policy with the times of these rows.
+    """Return checked samples with labels, weights and groups, and the policy with the times of these samples.
 
-    Rows of weight zero are left out.
+    Samples of weight zero are left out.
     """
     if getattr(model, "images_", False):
         raise ValueError("permutation_cost shuffles the columns of a table, but this model was trained on images")
@@ -107,7 +107,7 @@ def read_table_rows(
 
 
 def shuffles(n: int, repeats: int, random_state: Any) -> NDArray[np.int64]:
-    """Return where each row takes its value from, repeats x n: scikit-learn's shuffles for the same random_state."""
+    """Return where each sample takes its value from, repeats x n: scikit-learn's shuffles for the same random_state."""
     seed = check_random_state(random_state).randint(np.iinfo(np.int32).max + 1)
     rng, order, donors = np.random.RandomState(seed), np.arange(n), [np.arange(n)]
     for _ in range(repeats):
@@ -119,20 +119,21 @@ def shuffles(n: int, repeats: int, random_state: Any) -> NDArray[np.int64]:
 def worth_interval(
     extra: NDArray[np.float64], donors: NDArray[np.int64], weight: NDArray[Any] | None, groups: NDArray[Any] | None
 ) -> Interval:
-    r"""Return the mean of extra costs (repeats x n) of shuffled rows, with its 95 % interval.
+    r"""Return the mean of extra costs (repeats x n) of shuffled samples, with its 95 % interval.
 
     Notes
     -----
-    Row *i* that takes its value from row *j* gets dearer by :math:`d_{ij} = \theta + a_i + b_j + e_{ij}`: each row
-    speaks twice, by what it loses and by the value it lends. A shuffle lends each value once, so the mean over all
-    rows and R repeats is off by the mean of :math:`a_i + b_i` and by that of n R different :math:`e`. With
-    :math:`s_i`, the sum of what row i lost and of what its value made others lose (means over the repeats, from
-    :math:`w_i (d_{ij} - \theta)` with weights), :math:`\sum s_i^2` holds each single difference once too often:
+    Sample *i* that takes its value from sample *j* gets more costly by :math:`d_{ij} = \theta + a_i + b_j +
+    e_{ij}`: each sample speaks twice, by what it loses and by the value it lends. A shuffle lends each value once, so
+    the mean over all samples and R repeats is off by the mean of :math:`a_i + b_i` and by that of n R different
+    :math:`e`. With :math:`s_i`, the sum of what sample i lost and of what its value made others lose (means over the
+    repeats, from :math:`w_i (d_{ij} - \theta)` with weights), :math:`\sum s_i^2` holds each single difference once too
+    often:
 
     .. math:: \widehat{\mathrm{Var}} = \Big(\sum_i s_i^2 - \tfrac{1}{R^2} \sum w_i^2 (d_{ij} - \theta)^2\Big) / W^2
 
     and at least what independent differences would have (the subtracted term). With groups s is summed inside each.
-    The error of s over rows alone, without the lenders, is too small: the same n values are lent in all repeats.
+    The error of s over samples alone, without the lenders, is too small: the same n values are lent in all repeats.
     """
     weight = np.ones(extra.shape[1]) if weight is None else weight
     number = np.arange(extra.shape[1]) if groups is None else groups
@@ -155,7 +156,7 @@ def _extra_costs(
     model: Any, rows: Rows, policy: Policy, base_costs: NDArray[np.float64], donors: NDArray[np.int64],
     sets: Iterable[list[int]],
 ) -> Iterator[NDArray[np.float64]]:  # fmt: skip
-    """Yield for each set of columns what each row costs more in each repeat; many repeats in one prediction."""
+    """Yield for each set of columns what each sample costs more in each repeat; many repeats in one prediction."""
     repeats, n = donors.shape
     at_once = min(repeats, max(1, CELLS // (n * rows.x.shape[1])))
     copies = take(rows.x, np.tile(np.arange(n), at_once))
@@ -179,7 +180,7 @@ def _costs_of_decisions(model: Any, rows: Rows, policy: Policy, table: Any) -> N
 
 
 def _lent(copies: Any, table: Any, places: list[int], donors: NDArray[np.int64]) -> Any:
-    """Return as many rows of the copies as there are donors, with these rows' values in some columns."""
+    """Return as many samples of the copies as there are donors, with these samples' values in some columns."""
     if isinstance(copies, np.ndarray):
         changed = copies[: len(donors)].copy()
         changed[:, places] = table[donors[:, None], places]
@@ -214,7 +215,7 @@ def importances(model: Any, columns: int) -> NDArray[np.float64] | None:
     """Return the share of each column, 1 in all; None where nothing in the model knows it.
 
     Boosters have gains; estimators have ``feature_importances_``, of which an encoded table has several for one column.
-    In an ensemble those members count that have some, by their weights.
+    In an ensemble those base estimators count that have some, by their weights.
     """
     if isinstance(model, StackModel):
         parts = [(float(abs(w)), importances(own, columns)) for w, own in _weighed(model)]

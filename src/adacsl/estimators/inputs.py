@@ -35,14 +35,14 @@ IMAGES_AT_ONCE = 512
 
 
 def takes_images(classifier: CostSensitiveClassifier) -> bool:
-    """Tell whether a classifier was trained on images."""
+    """Return whether a classifier was trained on images."""
     return bool(getattr(classifier, "images_", False))
 
 
 def check_kind(classifier: CostSensitiveClassifier, data: object, *, images: bool) -> None:
     """Refuse images for a classifier of tables, and the other way round."""
     if images != takes_images(classifier):
-        texts = ("pictures, but {} holds a table: give pictures", "a table, but {} holds pictures: give a table")
+        texts = ("images, but {} holds a table: give images", "a table, but {} holds images: give a table")
         raise DataError("the model was trained on " + texts[images].format(data))
 
 
@@ -178,7 +178,7 @@ def open_rows(
     if opens_as_table(data):
         return table_rows(classifier, open_table(None if data is None else at_home(data), **how), extra, rows)
     if takes_images(classifier) and extra:
-        raise DataError("pictures have no columns: leave out the columns to keep, and costs over columns")
+        raise DataError("images have no columns: omit the columns to keep, and costs over columns")
     path = at_home(data or "")
     if not is_builtin(data) and path.is_dir():
         return _folder_rows(classifier, path, min(rows, IMAGES_AT_ONCE), on_error)
@@ -189,11 +189,11 @@ def open_rows(
     if not task.images:
         return table_rows(classifier, InMemory(str(data), task.X), extra, rows)
     batches = _divided(task.X, [str(number) for number in range(len(task.y))], IMAGES_AT_ONCE)
-    return RowBatches(batches, len(task.y), "pictures", _no_column, str(data), [])
+    return RowBatches(batches, len(task.y), "images", _no_column, str(data), [])
 
 
 def opens_as_table(data: str | os.PathLike[str] | None) -> bool:
-    """Tell whether data are a table on disk, or a query (None); else images or a built-in data set."""
+    """Return whether data are a table on disk, or a query (None); else images or a built-in data set."""
     if data is None:
         return True
     path = at_home(data)
@@ -223,12 +223,12 @@ def _folder_rows(classifier: CostSensitiveClassifier, path: Path, rows: int, on_
     check_kind(classifier, path, images=True)
     files = image_files(path)
     if not files:
-        raise DataError(f"{path} holds no pictures ({', '.join(sorted(SUFFIXES))})")
+        raise DataError(f"{path} holds no images ({', '.join(sorted(SUFFIXES))})")
     names, broken = [file.relative_to(path).as_posix() for file in files], list[str]()
     batches = _divided(files, names, rows)
     if on_error == "skip":
         batches = _readable(classifier, batches, broken)
-    return RowBatches(batches, len(names), "pictures", _no_column, str(path), broken)
+    return RowBatches(batches, len(names), "images", _no_column, str(path), broken)
 
 
 def _divided(images: Any, names: list[str], rows: int) -> Iterator[tuple[Any, dict[str, Any]]]:
@@ -249,11 +249,11 @@ def _readable(classifier: CostSensitiveClassifier, batches: Iterator[Any], broke
             some = True
             yield pixels, {"file": [name for i, name in enumerate(others["file"]) if i not in gone]}
     if not some:
-        raise DataError(f"none of {len(broken)} pictures can be read, the first: {broken[0]}")
+        raise DataError(f"none of {len(broken)} images can be read, the first: {broken[0]}")
 
 
 def _no_column(name: str) -> Any:
-    raise ValueError(f"pictures have no column {name!r}")
+    raise ValueError(f"images have no column {name!r}")
 
 
 # rows with labels

@@ -1,4 +1,4 @@
-"""Checks of fitted models: what held-out rows and the course of the training say against one."""
+"""Checks of fitted models: what held-out samples and the course of the training say against one."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_model(model: CostSensitiveClassifier, ignore: Iterable[str] = ()) -> C
 
 
 def _held_out(model: Any) -> NDArray[np.float64] | None:
-    """Return the scores of rows by models that did not train on them."""
+    """Return the scores of samples by models that did not train on them."""
     scores = getattr(model, "oof_scores_", None)
     seen = None if scores is None else scores[known(scores)]
     return None if seen is None or not len(seen) else seen
@@ -97,7 +97,7 @@ def _calibration(model: Any) -> Iterator[Finding]:
 
 
 def chance_error(probabilities: NDArray[Any]) -> float:
-    """Return the calibration error to be expected of probabilities that are right: chance in bins of few rows.
+    """Return the calibration error to be expected of probabilities that are right: chance in bins of few samples.
 
     Examples
     --------
@@ -163,9 +163,11 @@ def _course(model: Any) -> Any:
 def _early(model: Any) -> Iterator[Finding]:
     board = getattr(model, "leaderboard_", None)
     if board is not None:
-        undone = [str(row["member"]) for row in board.to_dict("records") if str(row["left_out"]).startswith(UNDONE)]
+        undone = [str(row["estimator"]) for row in board.to_dict("records") if str(row["left_out"]).startswith(UNDONE)]
         if undone:
-            text = f"{len(undone)} members of the ensemble were not done in time ({listed(undone)}): give it more"
+            text = (
+                f"{len(undone)} base estimators of the ensemble were not done in time ({listed(undone)}): give it more"
+            )
             yield finding("stopped-early", f"{text} (--time-limit 10min), or go on with --resume")
         return
     course = _course(model)
@@ -174,12 +176,12 @@ def _early(model: Any) -> Iterator[Finding]:
         yield finding(
             "stopped-early",
             f"held-out costs were still falling after {int(course[unit].max()) + 1} {unit}s: train longer (--epochs, "
-            "net={'epochs': ...})",
+            "NeuralLearner(epochs=...))",
         )
 
 
 def still_falling(costs: NDArray[Any]) -> bool:
-    """Tell whether costs, one after each epoch, were still falling at the end, beyond chance.
+    """Return whether costs, one after each epoch, were still falling at the end, beyond chance.
 
     Examples
     --------

@@ -155,8 +155,8 @@ def level_codes(rule: Category) -> dict[str, int]:
 def level_features(rule: Category) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
     """Return the features of each code."""
     levels = known_levels(rule)
-    stranger = "?" * (1 + max(map(len, levels), default=0))  # longer than any level
-    text = as_text([*levels, stranger, ""])
+    unknown = "?" * (1 + max(map(len, levels), default=0))  # longer than any level
+    text = as_text([*levels, unknown, ""])
     return np.stack(rule.encode(Column(rule.name, "text", text)), axis=1)
 
 
@@ -209,7 +209,7 @@ ML_VERSION = 3
 
 
 def _columns(encoder: TableEncoder) -> Iterator[tuple[int, str, Number | Category]]:
-    """Yield place, input name and rule of each column that says something; outputs keep their names."""
+    """Yield place, input name and rule of each informative column; outputs keep their names."""
     for i, rule in enumerate(encoder.rules()):
         if rule is not None:
             clash = rule.name in OUTPUTS or rule.name.startswith(PREFIX)
@@ -250,7 +250,7 @@ def name_inputs(model: Any, encoder: TableEncoder) -> Any:
     nodes = [node for name, rule in ((n, r) for _, n, r in _columns(encoder)) for node in _coded(name, rule)]
     by_place = {i: f"{PREFIX}as number {name}" for i, name, _ in _columns(encoder)}
     first = next(iter(by_place.values()))
-    if len(by_place) < encoder.n_features_in_:  # columns that say nothing are not asked for
+    if len(by_place) < encoder.n_features_in_:  # constant columns are no inputs
         nodes += [helper.make_node("Sub", [first, first], [f"{PREFIX}nothing"])]
     joined = [by_place.get(i, f"{PREFIX}nothing") for i in range(encoder.n_features_in_)]
     nodes.append(helper.make_node("Concat", joined, [f"{PREFIX}inputs"], axis=1))
@@ -328,13 +328,13 @@ def graph_inputs(clf: CostSensitiveClassifier, X: Any) -> dict[str, np.ndarray[A
 
 
 def exportable(model: Any) -> StackModel:
-    """Return a model as a stack, if only of itself, or say why it has no graph."""
+    """Return a model as a stack, if only of itself; raise where it has no graph."""
     if not isinstance(model, StackModel):
         model = model.as_read() if isinstance(model, EstimatorModel) else model
         if not isinstance(model, NetModel) and not _is_sum(model):
             raise ValueError(
-                "ONNX files are written of nets and logistic regressions of encoded tables, and this model is made of "
-                f"{model.kind}: keep it with save()"
+                "ONNX files are written of neural networks and logistic regressions of encoded tables, not of "
+                f"{model.kind}: keep the model with save()"
             )
         outputs = model.outputs if isinstance(model, NetModel) else model.n_classes
         none = 0.0 if outputs <= 2 else np.zeros(outputs)
@@ -342,17 +342,19 @@ def exportable(model: Any) -> StackModel:
     for name, own in zip(model.names, model.models, strict=True):
         if not isinstance(own, NetModel) and not _is_sum(own):
             raise ValueError(
-                "ONNX files are written of nets and logistic regressions of encoded tables, such as "
-                f"SklearnLearner(pipeline, encode=True), and member {name!r} is made of {own.kind}: "
-                "fit members=['logistic', 'nets', 'nets-bent']"
+                "ONNX files are written of neural networks and logistic regressions of encoded tables, such as "
+                f"SklearnLearner(pipeline, encode=True), and base estimator {name!r} is made of {own.kind}: "
+                "fit estimators=['logistic', 'net', 'net-bins']"
             )
         if _takes(own) != _takes(model.models[0]):
-            raise ValueError(f"members {model.names[0]!r} and {name!r} take other inputs, but a graph takes one")
+            raise ValueError(
+                f"base estimators {model.names[0]!r} and {name!r} take different inputs, but a graph takes one"
+            )
     return model
 
 
 def _is_sum(model: Any) -> bool:
-    """Tell whether a member of an ensemble is made of logistic regressions of encoded features."""
+    """Return whether a base estimator of an ensemble is made of logistic regressions of encoded features."""
     own = isinstance(model, EstimatorModel) and model.encoder is not None
     kinds = ("logistic", "softmax")
     return own and all(isinstance(part, LinearModel) and part.kind in kinds for part in model.estimators)
@@ -364,7 +366,7 @@ def _takes(model: Any) -> Any:
 
 
 def _nets(model: Any) -> nn.ModuleList:
-    """Return the nets of a member; a logistic regression is one of a single layer."""
+    """Return the networks of a base estimator; a logistic regression is one of a single layer."""
     if isinstance(model, NetModel):
         return model.net if isinstance(model.net, nn.ModuleList) else nn.ModuleList([model.net])
     return nn.ModuleList(_layer(part, model.n_classes) for part in model.estimators)
@@ -411,7 +413,7 @@ class DecisionGraph(nn.Module):
             preparation(model.models[0].settings) if self.encoder is None else Columns(self.encoder)
         )
         self.members = nn.ModuleList(_nets(own) for own in model.models)
-        # what is added to a member's logits: a mean of sums is the sum of means
+        # what is added to a base estimator's logits: a mean of sums is the sum of means
         shifts = [_undone(own) + shift for own, shift in zip(model.models, model.shifts, strict=True)]
         self.register_buffer("shifts", torch.tensor(np.asarray(shifts, dtype=np.float64)))
         self.register_buffer("weights", torch.tensor(model.stack.weights))
@@ -423,8 +425,8 @@ class DecisionGraph(nn.Module):
         """Return scores, probabilities (of the positive class, or of each), and the number of the cheapest class."""
         x = self.encode(inputs)
         columns = [
-            torch.cat([member_logits(net, x).mean(2) for net in nets], dim=1).mean(1).double()  # type: ignore[attr-defined]
-            for nets in self.members
+            torch.cat([member_logits(net, x).mean(2) for net in networks], dim=1).mean(1).double()  # type: ignore[attr-defined]
+            for networks in self.members
         ]
         stacked = torch.stack(columns, dim=1) + self.shifts
         if self.several:
@@ -435,7 +437,7 @@ class DecisionGraph(nn.Module):
 
 
 def _undone(model: Any) -> Any:
-    """Return what is added to a member's mean logits: a number, or one of each class."""
+    """Return what is added to a base estimator's mean logits: a number, or one of each class."""
     return np.mean(model.undone, axis=0) if isinstance(model, NetModel) else model.undone
 
 
@@ -542,10 +544,10 @@ def _finish(path: Path, clf: CostSensitiveClassifier, graph: DecisionGraph) -> N
     entries["costs"] = clf.costs_.to_json()
     if graph.columns is not None:
         entries["columns"] = json.dumps(input_names(graph.columns))
-    if said := getattr(clf, "cost_spec_", None):
+    if spec := getattr(clf, "cost_spec_", None):
         entries |= {
-            "said_costs": said.to_json(),
-            "note": "decision is by costs, what a row costs on average; prices of each row (said_costs) are decided "
+            "cost_spec": spec.to_json(),
+            "note": "decision is by costs, what a row costs on average; per-sample costs (cost_spec) are decided "
             "outside, by comparing the probability with fp / (fp + fn) of the row",
         }
     onnx.helper.set_model_props(model, entries)

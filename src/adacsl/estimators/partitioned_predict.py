@@ -81,7 +81,7 @@ def output_columns(classifier: CostSensitiveClassifier, opened: RowBatches, requ
     """Return the columns of the output and their pyarrow types."""
     import pyarrow as pa  # noqa: PLC0415
 
-    images = opened.unit == "pictures"
+    images = opened.unit == "images"
     known = {"file": pa.string()} if images else {name: opened.column_type(name) for name in request.keep}
     return known | dict.fromkeys(result_columns(classifier), pa.float64()) | decision_type(classifier, request.policy)
 

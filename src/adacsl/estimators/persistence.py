@@ -94,10 +94,10 @@ def _parts(about: Any) -> Iterator[dict[str, Any]]:
 
 
 def check_predicts(method: Any, about: Any) -> None:
-    """Refuse a model that cannot say anything about two plain rows, one of them empty where it takes gaps.
+    """Refuse a model that cannot predict two plain samples, one of them empty where missing values are allowed.
 
-    The net of pictures is taken at its word: its weights have the shapes that they must have. So are pipelines that get
-    the table as it is: only they know what their columns hold.
+    The network for images is not tried: its weights have the shapes that they must have. So are pipelines that
+    get the table as it is: only they know what their columns hold.
     """
     if method.images_ or any(each["kind"] == "skops" for each in _unencoded(about)):
         return
@@ -108,12 +108,12 @@ def check_predicts(method: Any, about: Any) -> None:
 
 
 def _unencoded(about: Any) -> list[Mapping[str, Any]]:
-    """Return what is said of estimators that get the table as it is."""
+    """Return the warning about estimators that get the table as it is."""
     return [each for part in _parts(about) if part.get("encoder", "") is None for each in part.get("estimators", ())]
 
 
 def plain_rows(method: Any, about: Any) -> Any:
-    """Return two rows of the columns that a model was trained on."""
+    """Return two samples of the columns that a model was trained on."""
     encoders = [part["columns"] for part in _parts(about) if "columns" in part and "format" in part]
     names = getattr(method, "feature_names_in_", None)
     if not encoders or any("intercept" in each for each in _unencoded(about)):  # sums take no missing values
@@ -141,7 +141,7 @@ CLASSIFIERS = {
 }
 """The classes of classifiers by the ``kind`` of a document: it names a row of this table, and nothing to import."""
 MODELS = {
-    "nets": "adacsl.neural.model:NetModel",
+    "net": "adacsl.neural.model:NetModel",
     "boosters": "adacsl.learners.booster_model:BoosterModel",
     "estimators": "adacsl.learners.estimator_model:EstimatorModel",
     "stack": "adacsl.learners.stack:StackModel",
@@ -199,7 +199,7 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Cos
     folder : path
         The artefact.
     module : nn.Module or callable, optional
-        The net or factory it was trained with, where that was not one of adacsl's own: code is never stored.
+        The network or factory it was trained with, where that was not one of adacsl's own: code is never stored.
     device : str, default "auto"
         Where to predict.
     """
@@ -239,11 +239,11 @@ def load_noted(
 
 def _has_networks(document: Mapping[str, Any]) -> bool:
     bases = document["model"]["estimators"] if document["learner"] == "stack" else ()
-    return "nets" in (document["learner"], *(own["kind"] for own in bases))
+    return "net" in (document["learner"], *(own["kind"] for own in bases))
 
 
 def _told(error: Exception) -> str:
-    """Return what an error says in one line that any terminal shows."""
+    """Return the message of an error in one line that any terminal shows."""
     line = " ".join(f"{str(error) or type(error).__name__:.1000}".split())
     return "".join(letter if letter.isprintable() else "?" for letter in line)[:300]
 
@@ -269,7 +269,7 @@ def _describe(method: CostSensitiveClassifier, kind: str) -> dict[str, Any]:
         "nested": nested,
         "learner": method.model_.kind,
         "costs": method.costs_.to_dict(),
-        "said_costs": said.to_dict() if (said := getattr(method, "cost_spec_", None)) else None,
+        "cost_spec": said.to_dict() if (said := getattr(method, "cost_spec_", None)) else None,
         "sample_costs": list(getattr(method, "sample_costs_", ())),
         "decision": method.decision_.to_dict(),
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
@@ -293,7 +293,7 @@ def _inside(name: str, value: Any) -> dict[str, Any]:
         value = settings_of(value)
     kind = "NeuralLearner" if name == "net" else type(value).__name__
     if kind not in SETTINGS:
-        return {"kind": None, "settings": {}}  # an estimator of another kind, which cannot be told in plain values
+        return {"kind": None, "settings": {}}  # an estimator of another kind, which has no form in plain values
     given = dict(value) if isinstance(value, dict) else value.get_params(deep=False)
     usual = {} if kind == "dict" else resolve(SETTINGS[kind])().get_params()
     plain = {k: v for k, v in given.items() if k not in HERE_ONLY and _is_plain(v) and (k, v) not in usual.items()}
@@ -328,7 +328,7 @@ def _nested(about: dict[str, Any]) -> Any:
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> CostSensitiveClassifier:
     costs = CostMatrix.from_dict(document["costs"])
     check_classes(document["model"], costs.n_classes)
-    said = CostMatrix.from_dict(document["said_costs"]) if document.get("said_costs") else None
+    said = CostMatrix.from_dict(document["cost_spec"]) if document.get("cost_spec") else None
     method = _unfitted(document, costs if said is None else _forgotten(said), device)
     method.costs_, method.cost_spec_ = costs, said
     method.sample_costs_ = read_cost_names(document.get("sample_costs", []))
@@ -369,7 +369,7 @@ def _target(saved: Any, costs: CostMatrix) -> float | str:
 
 
 def _forgotten(said: CostMatrix) -> CostMatrix:
-    """Return costs as a setting: prices that were learned are to be learned anew by another fit."""
+    """Return costs as a setting: costs that were learned are to be learned again by another fit."""
     return said.made(lambda recipe, *_: recipe.forgotten() if hasattr(recipe, "forgotten") else recipe)
 
 
@@ -387,7 +387,7 @@ def _model(
     method: CostSensitiveClassifier, tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str
 ) -> Any:
     net = None
-    if document["learner"] == "nets":
+    if document["learner"] == "net":
         name = "learner"
         net, net_settings = getattr(method, name), resolve(SETTINGS["NeuralLearner"])
         net = net if isinstance(net, net_settings) else net_settings()
@@ -402,10 +402,10 @@ def read_model(
 ) -> Any:  # fmt: skip
     """Return a model of any kind from what its ``numbers`` gave.
 
-    ``net`` are the settings of nets, where they are known; ``module`` and ``device`` are those of :func:`load`.
+    ``net`` are the settings of networks, where they are known; ``module`` and ``device`` are those of :func:`load`.
     """
     model = resolve(MODELS[kind])
-    if kind == "nets":
+    if kind == "net":
         return model.from_numbers(
             tensors, about, net or resolve(SETTINGS["NeuralLearner"])(), module=module, device=device
         )

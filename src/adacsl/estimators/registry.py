@@ -1,4 +1,4 @@
-"""The methods by name."""
+"""Built-in methods by name, and how a selection of methods becomes classifiers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from adacsl.learners.registry import BOOSTING, as_learner
 from adacsl.metrics.bins import UniformBins
 
 WEIGHTED = {"loss": "weighted", "target_threshold": 0.5}
-# {}: steered as "auto" would, also where "auto" would rather not, on tables of more than two classes
+# {}: adapted as "auto" would, also where "auto" would rather not, on tables of more than two classes
 ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}, "decide": "auto"}
 STOPPED = {"select": "log-loss"}
 BOOSTED = {**STOPPED, "learner": "boosting"}
@@ -23,12 +23,12 @@ LAST = {"select": "last"}
 FOLDS = {"cv": 5}
 
 METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    "always-negative": ("no model: call everything negative", {"learner": "constant", "decide": "negative"}),
-    "always-positive": ("no model: call everything positive", {"learner": "constant", "decide": "positive"}),
+    "always-negative": ("no model: everything is negative", {"learner": "constant", "decide": "negative"}),
+    "always-positive": ("no model: everything is positive", {"learner": "constant", "decide": "positive"}),
     "logistic": ("logistic regression, Bayes threshold", {"learner": "logistic"}),
     "logistic-weighted": ("logistic regression weighted by the costs", {**WEIGHTED, "learner": "logistic"}),
     "net-bayes": ("cross-entropy, Bayes threshold", {}),
-    "net": ("cross-entropy, decided at 0.5: blind to costs", {"decide": "half"}),
+    "net": ("cross-entropy, threshold 0.5: ignores costs", {"decide": "half"}),
     "net-tuned": ("cross-entropy, threshold tuned on validation data", {"decide": "tuned"}),
     "net-tuned-last": ("cross-entropy, last epoch, tuned threshold", {**LAST, "decide": "tuned"}),
     "net-calibrated": ("cross-entropy, calibrated on validation data, Bayes threshold", {"decide": "calibrated"}),
@@ -37,7 +37,7 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "undersample": ("classes balanced by dropping negatives, corrected, Bayes threshold", {"resample": "undersample"}),
     "net-smote": ("classes balanced by SMOTE, corrected, Bayes threshold", {"resample": "smote"}),
     "net-weighted": ("cross-entropy weighted by the costs", WEIGHTED),
-    "net-weighted-instance": ("cross-entropy weighted by each row's own price", {**WEIGHTED, **ROWS}),
+    "net-weighted-instance": ("cross-entropy weighted by the cost of each sample", {**WEIGHTED, **ROWS}),
     "net-weighted-tuned": ("weighted cross-entropy, tuned threshold", {**WEIGHTED, "decide": "tuned"}),
     "net-weighted-calibrated-last": (
         "weighted cross-entropy, last epoch, calibrated, Bayes threshold", {**WEIGHTED, **LAST, "decide": "calibrated"}
@@ -47,25 +47,25 @@ METHODS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "gbm-bayes": ("gradient boosting, Bayes threshold", BOOSTED),
     "gbm-tuned": ("gradient boosting, tuned threshold", {**BOOSTED, "decide": "tuned"}),
     "gbm-weighted": ("gradient boosting weighted by the costs", {**BOOSTED, **WEIGHTED}),
-    "gbm-instance": ("gradient boosting weighted by each row's own price", {**BOOSTED, **WEIGHTED, **ROWS}),
+    "gbm-instance": ("gradient boosting weighted by the cost of each sample", {**BOOSTED, **WEIGHTED, **ROWS}),
     "xgboost": ("XGBoost, Bayes threshold", {**STOPPED, "learner": "xgboost"}),
     "lightgbm": ("LightGBM, Bayes threshold", {**STOPPED, "learner": "lightgbm"}),
     "catboost": ("CatBoost, Bayes threshold", {**STOPPED, "learner": "catboost"}),
     "metacost": ("MetaCost: relabelled by bagged boosting, learned again", {"learner": "metacost", "decide": "half"}),
-    "adacsl": ("AdaCSL: the weight steered by validation cost", ADAPTED),
-    "adacsl-instance": ("AdaCSL, rows weighted by their own prices", {**ADAPTED, **ROWS}),
+    "adacsl": ("AdaCSL: the weight adapted to the validation cost", ADAPTED),
+    "adacsl-instance": ("AdaCSL, samples weighted by their own costs", {**ADAPTED, **ROWS}),
     "adacsl-bins": ("AdaCSL, ten subgroups", {**ADAPTED, "controller": {"partition": UniformBins(10)}}),
-    "net-bayes-cv": ("cross-entropy, five cross-fitted nets, Bayes threshold", FOLDS),
+    "net-bayes-cv": ("cross-entropy, five cross-fitted networks, Bayes threshold", FOLDS),
     "net-calibrated-cv": (
-        "cross-entropy, five cross-fitted nets, calibrated, Bayes threshold", {**FOLDS, "decide": "calibrated"}
+        "cross-entropy, five cross-fitted networks, calibrated, Bayes threshold", {**FOLDS, "decide": "calibrated"}
     ),
-    "net-weighted-cv": ("cross-entropy weighted by the costs, five cross-fitted nets", {**WEIGHTED, **FOLDS}),
+    "net-weighted-cv": ("cross-entropy weighted by the costs, five cross-fitted networks", {**WEIGHTED, **FOLDS}),
     "gbm-bayes-cv": ("gradient boosting, five cross-fitted boosters, Bayes threshold", {**BOOSTED, **FOLDS}),
-    "adacsl-cv": ("AdaCSL, five cross-fitted nets", {**ADAPTED, **FOLDS}),
-    "ensemble": ("boosters, nets and a linear model, cross-fitted and stacked", FOLDS),
+    "adacsl-cv": ("AdaCSL, five cross-fitted networks", {**ADAPTED, **FOLDS}),
+    "ensemble": ("boosters, neural networks and a linear model, cross-fitted and stacked", FOLDS),
 }  # fmt: skip
-"""Title and settings of the built-in methods, simplest first: of methods that cannot be told apart, the
-first is recommended. ``net`` needs no less than ``net-bayes``, the same net and a threshold; being blind to costs
+"""Title and settings of the built-in methods, simplest first: of methods that cannot be distinguished, the
+first is recommended. ``net`` needs no less than ``net-bayes``, the same network and a threshold; ignoring costs
 is no simplicity. Five models are less simple than one."""
 
 DEFAULT = (
@@ -73,26 +73,26 @@ DEFAULT = (
     "adacsl",
     "adacsl-instance", "adacsl-cv", "ensemble",
 )  # fmt: skip
-"""What a comparison runs unless it is told otherwise: few that differ, since each more costs power. Those that look at
-the prices of rows take part where rows have some."""
+"""Methods that a comparison runs by default: few that differ, since each more costs power. Those that look at
+the per-sample costs take part where samples have some."""
 
 OF_IMAGES = ("net-calibrated",)
-"""By default for images too, where nets are overconfident, and nothing but nets takes part."""
+"""By default for images too, where networks are overconfident, and nothing but networks takes part."""
 
 WORDS = (
-    ("decided at 0.5", "the likeliest class"),
+    ("threshold 0.5", "the likeliest class"),
     ("threshold tuned", "decision tuned"),
     ("threshold", "decision"),
     ("repeating positives", "repeating rows"),
     ("dropping negatives", "dropping rows"),
     ("the odds of the Bayes decision", "the costs"),
-    ("the weight steered", "a weight of each class steered"),
+    ("the weight adapted", "a weight of each class adapted"),
 )
 """Of titles, for more than two classes, which have no threshold."""
 
 
 def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> CostSensitiveClassifier:
-    """Return a method by its name, ready to be fitted.
+    """Return a method by its name, unfitted.
 
     Parameters
     ----------
@@ -125,14 +125,14 @@ def choose_methods(
     Parameters
     ----------
     methods : names, (name, method or scikit-learn classifier) pairs, or a mapping
-        What to take; among the names "default" and "all" stand for many. A classifier decides at the Bayes threshold of
+        The selection; the names "default" and "all" stand for many. A classifier decides at the Bayes threshold of
         its probabilities.
     images : bool
         Whether the data are images.
     n_classes : int
         How many classes there are; some methods are for two.
     row_costs : bool
-        Whether rows have prices of their own; where not, methods that look at them are others over again.
+        Whether samples have per-sample costs; where not, methods that look at them are others over again.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def choose_methods(
     """
     methods = "default" if methods is None else methods
     if not isinstance(methods, Iterable):
-        raise TypeError(f"methods must be names, or pairs of a name and a Method or classifier, got {methods!r}")
+        raise TypeError(f"methods must be names, or pairs of a name and a classifier, got {methods!r}")
     fit: dict[str, Any] = {"images": images, "n_classes": n_classes}
     chosen: dict[str, CostSensitiveClassifier] = {}
     named: set[str] = set()
@@ -159,7 +159,7 @@ def choose_methods(
         named.add(name)
         chosen[name] = made
     if not chosen:
-        raise ValueError("no methods to compare; leave methods out to take the usual ones")
+        raise ValueError("no methods to compare: methods is empty; omit it for the default methods")
     return chosen
 
 
@@ -174,14 +174,14 @@ def offered(word: str, *, images: bool = False, n_classes: int = 2, row_costs: b
     usual = {*DEFAULT, *(OF_IMAGES if images else ())}
     for name in METHODS if word == "all" else [name for name in METHODS if name in usual]:
         made = method(name)
-        # the library that gbm-bayes takes would be the same over again
+        # the library that gbm-bayes uses would give the same method twice
         again = (made.loss == "row-weighted" and not row_costs) or name == installed_engine()
         if not again and not _missing(made) and not _unfit(made, images=images, n_classes=n_classes):
             yield name
 
 
 def title_of(name: str, n_classes: int = 2) -> str:
-    """Return one line for people about a method of the table; its name otherwise.
+    """Return the title of a built-in method in one line; of another its name.
 
     >>> title_of("net-bayes"), title_of("net-bayes", n_classes=3)
     ('cross-entropy, Bayes threshold', 'cross-entropy, Bayes decision')
@@ -193,22 +193,22 @@ def title_of(name: str, n_classes: int = 2) -> str:
 
 
 def needs_table(made: CostSensitiveClassifier) -> bool:
-    """Tell whether a method cannot be run on images."""
+    """Return whether a method cannot be run on images."""
     return not needs_net(made) and not is_ensemble(made) and made.decide not in ("negative", "positive")
 
 
 def needs_net(made: CostSensitiveClassifier) -> bool:
-    """Tell whether a method trains nets."""
+    """Return whether a method trains networks."""
     return made.learner == "net" or type(made.learner).__name__ == "NeuralLearner"
 
 
 def is_ensemble(made: CostSensitiveClassifier) -> bool:
-    """Tell whether a method is an ensemble, whose members may be nets."""
+    """Return whether a method is an ensemble, whose base estimators may be networks."""
     return type(made.learner).__name__ == "EnsembleSettings"
 
 
 def needs_two_classes(made: CostSensitiveClassifier) -> bool:
-    """Tell whether a method knows two classes only: one is called positive, relabelled to, or cut into subgroups."""
+    """Return whether a method knows two classes only: one is called positive, relabelled to, or cut into subgroups."""
     grouped = isinstance(made.controller, Mapping) and "partition" in made.controller
     return grouped or made.learner == "metacost" or made.decide in ("negative", "positive")
 
@@ -232,7 +232,7 @@ def _pair(item: Any) -> tuple[str, CostSensitiveClassifier]:
     except (TypeError, ValueError):
         name, given = None, None
     if not isinstance(name, str) or given is None:
-        raise TypeError(f"a method is a name, or a pair of a name and a Method or classifier; got {item!r}")
+        raise TypeError(f"a method is a name, or a pair of a name and a classifier; got {item!r}")
     return name, as_method(given, name)
 
 

@@ -14,7 +14,7 @@ from adacsl.fitting.settings import find_targets, make_controller
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
 WEIGHTED = ("weighted", "row-weighted")
-"""Losses with a weight for each class, which a controller can steer."""
+"""Losses with a weight for each class, which a controller can adapt."""
 LOSSES = ("plain", *WEIGHTED, "focal", "logit-adjusted")
 SELECT = ("best", "last", "log-loss")
 
@@ -57,7 +57,7 @@ def _check_costs(costs: Any, decide: str) -> None:
         raise no_costs(costs)
     if costs.settled and costs.n_instances is not None:
         raise ValueError(
-            f"costs must hold one price per outcome, got {costs!r}; "
+            f"costs must hold one cost per outcome, got {costs!r}; "
             "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
         )
     if not costs.square:
@@ -76,7 +76,7 @@ def _check_loss(method: Any) -> None:
             f"got resample={method.resample!r}, loss={method.loss!r}"
         )
     if method.controller is not None and (method.loss not in WEIGHTED or method.resample is not None):
-        raise ValueError("a controller steers a weight, so it needs loss='weighted' or 'row-weighted' and no resample")
+        raise ValueError("a controller adapts a weight, so it needs loss='weighted' or 'row-weighted' and no resample")
     if method.resample is not None and method.loss != "plain":
         raise ValueError(f"resample={method.resample!r} goes with loss='plain'")
     if method.decide == "unweighted" and method.loss not in WEIGHTED:
@@ -89,7 +89,8 @@ def _check_parts(method: Any, learner: Any) -> None:
     for_nets = method.resample is not None or method.loss not in ("plain", *WEIGHTED)
     if for_nets and not hasattr(learner, "module"):
         raise ValueError(
-            "resample, focal, logit-adjusted and losses of your own are for nets; put such steps inside the estimator"
+            "resample, focal, logit-adjusted and custom losses are for neural networks; "
+            "put such steps inside the estimator"
         )
     if method.resample == "smote" and method.cv is not None:
         raise ValueError(

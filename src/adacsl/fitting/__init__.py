@@ -1,1 +1,1 @@
-"""What every learner works on: rows, splits, candidates, settings."""
+"""What every learner works on: samples, splits, candidates, settings."""

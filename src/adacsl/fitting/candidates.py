@@ -1,8 +1,8 @@
 """Candidates of a fit, judged on held-out samples, and the cost of their average.
 
-One model of a fold is dearer than the average of all that decides later. A second cross-fit, on other folds, gives rows
-a second held-out score. With the cost of one score and that of the mean of two, and a cost that falls as 1 / k with the
-number of models k, the cost of k is ``c(k) = c(1) - 2 (1 - 1 / k) (c(1) - c(2))``.
+The model of one fold costs more than the average of all models, which decides later. A second cross-fit, on other
+folds, gives samples a second held-out score. With the cost of one score and that of the mean of two, and a cost that
+falls as 1 / k with the number of models k, the cost of k is ``c(k) = c(1) - 2 (1 - 1 / k) (c(1) - c(2))``.
 """
 
 from __future__ import annotations
@@ -32,43 +32,43 @@ PLAIN = "plain"
 """Key in ``target_costs_`` of the candidate without a controller, where others have one."""
 
 LATEST = 2
-"""So many models of the latest windows of time decide about new rows: the first ones know half of the rows, and none of
-late. On rows drawn by a law that moved all five cost 17 % more than these two; where it stayed, as much."""
+"""So many models of the latest time windows decide about new samples: the first ones know half of the samples, no recent
+one. On data with drift the average of all five cost 17 % more than that of these two; without drift, as much."""
 
 CALIBRATES = 150
-"""With so many held-out rows "auto" decides on calibrated scores: so many had the smallest of the eight tables on which
-that was cheaper (``benchmarks/quality/adacsl_defaults.py``). The average of a cross-fit's nets gained nothing by it."""
+"""From so many held-out samples on "auto" decides on calibrated scores: the smallest of the eight tables on which that
+cost less (``benchmarks/quality/adacsl_defaults.py``). The average of cross-fitted networks gained nothing by it."""
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
-"""How much of a row's price a model may have seen in its features."""
+"""Candidate shares of the per-sample costs that the features explain."""
 
 
 @dataclass(eq=False)
 class Candidate:
-    """A method with one target, on some rows: what is to be fitted, and what came out.
+    """A classifier with one target threshold and its folds: what is to be fitted, and the result.
 
     Parameters
     ----------
-    method : Method
-        The classifier whose parameters count.
-    learner : Net, Booster, Model, EnsembleSettings or Constant
+    method : CostSensitiveClassifier
+        The classifier whose parameters are used.
+    learner : NeuralLearner, BoostingLearner, SklearnLearner, EnsembleSettings or Constant
         What is trained.
     costs : CostMatrix
-        Class-wide, or of each row of the data.
+        Class-wide, or of each sample of the data.
     target_threshold : float or str
         T'; of more than two classes "bayes", "middle" or "half".
     folds : pairs of row numbers
-        Training rows and held-out rows.
+        Training samples and held-out samples.
     seed : int
         Of everything that is random.
     watch : array of row numbers, optional
-        Only the scores of these rows are wanted, no model.
-    steered : bool, default True
-        Whether the method's controller may steer it; the one that ``target_threshold="auto"`` calls plain is not.
+        Only the scores of these samples are wanted, no model.
+    adapted : bool, default True
+        Whether the controller of the method is used; False for the plain candidate of ``target_threshold="auto"``.
     images : bool, default False
-        Whether the rows are pictures.
+        Whether the samples are images.
     usual : CostMatrix, optional
-        What errors usually cost, one price per outcome: the mean over the rows that can pay it.
+        Class-wide costs, one per outcome: means over the samples that can incur them.
 
     Attributes
     ----------
@@ -77,17 +77,17 @@ class Candidate:
     history : list of dict
         One row per epoch or round, and fold.
     model : object
-        Gives ``logits(X)``; None where rows are watched.
+        Gives ``logits(X)``; None where samples are watched.
     watched : array, optional
-        The logits of the rows to watch.
+        The logits of the samples to watch.
     shifted : float or array of shape (K,)
         What :meth:`shift` was.
     judged : pairs of row numbers
-        Folds that gave held-out scores of a model which itself was fitted on all rows.
+        Folds that gave held-out scores of a model which itself was fitted on all samples.
     ordered : bool, default False
-        Whether folds are windows of time: then the latest models decide about new rows.
+        Whether folds are windows of time: then the latest models decide about new samples.
     second : Candidate, optional
-        The same on other folds, whose models decide nothing: pairs of held-out scores tell what averaging saves.
+        The same on other folds, whose models decide nothing: pairs of held-out scores estimate what averaging saves.
     attributes : dict
         Further fitted attributes of the classifier, such as ``leaderboard_``.
     """
@@ -99,7 +99,7 @@ class Candidate:
     folds: list[tuple[NDArray[Any], NDArray[Any]]]
     seed: int
     watch: NDArray[np.int64] | None = None
-    steered: bool = True
+    may_adapt: bool = True
     images: bool = False
     held: list[HeldOut] = field(default_factory=list)
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -118,7 +118,8 @@ class Candidate:
     def decide(self) -> str:
         """How scores become decisions.
 
-        "auto": networks are calibrated where one split of a table holds enough rows out; else at the Bayes threshold.
+        "auto": networks are calibrated where one split of a table holds enough samples out; else at the Bayes
+        threshold.
         """
         if self.method.decide != "auto":
             return str(self.method.decide)
@@ -134,50 +135,50 @@ class Candidate:
         return self.folds if len(self.judged) == 0 else self.judged
 
     def deciding(self, models: Sequence[Any]) -> list[Any]:
-        """Return the models that decide about new rows: those of all folds, or of the latest windows of time."""
+        """Return the models that decide about new samples: those of all folds, or of the latest windows of time."""
         return list(models[-LATEST:] if self.ordered else models)
 
     @property
     def class_costs(self) -> CostMatrix:
-        """The costs as one price per outcome."""
+        """The costs as one cost per outcome."""
         return self.costs.averaged() if self.usual is None else self.usual
 
     @property
     def row_costs(self) -> CostMatrix | None:
-        """Costs of each row, where they differ."""
+        """Costs of each sample, where they differ."""
         return None if self.costs.n_instances is None else self.costs
 
     @property
     def loss(self) -> Any:
-        """The loss; what weighs rows weighs classes as well."""
+        """The loss; what weighs samples weighs classes as well."""
         return "weighted" if self.method.loss == "row-weighted" else self.method.loss
 
     @property
     def row_weighted(self) -> bool:
-        """Whether the loss weighs each row by its own price."""
+        """Whether the loss weighs each sample by its own cost."""
         return self.method.loss == "row-weighted" and self.costs.n_instances is not None
 
     @property
     def corrects_rows(self) -> bool:
-        """Whether probabilities have to be corrected row by row."""
+        """Whether probabilities have to be corrected sample by sample."""
         return self.row_weighted and self.method.decide != "raw"
 
     def row_weights(self, rows: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64] | None:
-        """Return what these rows weigh in the loss beside others of their class; ``y`` are the labels of all rows."""
+        """Return weights of these samples relative to others of their class; ``y`` are the labels of all samples."""
         return row_weights(self.costs.rows(rows), self.class_costs, y[rows]) if self.row_weighted else None
 
     def offsets(self, rows: NDArray[Any]) -> Any:
-        """Return what is added to the log-odds (or K logits) of these rows, as their own prices weighed them."""
+        """Return what is added to the log-odds (or K logits) of these samples, as their own costs weighed them."""
         return row_offsets(self.costs.rows(rows), self.class_costs) if self.corrects_rows else 0.0
 
     @cached_property
     def adapts(self) -> bool:
         """Whether a controller adapts the weight."""
-        return self.steered and self.method.controller is not None and bool(self.learner.adapts(self))
+        return self.may_adapt and self.method.controller is not None and bool(self.learner.adapts(self))
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing steers."""
+        """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing adapts."""
         costs = self.class_costs
         unweighted = self.target_threshold == check_targets("bayes", costs) and not self.adapts
         return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.row_weighted)
@@ -185,7 +186,7 @@ class Candidate:
     def shift(self, y: NDArray[Any]) -> Any:
         """Return what turns the learner's log-odds into those of the probability; one for each of K logits.
 
-        It is the same for all rows; :meth:`offsets` come on top.
+        It is the same for all samples; :meth:`offsets` come on top.
         """
         if self.costs.n_classes > 2:
             return self._class_shift(y)
@@ -201,7 +202,7 @@ class Candidate:
 
     def _class_shift(self, y: NDArray[Any]) -> NDArray[np.float64]:
         method, k = self.method, self.costs.n_classes
-        if method.resample is not None and method.decide != "raw":  # trained on as many rows of each class
+        if method.resample is not None and method.decide != "raw":  # trained on as many samples of each class
             counts = np.bincount(y[self.folds[0][0]], minlength=k)
             return np.asarray(np.log(np.maximum(counts, 0.5) / counts.sum()))
         if self.is_plain or callable(method.loss) or method.decide in ("raw", "unweighted"):
@@ -211,7 +212,7 @@ class Candidate:
         return -np.log(self.class_costs.class_weights(POWERS[self.target_threshold]))
 
     def hold_out(self, rows: Rows, held_out: NDArray[np.int64]) -> HeldOut:
-        """Return the judge of some held-out rows."""
+        """Return the judge of some held-out samples."""
         return HeldOut(
             held_out, rows.y[held_out], self.costs.rows(held_out),
             decide=self.method.decide,
@@ -221,21 +222,21 @@ class Candidate:
 
 
 def usual_costs(costs: CostMatrix, rows: Rows) -> CostMatrix:
-    """Return one price per outcome: of costs of each row the mean over the rows that can pay it and may be used."""
+    """Return class-wide costs: of per-sample costs the means over the usable samples that can incur them."""
     if costs.n_instances is None:
         return costs
     own, labels = costs.rows(rows.use), rows.y[rows.use]
     try:
         return own.averaged(labels)
-    except ValueError:  # all errors about a class are free for its own rows
+    except ValueError:  # all errors about a class are free for its own samples
         return own.averaged()
 
 
-def told_share(candidate: Candidate, rows: Rows) -> float:
-    """Return how much of the rows' prices is in the scores of a candidate whose loss weighed rows by them; else 0.
+def learned_share(candidate: Candidate, rows: Rows) -> float:
+    """Return the share of the per-sample costs that the scores of a cost-weighted candidate contain; else 0.
 
-    Weighing moves the odds by as much of a price as the features tell, and the model has learned: by all of it, or by
-    nothing where they say nothing of it. The held-out log loss knows.
+    Weighting moves the odds by that part of a cost which the features explain and the model has learned: all of it, or
+    nothing. The share with the least held-out log loss is returned.
     """
     if not candidate.corrects_rows or not candidate.held:
         return 0.0
@@ -256,21 +257,21 @@ def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
 
 
 SCORED_TWICE = 5_000
-"""So many rows, or all, get a second held-out score: they tell what averaging saves, and more would only take time."""
+"""So many samples, or all, get a second held-out score; more would only take time."""
 CROSS_FITTED = 0.9716
-"""Level of the rows' bootstrap for a 95 % interval of a cross-fit: wider by the root of 1.25, 2 Phi(1.118 * 1.96) - 1.
+"""Bootstrap level for a 95 % interval of a cross-fit: wider by the root of 1.25, 2 Phi(1.118 * 1.96) - 1.
 
-Drawing rows again says nothing of the luck of the training rows, which the models share: the same 1.25 of the variance
-as in :mod:`adacsl.comparison.statistics`. On drawn data estimates missed the truth by 1.04 to 1.2 of what the
-bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/portfolio_estimate.py``).
+Drawing samples again says nothing of the variance due to the training samples, which the models share: the same 1.25 of
+the variance as in :mod:`adacsl.comparison.statistics`. On drawn data estimates missed the truth by 1.04 to 1.2 of what
+the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/portfolio_estimate.py``).
 """
 
 
 def add_seconds(candidates: Sequence[Candidate], rows: Rows, cv: Any) -> list[Candidate]:
     """Return the candidates of a cross-fit, and behind them what fits each once more on other folds.
 
-    Nothing is added where folds are given as such, follow one another in time, or only tell of watched rows; nor for
-    images, whose nets take long.
+    Nothing is added where folds are given as such, follow one another in time, or only tell of watched samples; nor for
+    images, whose networks take long.
     """
     first = candidates[0]
     once = rows.images or rows.line is not None or rows.validation is not None or first.watch is not None
@@ -278,7 +279,7 @@ def add_seconds(candidates: Sequence[Candidate], rows: Rows, cv: Any) -> list[Ca
         return list(candidates)
     seed = first.seed + len(first.folds)  # as further folds would have
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # said of the first folds
+        warnings.simplefilter("ignore")  # raised for the first folds
         folds = rows.folds(cv, None, seed)
     sizes = np.cumsum([len(held_out) for _, held_out in folds])
     folds = folds[: int(np.searchsorted(sizes, min(SCORED_TWICE, sizes[-1]))) + 1]
@@ -290,10 +291,10 @@ def add_seconds(candidates: Sequence[Candidate], rows: Rows, cv: Any) -> list[Ca
 def averaged_costs(
     candidate: Candidate, rows: Rows, pay: Callable[[NDArray[Any], NDArray[np.bool_]], NDArray[np.float64]]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Return what rows cost under the average of a candidate's models, right in the mean only, and which rows.
+    """Return what samples cost under the average of a candidate's models, right in the mean only, and which samples.
 
-    ``pay(logits, rows)`` says what decisions by held-out log-odds (or K logits) cost. Without a second cross-fit these
-    are the costs of single models.
+    ``pay(logits, rows)`` returns the costs of decisions by held-out log-odds (or K logits). Without a second cross-fit
+    these are the costs of single models.
     """
     one = pooled(len(rows.y), candidate.held, costs=candidate.costs)
     seen = known(one)

@@ -61,7 +61,7 @@ class Rows:
         Features of all samples.
     y : array of shape (n,)
         1 = positive; of more than two classes their indices, 0 to K - 1.
-    use : array of sample numbers
+    use : array of row numbers
         The samples that may be learned from: not those of weight zero, nor those a comparison tests on.
     weight, groups : arrays of shape (n,), optional
         How much each sample counts; samples of one group never stand on both sides of a split.
@@ -119,7 +119,7 @@ class Rows:
         )  # fmt: skip
 
     def folds(self, cv: Any, validation: Any, seed: int) -> list[Fold]:
-        """Return (training, held-out) sample numbers: one pair without ``cv``, else one per fold.
+        """Return (training, held-out) row numbers: one pair without ``cv``, else one per fold.
 
         With times, held-out samples are later than those that train.
         """
@@ -177,7 +177,7 @@ class Rows:
 
 
 def take(x: Any, rows: NDArray[Any]) -> Any:
-    """Return some rows of an array or a table of any library."""
+    """Return some samples of an array or a table of any library."""
     if isinstance(x, np.ndarray):
         return x[rows]
     if hasattr(x, "toarray") or isinstance(x, list):
@@ -286,7 +286,7 @@ def select_features(X: Any, costs: CostMatrix | None, others: Sequence[str] = ()
 
 
 def _other_columns(classifier: Any) -> tuple[str, ...]:
-    """Return the columns that tables may have besides the features: those left out, the times of the policy."""
+    """Return the columns that tables may have besides the features: excluded ones, the times of the policy."""
     time = getattr(getattr(classifier, "policy", None), "time", None)
     own = isinstance(time, str) and time not in getattr(classifier, "feature_names_in_", ())
     return (*getattr(classifier, "left_out_", ()), *((time,) if own else ()))
@@ -345,7 +345,7 @@ def _read_images(classifier: Any, X: Any, size: tuple[int, int] | None = None) -
 
 
 def _channels_last(pixels: NDArray[Any]) -> NDArray[Any]:
-    """Return N x H x W x C: rows of such an array are channels-last batches, the layout GPUs like best."""
+    """Return N x H x W x C: samples of such an array are channels-last batches, the layout GPUs like best."""
     return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
 
 
@@ -456,7 +456,7 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, label_delay: Any
     """Return samples that know when they were observed: one time for each."""
     if time is None:
         if gap is not None or label_delay is not None:
-            raise ValueError("gap and label_delay are for rows with a time: say when they were, fit(X, y, time=...)")
+            raise ValueError("gap and label_delay are for samples with a time: give it as fit(X, y, time=...)")
         return rows
     if rows.validation is not None:
         raise ValueError("validation rows given apart have no time: leave out time, or give validation=0.2")
@@ -504,7 +504,7 @@ def aligned_costs(classifier: Any, rows: Rows) -> CostMatrix:
         raise ValueError(
             f"the labels have {rows.n_classes} classes, the costs {costs.n_classes}"
             + (f", of which {absent!r} have no rows" if absent else "")
-            + f"; give a price for each: {form}"
+            + f"; give a cost for each sample: {form}"
         )
     return costs if rows.labels is None else costs.aligned(rows.labels)
 
@@ -548,8 +548,8 @@ def prices_of(classifier: Any, X: Any, **given: Any) -> CostMatrix | None:  # no
         return costs.of(X)
     except ValueError as error:
         raise ValueError(
-            f"{error}. The model was trained with {spec!r}: give it these columns, or the prices of each row, as in "
-            "predict(X, fn=prices)"
+            f"{error}. The model was trained with {spec!r}: give it these columns, or per-sample costs, as in "
+            "predict(X, fn=costs)"
         ) from error
 
 

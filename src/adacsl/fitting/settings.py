@@ -21,7 +21,7 @@ with requires("sklearn"):
 
 
 TARGETS = (*POWERS, "auto")
-STEERING = (
+CONTROLLER_SETTINGS = (
     "partition",
     "update",
     "damping",
@@ -33,7 +33,7 @@ STEERING = (
     "ties",
     "until",
 )
-"""What a controller is told beside costs and target, which are the method's."""
+"""Settings of a controller besides costs and target threshold, which are those of the classifier."""
 
 
 def inside(value: Any) -> dict[str, Any]:
@@ -44,8 +44,8 @@ def inside(value: Any) -> dict[str, Any]:
 
 
 def settings_of(controller: AdaCSLController) -> dict[str, Any]:
-    """Return how a controller steers."""
-    return {name: getattr(controller, name) for name in STEERING}
+    """Return the settings of a controller."""
+    return {name: getattr(controller, name) for name in CONTROLLER_SETTINGS}
 
 
 def make_controller(
@@ -61,8 +61,8 @@ def make_controller(
     elif given in ("auto", None):
         chosen = dict(usual)
     elif isinstance(given, dict):
-        if unknown := [name for name in given if name not in STEERING]:
-            raise ValueError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(STEERING)}")
+        if unknown := [name for name in given if name not in CONTROLLER_SETTINGS]:
+            raise ValueError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(CONTROLLER_SETTINGS)}")
         chosen = usual | given
     else:
         raise TypeError(f"controller must be None, 'auto', a dict of settings or an AdaCSLController, got {given!r}")
@@ -73,7 +73,7 @@ def make_controller(
 def find_targets(target_threshold: Any, costs: CostMatrix) -> list[Any]:
     """Return T' as numbers (of more than two classes: as words): one, or all that ``"auto"`` tries.
 
-    None is 0.5 of two classes, and "bayes" of more: large weights ruin what a net learns.
+    None is 0.5 of two classes, and "bayes" of more: large weights ruin what a network learns.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def natural_threshold(costs: CostMatrix, shift: Any) -> Any:
 
 
 def keeps_settings(init: Any) -> Any:
-    """Let a constructor do what scikit-learn asks for, and no more: keep every setting as it came."""
+    """Decorate a constructor that stores its arguments unchanged, as scikit-learn requires."""
     signature = inspect.signature(init)
 
     @functools.wraps(init)
@@ -122,7 +122,7 @@ def keeps_settings(init: Any) -> Any:
 
 
 def in_full(value: Any) -> str:
-    """Return what an estimator's settings are, as text that is not shortened: two that differ are told apart."""
+    """Return the settings of an estimator as text that is not shortened."""
     return str(value.__repr__(N_CHAR_MAX=sys.maxsize)) if isinstance(value, BaseEstimator) else repr(value)
 
 
@@ -134,5 +134,5 @@ def trained_with(source: Any, n_classes: int) -> dict[str, Any]:
 
 
 def measured(step: Any, n_classes: int) -> dict[str, Any]:
-    """Return what a step has found cheapest, for the history: a threshold, or the multipliers of K classes."""
+    """Return the optimum of a step for the history: a threshold, or the multipliers of K classes."""
     return {"threshold": step.threshold} if n_classes == 2 else {"multipliers": list(step.multipliers)}

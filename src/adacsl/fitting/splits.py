@@ -42,7 +42,7 @@ def random_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, validati
 
 
 def one_split(y: NDArray[Any], groups: NDArray[Any] | None, fraction: float, seed: int) -> list[Fold]:
-    """Return one (training rows, validation rows) pair, stratified; groups stay together."""
+    """Return one (training samples, validation samples) pair, stratified; groups stay together."""
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
     if groups is not None:
@@ -96,9 +96,9 @@ def cross_splits(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, seed: in
 
 
 def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int) -> NDArray[np.int64]:
-    """Return the number of the fold that each row is tested in: stratified; groups stay together.
+    """Return the number of the fold that each sample is tested in: stratified; groups stay together.
 
-    A fold may have rows of one class only; what is left to learn from may not.
+    A fold may have samples of one class only; what is left to learn from may not.
     """
     if count < 2:
         raise ValueError(f"folds must be at least 2, got {count}")
@@ -108,11 +108,11 @@ def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int
     folds = (StratifiedKFold if alone else _GroupFolds)(count, shuffle=True, random_state=seed)
     found = np.zeros(len(labels), dtype=np.int64)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about classes with fewer rows than folds: looked at below
+        warnings.simplefilter("ignore")  # about classes with fewer samples than folds: looked at below
         try:
             for number, (_, test) in enumerate(folds.split(labels, labels, None if alone else place)):
                 found[test] = number
-        except ValueError:  # fewer rows of each class than folds
+        except ValueError:  # fewer samples of each class than folds
             found[:] = 0
     found = found[place] if alone else found
     if min(len(np.unique(y[found != number])) for number in range(count)) < 2 or len(np.unique(found)) < count:
@@ -133,7 +133,7 @@ class _GroupFolds(StratifiedGroupKFold):
     """Folds of groups, near-stratified; very many groups are dealt out in turns, those that are alike one by one."""
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:  # noqa: N803  scikit-learn's name
-        """Yield (training rows, held-out rows)."""
+        """Yield (training samples, held-out samples)."""
         one, place = _one_of_each(y, groups)
         if len(one) < MANY_GROUPS:
             yield from super().split(X, y, groups)
@@ -149,7 +149,7 @@ class _GroupFolds(StratifiedGroupKFold):
 
 
 def _one_of_each(y: NDArray[Any], groups: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return a row for each group, of its rarest class, and the number of each row's group."""
+    """Return a sample for each group, of its rarest class, and the number of each sample's group."""
     place = np.unique(groups, return_inverse=True)[1]
     rarity = np.bincount(y)[y]
     order = np.lexsort((rarity, place))
@@ -157,18 +157,18 @@ def _one_of_each(y: NDArray[Any], groups: Any) -> tuple[NDArray[np.int64], NDArr
 
 
 def _mostly_alone(one: NDArray[np.int64], place: NDArray[np.int64]) -> bool:
-    """Whether hardly any row has another in its group: then one row can stand for each group."""
+    """Whether hardly any sample has another in its group: then one row can stand for each group."""
     return len(one) >= MOSTLY * len(place)
 
 
 def _follow(place: NDArray[np.int64], *parts: NDArray[Any]) -> Fold:
-    """Return the rows of all groups of a split's parts."""
+    """Return the samples of all groups of a split's parts."""
     train, test = (np.flatnonzero(np.isin(place, part)) for part in parts)
     return train, test
 
 
 def _class_folds(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any) -> list[Fold]:
-    """Return folds of more than two classes: a rare one may be absent from some, which is said."""
+    """Return folds of more than two classes: a rare one may be absent from some, with a warning."""
     sizes = np.bincount(y)
     if rare := [int(label) for label in np.flatnonzero((sizes > 0) & (sizes < cv.n_splits))]:
         warnings.warn(
@@ -185,13 +185,13 @@ def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: in
     n_classes = len(np.unique(y))
     for count in sorted({parts, min(parts, 3), 2}, reverse=True):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about classes with fewer rows than parts: looked at below
+            warnings.simplefilter("ignore")  # about classes with fewer samples than parts: looked at below
             try:
                 folds = list(_GroupFolds(count, shuffle=True, random_state=seed).split(y, y, groups))
             except ValueError:  # fewer groups or samples than parts
                 continue
         for train, test in folds:
-            # of more than two classes rare ones may be missing, but not from the training rows
+            # of more than two classes rare ones may be missing, but not from the training samples
             if len(np.unique(y[train])) == n_classes and len(np.unique(y[test])) >= 2:
                 return train, test
     raise ValueError(

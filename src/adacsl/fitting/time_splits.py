@@ -78,7 +78,7 @@ class Timeline:
 
 
 def latest_split(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, fraction: float) -> list[Fold]:
-    """Return one pair: the latest rows are held out, those that were ready before them train."""
+    """Return one pair: the latest samples are held out, those that were ready before them train."""
     if not 0.0 < fraction < 1.0:
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
     return _pairs(line, y, groups, [len(y) * (1.0 - fraction), len(y)])
@@ -87,7 +87,7 @@ def latest_split(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, f
 def expanding_folds(
     line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, count: int, *, first: float = ONLY_TRAINS
 ) -> list[Fold]:
-    """Return pairs of a cross-fit: windows after the ``first`` share of rows, each judged by what lies before it."""
+    """Return pairs of a cross-fit: windows after the ``first`` share of samples, each judged by what lies before it."""
     if count < 2:
         raise ValueError(f"cv must be at least 2 folds, got {count}")
     return _pairs(line, y, groups, len(y) * np.linspace(first, 1.0, count + 1))
@@ -96,7 +96,7 @@ def expanding_folds(
 def rolling_window(
     line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, share: float, number: int, count: int
 ) -> Fold:
-    """Return the rows to learn from and those to test on, of one of ``count`` windows; number 0 is the latest."""
+    """Return the samples to learn from and those to test on, of one of ``count`` windows; number 0 is the latest."""
     if not 0 <= number < count:
         raise ValueError(f"there are windows 0 to {count - 1} to test on, got {number}")
     edges = len(y) * np.linspace(1.0 - share, 1.0, count + 1)
@@ -105,7 +105,7 @@ def rolling_window(
 
 
 def check_order(line: Timeline, pairs: Iterable[Fold], cv: Any) -> None:
-    """Refuse folds that train on rows which were not ready before all of those that they hold out."""
+    """Refuse folds that train on samples which were not ready before all of those that they hold out."""
     for number, (train, held) in enumerate(pairs):
         if len(train) and len(held) and line.ready[train].max() >= (cut := line.time[held].min()):
             last = line.time[train].max()
@@ -141,7 +141,7 @@ def _pairs(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, edges: 
 def _starts(time: NDArray[Any], edges: Sequence[float] | Any) -> list[Any]:
     """Return the first time of each window, and None for the end; windows begin where the time changes."""
     times, counts = np.unique(time, return_counts=True)
-    before = np.cumsum(counts) - counts  # rows before each time; the first of all begins no window
+    before = np.cumsum(counts) - counts  # samples before each time; the first of all begins no window
     windows = len(edges) - 1
     if len(times) <= windows:
         raise ValueError(
@@ -160,7 +160,7 @@ def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start
     """Return what trains and what is held out from ``start`` until before ``stop``; both need two classes."""
     inside = line.time >= start if stop is None else (line.time >= start) & (line.time < stop)
     held, train = np.flatnonzero(inside), line.before(start)
-    if groups is not None:  # a group that is held out teaches nothing, however early its rows
+    if groups is not None:  # a group that is held out teaches nothing, however early its samples
         train = train[~np.isin(groups[train], groups[held])]
     span = f"from {time_text(line.time[held].min())} to {time_text(line.time[held].max())}"
     if len(np.unique(y[held])) < 2:
@@ -185,20 +185,20 @@ def describe_folds(
     line: Timeline, pairs: Sequence[Fold], last: NDArray[Any] | None = None, *, use: NDArray[Any] | None = None,
     groups: bool = False,
 ) -> str:  # fmt: skip
-    """Return what trained, what adapted and what was tested on, with their times, and how many rows were left out.
+    """Return what trained, what adapted and what was tested on, with their times, and how many samples were left out.
 
     Parameters
     ----------
     line : Timeline
-        Of all rows.
+        Of all samples.
     pairs : pairs of row numbers
         What trains, what adapts.
     last : array of row numbers, optional
         What was tested on.
     use : array of row numbers, optional
-        The rows that could have been used; default all.
+        The samples that could have been used; default all.
     groups : bool
-        Whether rows were also left out because of their group.
+        Whether samples were also left out because of their group.
 
     Examples
     --------

@@ -22,7 +22,7 @@ class BoosterModel:
         self.library, self.boosters, self.rounds, self.encoder = library, boosters, rounds, encoder
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean margin of each row, or K of them, whose mean is 0."""
+        """Return the mean margin of each sample, or K of them, whose mean is 0."""
         matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
         engine = load_engine(self.library)
         return mean_logits([centred(engine.margins(model, matrix)) for model in self.boosters])
@@ -46,5 +46,5 @@ class BoosterModel:
 
 
 def centred(margins: NDArray[Any]) -> NDArray[Any]:
-    """Return margins of K classes with a mean of 0 in each row, as log probabilities have them; of two as they are."""
+    """Return margins; those of K classes are centred to a mean of 0 in each sample."""
     return margins if margins.ndim == 1 else margins - margins.mean(axis=1, keepdims=True)

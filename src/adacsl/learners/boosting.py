@@ -30,36 +30,36 @@ with requires("sklearn"):
 
 MANY = ("lambdas", "weights")
 FOLDS, FEW = 5, 10_000
-"""Where nothing steers, so many folds tell the rounds of at most so many rows, and one split those of more."""
+"""Without a controller, so many folds select the number of rounds of at most so many samples; of more one split."""
 Folds: TypeAlias = list[tuple[NDArray[Any], NDArray[Any]]]
 USUAL = {"update": "exponential", "damping": 0.1, "n_standard_errors": 1.0}
 """A round learns little, and many rounds sum up what each asks for: at the paper's full speed lambda ran to its bounds
-where few held-out rows are close to the threshold, and separable data cost several times as much."""
+where few held-out samples are close to the threshold, and separable data cost several times as much."""
 USUAL_OF_MANY = {"damping": 0.02, "n_standard_errors": 1.0}
 """With more than two classes: a round learns little, and so each may move the weights but little."""
 
 
 class BoostingLearner(BaseEstimator):
-    """Settings of a booster.
+    """Settings of gradient boosting with XGBoost, LightGBM or CatBoost.
 
-    Where nothing steers and there is no cross-fit, held-out rows (of at most 10,000 rows five folds, of more one split)
-    tell how many rounds are best, and all rows are learned again with them.
+    Without a controller and without cross-fitting, held-out samples (five folds of at most 10,000 samples, one split of
+    more) choose the number of rounds, and a model with that many rounds is trained on all samples.
 
     Parameters
     ----------
-    library : {"xgboost", "lightgbm", "catboost", "auto"}
-        Which library boosts; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
+    library : {"auto", "xgboost", "lightgbm", "catboost"}, default "auto"
+        The library; each is an extra, ``pip install 'adacsl[xgboost]'``. "auto": the first that is installed.
     n_estimators : int, default 1000
         Trees at most.
     learning_rate : float, default 0.05
         Learning rate.
     patience : int or None, default 50
-        Stop after so many rounds without a better one: a cheaper one where a controller steers, else one of less log
-        loss.
+        Stop after so many rounds without a better one: of lower cost with a controller, else of lower log loss. None:
+        no early stopping.
     every : int, default 1
         Adapt after every so many rounds.
     params : dict, optional
-        The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they win over the above.
+        The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they override the above.
     """
 
     tables_only = True
@@ -91,7 +91,7 @@ class BoostingLearner(BaseEstimator):
             raise TypeError(f"params must be a dict of the library's own parameters, got {self.params!r}")
 
     def adapts(self, candidate: Candidate) -> bool:
-        """Tell whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
+        """Return whether "auto" adapts: unless T' is the Bayes threshold, where the plain booster did as well."""
         bayes = check_targets("bayes", candidate.class_costs)
         return not (isinstance(candidate.method.controller, str) and candidate.target_threshold == bayes)
 
@@ -116,13 +116,13 @@ def load_engines(methods: Iterable[Any]) -> None:
         learner = getattr(method, "learner", method)
         name = getattr(learner, "chosen_engine", getattr(learner, "library", None))
         if name in ENGINES:
-            with contextlib.suppress(ImportError):  # said where it is fitted
+            with contextlib.suppress(ImportError):  # raised where it is fitted
                 load_engine(name)
 
 
 def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
-    """Train boosters for each candidate: one per fold, or, where nothing steers, one of all rows."""
-    # levels come from rows that may be learned from
+    """Train boosters for each candidate: one per fold, or, where nothing adapts, one of all samples."""
+    # levels come from samples that may be learned from
     encoder = ColumnEncoder().fit(rows.to_encode(rows.use))
     matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories, rows.n_classes)
     for group in _groups(candidates, rows):
@@ -140,7 +140,7 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
 
 
 def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]]:
-    """Return candidates that one boosting serves: those that nothing steers, with the same weights and folds."""
+    """Return candidates that one boosting serves: those that nothing adapts, with the same weights and folds."""
     groups: dict[Any, list[Candidate]] = {}
     for candidate in candidates:
         folds = [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
@@ -204,7 +204,7 @@ def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, enc
 
 
 def _watched(group: Sequence[Candidate], rows: Rows, matrix: Matrix, fold: int, split: tuple[Any, Any]) -> Any:
-    """Return a booster of the rows of one fold; all candidates have looked at its rounds."""
+    """Return a booster of the samples of one fold; all candidates have looked at its rounds."""
     first, (train, held_out) = group[0], split
     check_varies(matrix.x[train])
     about = {"fold": fold} | _unmoved(first, rows.n_classes)
@@ -234,7 +234,7 @@ def _unmoved(candidate: Candidate, n_classes: int) -> dict[str, Any]:
 
 
 def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) -> Any:
-    """Return a booster of so many rounds of all rows."""
+    """Return a booster of so many rounds of all samples."""
     whole = _part(matrix, rows.use, _weights(candidate, rows, rows.use))
     options = _options(candidate) | {"rounds": rounds, "patience": None}
     engine = load_engine(candidate.learner.chosen_engine)
@@ -242,9 +242,9 @@ def _boost_all(candidate: Candidate, rows: Rows, matrix: Matrix, rounds: int) ->
 
 
 def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, models: Sequence[Any]) -> None:
-    """Score each fold's held-out rows after as many rounds as the other folds found best, as all rows will be learned.
+    """Score each fold's held-out samples after the number of rounds that is best for the other folds.
 
-    What half a fold chooses varies more than the mean over folds that the model of all rows takes.
+    What half a fold chooses varies more than the mean over folds that the model of all samples takes.
     """
     kept = [held.best + 1 for held in candidate.held]
     if len(kept) < 2:
@@ -258,19 +258,19 @@ def _judge_by_other_folds(candidate: Candidate, rows: Rows, matrix: Matrix, mode
 
 
 def _rounds_of_all(kept: Sequence[int], folds: Folds, rows: Rows) -> int:
-    """Return how many rounds all rows take: as many for each row as were best where a part was held out."""
+    """Return how many rounds all samples take: as many for each sample as were best where a part was held out."""
     share = float(np.mean([len(train) for train, _ in folds])) / len(rows.use)
     return max(1, round(float(np.mean(kept)) / share))
 
 
 def _learns_again(candidate: Candidate, rows: Rows) -> bool:
-    """Tell whether all rows are learned once the rounds are known: not in a cross-fit, nor beside rows given apart."""
+    """Return whether the final model is fitted on all samples: not in a cross-fit or with separate validation data."""
     return candidate.method.cv is None and rows.validation is None and not candidate.adapts
 
 
 def _stopping_folds(candidate: Candidate, rows: Rows) -> Folds:
-    """Return where the rounds are found: of few rows in five folds, as the part of one split is too small to tell."""
-    # the plain one of "auto" is judged by the rows that judge the others; folds of a time would be windows
+    """Return the splits that select the number of rounds: five folds of few samples, else one split."""
+    # the plain one of "auto" is judged by the samples that judge the others; folds of a time would be windows
     alone = _learns_again(candidate, rows) and candidate.method.target_threshold != "auto" and rows.line is None
     if alone and len(rows.use) <= FEW:
         with contextlib.suppress(ValueError):  # too few of a class, or groups, for five folds
@@ -306,7 +306,7 @@ def _finish(candidate: Candidate, models: list[Any], kept: list[int], rows: Rows
 
 
 def check_varies(x: NDArray[Any]) -> None:
-    """Refuse rows that are all alike: boosters have nothing to split on, and say so in ways of their own."""
+    """Refuse training samples without a varying column: each library fails on them in its own way."""
     if not np.any((x != x[:1]) & ~(np.isnan(x) & np.isnan(x[:1]))):
         raise ValueError(
             f"every column is constant in the {len(x)} training rows: there is nothing to learn from; "
@@ -322,7 +322,7 @@ def _part(matrix: Matrix, rows: NDArray[Any], prices: NDArray[np.float64] | None
 
 
 def levelled(part: Matrix, controller: AdaCSLController) -> Matrix:
-    """Return rows whose classes weigh 1 in the mean at the start, as where nothing steers: sums of weights regularise.
+    """Return samples weighted by class, with a mean weight of 1: the sum of weights acts on the regularisation.
 
     More than two classes are levelled round by round.
     """

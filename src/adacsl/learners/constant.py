@@ -28,7 +28,7 @@ class Constant(BaseEstimator):
         """Nothing can be wrong."""
 
     def adapts(self, candidate: Candidate) -> bool:
-        """Tell whether anything is steered: nothing is."""
+        """Return False: there is nothing to adapt."""
         return False
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803

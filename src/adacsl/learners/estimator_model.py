@@ -32,7 +32,7 @@ class EstimatorModel:
         self.estimators, self.encoder, self.undone, self.n_classes = estimators, encoder, undone, n_classes
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean logits of each row."""
+        """Return the mean logits of each sample."""
         x = encoded(self.encoder, X)
         raw = hasattr(x, "toarray") or (self.n_classes == 2 and self.encoder is None)
         models = self.estimators if raw else self._saved  # raw gaps are the estimator's own to refuse

@@ -28,10 +28,10 @@ MAX_LEVELS = 254
 """Histogram boosting takes at most 255 categories."""
 
 HELD, PATIENCE, FEW_ROUNDS = 0.2, 50, 100
-"""The part of the rows that stops it, after so many rounds without a better one; rounds where there is no such part."""
+"""Share of samples for early stopping; its patience in rounds; number of rounds without early stopping."""
 
 ROWS_PER_THREAD = 20_000
-"""Threads wait for each other after every tree; on a busy machine that takes longer than fewer rows do."""
+"""Threads wait for each other after every tree; on a busy machine that takes longer than fewer samples do."""
 
 FIELDS = {"left": "left", "right": "right", "feature": "feature_idx", "threshold": "num_threshold",
           "missing": "missing_go_to_left", "categorical": "is_categorical", "category_set": "bitset_idx"}  # fmt: skip
@@ -49,8 +49,8 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
     learning_rate, max_iter
         As scikit-learn has them.
     early_stopping : bool, default True
-        Find the number of rounds on a part of the rows, groups kept whole (scikit-learn itself does so from 10,000 rows
-        on); then all rows are learned with as many for each.
+        Find the number of rounds on a part of the samples, groups kept whole (scikit-learn itself does so from 10,000
+        samples on); then all samples are learned with as many for each.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
     def fit(
         self, X: Any, y: NDArray[Any], sample_weight: NDArray[Any] | None = None, groups: Any = None  # noqa: N803
     ) -> HistogramBoosting:  # fmt: skip
-        """Train, and keep the trees as arrays; rows of one group stay together where rounds are looked for."""
+        """Train, and keep the trees as arrays; samples of one group stay together where rounds are looked for."""
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.encoder_ = ColumnEncoder().fit(X)
         x = self.encoder_.transform(X)
@@ -79,15 +79,15 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         return HistGradientBoostingClassifier(**(given | settings), categorical_features=list(self.levels_) or None)
 
     def _best_rounds(self, x: NDArray[Any], y: NDArray[Any], weight: NDArray[Any] | None, groups: Any) -> int:
-        """Return the rounds of least log loss on a fifth of the rows, as many for each row of all."""
+        """Return the rounds of least log loss on a fifth of the samples, as many for each sample of all."""
         try:
             ((train, held),) = one_split(y, groups, HELD, self.random_state or 0)
-        except ValueError:  # too few rows of a class, or groups
+        except ValueError:  # too few samples of a class, or groups
             return min(self.max_iter, FEW_ROUNDS)
         own, other = (None if weight is None else weight[some] for some in (train, held))
-        told = {"X_val": x[held], "y_val": y[held], "sample_weight_val": other}
+        validation = {"X_val": x[held], "y_val": y[held], "sample_weight_val": other}
         model = self._unfitted(max_iter=self.max_iter, early_stopping=True, n_iter_no_change=PATIENCE)
-        scores = model.fit(without_gaps(x[train]), y[train], sample_weight=own, **told).validation_score_
+        scores = model.fit(without_gaps(x[train]), y[train], sample_weight=own, **validation).validation_score_
         return int(np.clip(round(int(np.argmax(scores)) * len(y) / len(train)), 1, self.max_iter))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -171,7 +171,7 @@ def as_positions(x: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:
 
 
 def without_gaps(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return rows to learn from; a column without any value, which scikit-learn cannot sort into bins, is constant."""
+    """Return training samples; a column without any value, which scikit-learn cannot bin, becomes constant."""
     return np.where(np.isnan(x).all(axis=0), 0.0, x)
 
 
@@ -241,7 +241,7 @@ def _category_sets(arrays: dict[str, NDArray[Any]], nodes: NDArray[Any]) -> NDAr
 
 
 def margins(arrays: dict[str, NDArray[Any]], x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the margin of each row, and class where there are more than two.
+    """Return the margin of each sample, and class where there are more than two.
 
     It is the start and one leaf of each tree, added in the trees' order.
     """

@@ -19,16 +19,16 @@ with requires("sklearn"):
 
 BAGS = 10
 grown = functools.partial(HistogramBoosting, learning_rate=0.1, max_iter=100, early_stopping=False)
-"""Boosters of bags: their mean does not overfit, and copies of a row in a bag would be on both sides of a split."""
+"""Boosters of bags: their mean does not overfit, and copies of a sample in a bag would be on both sides of a split."""
 
 
 class MetaCost(ClassifierMixin, BaseEstimator):
-    """Histogram boosting of relabelled rows; the likelier label (of K, the likeliest) is the cheapest one.
+    """Histogram boosting of relabelled samples; the likelier label (of K, the likeliest) is the cheapest one.
 
     Parameters
     ----------
     bags : int, default 10
-        Bootstrap samples that judge the rows they do not hold.
+        Bootstrap samples that judge the samples they do not hold.
     random_state : int, optional
         Seed.
     """
@@ -44,7 +44,7 @@ class MetaCost(ClassifierMixin, BaseEstimator):
         costs: CostMatrix,
         sample_weight: NDArray[Any] | None = None,
     ) -> MetaCost:
-        """Relabel and learn; ``costs`` are class-wide or of these rows."""
+        """Relabel and learn; ``costs`` are class-wide or of these samples."""
         seed = self.random_state or 0
         chances = out_of_bag(
             X, y, bags=self.bags, seed=seed, sample_weight=sample_weight, n_classes=costs.n_classes
@@ -60,7 +60,7 @@ class MetaCost(ClassifierMixin, BaseEstimator):
         found = np.zeros((len(X), len(self.classes_)))
         if self.model_ is None:
             found[:, int(self.constant_ or 0.0)] = 1.0
-        else:  # no row may be cheapest with some label
+        else:  # no sample may be cheapest with some label
             found[:, self.model_.classes_] = self.model_.predict_proba(X)
         return found
 
@@ -93,7 +93,7 @@ def out_of_bag(
     sample_weight: NDArray[Any] | None = None,
     n_classes: int = 2,
 ) -> NDArray[np.float64]:
-    """Return the chance of the positive class (or of each of K) by bags that did not hold the row; else the share."""
+    """Return out-of-bag probabilities of the positive class (or of each of K); the class prior where there are none."""
     n = len(y)
     rng = np.random.default_rng(seed)
     sums, counts = np.zeros((n, n_classes)), np.zeros((n, 1))

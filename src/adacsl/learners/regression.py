@@ -33,12 +33,12 @@ with requires("sklearn"):
 
 
 ROUNDS = (30, 200)
-"""The most trees, of few rows and of many; held-out rows say how many are best."""
+"""The most trees, of few samples and of many; held-out samples say how many are best."""
 ROWS_PER_ROUND = 10
 LOGARITHMIC = ("poisson", "gamma")
-"""Losses of histogram boosting whose trees add up to the logarithm of a price."""
+"""Losses of histogram boosting whose trees add up to the logarithm of a cost."""
 TINY = 1e-12
-"""The least prediction, in mean prices, whose logarithm is looked at."""
+"""The least prediction, in mean costs, whose logarithm is looked at."""
 
 Folds = Sequence[tuple[NDArray[Any], NDArray[Any]]]
 
@@ -51,7 +51,7 @@ class Trees(NamedTuple):
     logarithmic: bool
 
     def predict(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a number for each row of encoded columns."""
+        """Return a number for each sample of encoded columns."""
         sums = margins(self.arrays, as_positions(x, self.levels))
         return np.exp(sums) if self.logarithmic else sums
 
@@ -68,7 +68,7 @@ class Sums(NamedTuple):
     logarithmic: bool
 
     def predict(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return a number for each row of encoded columns."""
+        """Return a number for each sample of encoded columns."""
         sums = np.asarray(x @ self.weights + self.intercept)
         return np.exp(sums) if self.logarithmic else sums
 
@@ -79,7 +79,7 @@ class Sums(NamedTuple):
 
 
 class Regression(NamedTuple):
-    """What predicts prices: columns as numbers, a model of them, a scale, and the range of prices that were seen."""
+    """What predicts costs: columns as numbers, a model of them, a scale, and the range of costs that were seen."""
 
     encoder: ColumnEncoder | TableEncoder
     model: Any
@@ -88,18 +88,18 @@ class Regression(NamedTuple):
     high: float
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the price of each row of a table."""
+        """Return the cost of each sample of a table."""
         return self.of_encoded(self.encoder.transform(X).astype(np.float64))
 
     def of_encoded(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the price of each row of encoded columns."""
+        """Return the cost of each sample of encoded columns."""
         return np.clip(self.scale * np.asarray(self.model.predict(x), np.float64), self.low, self.high)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays and plain values, or say that the model is more than numbers."""
         if not hasattr(self.model, "numbers"):
             raise ValueError(
-                f"a price model of {type(self.model).__name__} cannot be saved without pickle: "
+                f"a cost model of {type(self.model).__name__} cannot be saved without pickle: "
                 "HistGradientBoostingRegressor and linear models can"
             )
         arrays, about = self.model.numbers()
@@ -124,7 +124,7 @@ class Regression(NamedTuple):
 
 
 class CrossFit(NamedTuple):
-    """A regression of all rows, and what models that did not see a row predict for it."""
+    """A regression of all samples, and what models that did not see a sample predict for it."""
 
     regression: Regression
     predicted: NDArray[np.float64]
@@ -141,21 +141,21 @@ def cross_fit(
     weight: NDArray[np.float64] | None = None,
     estimator: Any = None,
 ) -> CrossFit:
-    """Fit prices that depend on the row.
+    """Fit costs that depend on the sample.
 
     Parameters
     ----------
-    X : table of n rows
+    X : table of n samples
     prices : array of shape (n,)
-        NaN where a price is not known.
+        NaN where a cost is not known.
     folds : pairs of row numbers
-        Training rows and held-out rows. Rows that none holds out and those not in use are predicted by the model of all
-        rows in use.
+        Training samples and held-out samples. Samples that none holds out and those not in use are predicted by the
+        model of all samples in use.
     use : array of row numbers
-        Rows that may be learned from.
+        Samples that may be learned from.
     paying : array of shape (n,), bool
-        Rows whose class can pay the price: it is their mean that matters. Where others have prices too, all rows are
-        learned from if held-out rows that pay are predicted better so.
+        Samples whose class can pay the cost: it is their mean that matters. Where others have costs too, all samples
+        are learned from if held-out samples that pay are predicted better so.
     weight : array of shape (n,), optional
     estimator : regressor, optional
     """
@@ -174,7 +174,7 @@ def cross_fit(
 
 
 class _Held(NamedTuple):
-    """What came out of the folds of one choice of rows."""
+    """What came out of the folds of one choice of samples."""
 
     rows: NDArray[np.bool_]
     held: NDArray[np.float64]  # out-of-fold predictions, NaN where there are none
@@ -185,7 +185,7 @@ class _Held(NamedTuple):
 
 
 class _Work:
-    """Columns as numbers, and models of some of the rows."""
+    """Columns as numbers, and models of some of the samples."""
 
     def __init__(
         self,
@@ -207,7 +207,7 @@ class _Work:
         self.prices, self.weight = prices, np.ones(len(prices)) if weight is None else weight
 
     def grow(self, rows: NDArray[np.int64], rounds: int | None = None) -> tuple[Any, float]:
-        """Return scikit-learn's model of the prices in units of their mean, and that mean."""
+        """Return scikit-learn's model of the costs in units of their mean, and that mean."""
         made = clone(self.estimator)
         if self.trees:
             made.set_params(categorical_features=list(self.levels) or None)
@@ -220,7 +220,7 @@ class _Work:
         return _fitted(made, own, self.prices[rows] / unit, weight), unit
 
     def fit(self, rows: NDArray[np.int64], rounds: int, factor: float) -> Regression:
-        """Return the regression of these rows."""
+        """Return the regression of these samples."""
         grown, unit = self.grow(rows, rounds if self.usual else None)
         return self.kept(grown, unit * factor, rows)
 
@@ -230,12 +230,12 @@ class _Work:
         return Regression(self.encoder, self._plain(grown), scale, float(seen.min()), float(seen.max()))
 
     def hold_out(self, rows: NDArray[np.bool_], judges: NDArray[np.bool_], folds: Folds) -> _Held:
-        """Cross-fit on some rows, judged by the rows that pay."""
+        """Cross-fit on some samples, judged by the samples that pay."""
         curve, base, models = np.zeros(self.rounds), 0.0, []
         for train, test in folds:
             learned, judged = train[rows[train]], test[judges[test]]
             if not len(learned):
-                curve += np.inf  # there is another choice of rows, or nothing to choose
+                curve += np.inf  # there is another choice of samples, or nothing to choose
                 continue
             grown, unit = self.grow(learned)
             models.append((grown, unit, test))
@@ -260,7 +260,7 @@ class _Work:
             yield grown.predict(self.coded[rows])
 
     def _deviance(self, rows: NDArray[np.int64], unit: float, predicted: NDArray[np.float64]) -> float:
-        """Return the Poisson deviance (halved) of predictions, in some unit, from known prices."""
+        """Return the Poisson deviance (halved) of predictions, in some unit, from known costs."""
         y, mu = self.prices[rows] / unit, np.maximum(predicted, TINY)
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(y > 0, y * np.log(y / mu), 0.0)
@@ -275,7 +275,7 @@ class _Work:
 
 
 def usual_regressor(rounds: int) -> Any:
-    """Return what predicts prices unless another is asked for: a logarithmic link whose mean is right (Poisson)."""
+    """Return what predicts costs unless another is asked for: a logarithmic link whose mean is right (Poisson)."""
     return HistGradientBoostingRegressor(
         loss="poisson", learning_rate=0.1, max_leaf_nodes=8, max_iter=rounds, early_stopping=False, random_state=0
     )
@@ -292,7 +292,7 @@ def _cut(grown: Any, rounds: int) -> Any:
 
 
 def _ratio(observed: float, predicted: float) -> float:
-    """Return by how much predictions are too low; held within a factor of two, as a few prices may say anything."""
+    """Return by how much predictions are too low; held within a factor of two, as a few costs may say anything."""
     return float(np.clip(observed / predicted, 0.5, 2.0)) if observed > 0 and predicted > 0 else 1.0
 
 
@@ -303,6 +303,6 @@ def _as_sums(model: Any, points: NDArray[np.float64]) -> Sums | None:
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        said = np.asarray(model.predict(points))
+        predicted = np.asarray(model.predict(points))
     sums = [Sums(weights, float(np.ravel(model.intercept_)[0]), logarithmic) for logarithmic in (True, False)]
-    return next((own for own in sums if np.allclose(own.predict(points), said, rtol=1e-9, atol=1e-12)), None)
+    return next((own for own in sums if np.allclose(own.predict(points), predicted, rtol=1e-9, atol=1e-12)), None)

@@ -39,33 +39,34 @@ ITERATIVE = ("max_iter", "max_epochs", "n_iter", "epochs")
 """An estimator with one of these settings learns in passes; others with ``partial_fit`` (naive Bayes) add up counts."""
 ROUNDS = {"passes": 30, "refits": 6}
 FOLDS = 5
-"""Folds that give held-out scores of a model which is fitted on all rows."""
+"""Folds that give held-out scores of a model which is fitted on all samples."""
 USUAL = {"update": "odds", "damping": 0.5}
 USUAL_OF_MANY = {"damping": 0.5}
 """With more than two classes, where the update is exact anyway."""
 
 
 class SklearnLearner(BaseEstimator):
-    """A scikit-learn classifier, and how it is trained.
+    """Settings of a scikit-learn classifier and its training; use it as ``learner=SklearnLearner(estimator)``.
 
     Parameters
     ----------
     estimator : classifier
-        With ``predict_proba``, or ``decision_function`` alone. To be weighted or steered it needs ``sample_weight`` in
-        ``fit`` or ``partial_fit``.
-    training : {"auto", "passes", "refits"}
+        With ``predict_proba``, or ``decision_function`` alone. A weighted loss and a controller need ``sample_weight``
+        in ``fit`` or ``partial_fit``.
+    training : {"auto", "passes", "refits"}, default "auto"
         What a round of adaptation is: one more pass of ``partial_fit``, or a whole ``fit``.
-    max_iter : int or "auto"
-        "auto": 30 passes or 6 refits.
-    patience : int, optional, default 10
-        Stop after so many rounds without a cheaper one. Refits also stop when lambda has settled.
+    max_iter : int or "auto", default "auto"
+        Rounds at most; "auto": 30 passes or 6 refits.
+    patience : int or None, default 10
+        Stop after so many rounds without one of lower cost; None: no early stopping. Refits also stop when lambda has
+        converged.
     every : int, default 1
         Adapt after every so many rounds.
     weight_name : str, optional
-        Name of the fit parameter that takes the weights, if it cannot be found: ``"clf__sample_weight"``.
-    encode : "auto" or bool, default "auto"
-        Whether tables are encoded as for neural networks; otherwise the estimator gets X as it came. "auto": X is
-        encoded, but not for pipelines, column transformers and what was fitted before, which know their columns.
+        Name of the ``fit`` parameter that takes the weights, if it cannot be found: ``"clf__sample_weight"``.
+    encode : bool or "auto", default "auto"
+        Whether tables are encoded as for neural networks; otherwise the estimator gets X as it is. "auto": X is
+        encoded, except for pipelines, column transformers and fitted estimators.
     """
 
     tables_only = True
@@ -106,7 +107,7 @@ class SklearnLearner(BaseEstimator):
         return not selects and not prefit_parts(self.estimator)
 
     def adapts(self, candidate: Candidate) -> bool:
-        """Tell whether "auto" adapts: always."""
+        """Return whether "auto" adapts: always."""
         return True
 
     @property
@@ -122,7 +123,7 @@ class SklearnLearner(BaseEstimator):
         if not has_passes and not has_refits:
             raise TypeError(
                 f"{self.estimator!r} takes no sample_weight, neither in fit nor in partial_fit, so it cannot be "
-                "steered; take another estimator, name the parameter with weight_name=..., or move its threshold "
+                "weighted; use another estimator, name the parameter with weight_name=..., or move its threshold "
                 "with find_threshold"
             )
         if self.training != "auto":
@@ -141,7 +142,7 @@ class SklearnLearner(BaseEstimator):
 
 
 def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
-    """Fit the estimator of each candidate: in rounds where it is steered, else as it is."""
+    """Fit the estimator of each candidate: in rounds where it is adapted, else as it is."""
     encoder: TableEncoder | None = None
     as_encoded = rows
     fitted: dict[Any, Any] = {}  # candidates that differ only in how they decide share their models
@@ -153,7 +154,8 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             as_encoded = dataclasses.replace(rows, x=encoded(encoder, rows.to_encode()), extra=extra)
         features = as_encoded if encode else rows
         with contextlib.nullcontext() if encode else _text_explained():
-            if candidate.method.controller is not None:  # a plain one too: it is judged by the rows that judge others
+            # the plain candidate too: all are judged by the same samples
+            if candidate.method.controller is not None:
                 models, undone = _fit_in_rounds(candidate, features)
             else:
                 models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
@@ -184,11 +186,11 @@ def _text_explained() -> Iterator[None]:
 
 
 def _fit_as_it_is(candidate: Candidate, rows: Rows, fitted: dict[Any, Any]) -> list[Any]:
-    """Return models of all rows, or of each fold of a cross-fit; held-out scores come from folds."""
+    """Return models of all samples, or of each fold of a cross-fit; held-out scores come from folds."""
     method = candidate.method
     folds = candidate.folds if method.cv is not None else [(rows.use, rows.use[:0])]
     models = [_fitted(candidate, rows, train, fitted) for train, _ in folds]
-    stretched = candidate.loss == "weighted" and not candidate.is_plain  # by held-out rows
+    stretched = candidate.loss == "weighted" and not candidate.is_plain  # by held-out samples
     needs_scores = method.decide in ("tuned", "calibrated") or method.target_threshold == "auto" or stretched
     if method.cv is None and (candidate.watch is None or needs_scores):
         folds = candidate.judged = rows.folds(FOLDS, None, candidate.seed)
@@ -231,20 +233,20 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
 
 
 def _is_bayes(candidate: Candidate) -> bool:
-    """Tell whether the target weighs nothing."""
+    """Return whether the target weighs nothing."""
     if candidate.costs.n_classes > 2:
         return bool(candidate.target_threshold == "bayes")
     return math.isclose(candidate.target_threshold, candidate.class_costs.threshold)
 
 
 def stakes_of(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what some rows weigh where nothing steers, 1 in the mean: by their class, and by their own prices."""
+    """Return what some samples weigh where nothing adapts, 1 in the mean: by their class, and by their own costs."""
     stakes = _stakes(candidate, rows)[some] * _row_weights(candidate, rows, some)
     return np.asarray(stakes / np.mean(stakes))
 
 
 def _stakes(candidate: Candidate, rows: Rows) -> NDArray[np.float64]:
-    """Return what an error on each row usually costs: weighted so, T' is the threshold (eq. 5)."""
+    """Return what an error on each sample usually costs: weighted so, T' is the threshold (eq. 5)."""
     if rows.n_classes > 2:
         return AdaCSLController(candidate.class_costs, target_threshold=candidate.target_threshold).base_weights[rows.y]
     reduced, target_threshold = candidate.class_costs.reduced(), candidate.target_threshold
@@ -302,7 +304,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
 def _one_round(
     candidate: Candidate, rows: Rows, learners: list[Any], class_weights: NDArray[np.float64]
 ) -> tuple[list[Any], NDArray[np.float64]]:
-    """Train all folds once more; return the estimators and their logits of the held-out rows, fold after fold."""
+    """Train all folds once more; return the estimators and their logits of the held-out samples, fold after fold."""
     trained, found = [], []
     for learner, (train, held_out) in zip(learners, candidate.folds, strict=True):
         own = np.ones(len(train)) if rows.weight is None else rows.weight[train]
@@ -362,12 +364,12 @@ def prefit_parts(estimator: Any) -> list[Any]:
     """Return the parts of an estimator that were fitted before: a copy of them knows its classes already."""
     params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
     parts = [part for part in (estimator, *params.values()) if hasattr(part, "fit") and _knows_classes(part)]
-    # skorch's nets are given their classes as a setting
+    # skorch's networks are given their classes as a setting
     return [part for part in parts if not hasattr(part, "classes") and _knows_classes(clone(part))]
 
 
 def _knows_classes(part: Any) -> bool:
-    """Tell whether an estimator has seen labels; CatBoost's have no classes, or None, before."""
+    """Return whether an estimator has seen labels; CatBoost's have no classes, or None, before."""
     classes = getattr(part, "classes_", None)
     return classes is not None and len(classes) > 0
 

@@ -132,8 +132,8 @@ def dump(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         _refuse_types(skops.get_untrusted_types(data=content))
         _checked(content)  # what is written can be read
     except Exception as error:
-        told = " ".join(str(error).split())[:400] or type(error).__name__
-        raise ValueError(f"{type(estimator).__name__} cannot be saved without pickle: {told}") from error
+        reason = " ".join(str(error).split())[:400] or type(error).__name__
+        raise ValueError(f"{type(estimator).__name__} cannot be saved without pickle: {reason}") from error
     arrays = {f"{i}.{name}": value for i, (own, _) in enumerate(parts) for name, value in own.items()}
     about = {"kind": KIND, "sklearn": _release(sklearn.__version__), "parts": [about for _, about in parts]}
     return {CONTENT: np.frombuffer(content, dtype=np.uint8)} | arrays, about
@@ -163,7 +163,7 @@ def load(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
 
 
 def _has_arrays(model: Any) -> bool:
-    """Tell whether a part is a forest or booster, which has an array form and is not built by skops."""
+    """Return whether a part is a forest or booster, which has an array form and is not built by skops."""
     kind = type(model)
     return kind in FORESTS.values() or kind is HistGradientBoostingClassifier or kind.__name__ in BOOSTERS
 
@@ -196,7 +196,7 @@ class SavedBooster(ClassifierMixin, BaseEstimator):
         return self.booster.predict_proba(X)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return the likeliest label of each row."""
+        """Return the likeliest label of each sample."""
         return self.classes_[np.argmax(self.predict_proba(X), axis=1)]
 
 
@@ -301,7 +301,7 @@ def _file_of(node: dict[str, Any]) -> Iterator[str]:
 
 
 def _check_file(name: str, content: bytes) -> None:
-    """Refuse an array that is not as large as it says, or that holds objects."""
+    """Refuse an array that has another size than stated, or that holds objects."""
     if name.endswith(".npy"):
         _check_array(io.BytesIO(content), len(content), name)
     elif name.endswith(".npz"):
@@ -323,7 +323,7 @@ def _check_array(opened: Any, size: int, name: str) -> None:
     shape, _, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(opened)
     whole = all(isinstance(side, int) and side >= 0 for side in shape)
     if dtype.hasobject or not whole or opened.tell() + math.prod(shape) * dtype.itemsize != size:
-        raise ValueError(f"{name[:60]} holds objects, or is not as large as it says")
+        raise ValueError(f"{name[:60]} holds objects, or has another size than stated")
 
 
 # after skops

@@ -18,16 +18,16 @@ from adacsl.learners.estimator_model import EstimatorModel
 
 @dataclass(frozen=True)
 class Stack:
-    """A weighted sum of the members' log-odds, or of their K logits.
+    """A weighted sum of the base estimators' log-odds, or of their K logits.
 
     Parameters
     ----------
     weights : array of shape (m,)
-        One per member, whatever the class.
+        One per base estimator, whatever the class.
     intercept : float or array of shape (K,)
         What is added.
     limit : float
-        Log-odds beyond it (of K classes: of each against the likeliest) are taken as it: so many rows cannot prove
+        Log-odds beyond it (of K classes: of each against the likeliest) are taken as it: so many samples cannot prove
         more.
     strength : float
         How far the weights were allowed to leave equality.
@@ -39,7 +39,7 @@ class Stack:
     strength: float
 
     def logits(self, columns: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the log-odds of rows from those of each member, rows x members, or logits, rows x members x K."""
+        """Return the log-odds from those of the base estimators, n x m, or logits from theirs, n x m x K."""
         inside = limited(columns, self.limit)
         if columns.ndim == 2:
             return np.asarray(inside @ self.weights + self.intercept)
@@ -60,20 +60,22 @@ def limited(columns: NDArray[Any], limit: float) -> NDArray[np.float64]:
 
 
 MANY_ROWS = 20_000
-"""With so many rows members predict at the same time."""
+"""With so many samples base estimators predict at the same time."""
 
 
 class StackModel:
-    """Fitted members and how they are weighed.
+    """Fitted base estimators and how they are weighed.
 
     Parameters
     ----------
     stack : Stack
         The weights.
     names, models, shifts
-        Of each member: its name, its model, and what turns its log-odds (K logits) into those of the probability.
+        Of each base estimator: its name, its model, and what turns its log-odds (K logits) into those of the
+        probability.
     by_rows : list of float, optional
-        Of each member: the share of the rows' offsets that its log-odds need, as its loss weighed rows by their prices.
+        Of each base estimator: the share of the samples' offsets that its log-odds need, as its loss weighed samples by
+        their costs.
     """
 
     kind = "stack"
@@ -86,11 +88,11 @@ class StackModel:
 
     @property
     def row_weighted(self) -> bool:
-        """Whether the log-odds of a row depend on its own prices."""
+        """Whether the log-odds of a sample depend on its own costs."""
         return any(self.by_rows)
 
     def columns(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
-        """Return the log-odds of each member, rows x members, or their logits, rows x members x K."""
+        """Return the log-odds of each base estimator, n x m, or their logits, n x m x K."""
 
         def logits(number: int) -> NDArray[np.float64]:
             moved = self.shifts[number] + self.by_rows[number] * offsets
@@ -103,7 +105,7 @@ class StackModel:
             return np.stack(list(pool.map(logits, numbers)), axis=1)
 
     def logits(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
-        """Return the stack's log-odds (or K logits) of each row.
+        """Return the stack's log-odds (or K logits) of each sample.
 
         ``offsets`` are those of the per-sample costs (:func:`~adacsl.costs.instance.row_offsets`), 0 where these are
         unknown: base estimators with a weighted loss then take each sample as one of average cost.
@@ -111,7 +113,7 @@ class StackModel:
         return self.stack.logits(self.columns(X, offsets))
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything as arrays and plain values; an error names the member that is more than numbers."""
+        """Return everything as arrays and plain values; raise where a base estimator has no array form."""
         parts = [_numbers(name, model) for name, model in zip(self.names, self.models, strict=True)]
         members = [
             {"name": name, "kind": model.kind, "shift": np.asarray(shift).tolist(), "model": about, "by_rows": by_rows}
@@ -127,14 +129,14 @@ class StackModel:
     def from_numbers(
         cls, arrays: dict[str, Any], document: dict[str, Any], read: Callable[[str, dict[str, Any], Any], Any]
     ) -> StackModel:
-        """Return the model of what :meth:`numbers` gave; ``read`` makes a member of its kind, arrays and document."""
+        """Return the model of what :meth:`numbers` gave; ``read`` restores one base estimator."""
         members = document["estimators"]
         models = [read(own["kind"], part_of(arrays, f"{i}."), own["model"]) for i, own in enumerate(members)]
         about = dict(document["stack"])
         weights = np.asarray(about.pop("weights"), dtype=np.float64)
         stack = Stack(weights, number_or_array(about.pop("intercept")), **about)
         if len(stack.weights) != len(models):
-            raise ValueError(f"{len(models)} members and {len(stack.weights)} weights")
+            raise ValueError(f"{len(models)} base estimators and {len(stack.weights)} weights")
         shifts = [number_or_array(own["shift"]) for own in members]
         by_rows = [float(own.get("by_rows", 0.0)) for own in members]
         return cls(stack, [str(own["name"]) for own in members], models, shifts, by_rows)
@@ -156,5 +158,5 @@ def _numbers(name: str, model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     try:
         arrays, about = model.numbers()
     except ValueError as error:
-        raise ValueError(f"member {name!r}: {error}") from None
+        raise ValueError(f"base estimator {name!r}: {error}") from None
     return arrays, about

@@ -15,7 +15,7 @@ from adacsl.neural.members import Member, batch_shape, mix
 
 
 class MemberBatches:
-    """Blocks of training batches, batch x members; the rows themselves stay on the device.
+    """Blocks of training batches, batch x members; the samples themselves stay on the device.
 
     The order of an epoch depends on a member's seed and the epoch alone, so that a resumed run sees the same batches.
     Batches are of nearly equal size, at most ``batch_size``: a last batch of one row would be noise, and an error to
@@ -47,7 +47,7 @@ class MemberBatches:
 
 
 class RowBatches:
-    """Batches of rows that are looked at in order, one column of row numbers per member."""
+    """Batches of samples that are looked at in order, one column of row numbers per member."""
 
     def __init__(self, rows: Tensor, batch_size: int) -> None:
         self.rows, self.batches = rows, math.ceil(len(rows) / batch_size)
@@ -67,7 +67,7 @@ def side_by_side(parts: Sequence[NDArray[Any]]) -> Tensor:
 
 
 def share_of_batch(batch: Tensor) -> tuple[Tensor, int]:
-    """Return this process's rows of a batch, and by what its loss counts so that the processes' mean is the batch's."""
+    """Return this process's samples of a batch, and the factor that makes the processes' mean loss the batch's."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return batch, 1
     world = torch.distributed.get_world_size()
@@ -99,7 +99,7 @@ def _mixtures(own: Tensor, missing: int, neighbours: int) -> Tensor:
 
 
 def _order(member: Member, epoch: int) -> Tensor:
-    """Return the rows of one epoch in the order they are trained on."""
+    """Return the samples of one epoch in the order they are trained on."""
     seed = mix(member.seed, epoch)
     rows = torch.from_numpy(np.asarray(member.train, dtype=np.int64))
     if member.pools is not None:
@@ -112,13 +112,13 @@ def _order(member: Member, epoch: int) -> Tensor:
 
 
 def _draw(pool: Tensor, count: int, generator: torch.Generator) -> Tensor:
-    """Return rows of a pool in random order; each is taken again only after all others were."""
+    """Return samples of a pool in random order; each is taken again only after all others were."""
     rounds = math.ceil(max(count, 1) / len(pool))
     return torch.cat([pool[torch.randperm(len(pool), generator=generator)] for _ in range(rounds)])[:count]
 
 
 def _filled(rows: Tensor, batches: int, width: int) -> Tensor:
-    """Return rows as batches x width, each batch filled up with -1."""
+    """Return samples as batches x width, each batch filled up with -1."""
     out = torch.full((batches, width), -1, dtype=torch.int64)
     for number, part in enumerate(torch.tensor_split(rows, batches)):
         out[number, : len(part)] = part

@@ -46,11 +46,11 @@ class Checkpoints(NamedTuple):
         except Exception as error:  # whatever a damaged file leads to
             reason = " ".join(str(error).split())[:100] or type(error).__name__
             raise ValueError(
-                f"the checkpoint {path} is damaged ({reason}): delete its folder, and training starts anew"
+                f"the checkpoint {path} is damaged ({reason}): delete its folder, and training starts again"
             ) from None
         if not belongs:
             raise ValueError(
-                f"the checkpoint {path} belongs to other data or settings: delete its folder, and training starts anew"
+                f"the checkpoint {path} belongs to other data or settings: delete its folder, and training starts again"
             )
         return str(path)
 
@@ -90,7 +90,7 @@ def claim_folder(folder: Path, identity: Mapping[str, str]) -> Checkpoints:
 
 
 def describe(value: Any) -> str:
-    """Return what can be told of a net or a function from one run of a program to the next."""
+    """Return a description of a network or function that is the same in every run of a program."""
     if isinstance(value, functools.partial):
         value = value.func
     if isinstance(value, nn.Module):
@@ -100,7 +100,7 @@ def describe(value: Any) -> str:
 
 
 def identity_of(data: Data, members: Sequence[Member], training: Any, encoder: TableEncoder | None) -> dict[str, str]:
-    """Return digests of everything that decides what a fit ends with: its rows, and its settings."""
+    """Return digests of everything that decides what a fit ends with: its samples, and its settings."""
     arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
     arrays += [part for m in members for part in (m.train, m.validation, *(m.pools or ()))]
     arrays += [m.row_weights for m in members if m.row_weights is not None]
@@ -115,7 +115,7 @@ def identity_of(data: Data, members: Sequence[Member], training: Any, encoder: T
         [m.seed, m.weight, m.every, m.gamma, m.offset, m.smote, describe(m.loss),
          m.controller and m.controller.state_dict()] for m in members
     ]  # fmt: skip
-    # numbers are scaled by rank, so that other rows may be encoded alike
+    # numbers are scaled by rank, so that other samples may be encoded alike
     about: list[Any] = [None if m.costs is None else m.costs.to_dict() for m in members[:1]]
     about.append(None if encoder is None else encoder.to_dict())
     net = training.net

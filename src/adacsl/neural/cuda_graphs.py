@@ -23,7 +23,7 @@ WARM_UP = 3
 
 
 class RecordedPass:
-    """Computes a loss and its gradients; batches of a shape seen before are replayed instead of launched anew.
+    """Computes a loss and its gradients; batches of a shape seen before are replayed instead of launched again.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class RecordedPass:
     def __init__(self, run_pass: Callable[[Tensor], Tensor], parameters: Iterable[nn.Parameter]) -> None:
         self._run_pass, self._parameters = run_pass, list(parameters)
         self._stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
-        # by shape: the graph, the rows it reads, the loss and the gradients it writes
+        # by shape: the graph, the samples it reads, the loss and the gradients it writes
         self._recordings: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor, list[Tensor | None]]] = {}
         self._passes: dict[torch.Size, int] = {}
         self._given_up = False
@@ -74,7 +74,7 @@ class RecordedPass:
         return loss.clone()
 
     def _record(self, rows: Tensor) -> bool:
-        """Record a pass, which does not run it; tell whether that worked."""
+        """Record a pass, which does not run it; return whether that worked."""
         if self._given_up:
             return False
         self._forget_gradients()  # so that the recording writes gradients instead of adding to them
@@ -97,9 +97,9 @@ class RecordedPass:
 def can_record(
     net: nn.Module, parts: Sequence[nn.Module], trainer: Any, device: torch.device, options: Mapping[str, Any]
 ) -> bool:
-    """Tell whether passes do the same work for every batch, on one GPU, with nobody looking in between.
+    """Return whether passes do the same work for every batch, on one GPU, with nobody looking in between.
 
-    ``parts`` are what images go through before the net; ``options`` are the user's arguments of the trainer.
+    ``parts`` are what images go through before the network; ``options`` are the user's arguments of the trainer.
     """
     inner = net.net if isinstance(net, FlipAverage) else net
     return (
@@ -115,14 +115,14 @@ def can_record(
 
 
 def _looks_at_gradients(callback: pl.Callback) -> bool:
-    """Tell whether a callback has hooks in the middle of a pass, which a replay would leave out."""
+    """Return whether a callback has hooks in the middle of a pass, which a replay would leave out."""
     hooks = ("on_before_backward", "on_after_backward")
     return any(getattr(type(callback), hook) is not getattr(pl.Callback, hook) for hook in hooks)
 
 
 @contextmanager
 def uncached_autocast() -> Iterator[None]:
-    """Cast weights anew in each step: autocast would keep its copies of them over all steps of a training step."""
+    """Cast weights again in each step: autocast would keep its copies of them over all steps of a training step."""
     before = torch.is_autocast_cache_enabled()
     torch.set_autocast_cache_enabled(False)
     try:

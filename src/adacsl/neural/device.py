@@ -42,7 +42,7 @@ _MAKING_NETS = threading.RLock()
 
 @contextlib.contextmanager
 def alone() -> Iterator[None]:
-    """Let one thread at a time make or train nets: torch's random numbers and Lightning's loggers are the process's.
+    """Let one thread at a time make or train networks: random numbers and loggers belong to the process.
 
     The caller's random numbers are left alone.
     """

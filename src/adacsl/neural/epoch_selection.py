@@ -19,7 +19,7 @@ NONE = np.empty(0, dtype=np.int64)
 
 
 class Keeper:
-    """Keeps one epoch of one member: the cheapest on its held-out rows under one way to decide, or the last.
+    """Keeps one epoch of one member: the cheapest on its held-out samples under one way to decide, or the last.
 
     Parameters
     ----------
@@ -27,16 +27,16 @@ class Keeper:
         Whose epochs it looks at.
     held : HeldOut
         Judges them.
-    shift : float, default 0, or array of shape (K,), or that of each of its rows
-        What turns the net's logits into log-odds (for K > 2 logarithms, up to a constant) of the probability.
+    shift : float, default 0, or array of shape (K,), or that of each of its samples
+        What turns the network's logits into log-odds (for K > 2 logarithms, up to a constant) of the probability.
     unweighted : bool
         Undo the weights of each epoch as well, lambda included.
     patience : int, optional
         It stops looking after so many epochs without a cheaper one; training ends when all keepers have.
     watch : array of row numbers, optional
-        Keep the logits of these rows instead of weights.
+        Keep the logits of these samples instead of weights.
     sample : array of row numbers, optional
-        Training rows whose cost is shown in the history; ``costs`` are those of all rows.
+        Training samples whose cost is shown in the history; ``costs`` are those of all samples.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Keeper:
     weights : dict of tensors, or None
         Of the kept epoch, without ``watch``.
     watched : array, or None
-        Logits of the ``watch`` rows in the kept epoch.
+        Logits of the ``watch`` samples in the kept epoch.
     """
 
     def __init__(
@@ -79,11 +79,11 @@ class Keeper:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """The rows whose logits it wants to see after each epoch."""
+        """The samples whose logits it wants to see after each epoch."""
         return np.concatenate((self.held.rows, self.sample)).astype(np.int64)
 
     def look(self, logits: NDArray[Any], epoch: int, trained: Mapping[str, Any]) -> bool:
-        """Judge an epoch by the logits of :attr:`rows`; tell whether it is to be kept."""
+        """Judge an epoch by the logits of :attr:`rows`; return whether it is to be kept."""
         if self.tired:
             return False
         undone = _undoing(trained) if self.unweighted else 0.0
@@ -103,7 +103,7 @@ class Keeper:
         return better
 
     def keep_weights(self, net: nn.Module, state: dict[str, Tensor], column: int | None) -> None:
-        """Keep a copy of the net's state, or of one member's part of it; into the tensors of an earlier copy."""
+        """Keep a copy of the network's state, or of one member's part of it; into the tensors of an earlier copy."""
         if column is not None:
             own = {name for name, _ in net.named_parameters()}  # every parameter has the members in front
             state = {name: value[column] if name in own else value for name, value in state.items()}
@@ -116,7 +116,7 @@ class Keeper:
             torch._foreach_copy_([self.weights[name] for name in names], [state[name] for name in names])
 
     def keep_watched(self, logits: NDArray[Any]) -> None:
-        """Keep what the kept epoch says about the watched rows."""
+        """Keep what the kept epoch says about the watched samples."""
         self.watched = np.asarray(logits, dtype=np.float64) + np.asarray(self.undone)
 
     def state_dict(self) -> dict[str, Any]:

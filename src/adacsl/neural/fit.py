@@ -38,26 +38,26 @@ __all__ = ["Parts", "fit_nets", "smote_rows"]
 
 
 SAMPLE = 500
-"""Training rows whose cost is measured after each epoch, where a comparison shows it."""
+"""Training samples whose cost is measured after each epoch, where a comparison shows it."""
 
 FOCUS = 2.0
 """The focal loss's gamma."""
 
 RESIZED: WeakKeyDictionary[Any, dict[int, Tensor]] = WeakKeyDictionary()
-"""Pictures of a task, resized once for all fits of this process."""
+"""Images of a task, resized once for all fits of this process."""
 
 
 class Parts(Protocol):
-    """Where nets of an unfinished cross-fit on images are kept."""
+    """Where networks of an unfinished cross-fit on images are kept."""
 
     def read(self, training: str, fold: int) -> dict[str, Any] | None:
-        """Return what was kept of a net."""
+        """Return what was kept of a network."""
 
     def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
-        """Keep what a net is needed for."""
+        """Keep what a network is needed for."""
 
     def forget(self, training: str) -> None:
-        """All nets of this training are there: the results have been taken."""
+        """All networks of this training are there: the results have been taken."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class Training:
 
 
 def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = None) -> Iterator[Candidate]:
-    """Train what the candidates need, small nets side by side; yield each as soon as it is there."""
+    """Train what the candidates need, small networks side by side; yield each as soon as it is there."""
     data = Prepared(rows)
     devices = {device: choose_device(device) for device in {candidate.method.device for candidate in candidates}}
     trainings: dict[str, Training] = {}
@@ -117,7 +117,7 @@ def training_key(candidate: Candidate) -> str:
 
 
 class Prepared:
-    """Features as nets take them, made once; SMOTE's rows follow behind the data's own."""
+    """Features as networks take them, made once; SMOTE's samples follow behind the data's own."""
 
     def __init__(self, rows: Rows) -> None:
         self.rows, self.y, self.weight = rows, rows.y, rows.weight
@@ -125,13 +125,13 @@ class Prepared:
         if rows.images:
             self.x = torch.from_numpy(rows.x if rows.extra is None else np.concatenate((rows.x, rows.extra)))
         else:
-            # scales and categories come from rows that may be learned from; no label is looked at
+            # scales and categories come from samples that may be learned from; no label is looked at
             self.encoder = TableEncoder().fit(rows.to_encode(rows.use))
             self.x = torch.from_numpy(rows.encoded(self.encoder))
         self._own: dict[int, Tensor] = {}
 
     def at_size(self, size: int | None) -> Tensor:
-        """Return the pictures, resized."""
+        """Return the images, resized."""
         if size is None or not self.rows.images or self.x.shape[1:3] == (size, size):
             return self.x
         known = self._own if self.rows.source is None else RESIZED.setdefault(self.rows.source, {})
@@ -140,7 +140,7 @@ class Prepared:
         return known[size]
 
     def add_rows(self, label: int, train: NDArray[np.int64], seed: int) -> NDArray[np.int64]:
-        """Append SMOTE's rows of a class to the table; return their numbers."""
+        """Append SMOTE's samples of a class to the table; return their numbers."""
         # as many as of the negatives, or of the largest class
         largest = 0 if self.rows.n_classes == 2 else int(np.bincount(self.y[train]).argmax())
         pair = train[np.isin(self.y[train], (largest, label))]
@@ -173,7 +173,7 @@ def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArr
 
 
 def _is_table_net(net: NeuralLearner, rows: Rows) -> bool:
-    """Tell whether nets with these settings can train side by side."""
+    """Return whether networks with these settings can train side by side."""
     return not rows.images and table_sizes(net.module)[0] == "tablenet"
 
 
@@ -191,7 +191,7 @@ def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device
 
 
 def _controller(candidate: Candidate, rows: Rows) -> AdaCSLController:
-    # nets for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
+    # networks for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
     usual = {"update": "exponential", "damping": 1.0} if rows.images else {"update": "odds", "damping": 0.5}
     if rows.n_classes > 2:  # one lambda per class has no other update
         usual = {"damping": 0.5}
@@ -226,7 +226,7 @@ def _member(
 
 
 def _offset(candidate: Candidate) -> Any:
-    """Return what a net is spared to learn: the odds of the Bayes threshold, or the prices of K classes."""
+    """Return what a network is spared to learn: the odds of the Bayes threshold, or the costs of K classes."""
     costs = candidate.class_costs
     return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
 
@@ -234,7 +234,7 @@ def _offset(candidate: Candidate) -> Any:
 def _pools(
     resample: str | None, train: NDArray[np.int64], rows: Rows, data: Prepared, seed: int
 ) -> tuple[NDArray[np.int64], ...] | None:
-    """Return the rows of each class a balanced training draws from: equally many of each, as many as others see."""
+    """Return the samples of each class a balanced training draws from: equally many of each, as many as others see."""
     if resample is None or (rows.images and resample == "smote"):
         return None
     labels = np.unique(rows.y[train])
@@ -257,7 +257,7 @@ def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keepe
     for member in training.members:
         sample = np.empty(0, dtype=np.int64)
         if candidate.watch is not None:
-            # the cost on training rows is shown beside it: some are enough, and of images, which take long, few
+            # the cost on training samples is shown beside it: some are enough, and of images, which take long, few
             size = SAMPLE if rows.images else max(len(member.validation), SAMPLE)
             sample = np.sort(np.random.default_rng(0).permutation(member.train)[:size])
         keepers.append(
@@ -280,7 +280,7 @@ def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keepe
 
 
 def _groups(trainings: list[Training], rows: Rows) -> list[list[Training]]:
-    """Return trainings that run side by side: table nets whose batches have the same shape."""
+    """Return trainings that run side by side: table networks whose batches have the same shape."""
     groups: dict[Any, list[Training]] = {}
     for training in trainings:
         shape = training.shape if _is_table_net(training.net, rows) else training.name
@@ -289,7 +289,7 @@ def _groups(trainings: list[Training], rows: Rows) -> list[list[Training]]:
 
 
 def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts | None) -> None:
-    """Train all members of a group: together where the net can hold many, else one after another."""
+    """Train all members of a group: together where the network can hold many, else one after another."""
     training = group[0]
     tensors = data.tensors(training.net.image_size)
     members = [member for t in group for member in t.members]
@@ -304,7 +304,7 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
         sizes = {"outputs": outputs_for(data.rows.n_classes), **table_sizes(training.net.module)[1]}
         table = TableNet(tensors.x.shape[1], len(members), numeric=numeric, seeds=seeds, **sizes)
         fit(table, tensors, members, keepers, training.settings, resume=folder and folder.part("together"))
-        # nets share the time they trained together, and those who look at one net share its part
+        # networks share the time they trained together, and those who look at one network share its part
         each = (time.perf_counter() - start) / len(members)
         for keeper in keepers:
             keeper.seconds = each
@@ -319,7 +319,7 @@ def _train_or_take_up(
     training: Training, member: Member, keepers: Sequence[Keeper], tensors: Data, data: Prepared,
     fit: Callable[..., None], parts: Parts | None,
 ) -> None:  # fmt: skip
-    """Train a net, or give its keepers what an earlier run has kept of it."""
+    """Train a network, or give its keepers what an earlier run has kept of it."""
     keep = parts if len(training.members) > 1 else None
     kept = None if keep is None else keep.read(training.name, member.fold)
     names = [_use(keeper) for keeper in keepers]
@@ -347,17 +347,17 @@ def _train_or_take_up(
 
 
 def learned_bins(settings: NeuralLearner, data: Prepared, rows: NDArray[np.int64]) -> dict[str, Tensor] | None:
-    """Return the bins of a TabM's numbers from its training rows; None for other nets."""
+    """Return the bins of a TabM's numbers from its training samples; None for other networks."""
     kind, sizes = table_sizes(settings.module)
     if data.encoder is None or kind != "tabm":
         return None
-    from adacsl.integrations.tabm import find_bins  # noqa: PLC0415  only this net needs the packages
+    from adacsl.integrations.tabm import find_bins  # noqa: PLC0415  only this network needs the packages
 
     return find_bins(data.x[torch.from_numpy(rows)], data.encoder.numeric_features, sizes["n_bins"])
 
 
 def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
-    """Raise in one line where a net cannot take images N x H x W x C: those of its channels, of its size."""
+    """Raise in one line where a network cannot take images N x H x W x C: those of its channels, of its size."""
     device = next((weight.device for weight in net.parameters()), torch.device("cpu"))
     try:
         with torch.no_grad():
@@ -365,9 +365,9 @@ def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
     except (RuntimeError, ValueError, AssertionError) as error:
         height, width = x.shape[1:3]
         raise ValueError(
-            f"the net cannot take images of {height} x {width} pixels and three channels (grey images have three equal "
-            "ones): give a net of three input channels and, if it takes images of one size only, that size, such as "
-            f'net={{"image_size": 224}}: {" ".join(str(error).split())}'
+            f"the network cannot take images of {height} x {width} pixels and three channels (grey images have three equal "
+            "ones): give a network of three input channels and, if it takes images of one size only, that size, such as "
+            f"NeuralLearner(image_size=224): {' '.join(str(error).split())}"
         ) from error
 
 

@@ -31,40 +31,50 @@ SIZES: dict[str, dict[str, Any]] = {
     "tablenet": {"bins": 0, "heads": 1, "width": 64, "depth": 2, "dropout": 0.1},
     "tabm": {"k": 8, "n_blocks": 2, "d_block": 128, "dropout": 0.1, "n_bins": 32, "d_embedding": 8},
 }
-"""Nets for tables that have sizes to choose, and the usual ones."""
+"""Networks for tables whose sizes can be chosen, and the defaults."""
 
 
 class NeuralLearner(BaseEstimator):
-    """Settings of nets; a method takes them as ``net={"epochs": 30}`` or ``learner=NeuralLearner(epochs=30)``.
+    """Settings of a neural network and its training; use it as ``learner=NeuralLearner(epochs=30)``.
+
+    What "auto" stands for depends on the kind of data and the number of samples (:func:`defaults_for`).
 
     Parameters
     ----------
     module : nn.Module, callable, dict or str, optional
-        Tables: a net or a factory called with the number of encoded features, one logit (or two; for K > 2 classes K)
-        per row; a dict of
-        sizes of :class:`~adacsl.torch.tabular.TableNeuralLearner` (``{"bins": 16, "heads": 4, "width": 128}``);
-        ``"tabm"``, or ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}`` (extra ``tabm``).
-        Images: a net, a factory called without arguments, or a name (``"resnet18"``, ``"timm:..."``,
-        ``"torchvision:..."``); it gets normalised images of three channels.
-        Default: :class:`~adacsl.torch.tabular.TableNeuralLearner` or ResNet-18.
-    epochs, batch_size, learning_rate, weight_decay, optimizer, patience : number, str or "auto"
-        Training; "auto" depends on the data (:func:`defaults_for`). ``optimizer``: "adamw", "sgd" or a callable.
-        ``patience=None``: no early stopping.
-    schedule : {"cosine", "constant"}
-        Warm up and fall along a cosine, or leave the learning rate as it is.
+        For tables: a network, or a factory called with the number of encoded features, with one logit per sample (or
+        two; for K > 2 classes K); a dict of sizes of :class:`~adacsl.torch.tabular.TableNet` (``{"bins": 16, "heads":
+        4, "width": 128}``); ``"tabm"``, or ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}``
+        (extra ``tabm``). For images: a network, a factory called without arguments, or a name (``"resnet18"``,
+        ``"timm:..."``, ``"torchvision:..."``); it gets normalised images of three channels. Default:
+        :class:`~adacsl.torch.tabular.TableNet` or ResNet-18.
+    epochs : int or "auto", default "auto"
+        Epochs at most.
+    batch_size : int or "auto", default "auto"
+        Samples per batch.
+    learning_rate : float or "auto", default "auto"
+        Learning rate of the optimizer.
+    weight_decay : float or "auto", default "auto"
+        Weight decay of the optimizer.
+    optimizer : {"auto", "adamw", "sgd"} or callable, default "auto"
+        The optimizer; a callable gets parameters and learning rate.
+    patience : int, None or "auto", default "auto"
+        Stop after so many epochs without a better one; None: no early stopping.
+    schedule : {"cosine", "constant"}, default "cosine"
+        Schedule of the learning rate: warm-up and cosine decay, or constant.
     every : int, optional
-        Adapt after so many batches instead of once per epoch.
+        Adapt after every so many batches instead of once per epoch.
     weights : path, optional
-        Local weights (.safetensors, .pth) of the image net's backbone.
+        Local weights (.safetensors, .pth) of the backbone for images.
     image_size : int, optional
-        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small pictures may be
-        enlarged: a net made for large ones then sees more in them, and takes longer.
+        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small images may be
+        enlarged for a backbone that was trained on large ones; training then takes longer.
     augment : bool or nn.Module, default True
-        Random flips and small shifts of training images, on the device; or a module of your own, such as
-        ``Augment(rotate=True)``, that maps a (B, C, H, W) batch of bytes to another.
-    views : {1, 4}
-        4 averages the net's logits over the four flips of each image when predicting.
-    precision : str, default "auto"
+        Random flips and small shifts of training images, on the device; or a module, such as ``Augment(rotate=True)``,
+        that maps a (B, C, H, W) batch of bytes to another.
+    views : {1, 4}, default 1
+        4 averages the network's logits over the four flips of each image when predicting.
+    precision : str or int, default "auto"
         Lightning's precision; "auto" is bf16-mixed on CUDA.
     trainer : dict, optional
         Further arguments of Lightning's ``Trainer``: strategies, devices, nodes, loggers, callbacks.
@@ -103,7 +113,7 @@ class NeuralLearner(BaseEstimator):
         check_sizes(*table_sizes(self.module))
         if not (self.module is None or isinstance(self.module, str | dict) or callable(self.module)):
             raise TypeError(
-                f"module must be a net, a callable that makes one, a dict of sizes or a name, got {self.module!r}"
+                f"module must be a network, a callable that makes one, a dict of sizes or a name, got {self.module!r}"
             )
         self._check_training()
         if self.views not in (1, 4):
@@ -117,17 +127,19 @@ class NeuralLearner(BaseEstimator):
         if self.optimizer not in ("auto", "adamw", "sgd") and not callable(self.optimizer):
             raise ValueError(f"optimizer must be 'adamw', 'sgd' or a callable, got {self.optimizer!r}")
         if str(self.precision).startswith("64"):
-            raise ValueError(f"precision={self.precision!r} is not supported: nets train in 32 bits, or mixed with 16")
+            raise ValueError(
+                f"precision={self.precision!r} is not supported: networks train in 32 bits, or mixed with 16"
+            )
         asked = (self.trainer or {}).get("strategy", "")
         strategy = asked if isinstance(asked, str) else type(asked).__name__
         if strategy in ("FSDPStrategy", "ModelParallelStrategy", "fsdp_cpu_offload"):
             raise ValueError(
-                f"strategy={strategy!r} shows the whole net to one process, or to none, but each keeps the cheapest "
+                f"strategy={strategy!r} shows the whole network to one process, or to none, but each keeps the best "
                 "epoch: use 'fsdp', or 'ddp'"
             )
         if any(kind in strategy for kind in ("spawn", "fork", "notebook")):
             raise ValueError(
-                f"strategy={strategy!r} trains in processes that end with the fit and take the nets with them; "
+                f"strategy={strategy!r} trains in processes that end with the fit and take the networks with them; "
                 "use 'ddp', which runs the script in every process"
             )
 
@@ -145,7 +157,7 @@ class NeuralLearner(BaseEstimator):
         check_trainer(self.trainer)
 
     def adapts(self, candidate: Candidate) -> bool:
-        """Tell whether "auto" adapts: with two classes, and on images.
+        """Return whether "auto" adapts: with two classes, and on images.
 
         On tables of more classes adapting cost more than it saved (``benchmarks/quality/class_tables.py``).
         """
@@ -153,7 +165,7 @@ class NeuralLearner(BaseEstimator):
         return not (many and isinstance(candidate.method.controller, str))
 
     def settings(self, n: int, *, images: bool, device: str, verbose: bool) -> Settings:
-        """Return the settings of the training loop for so many training rows."""
+        """Return the settings of the training loop for so many training samples."""
         from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
         from adacsl.neural.members import Settings  # noqa: PLC0415  torch
 
@@ -169,7 +181,7 @@ class NeuralLearner(BaseEstimator):
         )  # fmt: skip
 
     def scored_at_once(self, *, images: bool) -> int:
-        """Return how many rows are scored in one pass: what a pass holds in memory grows with the heads."""
+        """Return how many samples are scored in one pass: what a pass holds in memory grows with the heads."""
         sizes = table_sizes(self.module)[1]
         return 1024 if images else max(1024, 16384 // (sizes.get("heads") or sizes.get("k") or 1))
 
@@ -191,14 +203,14 @@ def check_trainer(options: Any) -> None:
 
 
 def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
-    """Return what "auto" stands for, by kind of data and number of training rows."""
+    """Return what "auto" stands for, by kind of data and number of training samples."""
     if images:
         return {
             "epochs": 15, "batch_size": 64, "learning_rate": 3e-4, "weight_decay": 0.05, "patience": None,
             "optimizer": "adamw"
         }  # fmt: skip
-    # small batches keep cross-fitting cheap: a batched step of five nets then costs little more than one net's
-    # and of very many rows large ones: a step of four times the rows takes hardly twice the time
+    # small batches keep cross-fitting cheap: a batched step of five networks then costs little more than one network's
+    # and of very many samples large ones: a step of four times the samples takes hardly twice the time
     batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256 if n < 50_000 else 1024))
     epochs = int(min(max(3000 * batch // max(n, 1), 15), 60))
     return {
@@ -209,7 +221,7 @@ def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
 
 
 def table_sizes(module: Any) -> tuple[str, dict[str, Any]]:
-    """Return which of the nets for tables a ``module`` stands for ("" where it is another) and its sizes.
+    """Return which of the networks for tables a ``module`` stands for ("" where it is another) and its sizes.
 
     Examples
     --------
@@ -228,7 +240,7 @@ def table_sizes(module: Any) -> tuple[str, dict[str, Any]]:
 
 
 def check_sizes(kind: str, sizes: dict[str, Any]) -> None:
-    """Refuse sizes that such a net does not have."""
+    """Refuse sizes that such a network does not have."""
     known = SIZES.get(kind, {})
     for name, size in sizes.items():
         if name not in known:

@@ -1,8 +1,8 @@
 """The training loop on Lightning: losses, optimisers, controllers, epoch selection, devices, checkpoints, interrupts.
 
-The members of a :class:`~adacsl.torch.tabular.TableNeuralLearner` run as one batched computation; other nets train one
-by one. A member's result depends on its own rows, seed and settings alone: its batches, dropout, gradient clipping and
-patience are its own, and no number of it is computed in an order that depends on who stands beside it.
+The members of a :class:`~adacsl.torch.tabular.TableNet` run as one batched computation; other networks train
+one by one. A member's result depends on its own samples, seed and settings alone: its batches, dropout, gradient
+clipping and patience are its own, and no number of it is computed in an order that depends on who stands beside it.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ def member_losses(
     ----------
     members : sequence of Member
         Whose losses.
-    logits : Tensor of shape (rows, members, heads), or (rows, members, heads, classes) for more than two classes
-    y, weight : Tensors of shape (rows, members)
-        Labels, and how much each row counts.
+    logits : Tensor of shape (samples, members, heads), or (samples, members, heads, classes) for more than two classes
+    y, weight : Tensors of shape (samples, members)
+        Labels, and how much each sample counts.
     offset : Tensor of shape (members, 1) or (members, 1, classes), optional
         Added to the logits.
     """
     heads = logits.shape[2]
-    # members first, rows behind each other: an element's place in its vector is the same alone and in company
+    # members first, samples behind each other: an element's place in its vector is the same alone and jointly
     z = logits.transpose(0, 1).flatten(1, 2)
     z = z if offset is None else z + offset
     y, weight = (
@@ -118,9 +118,9 @@ def warm_cosine(progress: float, warm: float) -> float:
 
 
 def clip_each_member(net: nn.Module, limit: float) -> None:
-    """Shorten each member's gradient to the limit: a common norm would let members feel rows they must not see."""
+    """Shorten each member's gradient to the limit: a common norm would let members feel samples they must not see."""
     gradients = [p.grad for p in net.parameters() if p.grad is not None]
-    # each member's norms lie side by side: added up along the other axis, their order would depend on the company
+    # each member's norms lie side by side: added up along the other axis, their order would depend on the other members
     norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients], dim=1)
     norms = torch.linalg.vector_norm(norms, dim=1)
     scale = (limit / (norms + 1e-6)).clamp(max=1.0)
@@ -151,9 +151,9 @@ def offsets_of(members: Sequence[Member], n_classes: int) -> Tensor:
 
 
 def row_weights_of(members: Sequence[Member], n: int) -> Tensor | None:
-    """Return what each of n rows weighs in each member's loss, n x members; None where rows weigh the same.
+    """Return what each of n samples weighs in each member's loss, n x members; None where samples weigh the same.
 
-    Rows behind those that a member knows were made for others.
+    Samples behind those that a member knows were made for others.
     """
     if all(member.row_weights is None for member in members):
         return None
@@ -182,10 +182,10 @@ def step_controller(
     rows: NDArray[Any],
     columns: NDArray[Any],
 ) -> dict[str, Any]:
-    """Step a controller on the logits in these rows and columns.
+    """Step a controller on the logits in these samples and columns.
 
-    Return the cheapest threshold that it found, or for more than two classes the cheapest multipliers. ``member`` is
-    one of those it steers, for the costs of each row.
+    Return the cost-optimal threshold that it found, or for more than two classes the cheapest multipliers. ``member``
+    is one of those it adapts, for the costs of each sample.
     """
     device, two = data.y.device, data.n_classes == 2
     there = torch.as_tensor(rows, device=device)
@@ -205,7 +205,7 @@ def _light(values: Tensor) -> Any:
 
 
 def spread_out(rows: Tensor, values: Tensor, n: int) -> Tensor:
-    """Return n x members (x classes): each member's values at its own rows, zeros elsewhere.
+    """Return n x members (x classes): each member's values at its own samples, zeros elsewhere.
 
     Examples
     --------
@@ -217,7 +217,7 @@ def spread_out(rows: Tensor, values: Tensor, n: int) -> Tensor:
 
 
 def gather_logits(parts: Sequence[tuple[Tensor, Tensor]], n: int, epoch: int, *, alone: bool) -> Tensor:
-    """Return n x members (x classes) from (rows, logits) of several batches and, unless ``alone``, all processes."""
+    """Return n x members (x classes) from (samples, logits) of several batches and, unless ``alone``, all processes."""
     rows, values = (torch.cat(own) for own in zip(*parts, strict=True))
     if not bool(torch.isfinite(values).all()):  # before a maximum over the processes hides it
         raise FloatingPointError(
@@ -227,7 +227,7 @@ def gather_logits(parts: Sequence[tuple[Tensor, Tensor]], n: int, epoch: int, *,
     logits = spread_out(rows, values, n)
     if alone:
         return logits
-    # a row repeated to fill a last batch holds the same value everywhere: the largest magnitude is that value
+    # a sample repeated to fill a last batch holds the same value everywhere: the largest magnitude is that value
     low, high = logits.clone(), logits
     torch.distributed.all_reduce(low, torch.distributed.ReduceOp.MIN)
     torch.distributed.all_reduce(high, torch.distributed.ReduceOp.MAX)
@@ -240,8 +240,8 @@ def check_alike(identity: Mapping[str, str], device: torch.device) -> None:
     all_of_them = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
     torch.distributed.all_gather(all_of_them, own)
     digests = torch.stack(all_of_them).cpu().view(len(all_of_them), len(identity), -1)
-    if fault := difference(list(identity), digests):
-        raise ValueError(fault)
+    if error := difference(list(identity), digests):
+        raise ValueError(error)
 
 
 def difference(names: Sequence[str], digests: Tensor) -> str:
@@ -270,14 +270,14 @@ def difference(names: Sequence[str], digests: Tensor) -> str:
 
 
 STEPS_PER_CALL = 8
-"""Optimiser steps per training step of Lightning, whose bookkeeping would cost more than a small net's own work."""
+"""Optimiser steps per training step of Lightning, whose bookkeeping would cost more than a small network's own work."""
 
 MEASURED_ON_HOST = 2**20
 """Up to so many validation scores are measured on the host: a GPU would spend its time on launches."""
 
 
 class MemberTraining(pl.LightningModule):
-    """Trains all members of a net at once, steers each one's weights, and lets the keepers look at each epoch."""
+    """Trains all members of a network at once, adapts each one's weights, and lets the keepers look at each epoch."""
 
     class_weight: Tensor
     _one: Tensor
@@ -302,7 +302,7 @@ class MemberTraining(pl.LightningModule):
         self.keepers = list(keepers)
         self._columns = [next(i for i, m in enumerate(members) if m is k.member) for k in keepers]
         self._side_by_side = isinstance(net, TableNet)
-        # images take long: their watched rows are scored in the epochs that are kept, and no others
+        # images take long: their watched samples are scored in the epochs that are kept, and no others
         self._scores_later = not self._side_by_side
         # of the negatives, or members x classes; a recorded pass reads it from one place
         self.register_buffer("class_weight", weights_now(members, data.n_classes), persistent=False)
@@ -341,7 +341,7 @@ class MemberTraining(pl.LightningModule):
                 keeper.weights = {name: value.to(self.device) for name, value in keeper.weights.items()}
 
     def _rows_of(self, column: int) -> np.ndarray[Any, Any]:
-        """Return all rows of a member that somebody wants to see after each epoch."""
+        """Return all samples of a member that somebody wants to see after each epoch."""
         parts: list[Any] = [self._members[column].validation]
         for keeper in (k for k, c in zip(self.keepers, self._columns, strict=True) if c == column):
             parts.append(keeper.rows)
@@ -359,11 +359,11 @@ class MemberTraining(pl.LightningModule):
         return batches
 
     def val_dataloader(self) -> Any:
-        """Return all rows to look at, in order."""
+        """Return all samples to look at, in order."""
         return RowBatches(self._looked_at, self._settings.evaluation_batch_size)
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
-        """Row numbers go where the rows are."""
+        """Row numbers go where the samples are."""
         return tuple(rows.to(self._data.y.device) for rows in batch)
 
     # steps
@@ -415,7 +415,7 @@ class MemberTraining(pl.LightningModule):
                 self._losses.append(loss)
 
     def _use_noise(self, noise: Tensor) -> None:
-        """Give the net its dropout; a recorded pass reads it from one place."""
+        """Give the network its dropout; a recorded pass reads it from one place."""
         if self._recorded is not None and self.net.noise is not None:
             self.net.noise.copy_(noise)  # type: ignore[operator]
         else:
@@ -433,7 +433,7 @@ class MemberTraining(pl.LightningModule):
         return losses.detach()
 
     def _can_record(self) -> bool:
-        """Tell whether passes may be recorded: one GPU, and parts known to do the same work for every batch."""
+        """Return whether passes may be recorded: one GPU, and parts known to do the same work for every batch."""
         parts = [] if self.prepare is None else list(self.prepare.children())
         plain = not any(member.smote or member.loss for member in self._members)
         return plain and can_record(self.net, parts, self.trainer, self.device, self._settings.trainer)
@@ -471,14 +471,14 @@ class MemberTraining(pl.LightningModule):
         return member_logits(self.net, x, self._data.n_classes).float(), y[:, None]
 
     def _logits(self, rows: Tensor) -> Tensor:
-        """Return the logits of each member's own rows, in float32."""
+        """Return the logits of each member's own samples, in float32."""
         logits: Tensor = self(self._data.x[rows if self._side_by_side else rows[:, 0]])
         return logits.float()
 
     # after each epoch
 
     def on_validation_epoch_start(self) -> None:
-        """Start anew."""
+        """Start again."""
         self._collected: list[tuple[Tensor, Tensor]] = []
 
     def validation_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
@@ -487,7 +487,7 @@ class MemberTraining(pl.LightningModule):
         self._collected.append((rows, self._logits(rows).mean(2)))
 
     def on_validation_epoch_end(self) -> None:
-        """Let every keeper look at the epoch, then steer the weights."""
+        """Let every keeper look at the epoch, then adapt the weights."""
         if self.trainer.sanity_checking:
             return
         losses = self._mean_training_losses()
@@ -561,12 +561,12 @@ class MemberTraining(pl.LightningModule):
         return losses.cpu()
 
     def _steer(self, members: Sequence[Member], logits: Tensor) -> dict[int, dict[str, Any]]:
-        """Step every controller of these members, once, on the scores of all members it steers; return findings."""
+        """Step every controller of these members, once, on the scores of all members it adapts; return findings."""
         found = {}
         for controller in {id(m.controller): m.controller for m in members if m.controller is not None}.values():
             own = [(i, m) for i, m in enumerate(self._members) if m.controller is controller]
             if all(k.tired for k in self.keepers if k.member.controller is controller):
-                continue  # nobody looks any more; in company of others it must end where it ends alone
+                continue  # nobody looks any more; trained jointly it must end where it ends alone
             rows = np.concatenate([m.validation for _, m in own])
             columns = np.repeat([i for i, _ in own], [len(m.validation) for _, m in own])
             found[id(controller)] = step_controller(controller, own[0][1], self._known, logits, rows, columns)
@@ -590,7 +590,7 @@ class MemberTraining(pl.LightningModule):
         self._take_weights()
 
     def _keep(self, kept: list[tuple[Keeper, int]], host: Any) -> None:
-        """Keep this epoch for the keepers that want it: weights, or logits of the rows they watch."""
+        """Keep this epoch for the keepers that want it: weights, or logits of the samples they watch."""
         if any(keeper.watch is None for keeper, _ in kept):
             state = self._state()
             for keeper, column in kept:
@@ -604,7 +604,7 @@ class MemberTraining(pl.LightningModule):
             keeper.keep_watched(host[keeper.watch, column])
 
     def _keep_watched(self, keepers: Sequence[Keeper]) -> None:
-        """Let these keepers, of one net, keep what the net as it is says about their rows."""
+        """Let these keepers, of one network, keep what the network as it is says about their samples."""
         if not keepers:
             return
         rows = torch.as_tensor(keepers[0].watch).to(self._data.y.device)
@@ -618,7 +618,7 @@ class MemberTraining(pl.LightningModule):
             keeper.keep_watched(logits.cpu().numpy())
 
     def _state(self) -> dict[str, Tensor]:
-        # sharded strategies gather the whole net here; elsewhere these are the net's own tensors
+        # sharded strategies gather the whole network here; elsewhere these are the network's own tensors
         prefix = "net."
         state = self.trainer.strategy.lightning_module_state_dict()
         return {name.removeprefix(prefix): value.detach() for name, value in state.items() if name.startswith(prefix)}
@@ -639,7 +639,7 @@ def train(
     resume: Checkpoints | None = None,
     identity: Callable[[], Mapping[str, str]] | None = None,
 ) -> None:
-    """Train the members of one net; what is worth keeping is with the keepers afterwards.
+    """Train the members of one network; what is worth keeping is with the keepers afterwards.
 
     From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
     tells digests of what is fitted by name: several processes compare theirs.
@@ -647,7 +647,9 @@ def train(
     resume = resume and resume.of(net)
     path = resume and resume.last()
     if isinstance(net, TableNet) and settings.trainer.get("strategy") == "fsdp":
-        raise ValueError("strategy='fsdp' is for large nets, module=...; the nets for tables are small: use 'ddp'")
+        raise ValueError(
+            "strategy='fsdp' is for large networks, module=...; the networks for tables are small: use 'ddp'"
+        )
     module = MemberTraining(net, data, members, keepers, settings, prepare, identity)
     with alone(), quiet(settings.verbose), _tuned_convolutions(prepare):
         trainer = _make_trainer(settings, resume)

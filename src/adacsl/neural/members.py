@@ -16,7 +16,7 @@ from adacsl.adaptive.controller import AdaCSLController
 from adacsl.costs.matrix import CostMatrix
 
 LANES = 32
-"""Batches of nets that train side by side are filled up to a multiple of this: no vector of a CPU or GPU is longer, so
+"""Batches of networks trained side by side are padded to a multiple of this: no vector of a CPU or GPU is longer, so
 that a number's bits do not depend on what stands beside it."""
 
 
@@ -24,7 +24,7 @@ that a number's bits do not depend on what stands beside it."""
 class Data:
     """Everything the members learn from; ``x`` moves to the training device once and stays there.
 
-    ``y`` is 0 or 1, or for more than two classes the number of each row's class.
+    ``y`` is 0 or 1, or for more than two classes the number of each sample's class.
     """
 
     x: Tensor
@@ -41,7 +41,7 @@ class Data:
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One net: which rows train it, which rows (never seen in training) adapt it, and its loss.
+    """One net: which samples train it, which samples (never seen in training) adapt it, and its loss.
 
     Parameters
     ----------
@@ -50,13 +50,13 @@ class Member:
     seed : int
         Of its weights, batches and dropout.
     fold : int
-        Its number among the nets of one cross-fit.
+        Its number among the networks of one cross-fit.
     weight : float, or array of shape (K,)
-        Of the negatives in the loss (eq. 9), for K > 2 of each class, where no controller steers it.
+        Of the negatives in the loss (eq. 9), for K > 2 of each class, where no controller adapts it.
     controller : AdaCSLController, optional
-        Steers these weights; members of one cross-fit may share one, which then looks at the rows of all of them.
+        Steers these weights; members of one cross-fit may share one, which then looks at the samples of all of them.
     costs : CostMatrix, optional
-        Costs of each row, for the controller, where they differ.
+        Costs of each sample, for the controller, where they differ.
     every : int, optional
         Adapt after so many batches instead of once per epoch.
     gamma : float
@@ -66,11 +66,11 @@ class Member:
     loss : callable, optional
         Another loss altogether: ``loss(logits, labels)``, element by element; for K > 2 of logits (n, K).
     pools : tuple of arrays, optional
-        The rows of each class to draw from in equal numbers, anew in each epoch, instead of ``train``.
+        The samples of each class to draw from in equal numbers, again in each epoch, instead of ``train``.
     smote : bool
         Fill up the rarer classes of each batch of images with mixtures.
     row_weights : array, optional
-        What each row of the data weighs in the loss beside others of its class.
+        What each sample of the data weighs in the loss beside others of its class.
     """
 
     train: NDArray[np.int64]
@@ -125,7 +125,7 @@ def mix(*numbers: int) -> int:
 
 
 def batch_shape(sizes: Sequence[int], batch_size: int) -> tuple[int, int]:
-    """Return how many batches an epoch of these members has, and how many rows the batches are filled up to.
+    """Return how many batches an epoch of these members has, and how many samples the batches are filled up to.
 
     Examples
     --------

@@ -26,29 +26,29 @@ from adacsl.torch.tabular import TableNet, check_table_sizes, member_logits
 KEPT = ("image_size", "views", "module")
 """Settings that predictions depend on; the last one unless it is code."""
 LARGEST_IMAGE = 4096
-"""Pixels on a side that pictures are enlarged to."""
+"""Pixels on a side that images are enlarged to."""
 
 
 class NetModel:
-    """Nets whose logits are averaged.
+    """Neural networks whose logits are averaged.
 
     Parameters
     ----------
     net : nn.Module
-        A :class:`~adacsl.torch.tabular.TableNeuralLearner` of several members, or a list of nets.
+        A :class:`~adacsl.torch.tabular.TableNet` of several members, or a list of networks.
     settings : Net
         How they were made.
     encoder : TableEncoder, optional
         Of tables; None for images.
     undone : list of float, or of lists of K float
-        What is added to each net's logits: the log of the weight, where it is undone.
+        What is added to each network's logits: the log of the weight, where it is undone.
     device : str
         Where to predict.
     outputs : int
-        Of each net: 1 for two classes, K for K > 2.
+        Of each network: 1 for two classes, K for K > 2.
     """
 
-    kind = "nets"
+    kind = "net"
 
     def __init__(
         self,
@@ -64,18 +64,18 @@ class NetModel:
         self.net.requires_grad_(False).eval()
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the mean logit of each row of a table, or of images N x H x W x C; n x K for more than two classes."""
+        """Return the mean logits of a table, or of images N x H x W x C: n, or n x K for more than two classes."""
         device = torch.device(choose_device(self.device, warn=False))  # fit or load has said so
         x = self.inputs(X)
         prepare = None if self.encoder is not None else preparation(self.settings)
-        nets = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
+        networks = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
         batch = self.settings.scored_at_once(images=self.encoder is None)
-        parts = [predict_logits(net, x, device=device, batch_size=batch, prepare=prepare) for net in nets]
+        parts = [predict_logits(net, x, device=device, batch_size=batch, prepare=prepare) for net in networks]
         columns = torch.cat(parts, dim=1).numpy().astype(np.float64)
         return mean_logits([columns[:, i] + np.asarray(undone) for i, undone in enumerate(self.undone)])
 
     def inputs(self, X: Any) -> Tensor:  # noqa: N803
-        """Return the rows as the nets take them."""
+        """Return the samples as the networks take them."""
         if self.encoder is not None:
             return torch.from_numpy(self.encoder.transform(X))
         pixels, size = torch.from_numpy(np.ascontiguousarray(X)), self.settings.image_size
@@ -110,7 +110,7 @@ class NetModel:
     ) -> NetModel:
         """Return the model of what :meth:`numbers` gave, as arrays or tensors.
 
-        ``module`` is needed where the net was not one of adacsl's.
+        ``module`` is needed where the network was not one of adacsl's.
         """
         tensors = {name: torch.as_tensor(value) for name, value in numbers.items()}
         about, undone = dict(document["net"]), np.asarray(document["undone"], dtype=np.float64).tolist()
@@ -124,7 +124,7 @@ class NetModel:
         else:
             parts = [part_of(tensors, f"{i}.") for i in range(min(len(undone), len(tensors) + 1))]
             if sum(map(len, parts)) != len(tensors) or not all(parts):
-                raise ValueError(f"these are not the weights of {len(undone)} nets")
+                raise ValueError(f"these are not the weights of {len(undone)} networks")
             make = functools.partial(build_net, settings, features, outputs, images=encoder is None)
             if name == "tabm":
                 net = nn.ModuleList(_tabm_of(about, part, features) for part in parts)
@@ -152,14 +152,14 @@ def _set_kept(settings: NeuralLearner, kept: dict[str, Any]) -> None:
 
 
 def _checked_module(name: str, module: Any) -> Any:
-    """Return what a net is made with: its name, or code that is never stored."""
+    """Return what a network is made with: its name, or code that is never stored."""
     if name == "custom" and module is None:
         raise ValueError("it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)")
     return module if name == "custom" else name
 
 
 def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tensor]]) -> None:
-    """Refuse weights of other shapes than the net's, before memory is taken for it."""
+    """Refuse weights of other shapes than the network's, before memory is taken for it."""
     with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):  # some cannot do without memory
         shapes = {name: value.shape for name, value in make().state_dict().items()}
         if any(shapes != {name: value.shape for name, value in part.items()} for part in parts):
@@ -182,7 +182,7 @@ def predict_logits(
 
 
 def outputs_for(n_classes: int) -> int:
-    """Return how many outputs a net for so many classes has: one logit tells two apart."""
+    """Return how many outputs a network for so many classes has: one logit tells two apart."""
     return 1 if n_classes == 2 else n_classes
 
 
@@ -229,7 +229,7 @@ def _tabm_of(sizes: dict[str, Any], state: Mapping[str, Tensor], n_features: int
 
 
 def preparation(settings: NeuralLearner) -> nn.Module:
-    """Return what images go through before the net: augmentation (in training only) and normalisation."""
+    """Return what images go through before the network: augmentation (in training only) and normalisation."""
     augment = [Augment()] if settings.augment is True else [settings.augment] if settings.augment else []
     return nn.Sequential(ChannelsFirst(), *augment, Normalise())
 
