@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.estimators.classifier import CostSensitiveClassifier
-    from adacsl.monitoring.report import Monitoring
+    from adacsl.monitoring.report import MonitoringReport
 
 
-CODES = {"well": 0, "unresolved": 0, "look": 3, "retune": 4}
+CODES = {"keep": 0, "unresolved": 0, "review": 3, "retune": 4}
 """Exit codes for schedulers; 1 and 2 are failures, as in all commands."""
 
 
