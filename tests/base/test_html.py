@@ -89,10 +89,13 @@ def test_cost_matrices_say_what_each_decision_costs():
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        (adacsl.find_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)), r"Cheapest threshold value 0\.3 cost 5"),
+        (
+            adacsl.find_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)),
+            r"Cost-optimal threshold value 0\.3 cost 0\.25 total cost 5",
+        ),
         (adacsl.cost_curve(SCORES, LABELS, CostMatrix(fp=1, fn=8)), r"Cost of every threshold thresholds 0\.1, 0\.1"),
         (Interval(0.08, 0.0, 0.24), "estimate 0.08 low 0 high 0.24"),
-        (tune_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)), "how sure it is"),
+        (tune_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)), "and its uncertainty"),
         (adacsl.thresholds.brier_curve(SCORES, LABELS), "Curve .* area"),
         (adacsl.thresholds.decision_curve(SCORES, LABELS), "thresholds 99 numbers, 0.01 to 0.99"),
         (adacsl.metrics.calibration_error(SCORES, LABELS), "Calibration .* error"),

@@ -40,7 +40,7 @@ EDGE = 1e-6
 
 
 def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[np.bool_]:
-    """Tell which rows form the second half: the classes evenly spread, no group torn apart.
+    """Tell which rows form the second half: the classes evenly spread, no group split.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class HeldOut:
     costs : CostMatrix
         Class-wide, or of these rows.
     decide : str
-        How decisions will be made: "tuned" judges a candidate at its cheapest threshold (multipliers of K classes),
+        How decisions will be made: "tuned" judges a candidate at its cost-optimal threshold (multipliers of K classes),
         "half" and "raw" at even odds (the likeliest class), all others by the expected cost.
     weight, groups : arrays of shape (n,), optional
         How much each row counts; rows of one group are in one half.
@@ -208,7 +208,7 @@ class HeldOut:
 def tune_cut(
     logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
 ) -> tuple[float, float]:
-    """Return the total cost of the cheapest threshold, and how far (in log-odds) it lies above the Bayes threshold.
+    """Return the total cost of the cost-optimal threshold, and how far (in log-odds) it lies above the Bayes threshold.
 
     Where rows have costs of their own, each row's Bayes threshold is moved by the same factor of its odds.
     """
@@ -223,7 +223,7 @@ def tune_cut(
         [*log_odds(np.asarray([found.value, found.low, found.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT
     )
     margin = min(EDGE, (high - low) / 2.0)
-    return float(found.cost), float(np.clip(place, low + margin, high - margin) - bayes)
+    return found.total_cost, float(np.clip(place, low + margin, high - margin) - bayes)
 
 
 def tune_multipliers(
@@ -231,7 +231,7 @@ def tune_multipliers(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the total cost of the cheapest multipliers of K classes, and their negative logarithms."""
     found = find_multipliers(to_probabilities(logits), labels, costs, sample_weight=weight)
-    return float(found.cost), -np.log(np.asarray(found.values, dtype=np.float64))
+    return found.total_cost, -np.log(np.asarray(found.values, dtype=np.float64))
 
 
 def _tune(logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: Any) -> tuple[float, Any]:

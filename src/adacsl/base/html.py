@@ -14,8 +14,8 @@ def html_table(rows: Iterable[Sequence[Any]], heads: Sequence[Any] = (), title: 
 
     Examples
     --------
-    >>> html_table([("<b>", 0.25)], title="Prices")
-    '<table><caption>Prices</caption><tbody><tr><th>&lt;b&gt;</th><td>0.25</td></tr></tbody></table>'
+    >>> html_table([("<b>", 0.25)], title="Costs")
+    '<table><caption>Costs</caption><tbody><tr><th>&lt;b&gt;</th><td>0.25</td></tr></tbody></table>'
     """
     caption = f"<caption>{escape(title)}</caption>" if title else ""
     head = "".join(f"<th>{escape(in_words(name))}</th>" for name in heads)

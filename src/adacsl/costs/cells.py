@@ -18,7 +18,7 @@ from adacsl.costs.expressions import Expression
 
 
 def as_price(value: Any, name: str) -> Any:
-    """Check one price: a float, or a vector of floats that nobody else can write to."""
+    """Check one cost: a float, or a vector of floats that nobody else can write to."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
     plain = isinstance(value, int | float) and abs(value) < 2**63  # concerns no array library, which may be missing
@@ -45,12 +45,12 @@ def _check_size(size: float, name: str) -> None:
 
 
 def price_like(cell: Any, like: Array) -> Any:
-    """Return a price where ``like`` lives, in its own type; a float stays a float."""
+    """Return a cost where ``like`` lives, in its own type; a float stays a float."""
     return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype, copy=False)
 
 
 def is_free(cell: Any) -> bool:
-    """Tell whether a price is zero for all samples."""
+    """Tell whether a cost is zero for all samples."""
     return isinstance(cell, float) and cell == 0.0
 
 
@@ -64,7 +64,7 @@ def show_price(cell: Any) -> str:
 def check_prices(
     cells: tuple[tuple[Any, ...], ...], classes: Sequence[str] | None = None, actions: Sequence[str] | None = None
 ) -> None:
-    """Raise unless errors cost more than being right, and prices of single samples belong to the same samples."""
+    """Raise unless errors cost more than being right, and costs of single samples belong to the same samples."""
     vectors = [cell for row in cells for cell in row if not isinstance(cell, float)]
     lengths, kinds = {vector.shape[0] for vector in vectors}, {type(vector).__name__ for vector in vectors}
     if len(lengths) > 1:
@@ -86,7 +86,7 @@ def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> No
         if not extra > 0:
             raise ValueError(
                 f"{error_name} must cost more than {right_name}, got {error_name}={error:g} and "
-                f"{right_name}={right:g}: where being wrong is no dearer than being right, "
+                f"{right_name}={right:g}: where being wrong costs no more than being right, "
                 "one constant decision is best and nothing is left to learn"
             )
         if extra < 1.0 / LARGEST:
@@ -135,7 +135,7 @@ def _check_many(
 
 
 def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tuple[Any, ...], ...]:
-    """Return the prices with errors that cost less than being right, for some samples, raised to that."""
+    """Return the costs with errors that cost less than being right, for some samples, raised to that."""
     if not square:
         return cells
 
@@ -147,7 +147,7 @@ def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tu
 
 
 def mean_over(cell: Any, classes: Array | None, j: int) -> float:
-    """Return the mean of a price over all samples, or over those of class j, if there are any."""
+    """Return the mean of a cost over all samples, or over those of class j, if there are any."""
     if isinstance(cell, float):
         return cell
     xp = array_namespace(cell)
@@ -192,19 +192,19 @@ def _higher(one: Any, other: Any) -> Any:
 
 
 def check_samples(n_instances: int | None, n: int) -> None:
-    """Raise where prices of single samples belong to other than ``n`` samples."""
+    """Raise where costs of single samples belong to other than ``n`` samples."""
     if n_instances not in (None, n):
         raise ValueError(f"these costs belong to {n_instances} samples, but {n} came; pick theirs with .rows(index)")
 
 
 Range: TypeAlias = tuple[str, float, float]
-"""The name of a price, and what it lies between."""
+"""The name of a cost, and what it lies between."""
 Ranges: TypeAlias = tuple[Range, ...]
 
 
 @runtime_checkable
 class Recipe(Protocol):
-    """How the prices of rows are made: from which columns, and how it is written down (with its ``kind``)."""
+    """How the costs of rows are made: from which columns, and how it is written down (with its ``kind``)."""
 
     kind: str
 
@@ -213,7 +213,7 @@ class Recipe(Protocol):
         """The columns it needs."""
 
     def of(self, table: Any) -> Array:
-        """Return the price of each row of a table."""
+        """Return the cost of each row of a table."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description that holds its ``kind``."""
@@ -233,7 +233,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Recipe]] = {
 """What reads each kind of recipe from its description; who brings another kind adds its reader."""
 
 LEARNED = re.compile(r"\s*model\((.+)\)\s*", re.DOTALL)
-"""A price that is to be predicted from the row, as text."""
+"""A cost that is to be predicted from the row, as text."""
 
 
 def is_recipe(cell: Any) -> bool:
@@ -242,7 +242,7 @@ def is_recipe(cell: Any) -> bool:
 
 
 def as_cell(value: Any, name: str) -> Any:
-    """Check what a cell may hold: a price, those of samples, or a recipe (a text is an expression over columns)."""
+    """Check what a cell may hold: a cost, those of samples, or a recipe (a text is an expression over columns)."""
     if isinstance(value, str) and (learned := LEARNED.fullmatch(value)):
         value = read_recipe({"kind": "model", "price": learned[1]})
     elif isinstance(value, str):
@@ -280,7 +280,7 @@ def unsettled(columns: Sequence[str]) -> ValueError:
 
 
 def read_prices(given: Mapping[str, Any]) -> tuple[tuple[tuple[Any, ...], ...], Ranges]:
-    """Return the cells of two classes from prices by name, and which of them are ranges."""
+    """Return the cells of two classes from costs by name, and which of them are ranges."""
     ranges = tuple(ends for name, value in given.items() if (ends := as_range(value, name)) is not None)
     middles = {name: middle(low, high) for name, low, high in ranges}
     tn, fn, fp, tp = (as_cell(middles.get(name, given[name]), name) for name in ("tn", "fn", "fp", "tp"))
@@ -288,7 +288,7 @@ def read_prices(given: Mapping[str, Any]) -> tuple[tuple[tuple[Any, ...], ...], 
 
 
 def as_range(value: Any, name: str) -> Range | None:
-    """Return a range, where a price is given as a tuple of two numbers."""
+    """Return a range, where a cost is given as a tuple of two numbers."""
     if not (isinstance(value, tuple) and len(value) == 2 and all(map(_is_real, value))):
         return None
     low, high = map(float, value)
@@ -298,7 +298,7 @@ def as_range(value: Any, name: str) -> Range | None:
 
 
 def middle(low: float, high: float) -> float:
-    """Return the price that stands for a range: its geometric mean, or the arithmetic one where it reaches zero."""
+    """Return the cost that stands for a range: its geometric mean, or the arithmetic one where it reaches zero."""
     square = low * high  # exact for plain numbers; the mean of logs, where it leaves the range of floats, is not
     if low > 0 and 1e-300 < square < 1e300:
         return math.sqrt(square)

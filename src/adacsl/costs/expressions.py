@@ -42,7 +42,7 @@ HELP = "numbers, columns, + - * / **, where(amount > 100, a, b), min, max, abs, 
 
 
 class Expression:
-    """A price as a text over the columns of a table: ``"amount"``, ``"0.8 * amount + 12"``.
+    """A cost as a text over the columns of a table: ``"amount"``, ``"0.8 * amount + 12"``.
 
     Known are numbers, names of columns (those with other characters than letters, digits and ``_`` in backticks, a
     backtick of a name doubled), ``+ - * / **``, parentheses, ``min``, ``max``, ``abs``, ``clip(x, low, high)``,
@@ -51,10 +51,10 @@ class Expression:
 
     Examples
     --------
-    >>> price = Expression("where(amount > 100, 0.8 * amount, 20)")
-    >>> price.columns
+    >>> cost = Expression("where(amount > 100, 0.8 * amount, 20)")
+    >>> cost.columns
     ('amount',)
-    >>> price.of({"amount": [50.0, 200.0]}).tolist()
+    >>> cost.of({"amount": [50.0, 200.0]}).tolist()
     [20.0, 160.0]
     """
 
@@ -71,7 +71,7 @@ class Expression:
         self.columns: tuple[str, ...] = tuple(dict.fromkeys(self._columns(self._tree)))
 
     def of(self, table: Any, *, finite: bool = True) -> NDArray[np.float64]:
-        """Return the price of each row of a table (pandas, polars, pyarrow) or of a mapping of arrays.
+        """Return the cost of each row of a table (pandas, polars, pyarrow) or of a mapping of arrays.
 
         ``finite=False`` lets missing values pass, as NaN.
         """

@@ -26,7 +26,7 @@ MANY = 10
 
 
 def cells_from_array(matrix: Array, rows: str, classes: Names, actions: Names) -> Cells:
-    """Return the prices of a K x K, A x K (or n x A x K) array whose rows are ``rows``."""
+    """Return the costs of a K x K, A x K (or n x A x K) array whose rows are ``rows``."""
     if rows not in ("predicted", "actual"):
         raise ValueError(
             f"rows must be 'predicted' or 'actual', got {rows!r}: say what the rows of the matrix stand for"
@@ -99,7 +99,7 @@ def as_names(names: Iterable[object] | None, what: str) -> Names:
 
 
 def named(cells: Cells, classes: Names, actions: Names) -> tuple[Cells, Names, Names]:
-    """Return prices and names that fit them; actions that are just the classes are put in their order and left out."""
+    """Return costs and names that fit them; actions that are just the classes are put in their order and left out."""
     for names, count, what in ((classes, len(cells[0]), "classes"), (actions, len(cells), "actions")):
         if names is not None and len(names) != count:
             raise ValueError(f"the cost matrix has {count} {what}, but {len(names)} names came: {shown(names)}")
@@ -152,7 +152,7 @@ def shown(names: Iterable[object], most: int = 8) -> str:
 
 
 def read_frame(frame: Any) -> tuple[Array, Names, Names]:
-    """Return the prices of a frame (pandas, polars), the names of its rows, and those of its columns.
+    """Return the costs of a frame (pandas, polars), the names of its rows, and those of its columns.
 
     Rows are named by the index, or, as in a table read from a file, by the first column.
     """
@@ -247,7 +247,7 @@ def _read_ranges(found: Any, *, two: bool) -> Ranges:
 
 
 def same_cell(one: Any, other: Any) -> bool:
-    """Tell whether two cells hold the same prices, or make them in the same way."""
+    """Tell whether two cells hold the same costs, or make them in the same way."""
     if is_recipe(one) or is_recipe(other):
         return bool(one == other) if is_recipe(one) and is_recipe(other) else False
     return np.array_equal(as_host(one), as_host(other))

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 __all__ = ["CostMatrix", "check_binary", "merge_prices", "no_costs", "or_nan", "scale_misses", "unchecked_costs"]
 
 BELOW_ONE = 1.0 - 2.0**-53
-"""Where false alarms cost 10^16 misses the threshold rounds to 1, but who is surely positive is to be called so."""
+"""The highest threshold: a cost ratio of 10^16 rounds it to 1, but a certain positive must be predicted positive."""
 
 
 class CostMatrix:
-    r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
+    r"""What each outcome costs: one cost per outcome, K x K costs, or costs of each single sample.
 
     Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
     two classes come by :meth:`from_array` or :meth:`from_frame`.
@@ -59,7 +59,7 @@ class CostMatrix:
     fp, fn : float, array of shape (n,), tuple or str
         Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
         ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
-        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows. A price that is
+        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the costs of its rows. A cost that is
         known only afterwards is a :class:`~adacsl.CostSklearnLearner`, as text ``"model(amount)"``.
     tp, tn : likewise, default 0
         Price of being right; benefits are negative costs. An error must cost more than being right.
@@ -220,7 +220,7 @@ class CostMatrix:
 
     @property
     def n_instances(self) -> int | None:
-        """How many samples bring their own costs; None where one price holds for all."""
+        """How many samples bring their own costs; None where one cost holds for all."""
         return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
 
     @property
@@ -255,7 +255,7 @@ class CostMatrix:
             return min(fp / (fp + fn), BELOW_ONE)
         xp = array_namespace(fp + fn)
         share = fp / xp.where(fp + fn == 0, 1.0, fp + fn)
-        # misses are free: never positive, as nothing is gained by it
+        # false negatives are free: never positive, as nothing is gained by it
         return xp.where(fn == 0, 1.0, xp.where(share < BELOW_ONE, share, BELOW_ONE))
 
     @property
@@ -268,32 +268,32 @@ class CostMatrix:
 
     @property
     def settled(self) -> bool:
-        """Whether its prices are numbers: :meth:`of` a table makes them so."""
+        """Whether its costs are numbers: :meth:`of` a table makes them so."""
         return not self._recipes
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a table that its prices depend on; none where they are numbers."""
+        """The columns of a table that its costs depend on; none where they are numbers."""
         return tuple(dict.fromkeys(column for recipe in self._recipes for column in recipe.columns))
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The prices that were given as a range, by name: from what to what."""
+        """The costs that were given as a range, by name: from what to what."""
         return {name: (low, high) for name, low, high in self._ranges}
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Columns of prices that are known afterwards only: no features."""
+        """Columns of costs that are known afterwards only: no features."""
         return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """What predicts prices that are known afterwards only."""
+        """What predicts costs that are known afterwards only."""
         return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
 
     @property
     def learns(self) -> bool:
-        """Whether some of its prices have to be learned before anything can be decided by them."""
+        """Whether some of its costs have to be learned before anything can be decided by them."""
         return any(model.learns for model in self.models)
 
     def made(self, make: Callable[[Any, int, int], Any]) -> Self:
@@ -306,9 +306,9 @@ class CostMatrix:
         )
 
     def of(self, table: Any, *, clipped: bool = True) -> Self:
-        """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
+        """Return the costs of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
 
-        Where an error costs less than being right, it is taken to cost the same (``clipped``). Prices that were learned
+        Where an error costs less than being right, it is taken to cost the same (``clipped``). Costs that were learned
         are predicted; where the table has them, those are paid.
 
         Examples
@@ -335,16 +335,16 @@ class CostMatrix:
 
     @property
     def deciding(self) -> Self:
-        """The prices that are known when deciding: its own, unless it is :meth:`decided_by` others."""
+        """The costs that are known when deciding: its own, unless it is :meth:`decided_by` others."""
         return self if self._deciding is None else self._like(self._deciding)
 
     @property
     def paid(self) -> Self:
-        """The prices that are paid, alone."""
+        """The costs that are paid, alone."""
         return self if self._deciding is None else self._like(self._cells)
 
     def decided_by(self, known: Self) -> Self:
-        """Return these prices, to be paid, with decisions made by others that are known before.
+        """Return these costs, to be paid, with decisions made by others that are known before.
 
         Examples
         --------
@@ -423,10 +423,10 @@ class CostMatrix:
         return self._like(self._mapped(pick), deciding=self._known("rows", index))
 
     def averaged(self, labels: Array | None = None) -> Self:
-        """Return one price per outcome: the means over the samples.
+        """Return one cost per outcome: the means over the samples.
 
-        With ``labels`` (class numbers), only samples that can pay a price count for it: positives for a miss, negatives
-        for a false alarm, those of class j for column j. A class without samples has the mean over all.
+        With ``labels`` (class numbers), only samples that can have a cost count for it: positives for a false negative,
+        negatives for a false positive, those of class j for column j. A class without samples has the mean over all.
 
         Examples
         --------
@@ -442,7 +442,7 @@ class CostMatrix:
         return self._like(cells)
 
     def without_samples(self) -> Self:
-        """Return the costs with prices of single samples replaced by their means; those over columns stay."""
+        """Return the costs with costs of single samples replaced by their means; those over columns stay."""
         cells = ((c if is_recipe(c) else mean_over(c, None, 0) for c in row) for row in self._said)
         return self._like(tuple(map(tuple, cells)))
 
@@ -601,7 +601,7 @@ class CostMatrix:
         true, pred = self._pair(y_true, y_pred)
         weight = arrays.as_weights(sample_weight, true)
         if weight is None and self.n_instances is None:
-            # prices times exact counts: no rounding builds up over the samples
+            # costs times exact counts: no rounding builds up over the samples
             return math.fsum(self._cells[i][j] * n for i, j, n in self._count(true, pred))
         each = self.incurred(true, pred)
         return float(array_namespace(each).sum(each if weight is None else each * weight))
@@ -635,9 +635,9 @@ class CostMatrix:
         return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
 
     def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
-        """Return how dear errors about each class are: the mean of its (reduced) column, its right decision left out.
+        """Return the cost of errors about each class: the mean of its (reduced) column without the correct decision.
 
-        Raised to ``power`` and scaled to a geometric mean of 1. Prices of single samples are averaged first.
+        Raised to ``power`` and scaled to a geometric mean of 1. Costs of single samples are averaged first.
 
         Examples
         --------
@@ -669,7 +669,7 @@ class CostMatrix:
     # other forms
 
     def to_array(self, like: Array | None = None) -> Any:
-        """Return the prices as an array of actions x classes (n x actions x classes where samples have their own).
+        """Return the costs as an array of actions x classes (n x actions x classes where samples have their own).
 
         ``like`` names the library and the device by an array of it; default is numpy.
         """
@@ -684,7 +684,7 @@ class CostMatrix:
         return xp.asarray(table, dtype=arrays.default_float(xp, like), device=device(like))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the prices as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
+        """Return the costs as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
         if self.n_instances is not None:
@@ -744,7 +744,7 @@ class CostMatrix:
 
     @property
     def _cells(self) -> Cells:
-        """The prices, for all who need numbers."""
+        """The costs, for all who need numbers."""
         if self._recipes:
             raise unsettled(self.columns)
         return self._said
@@ -753,7 +753,7 @@ class CostMatrix:
         return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges, deciding)
 
     def _known(self, change: str, *given: Any) -> Cells | None:
-        """Return the prices to decide by, changed as the others are."""
+        """Return the costs to decide by, changed as the others are."""
         return None if self._deciding is None else getattr(self.deciding, change)(*given)._cells
 
     def _parts(self) -> tuple[Any, ...]:
@@ -807,7 +807,7 @@ class CostMatrix:
         return functools.reduce(operator.add, products)
 
     def _column(self, j: int, like: Array) -> Array:
-        """Return the prices of each action when class j is true, 1 x A or n x A."""
+        """Return the costs of each action when class j is true, 1 x A or n x A."""
         xp = array_namespace(like)
         prices = [row[j] for row in self._cells]
         if self.n_instances is None:
@@ -955,7 +955,7 @@ def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
 
 
 def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
-    """Return the costs of two classes with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    """Return binary costs with the cost of a false negative above that of a true positive times ``factor``."""
     scaled = CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
     known = costs.deciding
     return scaled if known is costs else scaled.decided_by(scale_misses(known, factor))
@@ -967,7 +967,7 @@ def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatr
 
 
 def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
-    """Return costs of two classes without names from prices by name; those that are missing are the default's, or free.
+    """Return costs of two classes without names from costs by name; those that are missing are the default's, or free.
 
     Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
     """

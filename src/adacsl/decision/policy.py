@@ -171,29 +171,12 @@ def take_time(classifier: Any, X: Any, policy: Policy) -> tuple[Any, Policy]:  #
         raise ValueError(f"per={policy.per!r} needs the time of each row: time='column', or an array of dates")
     if not isinstance(policy.time, str):
         return X, policy
-    X, times = split_time(X, policy.time, getattr(classifier, "feature_names_in_", None))  # noqa: N806
+    from adacsl.datasets.time import take_times  # noqa: PLC0415  pandas
+
+    names = getattr(classifier, "feature_names_in_", None)
+    keep = [policy.time] if names is None else list(names)
+    X, times, _ = take_times(X, policy.time, keep=keep)  # noqa: N806
     return X, dataclasses.replace(policy, time=times)
-
-
-def split_time(X: Any, name: str, features: Any) -> tuple[Any, Any]:  # noqa: N803
-    """Return a table and one of its columns, the times; a column that is no feature of the model is removed."""
-    if isinstance(X, Mapping):  # features are selected by name
-        if name not in X:
-            raise ValueError(f"X has no column {name!r} to take the time from; it has {', '.join(map(repr, X))}")
-        return X, X[name]
-    import narwhals as nw  # noqa: PLC0415
-
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        raise TypeError(
-            f"time={name!r} names a column, but X has no names: give the times themselves, one for each row"
-        )
-    if name not in frame.columns:
-        raise ValueError(
-            f"X has no column {name!r} to take the time from; it has {', '.join(map(repr, frame.columns))}"
-        )
-    times = frame.get_column(name).to_native()
-    return (X if features is None or name in features else frame.drop(name).to_native()), times
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +214,7 @@ class Decisions:
 
     def _repr_html_(self) -> str:
         mean = float(self.expected.mean()) if len(self.expected) else None
-        rows = [*self.counts.items(), ("expected cost per row", mean), ("class shares", self.prior)]
+        rows = [*self.counts.items(), ("expected cost per row", mean), ("class prior", self.prior)]
         table = html_table([row for row in rows if row[1] is not None], title=f"{len(self.labels):,} decisions")
         return table + (html_lines(*self.notes) if self.notes else "")
 
@@ -359,7 +342,7 @@ def _shifted(
         return probabilities, None, []
     if old is None:
         raise ValueError(
-            "the model does not know the class shares of its training, so they cannot be moved: fit it again"
+            "the model does not know the class prior of its training, so it cannot be shifted: fit it again"
         )
     if isinstance(policy.prior, str):
         new, how = estimate_prior(probabilities, old), f"estimated on these {len(probabilities):,} rows"
@@ -387,7 +370,7 @@ def _about_prior(old: Any, new: Any, labels: NDArray[Any], how: str) -> str:
     if len(labels) == 2:
         return f"share of {label_name(labels[1])} {how}: {_percent(new)} ({_percent(old)} in training)"
     told = (f"{label_name(c)} {_percent(n)} ({_percent(o)})" for c, o, n in zip(labels, old, new, strict=True))
-    return f"class shares {how} (and in training): {', '.join(told)}"
+    return f"class prior {how} (and in training): {', '.join(told)}"
 
 
 def _percent(share: Any) -> str:

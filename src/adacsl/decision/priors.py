@@ -56,7 +56,7 @@ def estimate_prior(
     tolerance: float = 1e-10,
     rounds: int = 1000,
 ) -> Any:
-    r"""Estimate the class shares of rows without labels from a model's probabilities of them.
+    r"""Estimate the class prior of samples without labels from a model's probabilities of them.
 
     The maximum of the likelihood, found by expectation maximisation (Saerens, Latinne and Decaestecker 2002), two steps
     of which are extrapolated (Varadhan and Roland 2008), because plain steps get short where classes overlap.
@@ -102,7 +102,7 @@ def estimate_prior(
 
 
 def as_prior(shares: Any, like: Array, name: str = "prior") -> Array:
-    """Return class shares where ``like`` (n, K) lives, in its type: one number is the share of the second of two."""
+    """Return a class prior where ``like`` (n, K) lives, in its type: one number is the share of the second of two."""
     k = like.shape[1]
     xp = array_namespace(like)
     if isinstance(shares, int | float) and not isinstance(shares, bool):

@@ -83,9 +83,9 @@ def cost_difference_interval(
     resamples: int = 2000,
     random_state: int | None = 0,
 ) -> Interval:
-    """Return how much dearer ``y_pred`` is than ``y_other`` per sample, both on the same samples (paired bootstrap).
+    """Return the mean cost of ``y_pred`` minus that of ``y_other``, on the same samples (paired bootstrap).
 
-    An interval below 0 says that ``y_pred`` is cheaper. Parameters as in :func:`cost_interval`.
+    An interval below 0 means that ``y_pred`` costs less. Parameters as in :func:`cost_interval`.
     """
     extra = as_host(costs.incurred(y_true, y_pred)) - as_host(costs.incurred(y_true, y_other))
     return mean_interval(extra, groups=groups, level=level, resamples=resamples, random_state=random_state)

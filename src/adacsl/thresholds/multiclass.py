@@ -48,7 +48,7 @@ class Rows(NamedTuple):
 
     scores: Array  # K x n
     paid: Array  # A x n: what each action has cost a row, times its weight
-    stakes: Array  # what decides, prices over w: A x K, or A x K x n
+    stakes: Array  # what decides, costs over w: A x K, or A x K x n
     xp: Any  # their array library
     wide: Any  # its widest float, for sums
 
@@ -135,8 +135,8 @@ class Rows(NamedTuple):
             index = xp.nonzero(expected[action, :] == least)[0]
             rows = self._replace(paid=self.paid[:0, :])._at(index)
             # by how much more each action costs at least: what speaks for it grows, what speaks against it shrinks
-            dearer = rows.stakes - rows.stakes[action, ...]
-            margin = rows._replace(stakes=xp.where(dearer > 0.0, dearer / ratio, dearer * ratio)).expected(values)
+            excess = rows.stakes - rows.stakes[action, ...]
+            margin = rows._replace(stakes=xp.where(excess > 0.0, excess / ratio, excess * ratio)).expected(values)
             margin[action, :] = xp.inf
             unsure[index] = xp.min(margin, axis=0) <= 0.0
         return unsure
@@ -263,7 +263,7 @@ def _pick(table: Array, line: Array) -> Array:
 
 
 def _of_class(prices: Array, classes: Array, weight: Array | None) -> Array:
-    """Return the prices A x n of each row's class out of A x K or A x K x n, times its weight."""
+    """Return the costs A x n of each row's class out of A x K or A x K x n, times its weight."""
     xp = array_namespace(prices)
     if prices.ndim == 2:
         own = xp.take(prices, classes, axis=1)
@@ -273,7 +273,7 @@ def _of_class(prices: Array, classes: Array, weight: Array | None) -> Array:
 
 
 def _prices(costs: CostMatrix, like: Array) -> Array:
-    """Return the prices as an array, A x K or A x K x n, where ``like`` lives."""
+    """Return the costs as an array, A x K or A x K x n, where ``like`` lives."""
     xp = array_namespace(like)
     if costs.n_instances is None:
         return move(np.asarray(costs._cells, dtype=np.float64), like)
@@ -293,7 +293,7 @@ LIMITS = 1e30
 """A decision that changes beyond this multiplier or its inverse only never changes."""
 
 WIDTH = 1e-12
-"""Intervals narrower than this (relative) are none: rounding has torn apart what is one point."""
+"""Intervals narrower than this (relative) are none: rounding has split what is one point."""
 
 EDGE = 1e-10
 """How far (relative) a multiplier keeps from where a decision changes: rounding must not carry one across."""
@@ -315,14 +315,25 @@ Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Multipliers(NamedTuple):
-    """Multipliers of the K classes, and what deciding with them costs in total.
+    """Multipliers of the scores of K classes, and the cost of the decisions made with them.
 
-    ``values`` have a geometric mean of 1. ``start_cost`` is the cost with all of them 1, ``sweeps`` tells how often
-    all classes were looked at.
+    Attributes
+    ----------
+    values : array of shape (K,)
+        The multipliers; their geometric mean is 1.
+    cost : float
+        The mean cost per sample, weighted by ``sample_weight``.
+    total_cost : float
+        The (weighted) sum of the costs of all samples.
+    start_cost : float
+        The mean cost with all multipliers 1.
+    sweeps : int
+        How many times the search went over all classes.
     """
 
     values: Values
     cost: float
+    total_cost: float
     start_cost: float
     sweeps: int
 
@@ -348,8 +359,8 @@ def find_multipliers(
 
     Each :math:`\mu_j` in turn moves to its cheapest position (the nearest, on a log scale, of several), given all
     others, as long as that makes the decisions cheaper; the result cannot be improved by changing one multiplier. For
-    two classes this is the cheapest threshold. All multipliers at once are an NP-hard problem. Of more than 4,096 rows
-    every one is looked at too, but in float32, and gains below a tenth of the cost's standard error are left alone.
+    two classes this is the cost-optimal threshold. All multipliers at once are an NP-hard problem. Of more than 4,096
+    samples every one counts too, but in float32, and gains below a tenth of the cost's standard error are ignored.
 
     Parameters
     ----------
@@ -375,7 +386,7 @@ def find_multipliers(
     >>> scores = np.asarray([[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]])
     >>> found = find_multipliers(scores, [0, 1, 0, 2], costs)
     >>> found.start_cost, found.cost
-    (1.0, 0.0)
+    (0.25, 0.0)
     """
     rows, base = Rows.of(probabilities, labels, costs, weights, sample_weight)
     k, n_standard_errors = costs.n_classes, check_standard_errors(n_standard_errors)
@@ -390,7 +401,8 @@ def find_multipliers(
     cost = rows.cost(values)
     if cost > start_cost:  # a start that was worse than none
         values, cost = ones, start_cost
-    return Multipliers(values, cost + base, start_cost + base, sweeps)
+    size = float(rows.n if sample_weight is None else as_host(as_array(sample_weight, "sample_weight")).sum())
+    return Multipliers(values, (cost + base) / size, cost + base, (start_cost + base) / size, sweeps)
 
 
 class Rule(NamedTuple):
