@@ -44,11 +44,11 @@ def load_checked(
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriceWarning)
+        warnings.simplefilter("ignore", CostWarning)
         task = source.load(data, cost_options, **known)
     checks = check_task(task, check_options.codes)
-    if refuse and checks.stop:
-        errors = [each for each in checks if each.severity == "stop"]
+    if refuse and checks.has_errors:
+        errors = [each for each in checks if each.severity == "error"]
         codes = ",".join(dict.fromkeys(each.code for each in errors))
         text = "; ".join(f"{each.text} [{each.code}]" for each in errors)
         raise DataError(f"{text}; nothing was trained: repair the data, or, if they are right, --ignore {codes}")
@@ -98,7 +98,7 @@ def check(
         shown += ["", *map(str, checks), "", CODES_HELP]
     document = {"data": task.name, "rows": len(task.y), "findings": checks.to_list(), "ignored": list(checks.ignored)}
     document |= task.reading.facts()
-    return Answer(document, tuple(shown), code=1 if checks.stop else 0)
+    return Answer(document, tuple(shown), code=1 if checks.has_errors else 0)
 
 
 def _write_costs(data: str | None, source: DataOptions, out: Path) -> Answer:

@@ -274,7 +274,7 @@ def _without_findings() -> Iterator[None]:
     from adacsl.datasets.findings import CheckWarning  # noqa: PLC0415  pandas
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "rows of .* have dates")
+        warnings.filterwarnings("ignore", "rows of .* have dates|.*contains dates")
         warnings.simplefilter("ignore", CheckWarning)
         yield
 
@@ -315,7 +315,7 @@ def _default_folder(tasks: list[Task]) -> Path:
 
 
 def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
-    from adacsl.comparison.model_card import copies_in_words  # noqa: PLC0415  torch
+    from adacsl.comparison.model_card import describe_duplicates  # noqa: PLC0415  torch
 
     failed = failed_fits(result)
     document = {
@@ -357,7 +357,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
         classes = result.facts["data"].get(name, {}).get("classes", ())
         costs = f"{len(classes)} classes" if len(classes) > 2 else f"a false negative costs {ratio:g} false positives"
         shown += [f"{name}, {costs}; mean cost per sample", "", _table(block), ""]
-    copies = {name: copies_in_words(about) for name, about in result.facts["data"].items()}
+    copies = {name: describe_duplicates(about) for name, about in result.facts["data"].items()}
     several = len(copies) > 1
     shown += [result.intervals, *(f"{name}: {text}" if several else text for name, text in copies.items() if text), ""]
     shown += [f"window {seed}: {words}" for windows in result.windows.values() for seed, words in windows.items()]
@@ -404,7 +404,7 @@ def _by_segment(part: dict[str, Any]) -> list[Any]:
     for row in part["segments"]:
         interval = interval_text(row["low"], row["high"])
         more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
-        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["standing"])
+        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["significance"])
     return ["", f"{part['data']} by {part['column']}, ratio {part['ratio']:g}; mean cost per sample", "", table]
 
 
@@ -415,10 +415,12 @@ def _table(block: Any) -> Any:
     rows = block.to_dict("records")
     for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # constant baselines last
         increase = (
-            "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
+            ""
+            if row["significance"] == "lowest cost" or row["percent"] != row["percent"]
+            else f"{row['percent']:+.1f} %"
         )
         interval = interval_text(row["low"], row["high"])
-        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, increase, str(row["standing"]))
+        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, increase, str(row["significance"]))
     return table
 
 

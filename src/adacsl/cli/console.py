@@ -18,7 +18,7 @@ from adacsl.storage.documents import plain
 
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of what Ctrl-C and SIGTERM ended."""
-INFO = "note"
+INFO = "info"
 """Severity of findings that are neither errors nor warnings."""
 CODES_HELP = "what each [code] means: docs/checks.md; to skip a check: --ignore CODE"
 PATIENCE = 5.0

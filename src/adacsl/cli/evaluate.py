@@ -194,7 +194,7 @@ def _shown(result: Evaluation) -> list[Any]:
     return [
         *head,
         f"threshold of the probability: {where}; cost-optimal on these samples: {optimum.value:.4g}, "
-        f"{optimum.cost / result.n_samples:.4g} per sample",
+        f"{optimum.cost:.4g} per sample",
         "",
         _confusion(result),
     ]

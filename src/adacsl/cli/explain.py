@@ -166,7 +166,7 @@ def _base_estimators(classifier: CostSensitiveClassifier) -> dict[str, str]:
     if board is None:
         return {}
     used = board[board["left_out"] == ""]
-    names = [f"{row.member} (weight {row.weight:.2f}, own cost {row.cost:.3g})" for row in used.itertuples()]
+    names = [f"{row.estimator} (weight {row.weight:.2f}, own cost {row.cost:.3g})" for row in used.itertuples()]
     return {"estimators": ", ".join(names)}
 
 

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.estimators.classifier import CostSensitiveClassifier
-    from adacsl.monitoring.report import MonitoringReport
 
 
 CODES = {"keep": 0, "unresolved": 0, "review": 3, "retune": 4}
@@ -310,7 +309,7 @@ def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
 
 
 def _write_retuned(
-    classifier: CostSensitiveClassifier, result: Monitoring, rows: _Rows, notes: dict[str, Any], folder: Path
+    classifier: CostSensitiveClassifier, result: MonitoringReport, rows: _Rows, notes: dict[str, Any], folder: Path
 ) -> None:
     """Save a model with a re-tuned decision rule and the notes of the old one."""
     if result.by_labels:
@@ -328,7 +327,7 @@ def _write_retuned(
     save_model(fresh, folder, notes, force=False)
 
 
-def _under_prior(classifier: CostSensitiveClassifier, result: Monitoring) -> CostSensitiveClassifier:
+def _under_prior(classifier: CostSensitiveClassifier, result: MonitoringReport) -> CostSensitiveClassifier:
     from adacsl.decision.policy import Policy  # noqa: PLC0415
 
     shares = result.prior.now  # type: ignore[union-attr]
@@ -338,7 +337,7 @@ def _under_prior(classifier: CostSensitiveClassifier, result: Monitoring) -> Cos
     return classifier
 
 
-def _advice(result: Monitoring, typed: str, retuned: Path | None) -> list[str]:
+def _advice(result: MonitoringReport, typed: str, retuned: Path | None) -> list[str]:
     if not result.retune or retuned is not None:
         return []
     if result.by_labels or result.prior is None or len(result.classes) > 2:
@@ -347,7 +346,7 @@ def _advice(result: Monitoring, typed: str, retuned: Path | None) -> list[str]:
     return [f"to decide under the new prior:  adacsl predict ... --prior {share}   or   {typed} --retuned model2/"]
 
 
-def _windows(result: Monitoring) -> list[Any]:
+def _windows(result: MonitoringReport) -> list[Any]:
     if not result.windows:
         return []
     heads = ("samples", "with label", "mean cost", f"{result.level * 100:g} % interval", "expected", "PSI")

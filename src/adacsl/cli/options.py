@@ -112,7 +112,7 @@ class CostOptions:
     @property
     def known(self) -> Costs:
         """The costs by name (some may depend on columns) or as a matrix, None where none is given."""
-        from adacsl.datasets.costs import read_costs, read_price  # noqa: PLC0415  pandas
+        from adacsl.datasets.costs import read_cost, read_costs  # noqa: PLC0415  pandas
 
         if self.costs is not None:
             return "balanced" if self.costs == "balanced" else read_costs(self.costs)
@@ -120,7 +120,7 @@ class CostOptions:
         for name in ("fn", "fp", "tp", "tn"):
             text = getattr(self, name)
             try:
-                costs |= {name: read_price(text)} if text is not None else {}
+                costs |= {name: read_cost(text)} if text is not None else {}
             except ValueError as error:
                 raise ValueError(f"--{name}: {error}") from None
         return costs or None
@@ -390,7 +390,7 @@ def _typed(value: Any) -> str:
 
 def hidden_text(task: Task) -> str | None:
     """Return which columns are excluded from the features because their cost is predicted."""
-    hidden = () if task.said is None else task.said.hidden
+    hidden = () if task.cost_spec is None else task.cost_spec.hidden
     if not hidden:
         return None
     named = ", ".join(map(repr, hidden))

@@ -195,7 +195,7 @@ def _checked_policy(
 
 def _costs(task: Task) -> CostMatrix | None:
     """Return the costs as a parameter, also over columns that are features; None where samples have their own."""
-    costs = task.said
+    costs = task.cost_spec
     seen = () if costs is None else set(costs.columns) - set(costs.hidden)
     if costs is not None and not costs.settled and set(seen) <= set(map(str, task.X.columns)):
         return costs
@@ -220,7 +220,7 @@ def _unfitted(
     name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
 ) -> CostSensitiveClassifier:
     """Return the unfitted method of that name with its settings; refuse settings that it does not use."""
-    from adacsl.ensemble.base_estimators import choose_members  # noqa: PLC0415
+    from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleClassifier, seconds_of  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
     from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
@@ -260,7 +260,7 @@ def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
 
 
 def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: Screen) -> None:
-    from adacsl.datasets.costs import PriceWarning  # noqa: PLC0415  pandas
+    from adacsl.datasets.costs import CostWarning  # noqa: PLC0415  pandas
 
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
@@ -269,7 +269,7 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: 
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance, warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* is left out")  # part of the answer
-        warnings.simplefilter("ignore", PriceWarning)  # shown by the checks
+        warnings.simplefilter("ignore", CostWarning)  # shown by the checks
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(
@@ -411,5 +411,5 @@ def _leaderboard(board: pd.DataFrame) -> Iterator[Any]:
     yield from ("", table)
     if (more := int((~out).sum()) - SHOWN) > 0:
         yield f"... and {more} more"
-    yield from (f"skipped: {row['member']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
+    yield from (f"skipped: {row['estimator']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
     yield ""
