@@ -226,12 +226,11 @@ serve model --workers 0
 serve model --batch-limit 0
 data nope
 data --folder nope adultt
-costs nope
-costs template
-costs template nope.csv
-costs template rows.csv --target nope
-costs template rows.csv --target y --out matrix.csv
-costs template rows.csv --target y --out m.txt
+check --write-costs m.csv
+check nope.csv --write-costs m.csv
+check rows.csv --target nope --write-costs m.csv
+check rows.csv --target y --write-costs matrix.csv
+check rows.csv --target y --write-costs m.txt
 """
 
 

@@ -59,7 +59,7 @@ def _tried(place: Path, payload: str, column: str, label: str) -> Iterator[tuple
     for kind in ("csv", "parquet"):
         words = ["predict", "model", "rows.parquet", "--keep", "id,shop", "--out", f"p.{kind}"]
         told[f"predict to {kind}"] = call(words if "," in column else [*words, f"--keep={column}"])
-    told["evaluate"] = call(["evaluate", "model", "rows.parquet", "--rows", "e.csv"])
+    told["evaluate"] = call(["evaluate", "model", "rows.parquet", "--out", "e.csv"])
     told["explain"] = call(["explain", "model", "rows.parquet", "--out", "x.csv"])
     told["monitor"] = call(["monitor", "model", "rows.parquet", "--group-column", "shop"])
     told["monitor, no such column"] = call(["monitor", "model", "rows.parquet", f"--time-column={payload}?"])
@@ -67,13 +67,12 @@ def _tried(place: Path, payload: str, column: str, label: str) -> Iterator[tuple
     told["threshold, curve"] = call(
         ["threshold", "scores.csv", f"--pos-label={label}", "--fn", "8", "--fp", "1", "--curve", "c.csv"]
     )
-    told["costs template"] = call(["costs", "template", "rows.parquet", "--target", "y", "--out", "matrix.csv"])
-    told["costs, printed"] = call(["costs", "template", "rows.parquet", "--target", "y"])
+    told["cost template"] = call(["check", "rows.parquet", "--target", "y", "--write-costs", "matrix.csv"])
     told["costs, read again"] = call(["check", "rows.parquet", "--target", "y", "--costs", "matrix.csv"])
     told["as JSON"] = call(["check", "rows.parquet", *costs, "--json"])
     told["no such label"] = call(["check", "rows.csv", "--target", "y", f"--pos-label={payload}"])
     told["no such file"] = call(["check", f"./{payload.replace('/', '')}.csv", "--target", "y"])
-    files = {"predict to csv": "p.csv", "evaluate": "e.csv", "explain": "x.csv", "costs template": "matrix.csv"}
+    files = {"predict to csv": "p.csv", "evaluate": "e.csv", "explain": "x.csv", "cost template": "matrix.csv"}
     for name, said in told.items():
         faults = [_obeyed(said), _refused(said, name)]
         if name in files and not faults[1]:

@@ -137,8 +137,8 @@ def test_no_rows_at_a_time_are_refused(refused, scored, place, command):
 )
 def test_an_evaluation_of_batches_is_that_of_all_rows(adacsl, place, tmp_path, suffix, words):
     said = ("evaluate", place / "model", place / f"rows.{suffix}", *words, "--json")
-    batches = adacsl(*said, "--batch-rows", 90, "--rows", tmp_path / "p.csv")
-    whole = adacsl(*said, "--rows", tmp_path / "w.csv")
+    batches = adacsl(*said, "--batch-rows", 90, "--out", tmp_path / "p.csv")
+    whole = adacsl(*said, "--out", tmp_path / "w.csv")
     assert batches.code == whole.code, batches.err
     same({**batches.json, "written": 0}, {**whole.json, "written": 0})
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "p.csv"), pd.read_csv(tmp_path / "w.csv"))

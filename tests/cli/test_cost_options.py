@@ -6,7 +6,7 @@ import pytest
 
 import adacsl as library
 from adacsl import CostMatrix
-from adacsl.cli.options import Prices, as_words
+from adacsl.cli.options import CostOptions, as_words
 from adacsl.estimators.persistence import load_noted
 
 ROWS = ("--target", "churn", "--pos-label", "yes", "--method", "gbm-bayes", "--quiet")
@@ -132,6 +132,6 @@ def test_strange_prices_are_noted_once(adacsl, place, rows, tmp_path):
 
 
 def test_prices_are_typed_as_they_were_said():
-    said = Prices(fn="0.8 * amount + 12", fp=5.0, tp="-3..-1")
+    said = CostOptions(fn="0.8 * amount + 12", fp=5.0, tp="-3..-1")
     assert as_words(said) == ["--fn", "0.8 * amount + 12", "--fp", "5", "--tp", "-3..-1"]
     assert CostMatrix(**said.known).ranges == {"tp": (-3.0, -1.0)}

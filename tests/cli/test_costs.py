@@ -38,26 +38,25 @@ def wines(tmp_path_factory):
 
 def test_a_template_has_zeros_on_the_diagonal(adacsl, wines, tmp_path):
     out = tmp_path / "matrix.csv"
-    done = adacsl("costs", "template", wines / "train.csv", "--target", "kind", "--out", out)
+    done = adacsl("check", wines / "train.csv", "--target", "kind", "--write-costs", out)
     assert done.code == 0
     assert "rows are predicted, columns are actual" in done.out.splitlines()[0]
     assert out.read_text(encoding="utf-8") == "predicted,red,rose,white\nred,0,1,1\nrose,1,0,1\nwhite,1,1,0\n"
     assert read_costs(out) == CostMatrix.from_array(1 - np.eye(3), rows="predicted", classes=NAMES)
 
 
-def test_a_template_without_a_file_is_printed(adacsl):
-    done = adacsl("costs", "template", "digits")
-    assert done.out.splitlines()[0] == "predicted,0,1,2,3,4,5,6,7,8,9"
-    assert "rows are predicted" in done.err
-    told = json.loads(adacsl("costs", "template", "digits", "--json", "--quiet").out)
-    assert told["classes"] == [str(digit) for digit in range(10)]
-    assert np.asarray(told["costs"]).sum() == 90
+def test_a_template_of_a_built_in_data_set(adacsl, tmp_path):
+    document = adacsl("check", "digits", "--write-costs", tmp_path / "m.csv", "--json").json
+    assert document["classes"] == [str(digit) for digit in range(10)]
+    assert np.asarray(document["costs"]).sum() == 90
+    assert document["written"] == str(tmp_path / "m.csv")
 
 
 def test_a_template_of_class_folders(adacsl, tmp_path):
     for name in ("cat", "ant", "bee", ".hidden"):
         (tmp_path / "pets" / name).mkdir(parents=True)
-    assert adacsl("costs", "template", tmp_path / "pets").out.startswith("predicted,ant,bee,cat\n")
+    assert adacsl("check", tmp_path / "pets", "--write-costs", tmp_path / "m.csv").code == 0
+    assert (tmp_path / "m.csv").read_text().startswith("predicted,ant,bee,cat\n")
 
 
 def test_templates_that_cannot_be_written(refused, wines, tmp_path):
@@ -70,21 +69,27 @@ def test_templates_that_cannot_be_written(refused, wines, tmp_path):
     one.write_text("x,target\n1,a\n2,a\n", encoding="utf-8")
     many = tmp_path / "many.csv"
     many.write_text("target\n" + "\n".join(str(i / 7) for i in range(1500)), encoding="utf-8")
-    assert "which column of" in refused("costs", "template", table)
-    assert "no column 'kid'; did you mean 'kind'" in refused("costs", "template", table, "--target", "kid")
-    assert "there already" in refused("costs", "template", "wine", "--out", tmp_path / "there.csv")
-    assert "ends in .csv" in refused("costs", "template", "wine", "--out", tmp_path / "m.xlsx")
-    assert "one class only (a: 2): at least two" in refused("costs", "template", one)
-    assert "1000 at most: are these numbers to predict" in refused("costs", "template", many)
-    assert "no class folders" in refused("costs", "template", tmp_path / "flat")
-    assert "one class only" in refused("costs", "template", tmp_path / "one")
-    assert "target is for tables" in refused("costs", "template", tmp_path / "one", "--target", "y")
-    assert "there is no file or folder" in refused("costs", "template", tmp_path / "nowhere")
+
+    def line(data, *words, out="m.csv"):
+        return refused("check", data, *words, "--write-costs", tmp_path / out)
+
+    assert "which column of" in line(table)
+    assert "no column 'kid'; did you mean 'kind'" in line(table, "--target", "kid")
+    assert "exists and may hold your costs" in line("wine", out="there.csv")
+    assert (tmp_path / "there.csv").read_text(encoding="utf-8") == "x"
+    assert "ends in .csv" in line("wine", out="m.xlsx")
+    assert "one class only (a: 2): at least two" in line(one)
+    assert "1000 at most: are these numbers to predict" in line(many)
+    assert "no class folders" in line(tmp_path / "flat")
+    assert "one class only" in line(tmp_path / "one")
+    assert "target is for tables" in line(tmp_path / "one", "--target", "y")
+    assert "there is no file or folder" in line(tmp_path / "nowhere")
+    assert "omit --fn, --fp, --tp, --tn and --costs" in line("wine", "--fn", "8", "--fp", "1")
+    assert not (tmp_path / "m.csv").exists()
 
 
 def test_help_shows_examples(adacsl):
-    assert "adacsl costs template photos/" in adacsl("costs", "template", "--help").out
-    assert "template" in adacsl("costs").out
+    assert "--write-costs matrix.csv" in adacsl("check", "--help").out
     assert "--costs" in adacsl("train", "--help").out
 
 
@@ -149,7 +154,7 @@ def test_training_tells_what_it_learned(wines):
 
 def test_evaluation_equals_sums_over_the_rows(adacsl, wines, tmp_path):
     told = json.loads(
-        adacsl("evaluate", wines / "model", wines / "test.csv", "--rows", tmp_path / "r.csv", "--json").out
+        adacsl("evaluate", wines / "model", wines / "test.csv", "--out", tmp_path / "r.csv", "--json").out
     )
     rows = pd.read_csv(tmp_path / "r.csv")
     paid = [PRICES.loc[row.decision, row.label] for row in rows.itertuples()]
@@ -237,7 +242,7 @@ def test_pictures_of_three_classes(adacsl, tmp_path):
         for i in range(8):
             pixels = np.clip(rng.normal(light, 20, (12, 12, 3)), 0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "data" / name / f"{i}.png")
-    adacsl("costs", "template", tmp_path / "data", "--out", tmp_path / "m.csv")
+    adacsl("check", tmp_path / "data", "--write-costs", tmp_path / "m.csv")
     words = ["--costs", tmp_path / "m.csv", "--method", "net-bayes", "--epochs", "1", "--image-size", "16"]
     words += ["--ignore", "few-positives"]
     done = adacsl(

@@ -93,9 +93,10 @@ def test_broken_pictures_are_left_out_of_predictions(adacsl, refused, pictures, 
     assert "cannot read image" in refused(*words, "--on-error", "stop")
 
 
-def test_other_commands_read_queries_too(adacsl, refused, place, formats):
+def test_other_commands_read_queries_too(adacsl, refused, place, formats, tmp_path):
     query = formats["sqlite"]
-    assert "churn" not in adacsl("costs", "template", *query, "--target", "shop").out
+    words = ("check", *query, "--target", "shop", "--write-costs", tmp_path / "m.csv", "--json")
+    assert "churn" not in adacsl(*words).json["classes"]
     assert adacsl("monitor", place / "model", *query, "--json").json["rows"] == 400
     assert "what is to be read? Name a file, or give an SQL query" in refused("evaluate", place / "model", *WORDS)
     assert "db is the database of an SQL query" in refused("train", place / "rows.csv", "--db", "x", "--out", "m")

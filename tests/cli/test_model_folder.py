@@ -661,7 +661,7 @@ def test_a_model_of_costs_of_each_row_asks_for_their_column(place, adacsl, refus
 def test_evaluation_is_what_scikit_learn_counts(adacsl, place, rows, tmp_path):
     from sklearn.metrics import confusion_matrix
 
-    said = adacsl("evaluate", place / "model", place / "rows.csv", "--rows", tmp_path / "r.csv", "--json")
+    said = adacsl("evaluate", place / "model", place / "rows.csv", "--out", tmp_path / "r.csv", "--json")
     assert said.code == 0, said.err
     model = library.load(place / "model")
     decided = model.predict(rows[model.feature_names_in_])
@@ -722,7 +722,7 @@ def test_a_limit_makes_a_bad_result_exit_with_1(adacsl, place):
         (("--pos-label", "maybe"), "no class 'maybe'"),
         (("--target", "shop"), "lacks 1 of the 5 columns that the model was trained on (shop)"),
         (("--fn", "-1", "--fp", "1"), "fn must cost more than tp"),
-        (("--rows", "x.txt"), "cannot tell how to write"),
+        (("--out", "x.txt"), "cannot tell how to write"),
     ],
 )
 def test_wrong_evaluation_is_one_line(refused, place, words, match):

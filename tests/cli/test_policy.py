@@ -100,7 +100,7 @@ def test_actions_from_a_file(predicted, model, rows, tmp_path):
 
 def test_evaluation_prices_a_person(adacsl, model, place, rows, tmp_path):
     said = adacsl(
-        "evaluate", model, place / "rows.csv", "--rows", tmp_path / "rows.csv", "--refer-errors", 0.1, "--json"
+        "evaluate", model, place / "rows.csv", "--out", tmp_path / "rows.csv", "--refer-errors", 0.1, "--json"
     )
     assert said.code == 0, said.err
     X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()

@@ -166,7 +166,7 @@ def test_a_folder_that_is_gone_is_one_line(refused, monkeypatch, tmp_path):
 def test_home_is_written_out(adacsl, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "rows.csv").write_text("a,y\n" + "1,0\n2,1\n" * 20)
-    assert adacsl("costs", "template", "~/rows.csv", "--target", "y", "--out=~/m.csv").code == 0
+    assert adacsl("check", "~/rows.csv", "--target", "y", "--write-costs=~/m.csv").code == 0
     assert (tmp_path / "m.csv").read_text() == "predicted,0,1\n0,0,1\n1,1,0\n"
 
 
@@ -215,7 +215,7 @@ def test_wrong_words_are_refused_before_anything_is_said_or_written(refused, mon
 def test_formulas_of_a_cost_matrix_come_back(adacsl, tmp_path):
     (tmp_path / "rows.csv").write_text("a,y\n" + "1,=x;;z\n2,'=x\n3,-1\n" * 40)
     matrix = tmp_path / "m.csv"
-    assert adacsl("costs", "template", tmp_path / "rows.csv", "--target", "y", "--out", matrix).code == 0
+    assert adacsl("check", tmp_path / "rows.csv", "--target", "y", "--write-costs", matrix).code == 0
     assert matrix.read_text().splitlines()[0] == "predicted,''=x,-1,'=x;;z"
     assert adacsl("check", tmp_path / "rows.csv", "--target", "y", "--costs", matrix).code in (0, 1)
 

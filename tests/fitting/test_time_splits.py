@@ -229,7 +229,7 @@ def test_a_window_of_one_class_stops_a_comparison_at_once():
     task = Task.from_data(np.zeros((100, 1)), y, CostMatrix(fp=1, fn=2), time=np.arange(100), name="loans")
     with pytest.raises(ValueError, match="test window 0 of loans: the held-out window from 90 to 99 has rows of one"):
         Protocol(windows=2).describe_windows(task)
-    with pytest.raises(ValueError, match="with a time|say when they were"):
+    with pytest.raises(ValueError, match="with a time"):
         Protocol(gap="7d")
     with pytest.raises(ValueError, match="windows 0 to 1"):
         Protocol(windows=2).split(task, 2)

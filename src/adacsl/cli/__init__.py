@@ -19,9 +19,9 @@ def main() -> int:
         sys.stderr.write("stopped: start the command again\n")
         return 130
     code = run()
-    if code in (INTERRUPTED, TERMINATED):  # all is said and kept: nobody waits for threads of libraries to end
+    if code in (INTERRUPTED, TERMINATED):  # everything is written: do not wait for threads of libraries
         os._exit(code)
-    # only Python's own end is left, and what was done is done
+    # only Python's own shutdown is left
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(code))
     return code

@@ -1,9 +1,9 @@
-"""The frame of the command line: commands, errors as one line, exit codes.
+"""The application of the command line: commands, errors as one line, exit codes.
 
-0: done. 1: done, but the result is bad news (cells failed, the cost is above a limit). 2: the input is wrong, or a
-check found an error in the data to train on.
-3, 4: `monitor` says that something has changed, or to retune.
-70: a fault of adacsl. 130: stopped by Ctrl-C. 141: nobody reads the output (any more). 143: stopped by SIGTERM.
+0: done. 1: done, but the result is bad (fits failed, the cost is above a limit). 2: the input is wrong, or a check
+found an error in the data to train on.
+3, 4: `monitor` found a change, or recommends to re-tune.
+70: an error inside adacsl. 130: stopped by Ctrl-C. 141: nobody reads the output (any more). 143: stopped by SIGTERM.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from adacsl.base.escape import visible
 from adacsl.base.extras import requires
 from adacsl.cli.check import check
 from adacsl.cli.compare import compare
-from adacsl.cli.console import INTERRUPTED, PLAIN, TERMINATED, Answer, Terminated, one_line, tell
-from adacsl.cli.costs import template
+from adacsl.cli.console import INTERRUPTED, PLAIN, TERMINATED, Answer, Terminated, one_line, write_error
 from adacsl.cli.data import data
 from adacsl.cli.evaluate import evaluate
 from adacsl.cli.explain import explain
@@ -38,7 +37,7 @@ from adacsl.cli.report import report
 from adacsl.cli.serve import serve
 from adacsl.cli.threshold import threshold
 from adacsl.cli.train import train
-from adacsl.cli.version import told
+from adacsl.cli.version import versions
 from adacsl.storage.atomic import at_home
 
 with requires("cli"):
@@ -46,13 +45,13 @@ with requires("cli"):
     from cyclopts import App, CycloptsError, Parameter
 
 
-BAD_NEWS, BAD_INPUT, FAULT, NO_READER = 1, 2, 70, 141
+BAD_RESULT, BAD_INPUT, INTERNAL, NO_READER = 1, 2, 70, 141
 NARROWEST, WIDEST = 20, 1000
-"""Columns of a terminal that are believed."""
+"""Accepted widths of a terminal."""
 
 USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, CycloptsError)
 KNOWN_SOURCES = ("adacsl.", "pyarrow.")
-"""Errors defined in these modules speak of the user's input, whatever they inherit from."""
+"""Errors defined in these modules are about the user's input, whatever they inherit from."""
 
 COMMANDS: tuple[Callable[..., Answer], ...] = (
     compare, check, train, predict, serve, evaluate, monitor, explain, threshold, report, export, data,
@@ -63,8 +62,8 @@ def build() -> App:
     """Return the application with all its commands."""
     app = App(
         name="adacsl",
-        help="Classifiers that minimise cost, not error: which method is cheapest on your data, and how sure is that?",
-        version=told,
+        help="Cost-sensitive classification: compare, train, serve and monitor classifiers that minimise cost.",
+        version=versions,
         version_format="plaintext",
         default_parameter=Parameter(negative=()),
         help_format="markdown",
@@ -72,9 +71,6 @@ def build() -> App:
     )
     for order, command in enumerate(COMMANDS):
         app.command(command, help_epilogue=_examples(command), sort_key=order)
-    costs = App(name="costs", help="Make a cost matrix for your classes.", sort_key=len(COMMANDS))
-    costs.command(template, help_epilogue=_examples(template))
-    app.command(costs)
     app.register_install_completion_command(help_epilogue="")
     return app
 
@@ -92,13 +88,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
     """Run one command of any application whose commands return an Answer, and return its exit code.
 
-    Errors, warnings and Ctrl-C become one line each on stderr; ``--debug`` and ``--quiet`` do here what they do for
-    ``adacsl``. Without ``arguments`` those of the process are taken.
+    Errors, warnings and Ctrl-C become one line each on stderr; ``--debug`` does here what it does for ``adacsl``. The
+    default of ``arguments`` are those of the process.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words or os.environ.get("ADACSL_DEBUG", "") not in ("", "0")
     try:
-        with _usable_place(), _warnings_as_notes(quiet="--quiet" in words), _ended_by_sigterm():
+        with _usable_place(), _warnings_as_lines(), _ended_by_sigterm():
             code = _dispatch(app, words)
             if sys.stdout is None:
                 return NO_READER
@@ -108,8 +104,8 @@ def run_app(app: App, arguments: Sequence[str] | None = None) -> int:
         return _nobody_reads()
     except Exception as error:
         if debug:
-            tell(visible(traceback.format_exc()))
-        return _complain(error)
+            write_error(visible(traceback.format_exc()))
+        return _report_error(error)
     except (KeyboardInterrupt, SystemExit) as stop:
         return _stopped(stop)
 
@@ -124,16 +120,16 @@ def _dispatch(app: App, words: list[str]) -> int:
     return 0  # help, version, completion
 
 
-def _complain(error: Exception) -> int:
+def _report_error(error: Exception) -> int:
     """Print one line about an error and return the exit code that belongs to it."""
     kind = type(error).__name__
     if isinstance(error, USER_ERRORS) or type(error).__module__.startswith(KNOWN_SOURCES):
         # by name, as importing its module loads torch
-        return _say(f"error: {_describe(error)}", BAD_NEWS if kind == "NoResultError" else BAD_INPUT)
+        return _end(f"error: {_describe(error)}", BAD_RESULT if kind == "NoResultError" else BAD_INPUT)
     if kind == "OutOfMemoryError":
-        return _say("error: the GPU ran out of memory: try --device cpu, or smaller images", BAD_INPUT)
-    fault = f"a fault in adacsl ({one_line(f'{kind}: {error}')})"
-    return _say(f"error: {fault}: please report it with what the same command prints with --debug", FAULT)
+        return _end("error: the GPU ran out of memory: try --device cpu, or smaller images", BAD_INPUT)
+    internal = f"an internal error of adacsl ({one_line(f'{kind}: {error}')})"
+    return _end(f"error: {internal}: please report it with the output of the same command with --debug", INTERNAL)
 
 
 def _written_out(value: Any) -> Any:
@@ -147,13 +143,13 @@ def _written_out(value: Any) -> Any:
 
 
 def _stopped(stop: KeyboardInterrupt | SystemExit) -> int:
-    """Say how to go on, and return the exit code that belongs to what ended the command."""
+    """Print how to resume, and return the exit code that belongs to what ended the command."""
     if isinstance(stop, SystemExit) and not isinstance(stop, Terminated):
         if isinstance(stop.__context__, BrokenPipeError):
-            return _nobody_reads()  # rich ends the program itself, as if the news were bad
+            return _nobody_reads()  # rich ends the program itself
         raise stop
     advice, code = (stop.advice, TERMINATED) if isinstance(stop, Terminated) else (stop, INTERRUPTED)
-    return _say(f"stopped: {one_line(advice) or 'start the command again'}", code)
+    return _end(f"stopped: {one_line(advice) or 'start the command again'}", code)
 
 
 def _nobody_reads() -> int:
@@ -163,8 +159,8 @@ def _nobody_reads() -> int:
     return NO_READER
 
 
-def _say(line: str, code: int) -> int:
-    tell(line)  # stderr may be closed: the exit code still tells
+def _end(line: str, code: int) -> int:
+    write_error(line)
     return code
 
 
@@ -177,15 +173,15 @@ def _describe(error: Exception) -> str:
 
 
 @contextmanager
-def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
-    """Show what the library warns of as one line each, once; other people's deprecations concern nobody here."""
+def _warnings_as_lines() -> Iterator[None]:
+    """Print each warning of the library as one line, once, also with ``--quiet``; deprecations are ignored."""
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
         text = one_line(message)
-        if not quiet and text not in seen:
+        if text not in seen:
             seen.add(text)
-            tell(f"note: {text}")
+            write_error(f"warning: {text}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -196,10 +192,10 @@ def _warnings_as_notes(*, quiet: bool) -> Iterator[None]:
 
 @contextmanager
 def _usable_place() -> Iterator[None]:
-    """Let nothing fail for how it would be shown: closed streams, narrow alphabets, terminals without width."""
+    """Guard against closed streams, narrow encodings and terminals without width."""
     try:
         Path.cwd()
-    except FileNotFoundError:  # libraries below end the program in words of their own
+    except FileNotFoundError:  # libraries below would end the program themselves
         raise FileNotFoundError("the folder you are in is no longer there: go to another one") from None
     with suppress(OSError):
         while (opened := os.open(os.devnull, os.O_RDWR)) <= 2:
@@ -222,14 +218,14 @@ def _usable_place() -> Iterator[None]:
 
 @contextmanager
 def _ended_by_sigterm() -> Iterator[None]:
-    """Let a polite kill clean up as Ctrl-C does."""
+    """Let SIGTERM clean up as Ctrl-C does."""
 
     def end(*_: object) -> NoReturn:
         raise Terminated
 
     try:
         before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # only the main thread of a program has a say in its signals
+    except ValueError:  # signals belong to the main thread
         yield
         return
     try:

@@ -1,12 +1,25 @@
-"""``adacsl check``: faults of data; and data that are read and checked in one step, before a command trains on them."""
+"""``adacsl check``: errors in data, cost matrix templates, and reading and checking data in one step for training."""
 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adacsl.cli.console import PLAIN, Answer, Screen
-from adacsl.cli.options import ALL, ANY, FREE, NEVER, Checking, Prices, Source, Times, task_text
+from adacsl.cli.console import CODES_HELP, PLAIN, Answer, Screen
+from adacsl.cli.options import (
+    CHECK_DEFAULTS,
+    COST_DEFAULTS,
+    DATA_DEFAULTS,
+    TIME_DEFAULTS,
+    CheckOptions,
+    CostOptions,
+    DataOptions,
+    TimeOptions,
+    task_text,
+)
+from adacsl.storage.atomic import check_file
+from adacsl.storage.tables import writing
 
 if TYPE_CHECKING:
     from adacsl.datasets.findings import Checks
@@ -14,11 +27,17 @@ if TYPE_CHECKING:
 
 
 def load_checked(
-    source: Source, data: str | None, prices: Prices, checking: Checking, *, refuse: bool = False, **known: Any
+    source: DataOptions,
+    data: str | None,
+    cost_options: CostOptions,
+    check_options: CheckOptions,
+    *,
+    refuse: bool = False,
+    **known: Any,
 ) -> tuple[Task, Checks]:
-    """Return data and the findings of their checks, strange costs among them.
+    """Return data and the findings of their checks, those about costs among them.
 
-    ``refuse``: data with an error are no data to train on.
+    ``refuse``: raise for data with an error.
     """
     from adacsl.datasets.checks import check_task  # noqa: PLC0415  pandas
     from adacsl.datasets.costs import CostWarning  # noqa: PLC0415
@@ -26,8 +45,8 @@ def load_checked(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CostWarning)
-        task = source.load(data, prices, **known)
-    checks = check_task(task, checking.codes)
+        task = source.load(data, cost_options, **known)
+    checks = check_task(task, check_options.codes)
     if refuse and checks.has_errors:
         errors = [each for each in checks if each.severity == "error"]
         codes = ",".join(dict.fromkeys(each.code for each in errors))
@@ -39,35 +58,68 @@ def load_checked(
 def check(
     data: str | None = None,
     *,
-    source: Source = ANY,
-    prices: Prices = FREE,
-    times: Times = NEVER,
-    checking: Checking = ALL,
+    source: DataOptions = DATA_DEFAULTS,
+    cost_options: CostOptions = COST_DEFAULTS,
+    times: TimeOptions = TIME_DEFAULTS,
+    check_options: CheckOptions = CHECK_DEFAULTS,
+    write_costs: Path | None = None,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Look for what is wrong with data: copies, columns that give the label away, too few rows, and the like.
+    """Check data for errors: duplicates, target leakage, too few samples, and the like.
 
-    Nothing is trained. Exit code 1 if something is found that makes results worthless until it is repaired (stop).
-    docs/checks.md says of each code what it means, and what to do. `train` and `compare` check too.
+    Nothing is trained. Exit code 1 for an error that makes results worthless until it is repaired. docs/checks.md
+    explains each code. `train` and `compare` run the same checks.
 
     Parameters
     ----------
     data
-        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
-        (`adacsl data`); or --sql.
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of images per class, .npz archive, or the name of a
+        built-in data set (`adacsl data`); or --sql.
+    write_costs
+        Write the template of a cost matrix with the classes of the data to this CSV file, which must not exist, and
+        check nothing: 0 for correct predictions, 1 elsewhere, rows predicted, columns actual. Fill it in for --costs.
 
     Examples
     --------
     adacsl check loans.csv --target default --pos-label yes --fn 8 --fp 1
     adacsl check loans.csv --target default --pos-label yes --fn 8 --fp 1 --ignore duplicate-rows,looks-like-id
     adacsl check german-credit --json
+    adacsl check flowers.csv --target kind --write-costs matrix.csv
     """
-    task, checks = load_checked(source, data, prices, checking, time_column=times.time_column)
-    silenced = f"; silenced: {', '.join(checks.ignored)}" if checks.ignored else ""
-    count = "nothing was found" if not checks else f"{len(checks)} finding{'s' if len(checks) > 1 else ''}"
-    shown = [f"{task.name}: {task_text(task)}; {count}{silenced}"]
+    if write_costs is not None:
+        if cost_options.given:
+            raise ValueError("--write-costs writes a template of costs: omit --fn, --fp, --tp, --tn and --costs")
+        return _write_costs(data, source, write_costs)
+    task, checks = load_checked(source, data, cost_options, check_options, time_column=times.time_column)
+    skipped = f"; skipped: {', '.join(checks.ignored)}" if checks.ignored else ""
+    count = "no findings" if not checks else f"{len(checks)} finding{'s' if len(checks) > 1 else ''}"
+    shown = [f"{task.name}: {task_text(task)}; {count}{skipped}"]
     if checks:
-        shown += ["", *map(str, checks), "", "what each [code] means: docs/checks.md; to silence one: --ignore CODE"]
+        shown += ["", *map(str, checks), "", CODES_HELP]
     document = {"data": task.name, "rows": len(task.y), "findings": checks.to_list(), "ignored": list(checks.ignored)}
     document |= task.reading.facts()
     return Answer(document, tuple(shown), code=1 if checks.has_errors else 0)
+
+
+def _write_costs(data: str | None, source: DataOptions, out: Path) -> Answer:
+    """Write a cost matrix with the classes of the data, 0 on the diagonal and 1 elsewhere."""
+    from adacsl.base.escape import guarded  # noqa: PLC0415
+    from adacsl.costs.matrix import CostMatrix  # noqa: PLC0415
+    from adacsl.datasets.loading import data_classes  # noqa: PLC0415  pandas
+
+    check_file(out)
+    if out.suffix.lower() != ".csv":
+        raise ValueError(f"a cost matrix is a CSV file: give --write-costs a name that ends in .csv, not {out}")
+    if out.exists():
+        raise FileExistsError(f"{out} exists and may hold your costs: give another name with --write-costs")
+    classes = data_classes(data, target=source.target, **source.files.how)
+    ones = [[float(i != j) for j in range(len(classes))] for i in range(len(classes))]
+    costs = CostMatrix.from_array(ones, rows="predicted", classes=classes)
+    frame = costs.to_frame().astype(int).rename(index=guarded, columns=guarded)
+    with writing(out) as draft:
+        draft.write_text(frame.to_csv(lineterminator="\n"), encoding="utf-8")
+    document = {"classes": list(classes), "costs": ones, "rows": "predicted", "written": out}
+    meaning = "row a, column b is the cost of predicting a where b is true"
+    return Answer(
+        document, (f"{len(classes)} classes; rows are predicted, columns are actual: {meaning}", f"written: {out}")
+    )

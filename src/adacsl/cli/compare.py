@@ -1,4 +1,4 @@
-"""What follows a comparison: the method to take, fitted on all rows and saved, or the command that does it."""
+"""``adacsl compare``: a comparison of methods, its recommendation, and the command that fits it."""
 
 from __future__ import annotations
 
@@ -11,30 +11,35 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from adacsl.base.extras import requires
 from adacsl.cli.check import load_checked
-from adacsl.cli.console import PLAIN, Answer, Screen, listing, one_line, stoppable
+from adacsl.cli.console import PLAIN, AlreadyShown, Answer, Screen, listing, one_line, stoppable
 from adacsl.cli.custom_methods import own_method
 from adacsl.cli.model_folder import check_model_folder
 from adacsl.cli.options import (
-    ALIKE,
-    ALL,
-    ANY,
-    FREE,
+    ADVANCED_METHODS,
+    ADVANCED_REPORT,
+    ADVANCED_TRAINING,
+    CHECK_DEFAULTS,
+    COST_DEFAULTS,
+    DATA_DEFAULTS,
+    EVALUATION_DEFAULTS,
+    EXECUTION_DEFAULTS,
     MOST_EPOCHS,
-    MOST_WORKERS,
-    NEVER,
-    USUAL,
-    Checking,
-    Judging,
-    Prices,
-    Showing,
-    Source,
-    Times,
+    REPORT_DEFAULTS,
+    TIME_DEFAULTS,
+    CheckOptions,
+    CostOptions,
+    DataOptions,
+    Device,
+    EvaluationOptions,
+    ExecutionOptions,
+    ReportOptions,
+    TimeOptions,
     as_words,
     hidden_text,
     interval_text,
@@ -51,34 +56,36 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Training:
-    """What `adacsl train` is to be told, but for the folder of the model."""
+    """Arguments of `adacsl train`, without the folder of the model."""
 
     data: str | None
-    source: Source = ANY
-    prices: Prices = FREE
-    times: Times = NEVER
-    checking: Checking = ALL
+    source: DataOptions = DATA_DEFAULTS
+    cost_options: CostOptions = COST_DEFAULTS
+    times: TimeOptions = TIME_DEFAULTS
+    check_options: CheckOptions = CHECK_DEFAULTS
     method: str = ""
-    nets: Mapping[str, Any] = field(default_factory=dict)
-    """What was said about nets, by the name of the option."""
+    networks: Mapping[str, Any] = field(default_factory=dict)
+    """Settings of neural networks, by the name of the option."""
 
     def command(self, out: str = "model/") -> str:
         """Return the command to type."""
-        said = [word for part in (self.source, self.times, self.prices, self.checking) for word in as_words(part)]
-        for name, value in self.nets.items():
-            said += [f"--{name}"] if value is True else [f"--{name}", str(value)]
-        return shlex.join(["adacsl", "train", *self._data, *said, "--method", self.method, "--out", out])
+        parts = (self.source, self.times, self.cost_options, self.check_options)
+        words = [word for part in parts for word in as_words(part)]
+        for name, value in self.networks.items():
+            words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
+        return shlex.join(["adacsl", "train", *self._data, *words, "--method", self.method, "--out", out])
 
     def run(self, out: Path, screen: Screen) -> Answer:
-        """Fit the method on all rows and save it."""
+        """Fit the method on all samples and save it."""
         from adacsl.cli.train import train  # noqa: PLC0415  as slow as the command itself
 
-        silent = replace(screen, quiet=True)  # the comparison has said all there is to note
-        about = {"source": self.source, "prices": self.prices, "times": self.times, "checking": self.checking}
-        return train(self.data, out=out, method=self.method, screen=silent, **about, **self.nets)  # type: ignore[arg-type]
+        silent = AlreadyShown(**vars(screen) | {"quiet": True})  # the comparison has shown the findings
+        options = {"source": self.source, "times": self.times}
+        options |= {"cost_options": self.cost_options, "check_options": self.check_options}
+        return train(self.data, out=out, method=self.method, screen=silent, **options, **self.networks)  # type: ignore[arg-type]
 
     def predicting(self, model: Path) -> str:
-        """Return the command that decides about rows with the saved model."""
+        """Return the command that predicts with the saved model."""
         where = [] if self.source.folder is None else ["--folder", str(self.source.folder)]
         where += as_words(self.source.files)
         return shlex.join(["adacsl", "predict", str(model), *self._data, *where, "--out", "decisions.csv"])
@@ -88,10 +95,10 @@ class Training:
         return [] if self.data is None else [self.data]
 
 
-def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[str, str]) -> Training | None:
-    """Return how to train the method to take on all rows; None where it cannot be said on the command line.
+def training_of(result: Comparison, task: Task, training: Training, origins: Mapping[str, str]) -> Training | None:
+    """Return how to train the recommended method on all samples; None where the command line cannot express it.
 
-    ``said`` is what was said about the data and about nets, ``origins`` are the words of methods of one's own.
+    ``training`` holds the options of the data and of neural networks, ``origins`` the words of custom methods.
     """
     from adacsl.comparison.fits import scale_misses  # noqa: PLC0415  torch
     from adacsl.comparison.protocol import mean_ratio  # noqa: PLC0415
@@ -99,96 +106,85 @@ def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[
 
     own = mean_ratio(task.costs)
     recommendations = {
-        ratio: recommendation for (name, ratio), recommendation in found.recommendations.items() if name == task.name
+        ratio: recommendation for (name, ratio), recommendation in result.recommendations.items() if name == task.name
     }
     ratio = next((r for r in recommendations if math.isclose(r, own, rel_tol=1e-5)), next(iter(recommendations), own))
     recommendation = recommendations.get(ratio)
     name = None if recommendation is None else recommendation.recommended
     costs = scale_misses(task.costs, ratio / own)
     if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
-        return None  # prices of each row, made dearer
+        return None  # per-sample costs, scaled
     if costs is not task.costs:
-        said = replace(said, prices=Prices(costs.fn, costs.fp, costs.tp or None, costs.tn or None))
-    made = found.methods[name] if name in origins else method(name)
-    nets = said.nets if needs_net(made) or is_ensemble(made) else {}
-    return replace(said, method=origins.get(name, name), nets=nets)
+        training = replace(training, cost_options=CostOptions(costs.fn, costs.fp, costs.tp or None, costs.tn or None))
+    made = result.methods[name] if name in origins else method(name)
+    networks = training.networks if needs_net(made) or is_ensemble(made) else {}
+    return replace(training, method=origins.get(name, name), networks=networks)
 
 
 DEFAULT_DATA = "german-credit"
 NAMED = 5
-"""So many failed fits are named, the others counted."""
+"""Number of failed fits that are named; the others are counted."""
 
 
 def compare(  # noqa: PLR0913  one argument for each option
-    *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of pictures, or names (adacsl data)")],
-    source: Source = ANY,
-    prices: Prices = FREE,
-    times: Times = NEVER,
-    methods: tuple[str, ...] = (),
-    everything: Annotated[bool, Parameter(name="--all")] = False,
-    method: tuple[str, ...] = (),
-    ratios: tuple[str, ...] = (),
-    judging: Judging = USUAL,
-    checking: Checking = ALL,
-    showing: Showing = ALIKE,
-    segment: tuple[str, ...] = (),
+    *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of images, or names (adacsl data)")],
+    source: DataOptions = DATA_DEFAULTS,
+    cost_options: CostOptions = COST_DEFAULTS,
+    times: TimeOptions = TIME_DEFAULTS,
+    methods: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
+    everything: Annotated[bool, Parameter(name="--all", group=ADVANCED_METHODS, show_default=False)] = False,
+    method: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
+    ratios: Annotated[tuple[str, ...], Parameter(group=ADVANCED_METHODS, show_default=False)] = (),
+    evaluation: EvaluationOptions = EVALUATION_DEFAULTS,
+    check_options: CheckOptions = CHECK_DEFAULTS,
+    report_options: ReportOptions = REPORT_DEFAULTS,
+    segment: Annotated[tuple[str, ...], Parameter(group=ADVANCED_REPORT, show_default=False)] = (),
     out: Path | None = None,
     save: Path | None = None,
-    backend: Literal["processes", "ray"] = "processes",
-    address: str | None = None,
-    n_jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
-    gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0,
-    device: str = "auto",
-    epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
-    weights: Path | None = None,
-    rotate: bool = False,
+    execution: ExecutionOptions = EXECUTION_DEFAULTS,
+    device: Device = "auto",
+    epochs: Annotated[int | None, Parameter(group=ADVANCED_TRAINING), within(1, MOST_EPOCHS)] = None,
+    weights: Annotated[Path | None, Parameter(group=ADVANCED_TRAINING)] = None,
+    rotate: Annotated[bool, Parameter(group=ADVANCED_TRAINING, show_default=False)] = False,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Find out which method is cheapest on your data, and how sure that is.
+    """Compare cost-sensitive methods on your data and recommend one.
 
-    Runs cost-sensitive methods on the same folds and ends with a table, a recommendation and an HTML report: what to
-    use, what it costs, what it saves against today's practice, and how sure that is. Every result is kept as soon as it
-    is there: the same command, started again, runs only what is missing.
+    Runs the methods on the same folds and ends with a table, a recommendation and an HTML report: which method to use,
+    its cost with a confidence interval, and the saving against the baseline. Every result is kept at once: the same
+    command, started again, runs only what is missing.
 
     Parameters
     ----------
     data
-        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or names of
-        built-in data sets (`adacsl data`); or --sql. Default: german-credit, which comes with adacsl.
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of images per class, .npz archive, or names of
+        built-in data sets (`adacsl data`); or --sql. Default: german-credit, which is bundled.
     methods
-        Names with commas between them; default: the usual ones, few that differ.
+        Names of methods, with commas between them; default: a few that differ.
     everything
-        Run all methods that fit the data. Each more costs power: a difference has to be larger to be told.
+        Run all methods that suit the data. Each one costs power: a difference must be larger to be significant.
     method
-        A scikit-learn classifier of your own beside them, module:factory: a function of a module in the working
+        A scikit-learn classifier of your own in addition, module:factory: a function of a module in the working
         directory that returns it. May be given several times.
     ratios
-        Prices of a miss in false alarms to compare at, such as 4,8,16, or multiples of the data's own, such as 1x,3x.
-        For two classes: a matrix of more is compared as it is.
+        Cost ratios (false negative to false positive) to compare at, such as 4,8,16, or multiples of the given one,
+        such as 1x,3x. For two classes only.
     segment
-        Columns that costs are also shown by, such as region, with commas between them: numbers in five parts. They stay
-        features unless they are in --drop.
+        Columns by whose values costs are also shown, such as region, with commas between them; numbers in five
+        quantiles. They stay features unless --drop names them.
     out
         Folder for results and report; default: runs/NAME, one for each data and costs.
     save
-        Fit the recommended method on all rows and save it in this folder, as `adacsl train` does. Data with an error
-        (`adacsl check`) are refused then, exit code 2, unless --ignore names its code.
-    backend
-        processes: on this machine. ray: a cluster.
-    address
-        Of the Ray cluster.
-    n_jobs
-        How many jobs at once; default: one per core.
-    gpus
-        GPUs that a job asks Ray for, such as 0.25.
+        Fit the recommended method on all samples and save the model in this folder, as `adacsl train` does. Data with
+        an error (`adacsl check`) are refused then, exit code 2, unless --ignore names its code.
     device
-        Where nets train: auto, cpu, cuda, cuda:1 or mps.
+        Device for neural networks: auto, cpu, cuda, cuda:1 or mps.
     epochs
-        How often nets go through the rows; default: by the number of rows.
+        Training epochs of neural networks; default: by the number of samples.
     weights
-        Local weights (.safetensors, .pth) of the picture net's backbone.
+        Local weights (.safetensors, .pth) of the backbone of the image network.
     rotate
-        Turn training pictures by quarter turns too: for those that have no up and down.
+        Augment training images by quarter turns: for images without an up and down.
 
     Examples
     --------
@@ -205,26 +201,26 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-column applied --gap 7d --label-delay
     90d
     """
-    if address is not None and backend != "ray":
-        raise ValueError("--address is for --backend ray")
     net = net_settings(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
-    with screen.doing(f"reading and checking {', '.join(name or 'the rows of --sql' for name in names)}"):
-        if backend == "processes":
+    with screen.doing(f"reading and checking {', '.join(name or 'the result of --sql' for name in names)}"):
+        if execution.backend == "processes":
             from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
 
-            choose_device(device)  # says so where it is absent
+            choose_device(device)  # fails here where it is absent
         if save is not None:
             if len(names) > 1:
                 raise ValueError(
-                    f"--save keeps one model, and there are {len(names)} data sets: give one, or leave it out"
+                    f"--save keeps one model, and there are {len(names)} data sets: give one, or omit --save"
                 )
             check_model_folder(save, option="--save")
-        today = judging.baseline_column
-        apart = {"time_column": times.time_column, "baseline_column": today, "segments": split_words(segment)}
-        loaded = [load_checked(source, name, prices, checking, refuse=save is not None, **apart) for name in names]
+        baseline = evaluation.baseline_column
+        apart = {"time_column": times.time_column, "baseline_column": baseline, "segments": split_words(segment)}
+        loaded = [
+            load_checked(source, name, cost_options, check_options, refuse=save is not None, **apart) for name in names
+        ]
         tasks = [task for task, _ in loaded]
         for line in filter(None, map(hidden_text, tasks)):
             screen.note(line)
@@ -237,33 +233,33 @@ def compare(  # noqa: PLR0913  one argument for each option
             _check_words(task, chosen, split_words(ratios) or None)
             times.check(task.time)
     for task, checks in loaded:
-        screen.found(checks, task.name if len(names) > 1 else "")
-    with stoppable(f"what is finished is kept in {folder}; the same command goes on from there"), _said_already():
-        found = compare_tasks(
-            tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=judging.repeats,
-            folds=judging.folds, tolerance=judging.tolerance, prefer=judging.prefer, folder=folder, backend=backend,
-            n_jobs=n_jobs, address=address, gpus=gpus, progress=not screen.quiet, device=device, net=net,
-            gap=times.gap, label_delay=times.label_delay, ignore=checking.codes,
+        screen.findings(checks, task.name if len(names) > 1 else "")
+    with stoppable(f"what is finished is kept in {folder}; the same command resumes from there"), _without_findings():
+        result = compare_tasks(
+            tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
+            folds=evaluation.folds, tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
+            **vars(execution), progress=not screen.quiet, device=device, net=net,
+            gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
-        nets = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
-        if today:
-            source = replace(source, drop=(*source.drop, today))  # it is no feature
-        said = [Training(name, source, prices, times, checking, nets=nets) for name in names]
-        trainings = [training_of(found, task, about, words) for task, about in zip(tasks, said, strict=True)]
-        saved = {} if save is None else _save(trainings[0], save, screen, found.best)
+        networks = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
+        if baseline:
+            source = replace(source, drop=(*source.drop, baseline))
+        asked = [Training(name, source, cost_options, times, check_options, networks=networks) for name in names]
+        trainings = [training_of(result, task, each, words) for task, each in zip(tasks, asked, strict=True)]
+        saved = {} if save is None else _save(trainings[0], save, screen, result.best)
         command = shlex.join(["adacsl", *sys.argv[1:]])
-        shown = vars(showing) | {"explain": drivers(found, tasks[0]) if "model" in saved else None}
+        shown = vars(report_options) | {"explain": drivers(result, tasks[0]) if "model" in saved else None}
         page = folder / "report.html"
         try:
-            found.report(page, command=command, model=saved.get("model"), **shown)
-        except OSError as error:  # a full disk: what was found is worth telling all the same
+            result.report(page, command=command, model=saved.get("model"), **shown)
+        except OSError as error:  # a full disk: the result is shown all the same
             saved["not_reported"] = one_line(error.strerror or error)
-    return _answer(found, folder, page, [one for one in trainings if one], saved)
+    return _answer(result, folder, page, [one for one in trainings if one], saved)
 
 
 def _check_words(task: Task, methods: list[Any], ratios: list[str] | None) -> None:
-    """Refuse methods and ratios that do not fit the data, before anything is said about these."""
+    """Refuse methods and ratios that do not suit the data, before anything is printed."""
     from adacsl.comparison.protocol import choose_ratios  # noqa: PLC0415
     from adacsl.estimators.registry import choose_methods  # noqa: PLC0415  scikit-learn
 
@@ -273,42 +269,42 @@ def _check_words(task: Task, methods: list[Any], ratios: list[str] | None) -> No
 
 
 @contextmanager
-def _said_already() -> Iterator[None]:
-    """Say nothing again that checks have said."""
+def _without_findings() -> Iterator[None]:
+    """Silence warnings that the checks have shown."""
     from adacsl.datasets.findings import CheckWarning  # noqa: PLC0415  pandas
 
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "rows of .* have dates")
+        warnings.filterwarnings("ignore", "rows of .* have dates|.*contains dates")
         warnings.simplefilter("ignore", CheckWarning)
         yield
 
 
 def _asked(*, epochs: int | None, weights: Path | None, device: str, rotate: bool) -> dict[str, Any]:
-    """Return what was said about nets, by option."""
+    """Return the settings of neural networks that are given, by option."""
     asked = {"epochs": epochs, "weights": weights, "device": None if device == "auto" else device}
     return {name: value for name, value in {**asked, "rotate": rotate or None}.items() if value is not None}
 
 
 def _save(training: Training | None, model: Path, screen: Screen, recommended: str | None) -> dict[str, Any]:
-    """Fit the recommended method on all rows and save it; return the model's folder, the next command, or why not."""
+    """Fit the recommended method on all samples and save it; return its folder and the next command, or why not."""
     if recommended is None:
         return {"not_saved": "no method is recommended"}
     if training is None:
-        return {"not_saved": f"{recommended} cannot be named on the command line: fit it in Python"}
+        return {"not_saved": f"{recommended} has no name on the command line: fit it in Python"}
     try:
         fitted = training.run(model, screen).document
-    except (OSError, ValueError) as error:  # what was compared is worth telling all the same
+    except (OSError, ValueError) as error:  # the comparison is shown all the same
         return {"not_saved": one_line(getattr(error, "strerror", None) or error)}
     return {"model": model, "fitted": fitted, "next": training.predicting(model)}
 
 
-def failed_fits(found: Comparison) -> list[dict[str, Any]]:
+def failed_fits(result: Comparison) -> list[dict[str, Any]]:
     """Return the fits without a result, with their errors."""
     from adacsl.comparison.fits import FitKey  # noqa: PLC0415  scikit-learn
 
     return [
         {name: row[name] for name in FitKey._fields} | {"error": f"{row['type']}: {row['message']}"}
-        for row in found.failures.to_dict("records")
+        for row in result.failures.to_dict("records")
     ]
 
 
@@ -318,14 +314,14 @@ def _default_folder(tasks: list[Task]) -> Path:
     return Path("runs") / f"{'+'.join(task.name for task in tasks)[:80]}-{digest[:6]}"
 
 
-def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
+def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
     from adacsl.comparison.model_card import describe_duplicates  # noqa: PLC0415  torch
 
-    failed = failed_fits(found)
+    failed = failed_fits(result)
     document = {
-        "best": found.best,
-        "recommendation": found.recommendation,
-        "price_range": found.price_range,
+        "best": result.best,
+        "recommendation": result.recommendation,
+        "price_range": result.price_range,
         "recommendations": [
             {
                 "data": data,
@@ -336,39 +332,39 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
                 "simpler": recommendation.simpler._asdict() if recommendation.simpler else None,
                 "text": str(recommendation),
             }
-            for (data, ratio), recommendation in found.recommendations.items()
+            for (data, ratio), recommendation in result.recommendations.items()
         ],
-        "tolerance": found.tolerance,
-        "prefer": found.prefer,
-        "intervals": found.intervals,
-        "table": found.table.to_dict("records"),
+        "tolerance": result.tolerance,
+        "prefer": result.prefer,
+        "intervals": result.intervals,
+        "table": result.table.to_dict("records"),
         "folder": folder,
         "report": None if "not_reported" in saved else page,
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
-        "missing": [each._asdict() for each in found.missing],
-        "checks": {name: about.get("checks", []) for name, about in found.facts["data"].items()},
+        "missing": [each._asdict() for each in result.missing],
+        "checks": {name: about.get("checks", []) for name, about in result.facts["data"].items()},
         "left_out": {
             name: {key: about[key] for key in ("unlabelled", "broken") if key in about}
-            for name, about in found.facts["data"].items()
+            for name, about in result.facts["data"].items()
         },
-        **({"segments": _segments(found)} if any(found.segments.values()) else {}),
-        **({"windows": found.windows} if found.windows else {}),
+        **({"segments": _segments(result)} if any(result.segments.values()) else {}),
+        **({"windows": result.windows} if result.windows else {}),
     }
     shown: list[Any] = []
-    for (name, ratio), block in found.table.groupby(["data", "ratio"], sort=False):
-        classes = found.facts["data"].get(name, {}).get("classes", ())
-        price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
-        shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
-    copies = {name: describe_duplicates(about) for name, about in found.facts["data"].items()}
+    for (name, ratio), block in result.table.groupby(["data", "ratio"], sort=False):
+        classes = result.facts["data"].get(name, {}).get("classes", ())
+        costs = f"{len(classes)} classes" if len(classes) > 2 else f"a false negative costs {ratio:g} false positives"
+        shown += [f"{name}, {costs}; mean cost per sample", "", _table(block), ""]
+    copies = {name: describe_duplicates(about) for name, about in result.facts["data"].items()}
     several = len(copies) > 1
-    shown += [found.intervals, *(f"{name}: {said}" if several else said for name, said in copies.items() if said), ""]
-    shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
-    shown += ["", found.recommendation] if found.windows else [found.recommendation]
-    if found.price_range:
-        shown += ["", found.price_range]
-    shown += [line for told in _segments(found) for line in _by_segment(told)]
+    shown += [result.intervals, *(f"{name}: {text}" if several else text for name, text in copies.items() if text), ""]
+    shown += [f"window {seed}: {words}" for windows in result.windows.values() for seed, words in windows.items()]
+    shown += ["", result.recommendation] if result.windows else [result.recommendation]
+    if result.price_range:
+        shown += ["", result.price_range]
+    shown += [line for part in _segments(result) for line in _by_segment(part)]
     if failed:
         shown += ["", *_failures(failed)]
     shown += ["", *_ending(page, trainings, saved)]
@@ -376,7 +372,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
 
 
 def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> list[str]:
-    """Return where model and report are, and the next command to type."""
+    """Return where model and report are, and the next command."""
     written = f"report: {page}"
     if "not_reported" in saved:
         written = f"no report was written: {saved['not_reported']}; once there is room: adacsl report {page.parent}"
@@ -384,7 +380,7 @@ def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> lis
         fitted = saved["fitted"]
         return [
             *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
-            f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} rows)",
+            f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} samples)",
             written,
             f"next: {saved['next']}",
         ]
@@ -392,36 +388,39 @@ def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> lis
     return [*lines, written, *(f"fit and save it: {training.command()}" for training in trainings)]
 
 
-def _segments(found: Comparison) -> list[dict[str, Any]]:
-    """Return what the method to take costs in each segment, by data set, ratio and column."""
+def _segments(result: Comparison) -> list[dict[str, Any]]:
+    """Return the cost of the recommended method in each segment, by data set, ratio and column."""
     from adacsl.comparison.segments import tables_of  # noqa: PLC0415  torch
 
     return [
         {"data": view[0], "ratio": view[1], "column": column, "segments": part.to_dict("records")}
-        for view, table in tables_of(found, found.recommendations)
+        for view, table in tables_of(result, result.recommendations)
         for column, part in table.groupby("column", sort=False)
     ]
 
 
-def _by_segment(told: dict[str, Any]) -> list[Any]:
-    table = listing(str(told["column"]), right=("rows", "cost", "95 % interval", "than all others"), then=("",))
-    for row in told["segments"]:
+def _by_segment(part: dict[str, Any]) -> list[Any]:
+    table = listing(str(part["column"]), right=("samples", "cost", "95 % interval", "than the others"), then=("",))
+    for row in part["segments"]:
         interval = interval_text(row["low"], row["high"])
         more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
         table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["significance"])
-    return ["", f"{told['data']} by {told['column']}, ratio {told['ratio']:g}; cost per row", "", table]
+    return ["", f"{part['data']} by {part['column']}, ratio {part['ratio']:g}; mean cost per sample", "", table]
 
 
 def _table(block: Any) -> Any:
     from adacsl.comparison.statistics import CONSTANTS  # noqa: PLC0415  pandas
 
-    table = listing("method", right=("cost", "95 % interval", "dearer"), then=("",))
+    table = listing("method", right=("cost", "95 % interval", "costs more by"), then=("",))
     rows = block.to_dict("records")
-    for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # no methods: last
-        alone = row["significance"] == "lowest cost" or row["percent"] != row["percent"]
-        dearer = "" if alone else f"{row['percent']:+.1f} %"
+    for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # constant baselines last
+        increase = (
+            ""
+            if row["significance"] == "lowest cost" or row["percent"] != row["percent"]
+            else f"{row['percent']:+.1f} %"
+        )
         interval = interval_text(row["low"], row["high"])
-        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, dearer, str(row["significance"]))
+        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, increase, str(row["significance"]))
     return table
 
 

@@ -18,24 +18,27 @@ from adacsl.storage.documents import plain
 
 INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of what Ctrl-C and SIGTERM ended."""
+INFO = "info"
+"""Severity of findings that are neither errors nor warnings."""
+CODES_HELP = "what each [code] means: docs/checks.md; to skip a check: --ignore CODE"
 PATIENCE = 5.0
-"""Seconds after which a step that has not ended is named: a wrong command is refused before, in one line."""
+"""Seconds after which a step that has not ended is named."""
 LONGEST = 2000
-"""Characters of a line that is told: a cell of data may hold millions."""
+"""Characters of a line of output: a value of the data may have millions."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command ends with.
+    """Result of a command.
 
     Parameters
     ----------
     document : dict
         The result as JSON values (numpy numbers, paths and NaN are turned into such).
     shown : sequence
-        The same for people: lines of plain text and rich tables.
+        The same as text: lines and rich tables.
     code : int
-        Exit code: 1 where the command ran but its result is bad news; 130 where Ctrl-C ended it early.
+        Exit code: 1 where the command ran but its result is bad; 130 where Ctrl-C ended it early.
     """
 
     document: dict[str, Any]
@@ -52,20 +55,24 @@ class Screen:
     """Print one JSON object instead of text."""
 
     quiet: bool = False
-    """No progress and no notes."""
+    """Print no progress and no notes; warnings and errors stay."""
 
     debug: bool = False
-    """Show the traceback of an error (also: ADACSL_DEBUG=1)."""
+    """Print the traceback of an error (also: ADACSL_DEBUG=1)."""
 
     def note(self, text: str) -> None:
-        """Tell the user something that is no error."""
+        """Print information that is neither an error nor a warning."""
         if not self.quiet:
-            tell(f"note: {one_line(text)}")
+            write_error(f"note: {one_line(text)}")
+
+    def warn(self, text: str) -> None:
+        """Print a warning, also with ``--quiet``."""
+        write_error(f"warning: {one_line(text)}")
 
     @contextmanager
     def doing(self, text: str) -> Iterator[None]:
-        """Write what the command is doing as soon as it takes longer than :data:`PATIENCE`."""
-        timer = threading.Timer(PATIENCE, tell, [one_line(text)])
+        """Print what the command is doing once it takes longer than :data:`PATIENCE`."""
+        timer = threading.Timer(PATIENCE, write_error, [one_line(text)])
         timer.daemon = True
         if not self.quiet:
             timer.start()
@@ -74,15 +81,20 @@ class Screen:
         finally:
             timer.cancel()
 
-    def found(self, checks: Iterable[object], about: str = "") -> None:
-        """Tell what checks have found, one line each with its code; ``about`` names one of several data sets."""
-        lines = [f"{about}: {each}" if about else str(each) for each in checks]
+    def findings(self, checks: Iterable[object], name: str = "") -> None:
+        """Print the findings of checks, one line each with its code; ``name`` is that of one of several data sets.
+
+        With ``--quiet`` only errors and warnings.
+        """
+        shown = [each for each in checks if not (self.quiet and getattr(each, "severity", "") == INFO)]
+        lines = [f"{name}: {each}" if name else str(each) for each in shown]
         if lines and not self.quiet:
-            lines.append("what each [code] means: docs/checks.md; to say nothing about one: --ignore CODE")
-            tell("\n".join(map(one_line, lines)))
+            lines.append(CODES_HELP)
+        if lines:
+            write_error("\n".join(map(one_line, lines)))
 
     def answer(self, answer: Answer) -> None:
-        """Print the one thing that belongs on stdout."""
+        """Print the answer on stdout."""
         if sys.stdout is None:
             raise BrokenPipeError("stdout is closed")
         if self.json:
@@ -113,7 +125,7 @@ class Screen:
 
 
 class Terminated(SystemExit):
-    """SIGTERM came; ``advice`` says what is left and how to go on."""
+    """Raised on SIGTERM; ``advice`` is what remains and how to resume."""
 
     def __init__(self, advice: str = "") -> None:
         super().__init__(TERMINATED)
@@ -122,7 +134,7 @@ class Terminated(SystemExit):
 
 @contextmanager
 def stoppable(advice: str) -> Iterator[None]:
-    """Give Ctrl-C and SIGTERM a line that says what is left and how to go on."""
+    """Give Ctrl-C and SIGTERM a line on what remains and how to resume."""
     try:
         yield
     except Terminated:
@@ -134,11 +146,19 @@ def stoppable(advice: str) -> Iterator[None]:
         raise KeyboardInterrupt(advice) from None
 
 
+@dataclass(frozen=True)
+class AlreadyShown(Screen):
+    """Output options of a command inside another one that has shown the findings."""
+
+    def findings(self, checks: Iterable[object], name: str = "") -> None:
+        """Print nothing."""
+
+
 PLAIN = Screen()
 
 
 def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
-    """Return an empty table without lines: columns of words, of numbers, and of words again."""
+    """Return an empty table without rules: columns of words, of numbers, and of words again."""
     from rich.table import Table  # noqa: PLC0415
 
     class Listing(Table):
@@ -154,13 +174,13 @@ def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
 
 
 def one_line(text: object) -> str:
-    """Return a text without line breaks, nor anything else that a terminal obeys; not all of a very long one."""
+    """Return a text without line breaks and control characters, shortened if it is very long."""
     line = visible(" ".join(str(text).split()))
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}..."
 
 
-def tell(text: str) -> None:
-    """Write lines to stderr, where somebody may read them: it may be closed."""
+def write_error(text: str) -> None:
+    """Write lines to stderr, which may be closed."""
     with suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""The user's own methods, named ``module:factory``."""
+"""Custom methods of the user, named ``module:factory``."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ FORM = "a module of the working directory (or an installed one) and a function i
 
 
 def own_method(word: str) -> tuple[str, CostSensitiveClassifier]:
-    """Return what ``module:factory`` makes, and what to call it: as the factory is called."""
+    """Return the name of the factory in ``module:factory`` and the method it makes."""
     from adacsl.estimators.registry import METHODS, as_method  # noqa: PLC0415  scikit-learn
 
     module, _, name = word.partition(":")
     if not module or not name.isidentifier():
         raise ValueError(f"--method {word}: expected {FORM}")
     if name in METHODS:
-        raise ValueError(f"--method {word}: adacsl has a method {name} of its own: call the function otherwise")
+        raise ValueError(f"--method {word}: {name} is a built-in method: rename the function")
     factory = _factory(word, module, name)
     try:
         estimator = factory()
@@ -34,7 +34,7 @@ def own_method(word: str) -> tuple[str, CostSensitiveClassifier]:
     try:
         return name, as_method(estimator, name)
     except TypeError as error:
-        raise TypeError(f"--method {word}: it must return a scikit-learn classifier or a Method: {error}") from None
+        raise TypeError(f"--method {word}: it must return a scikit-learn classifier: {error}") from None
 
 
 def _factory(word: str, module: str, name: str) -> Callable[[], Any]:

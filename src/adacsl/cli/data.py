@@ -1,21 +1,22 @@
-"""``adacsl data``: the data sets with a name."""
+"""``adacsl data``: the built-in data sets."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from adacsl.cli.console import PLAIN, Answer, Screen, listing
+from adacsl.cli.options import (
+    Folder,
+)
 
 
-def data(name: str | None = None, *, folder: Path | None = None, screen: Screen = PLAIN) -> Answer:
+def data(name: str | None = None, *, folder: Folder = None, screen: Screen = PLAIN) -> Answer:
     """List the built-in data sets, or describe one.
 
     Parameters
     ----------
     name
-        The data set to describe.
+        Data set to describe; default: list all.
     folder
-        Where their files are; default: the folder that ADACSL_DATA names.
+        Folder of their files; default: the folder that ADACSL_DATA names.
 
     Examples
     --------

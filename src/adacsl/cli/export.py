@@ -1,4 +1,4 @@
-"""``adacsl export``: a model for other programs."""
+"""``adacsl export``: a model as an ONNX file."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ SAMPLE = 64
 
 
 def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen = PLAIN) -> Answer:
-    """Write a model as ONNX, with the outputs score, probability and decision.
+    """Export a model to ONNX, with the outputs score, probability and decision.
 
-    The graph is run on some rows before it is put in place and must agree with the model.
+    The graph is run on some rows before the file appears and must agree with the model.
 
     Parameters
     ----------
     model
-        Folder that `adacsl train` wrote.
+        Folder of a saved model (`adacsl train --out`).
     onnx
-        The file to write.
+        ONNX file to write.
     sample
-        Some rows to check the graph with; default: rows made up from what the model knows of its columns.
+        Table of rows to check the graph with; default: random rows of the kinds of columns the model was trained on.
 
     Examples
     --------
@@ -44,11 +44,14 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     if kind in ("boosters", "constant"):
         what = "always decides the same" if kind == "constant" else f"is made of {kind}"
         raise ValueError(
-            f"ONNX files are written of nets and logistic regressions, and {model} {what}: use it with  adacsl predict"
+            f"ONNX files are written of neural networks and logistic regressions, and {model} {what}: "
+            "use it with  adacsl predict"
         )
-    # members of an ensemble that has a graph all take the same; of another, the export says why it has none
+    # base estimators of an ensemble with a graph have the same inputs; for others the export fails with the reason
     encoder = (classifier.model_.models[0] if kind == "stack" else classifier.model_).encoder
-    rows = _made_up(classifier, encoder) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
+    rows = (
+        _random_rows(classifier, encoder) if sample is None else next(open_rows(classifier, sample, rows=SAMPLE)[0])[0]
+    )
     written = classifier.export_onnx(onnx, rows)
     size = written.stat().st_size
     if takes_images(classifier):
@@ -60,8 +63,8 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     return Answer(document, (line,))
 
 
-def _made_up(classifier: CostSensitiveClassifier, encoder: Any) -> Any:
-    """Return rows that could have been in the training data, as far as the model tells."""
+def _random_rows(classifier: CostSensitiveClassifier, encoder: Any) -> Any:
+    """Return random rows of the kinds of columns the model was trained on."""
     from adacsl.estimators.inputs import takes_images  # noqa: PLC0415  pandas
 
     rng = np.random.default_rng(0)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adacsl.base.labels import plain_labels, same_label
-from adacsl.cli.options import FREE, Prices, Source
+from adacsl.cli.options import COST_DEFAULTS, CostOptions, DataOptions
 from adacsl.costs.matrix import CostMatrix, merge_prices
 from adacsl.storage.atomic import check_folder
 from adacsl.storage.documents import plain
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 DIGESTS = 1000
-"""So many digests of training rows are kept at most."""
+"""Largest number of digests of training samples that are kept."""
 OVERLAP = 0.01
-"""From this share of training rows on, beyond those that repeat anyway, `evaluate` warns."""
+"""Share of training samples, beyond natural duplicates, from which on `evaluate` warns."""
 
 
 def check_model_folder(folder: Path, *, force: bool = False, option: str = "--out") -> None:
@@ -44,9 +44,9 @@ def save_model(classifier: CostSensitiveClassifier, folder: Path, notes: Mapping
 
 
 def note_rows(inputs: Any, y: Any) -> dict[str, Any]:
-    """Return the smallest digests of training rows, by which `evaluate` recognises them, and the share that repeats.
+    """Return the smallest digests of training samples, by which `evaluate` knows them, and the share of duplicates.
 
-    The smallest of all digests are a random sample of the rows, and the same sample of any other table.
+    The smallest of all digests are a random subset of the samples, and the same subset of any other table.
     """
     from adacsl.datasets.duplicates import row_digests  # noqa: PLC0415  pandas
 
@@ -60,7 +60,7 @@ def note_rows(inputs: Any, y: Any) -> dict[str, Any]:
 
 
 class TrainingOverlap:
-    """Counts, batch by batch, rows that trained a model, as far as its notes tell."""
+    """Counter of samples that trained a model, batch by batch, by the digests of its notes."""
 
     def __init__(self, noted: Any) -> None:
         known = noted if isinstance(noted, dict) else {}
@@ -69,7 +69,7 @@ class TrainingOverlap:
         self._looked_at, self._trained = 0, 0
 
     def update(self, inputs: Any, y: Any) -> None:
-        """Count rows, features and class numbers."""
+        """Count samples, given as features and class numbers."""
         from adacsl.datasets.duplicates import row_digests  # noqa: PLC0415  pandas
 
         if not len(self._known):
@@ -81,14 +81,14 @@ class TrainingOverlap:
 
     @property
     def share(self) -> float:
-        """The share of rows that trained the model; 0 where about so many repeat anyway."""
+        """The share of samples that trained the model; 0 where it does not exceed the share of natural duplicates."""
         share = self._trained / self._looked_at if self._looked_at else 0.0
         return share if share > self._repeated + OVERLAP else 0.0
 
 
 def load_model(
-    folder: Path, *, device: str, given: Prices = FREE
-) -> tuple[CostSensitiveClassifier, str | None, Prices]:
+    folder: Path, *, device: str, given: CostOptions = COST_DEFAULTS
+) -> tuple[CostSensitiveClassifier, str | None, CostOptions]:
     """Return a model, the column of its training labels, and the costs of the training unless others are given.
 
     Models saved in Python have no such notes.
@@ -107,27 +107,29 @@ def load_with_notes(folder: Path, *, device: str) -> tuple[CostSensitiveClassifi
     return classifier, notes or {}
 
 
-def noted_options(folder: Path, notes: Mapping[str, Any], given: Prices = FREE) -> tuple[str | None, Prices]:
+def noted_options(
+    folder: Path, notes: Mapping[str, Any], given: CostOptions = COST_DEFAULTS
+) -> tuple[str | None, CostOptions]:
     """Return the column of the training labels, and the costs of the training unless others are given."""
     target = notes.get("target")
     try:
-        noted = Prices(**notes.get("prices", {}))
+        noted = CostOptions(**notes.get("costs", {}))
         if not all(isinstance(each, float | int | str | None) for each in (target, *vars(noted).values())):
-            raise TypeError("a price or a column is neither number nor text")
+            raise TypeError("a cost or a column is neither number nor text")
     except (TypeError, ValueError) as error:
         raise _unreadable(folder, str(error)[:100]) from error
-    noted = FREE if noted.costs is not None else noted  # a matrix is in the model; its file may be gone
+    noted = COST_DEFAULTS if noted.costs is not None else noted  # a matrix is in the model; its file may be gone
     return target, given if given.given else noted
 
 
 def _unreadable(folder: Path, why: str) -> Exception:
     from adacsl.estimators.artefact import ArtefactError  # noqa: PLC0415
 
-    return ArtefactError(f"{folder} does not say how it was trained ({why}): train it again")
+    return ArtefactError(f"{folder} has unreadable notes of its training ({why}): train it again")
 
 
 def check_positive(classifier: CostSensitiveClassifier, pos_label: str | None) -> None:
-    """Refuse a positive class that is not the model's: everything the model says is about its own."""
+    """Refuse a positive class that is not the model's."""
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415  pandas
     from adacsl.estimators.inputs import class_names, n_classes  # noqa: PLC0415
 
@@ -135,23 +137,27 @@ def check_positive(classifier: CostSensitiveClassifier, pos_label: str | None) -
     if pos_label is None or (n_classes(classifier) == 2 and same_label(pos_label, names[1])):
         return
     if n_classes(classifier) > 2:
-        raise DataError(f"--pos-label is for two classes, but the model has {len(names)} classes: leave it out")
+        raise DataError(f"--pos-label is for two classes, but the model has {len(names)} classes: omit it")
     if not any(same_label(pos_label, name) for name in names):
         raise DataError(f"the model has no class {pos_label!r} (it has {listed(names)})")
-    raise DataError(f"the positive class of the model is {names[1]!r}, not {pos_label!r}: leave out --pos-label")
+    raise DataError(f"the positive class of the model is {names[1]!r}, not {pos_label!r}: omit --pos-label")
 
 
 def load_labelled(
-    classifier: CostSensitiveClassifier, data: str | None, source: Source, target: str | None, prices: Prices
+    classifier: CostSensitiveClassifier,
+    data: str | None,
+    source: DataOptions,
+    target: str | None,
+    cost_options: CostOptions,
 ) -> tuple[Task, Any]:
-    """Return data with labels as the model understands them, and their features as it takes them."""
+    """Return labelled data with the classes of the model, and its inputs."""
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import DataError, listed  # noqa: PLC0415
     from adacsl.estimators.inputs import check_kind, class_names, feature_columns, model_input, n_classes, takes_images  # noqa: PLC0415
 
     many, known = n_classes(classifier) > 2, dict[str, Any]()
-    if many or prices.costs is None:
-        known["costs"] = decision_costs(classifier, prices)
+    if many or cost_options.costs is None:
+        known["costs"] = decision_costs(classifier, cost_options)
     if not is_builtin(data):
         check_positive(classifier, source.pos_label)
     if many:
@@ -163,7 +169,7 @@ def load_labelled(
         source = replace(source, drop=())  # the model knows its columns; one that was dropped need not be there
     if takes_images(classifier) and source.image_size is None:
         source = replace(source, image_size=classifier.image_shape_[0])
-    task = source.load(data, FREE if known else prices, **known)
+    task = source.load(data, COST_DEFAULTS if known else cost_options, **known)
     data = data or task.source
     check_kind(classifier, data, images=task.images)
     trained = {str(label) for label in classifier.classes_.tolist()}
@@ -176,21 +182,21 @@ def load_labelled(
     return task, model_input(classifier, task.X, feature_columns(classifier, list(task.X.columns), task.name))
 
 
-def _without_learned(prices: Mapping[str, Any], own: CostMatrix) -> dict[str, Any]:
-    """Return costs by name, but those that the model has learned to predict."""
+def _without_learned(cost_options: Mapping[str, Any], own: CostMatrix) -> dict[str, Any]:
+    """Return costs by name, without those that the model has learned to predict."""
     from adacsl.datasets.errors import DataError  # noqa: PLC0415  pandas
 
-    learned = {name: price for name, price in prices.items() if getattr(price, "learns", False)}
-    for name, price in learned.items():
-        if not set(price.hidden) <= set(own.hidden):
+    learned = {name: cost for name, cost in cost_options.items() if getattr(cost, "learns", False)}
+    for name, cost in learned.items():
+        if not set(cost.hidden) <= set(own.hidden):
             raise DataError(
-                f"the model has not learned to predict the price {price.price.text!r}: train it with --{name} "
-                f"'model({price.price.text})'"
+                f"the model has not learned to predict the cost {cost.price.text!r}: train it with --{name} "
+                f"'model({cost.price.text})'"
             )
-    return {name: price for name, price in prices.items() if name not in learned}
+    return {name: cost for name, cost in cost_options.items() if name not in learned}
 
 
-def decision_costs(classifier: CostSensitiveClassifier, given: Prices) -> CostMatrix:
+def decision_costs(classifier: CostSensitiveClassifier, given: CostOptions) -> CostMatrix:
     """Return the costs to decide by, in the order of the model's classes: its own, unless others are given.
 
     They may depend on columns: ``of(table)`` makes them those of its rows.
@@ -205,8 +211,8 @@ def decision_costs(classifier: CostSensitiveClassifier, given: Prices) -> CostMa
     if missing:
         options = " ".join(f"--{name} NAME" for name in missing)
         raise DataError(
-            f"the model was fitted with {' and '.join(missing)} of each row: say which column holds it, {options}, or "
-            f"one cost for all rows, --{missing[0]} {getattr(classifier.costs_, missing[0]):.4g} (the mean in training)"
+            f"the model was fitted with per-sample {' and '.join(missing)}: name the column, {options}, or give one "
+            f"cost for all samples, --{missing[0]} {getattr(classifier.costs_, missing[0]):.4g} (the mean in training)"
         )
     if not given.given:
         return own
@@ -214,7 +220,7 @@ def decision_costs(classifier: CostSensitiveClassifier, given: Prices) -> CostMa
         return merge_prices(_without_learned(matrix, own), own).checked()
     if not isinstance(matrix, CostMatrix):
         raise DataError(
-            f"the model decides among {n_classes(classifier)} classes: other prices need a matrix, --costs matrix.csv"
+            f"the model decides among {n_classes(classifier)} classes: other costs need a matrix, --costs matrix.csv"
         )
     aligned = matrix.aligned(class_names(classifier))
     if not aligned.square:

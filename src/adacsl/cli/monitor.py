@@ -1,4 +1,4 @@
-"""``adacsl monitor``: what a model in use costs, whether its rows have changed, and when to retune it."""
+"""``adacsl monitor``: cost and drift of a deployed model, and whether to re-tune it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
+from cyclopts import Parameter
 
 from adacsl.base.labels import label_name, same_label
 from adacsl.cli.console import PLAIN, Answer, Screen, listing, stoppable
@@ -19,7 +20,17 @@ from adacsl.cli.model_folder import (
     noted_options,
     save_model,
 )
-from adacsl.cli.options import ANY, AS_FOUND, FREE, Files, Prices, as_words, within
+from adacsl.cli.options import (
+    ADVANCED_RESULTS,
+    COST_DEFAULTS,
+    DATA_DEFAULTS,
+    READING_DEFAULTS,
+    CostOptions,
+    Device,
+    ReadingOptions,
+    as_words,
+    within,
+)
 from adacsl.costs.matrix import CostMatrix
 from adacsl.storage.atomic import at_home, check_file
 
@@ -27,7 +38,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.estimators.classifier import CostSensitiveClassifier
-    from adacsl.monitoring.report import MonitoringReport
 
 
 CODES = {"keep": 0, "unresolved": 0, "review": 3, "retune": 4}
@@ -42,47 +52,47 @@ def monitor(
     id: str | None = None,  # noqa: A002
     time_column: str | None = None,
     group_column: str | None = None,
-    prices: Prices = FREE,
-    tolerance: Annotated[float, within(0, 1e15)] = 0.05,
-    level: Annotated[float, within(0.01, 0.9999)] = 0.95,
+    cost_options: CostOptions = COST_DEFAULTS,
+    tolerance: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(0, 1e15)] = 0.05,
+    level: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(0.01, 0.9999)] = 0.95,
     html: Path | None = None,
     retuned: Path | None = None,
-    device: str = "auto",
-    files: Files = AS_FOUND,
+    device: Device = "auto",
+    files: ReadingOptions = READING_DEFAULTS,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Look at a model in use: what new rows cost, whether they have changed, whether to retune the decision.
+    """Monitor a deployed model: current cost, tests for drift, and whether re-tuning its threshold would pay.
 
-    Exit codes: 0 all is well (or too few rows for a recommendation), 3 look at it (scores, class shares or cost have
-    changed, or a constant decision costs less), 4 retune (not doing so costs more than the tolerance). Nothing is
-    written unless --html or --retuned says so.
+    Exit codes: 0 no change (or too few samples for a recommendation), 3 investigate (scores, class prior or cost have
+    changed, or a constant baseline costs less), 4 re-tune (not doing so costs more than the tolerance). Nothing is
+    written without --html or --retuned.
 
     Parameters
     ----------
     model
-        Folder that `adacsl train` wrote.
+        Folder of a saved model (`adacsl train --out`).
     data
-        Table (CSV, Parquet, Excel, ...) with new rows, or a name (`adacsl data`); or --sql.
+        Table (CSV, Parquet, Excel, ...) with new samples, or the name of a built-in data set (`adacsl data`); or --sql.
     labels
-        Labels, as far as they are known: a column of the data (gaps: not known), or another table, row by
+        Labels, as far as they are known: a column of the data (missing values: not known), or another table, row by
         row or joined by --id. Default: the target column of the training, if the data have it.
     id
-        Column that names the rows, in the data and in the file of labels.
+        Column of identifiers, in the data and in the table of labels.
     time_column
-        Column with dates or numbers: costs are told by windows of time, too.
+        Column with dates or numbers: costs are shown by time window, too.
     group_column
-        Rows with the same value (patient, customer) are no independent evidence: intervals count groups.
+        Samples with the same value (patient, customer) are dependent: intervals are over groups.
     tolerance
-        What is worth looking at: this share of the cost.
+        Smallest relevant change, as a share of the cost.
     level
-        Coverage of the intervals.
+        Confidence level of the intervals.
     html
-        Write a page that shows the findings.
+        Write the findings as an HTML page.
     retuned
-        Write a model that decides as these rows say to this folder: with labels fitted anew, without under the
-        estimated class shares. What learns is not trained again.
+        Save a model with a re-tuned decision rule in this folder: fitted to the labels, or without labels under the
+        estimated class prior. The learner is not trained again.
     device
-        auto, cpu, cuda, cuda:1 or mps.
+        Device: auto, cpu, cuda, cuda:1 or mps.
 
     Examples
     --------
@@ -95,29 +105,29 @@ def monitor(
     if retuned is not None:
         check_model_folder(retuned, option="--retuned")
     classifier, notes = load_with_notes(model, device=device)
-    target, spoken = noted_options(model, notes, prices)
+    target, known_costs = noted_options(model, notes, cost_options)
     with stoppable("nothing was written; start the command again"):
         from adacsl.monitoring.monitor import monitor_samples  # noqa: PLC0415  pandas
 
         given = _Columns(labels, id, time_column, group_column, target)
-        rows = _read(classifier, data, files, given, spoken, screen)
-        as_estimated = not prices.given or decision_costs(classifier, prices) == own_costs(classifier)
-        found = monitor_samples(
+        rows = _read(classifier, data, files, given, known_costs, screen)
+        as_estimated = not cost_options.given or decision_costs(classifier, cost_options) == own_costs(classifier)
+        result = monitor_samples(
             classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups, times=rows.time, level=level,
             tolerance=tolerance, as_estimated=as_estimated,
         )  # fmt: skip
         if html is not None:
             from adacsl.monitoring.page import write_monitoring  # noqa: PLC0415  plotly only for those who look
 
-            write_monitoring(found, html, title=f"{model.resolve().name} on {data or files.sql}")
+            write_monitoring(result, html, title=f"{model.resolve().name} on {data or files.sql}")
         if retuned is not None:
-            _write_retuned(classifier, found, rows, notes, retuned)
-    document = found.to_dict() | {"report": html, "retuned": retuned}
-    said = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
-    typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *said, *as_words(files)])
-    shown = [*found.sentences, *_advice(found, typed, retuned), *_windows(found)]
+            _write_retuned(classifier, result, rows, notes, retuned)
+    document = result.to_dict() | {"report": html, "retuned": retuned}
+    words = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
+    typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *words, *as_words(files)])
+    shown = [*result.sentences, *_advice(result, typed, retuned), *_windows(result)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
-    return Answer(document, tuple(shown), code=CODES[found.recommendation])
+    return Answer(document, tuple(shown), code=CODES[result.recommendation])
 
 
 class _Columns(NamedTuple):
@@ -131,7 +141,7 @@ class _Columns(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """New rows as the model takes them, and what goes with each."""
+    """New samples as inputs of the model, with labels, times, groups and costs."""
 
     inputs: Any
     labels: Any
@@ -141,13 +151,18 @@ class _Rows(NamedTuple):
 
 
 def own_costs(classifier: CostSensitiveClassifier) -> CostMatrix:
-    """Return the costs a model was trained with, as they were said."""
-    said: CostMatrix = getattr(classifier, "cost_spec_", None) or classifier.costs_
-    return said
+    """Return the cost specification a model was trained with."""
+    costs: CostMatrix = getattr(classifier, "cost_spec_", None) or classifier.costs_
+    return costs
 
 
 def _read(
-    classifier: CostSensitiveClassifier, data: str | None, files: Files, given: _Columns, prices: Prices, screen: Screen
+    classifier: CostSensitiveClassifier,
+    data: str | None,
+    files: ReadingOptions,
+    given: _Columns,
+    cost_options: CostOptions,
+    screen: Screen,
 ) -> _Rows:
     from adacsl.datasets.builtin import is_builtin  # noqa: PLC0415  pandas
     from adacsl.datasets.errors import check_column  # noqa: PLC0415
@@ -158,7 +173,7 @@ def _read(
 
     path = None if data is None else at_home(data)
     if data is not None and path is not None and (is_builtin(data) or not is_table(path)):
-        return _read_task(classifier, data, files, given, prices)
+        return _read_task(classifier, data, files, given, cost_options)
     table = open_table(path, **files.how)
     data = table.name
     check_kind(classifier, data, images=False)
@@ -172,22 +187,24 @@ def _read(
     features = feature_columns(classifier, list(frame.columns), data, others)
     if isinstance(when := getattr(classifier.policy, "time", None), str):
         check_column(when, frame.columns, data)
-        features = list(dict.fromkeys((*features, when)))  # it is taken out again
+        features = list(dict.fromkeys((*features, when)))  # the policy needs it
     times = None if given.time is None else read_times(frame[given.time], f"column {given.time!r}")
     groups = None if given.groups is None else frame[given.groups]
-    costs = settled(decision_costs(classifier, prices), frame, data)
+    costs = settled(decision_costs(classifier, cost_options), frame, data)
     return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
 
 
-def _read_task(classifier: CostSensitiveClassifier, data: str, files: Files, given: _Columns, prices: Prices) -> _Rows:
-    """Read pictures, an archive or a data set with a name: all their rows have labels."""
+def _read_task(
+    classifier: CostSensitiveClassifier, data: str, files: ReadingOptions, given: _Columns, cost_options: CostOptions
+) -> _Rows:
+    """Read images, an archive or a built-in data set: all their samples have labels."""
     from adacsl.estimators.inputs import labels_of  # noqa: PLC0415  pandas
 
-    said = {"--id": given.id, "--time-column": given.time, "--labels": given.labels}
-    if asked := [name for name, value in said.items() if value is not None]:
-        raise ValueError(f"{asked[0]} is for tables, and {data} is none")
-    source = dataclasses.replace(ANY, group_column=given.groups, files=files)
-    task, inputs = load_labelled(classifier, data, source, given.target, prices)
+    options = {"--id": given.id, "--time-column": given.time, "--labels": given.labels}
+    if unused := [name for name, value in options.items() if value is not None]:
+        raise ValueError(f"{unused[0]} is for tables, and {data} is none")
+    source = dataclasses.replace(DATA_DEFAULTS, group_column=given.groups, files=files)
+    task, inputs = load_labelled(classifier, data, source, given.target, cost_options)
     return _Rows(inputs, labels_of(classifier, task.y), None, task.groups, task.costs)
 
 
@@ -226,13 +243,13 @@ def _joined(frame: pd.DataFrame, data: str, given: _Columns, screen: Screen) -> 
             )
         return table[column]
     _check_ids(table, path, given.id)
-    found = frame[given.id].map(table.set_index(given.id)[column])
+    result = frame[given.id].map(table.set_index(given.id)[column])
     missing = int((~table[given.id].isin(frame[given.id])).sum())
     if missing == len(table):
         raise ValueError(f"no row of {path} has the {given.id!r} of a row of {data}: is it the same column?")
     if missing:
         screen.note(f"{missing} labels of {path} belong to no row of {data}")
-    return found
+    return result
 
 
 def _label_column(table: pd.DataFrame, path: str, given: _Columns) -> str:
@@ -259,17 +276,17 @@ def _check_ids(table: pd.DataFrame, path: str, name: str) -> None:
 
 
 def _as_classes(classifier: CostSensitiveClassifier, values: pd.Series[Any]) -> np.ndarray[Any, Any]:
-    """Return labels as the model spells them, None where there is none."""
+    """Return labels as classes of the model, None where a label is missing."""
     classes = classifier.classes_.tolist()
     known: dict[Any, Any] = {}
     for value in values.dropna().unique().tolist():
-        found = [label for label in classes if same_label(label_name(label), value)]
-        if not found:
+        result = [label for label in classes if same_label(label_name(label), value)]
+        if not result:
             raise ValueError(
                 f"the label {value!r} is none of the classes the model was trained on "
                 f"({', '.join(label_name(label) for label in classes)})"
             )
-        known[value] = found[0]
+        known[value] = result[0]
     named = np.full(len(values), None, dtype=object)
     there = values.notna().to_numpy()
     named[there] = [known[value] for value in values[there].tolist()]
@@ -277,7 +294,7 @@ def _as_classes(classifier: CostSensitiveClassifier, values: pd.Series[Any]) -> 
 
 
 def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
-    """Return the costs of the rows of a table."""
+    """Return the costs of the samples of a table."""
     if costs.settled:
         return costs
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
@@ -292,47 +309,49 @@ def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
 
 
 def _write_retuned(
-    classifier: CostSensitiveClassifier, found: MonitoringReport, rows: _Rows, notes: dict[str, Any], folder: Path
+    classifier: CostSensitiveClassifier, result: MonitoringReport, rows: _Rows, notes: dict[str, Any], folder: Path
 ) -> None:
-    """Write a model that decides as these rows say, with the notes of the old one."""
-    if found.by_labels:
+    """Save a model with a re-tuned decision rule and the notes of the old one."""
+    if result.by_labels:
         from adacsl.monitoring.retune import retune  # noqa: PLC0415  pandas
 
         fresh = retune(classifier, rows.inputs, rows.labels, rows.costs, groups=rows.groups)
-    elif not found.enough:
-        raise ValueError(f"--retuned needs at least ten labels of each class, or more rows: {found.rows} are too few")
-    elif found.prior is None:
-        raise ValueError("--retuned needs at least ten labels of each class: this model knows no held-out scores")
+    elif not result.enough:
+        raise ValueError(
+            f"--retuned needs at least ten labels of each class, or more samples: {result.rows} are too few"
+        )
+    elif result.prior is None:
+        raise ValueError("--retuned needs at least ten labels of each class: this model has no held-out scores")
     else:
-        fresh = _under_shares(classifier, found)
+        fresh = _under_prior(classifier, result)
     save_model(fresh, folder, notes, force=False)
 
 
-def _under_shares(classifier: CostSensitiveClassifier, found: MonitoringReport) -> CostSensitiveClassifier:
+def _under_prior(classifier: CostSensitiveClassifier, result: MonitoringReport) -> CostSensitiveClassifier:
     from adacsl.decision.policy import Policy  # noqa: PLC0415
 
-    shares = found.prior.now  # type: ignore[union-attr]
+    shares = result.prior.now  # type: ignore[union-attr]
     policy = getattr(classifier, "policy", None) or Policy()
     new = float(shares[1]) if len(shares) == 2 else shares.tolist()
     classifier.policy = dataclasses.replace(policy, prior=new)
     return classifier
 
 
-def _advice(found: MonitoringReport, typed: str, retuned: Path | None) -> list[str]:
-    if not found.retune or retuned is not None:
+def _advice(result: MonitoringReport, typed: str, retuned: Path | None) -> list[str]:
+    if not result.retune or retuned is not None:
         return []
-    if found.by_labels or found.prior is None or len(found.classes) > 2:
-        return [f"to retune:  {typed} --retuned model2/"]
-    share = f"{found.prior.now[1]:.4g}"
-    return [f"to decide under the new share:  adacsl predict ... --prior {share}   or   {typed} --retuned model2/"]
+    if result.by_labels or result.prior is None or len(result.classes) > 2:
+        return [f"to re-tune:  {typed} --retuned model2/"]
+    share = f"{result.prior.now[1]:.4g}"
+    return [f"to decide under the new prior:  adacsl predict ... --prior {share}   or   {typed} --retuned model2/"]
 
 
-def _windows(found: MonitoringReport) -> list[Any]:
-    if not found.windows:
+def _windows(result: MonitoringReport) -> list[Any]:
+    if not result.windows:
         return []
-    heads = ("rows", "with label", "cost per row", f"{found.level * 100:g} % interval", "expected", "PSI")
+    heads = ("samples", "with label", "mean cost", f"{result.level * 100:g} % interval", "expected", "PSI")
     table = listing("time", right=heads)
-    for window in found.windows:
+    for window in result.windows:
         cost = ("", "")
         if window.cost is not None:
             cost = (f"{window.cost.estimate:.4g}", f"[{window.cost.low:.4g}, {window.cost.high:.4g}]")

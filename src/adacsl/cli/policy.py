@@ -10,7 +10,7 @@ import numpy as np
 from cyclopts import Group, Parameter
 
 from adacsl.base.labels import is_number
-from adacsl.cli.options import within
+from adacsl.cli.options import ADVANCED_DECISIONS, within
 from adacsl.costs.matrix import CostMatrix
 
 if TYPE_CHECKING:
@@ -20,53 +20,53 @@ if TYPE_CHECKING:
 
 @Parameter(name="*", group=Group("Decisions", sort_key=15))
 @dataclass(frozen=True)
-class Limits:
-    """The settings of a policy."""
+class PolicyOptions:
+    """Reject option, capacity, other actions and prior: the settings of a policy."""
 
     refer: Annotated[float | None, within(0, 1e15)] = None
-    """A person may decide: what it costs to have one row looked at. The decision is a class or refer then."""
+    """Cost of referring one sample to a person (reject option). A decision is then a class or refer."""
 
-    refer_errors: str | None = None
-    """How often that person is wrong: a share such as 0.02, or shares such as fp=0.01,fn=0.05 or of the classes."""
+    refer_errors: Annotated[str | None, Parameter(group=ADVANCED_DECISIONS)] = None
+    """Error rate of that person: a share such as 0.02, or shares such as fp=0.01,fn=0.05 or by class."""
 
-    actions: Path | None = None
-    """CSV file with the prices of all actions: rows are actions, columns the classes that are true."""
+    actions: Annotated[Path | None, Parameter(group=ADVANCED_DECISIONS)] = None
+    """CSV file with the costs of all actions: rows are actions, columns are the actual classes."""
 
     capacity: Annotated[int | None, within(0, 10**15)] = None
-    """At most so many rows get the limited action: those that gain most by it."""
+    """Capacity constraint: at most so many samples get the limited action, those that gain most by it."""
 
-    capacity_of: str | None = None
-    """Which action is limited; default: refer where there is one, else the positive class."""
+    capacity_of: Annotated[str | None, Parameter(group=ADVANCED_DECISIONS)] = None
+    """The limited action; default: refer with --refer, else the positive class."""
 
-    per: Literal["hour", "day", "week", "month"] | None = None
-    """The capacity is there anew in each; needs --time-column."""
+    per: Annotated[Literal["hour", "day", "week", "month"] | None, Parameter(group=ADVANCED_DECISIONS)] = None
+    """Period of the capacity; needs --time-column. Default: all samples of one call."""
 
-    prior: str | None = None
-    """Share of the positive class where the model is used, if other than in training; of more classes yes=0.1,no=0.9;
-    or em: estimated on the rows themselves."""
+    prior: Annotated[str | None, Parameter(group=ADVANCED_DECISIONS)] = None
+    """Share of the positive class at prediction time, if it differs from training; for more classes yes=0.1,no=0.9; or
+    em: estimated on the samples themselves."""
 
-    no_policy: Annotated[bool, Parameter(show_default=False)] = False
-    """Decide among the classes alone, whatever was said in training."""
+    no_policy: Annotated[bool, Parameter(show_default=False, group=ADVANCED_DECISIONS)] = False
+    """Decide among the classes alone, whatever policy the model has."""
 
     def policy(self, kept: Policy | None, time_column: str | None = None) -> Policy:
-        """Return what holds: what the model was trained with, and what is said now."""
+        """Return the policy of the model with the options given here in place of its own."""
         from adacsl.datasets.costs import read_costs  # noqa: PLC0415  pandas
         from adacsl.decision.policy import Policy, choose_policy  # noqa: PLC0415  scikit-learn
 
-        said = {
+        settings = {
             "refer": self.refer,
             "errors": None if self.refer_errors is None else _shares(self.refer_errors, "--refer-errors"),
             "actions": None if self.actions is None else read_costs(self.actions),
             "capacity": self.capacity, "action": self.capacity_of, "per": self.per, "time": time_column,
             "prior": self.prior if self.prior in (None, "em") else _shares(self.prior, "--prior"),
         }  # fmt: skip
-        given = any(value is not None for value in said.values())
+        given = any(value is not None for value in settings.values())
         if self.no_policy and given:
             raise ValueError("--no-policy decides among the classes alone: leave it out, or the other options")
-        return choose_policy(Policy() if self.no_policy else kept, None, said)
+        return choose_policy(Policy() if self.no_policy else kept, None, settings)
 
 
-NONE = Limits()
+POLICY_DEFAULTS = PolicyOptions()
 
 
 def _shares(text: str, option: str) -> Any:
@@ -94,7 +94,7 @@ def decide(
 
 
 def timed_by(policy: Policy) -> str | None:
-    """Return the column with the time of each row, which a capacity of each day needs; None where none does."""
+    """Return the column with the time of each sample, which a capacity per period needs; None where none does."""
     if policy.per is not None and policy.time is None:
-        raise ValueError(f"--per {policy.per} needs the time of each row: --time-column NAME")
+        raise ValueError(f"--per {policy.per} needs the time of each sample: --time-column NAME")
     return None if policy.time is None else str(policy.time)

@@ -1,4 +1,4 @@
-"""``adacsl predict``: probabilities, decisions and expected costs of any number of rows."""
+"""``adacsl predict``: probabilities, decisions and expected costs of new samples."""
 
 from __future__ import annotations
 
@@ -7,12 +7,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
 from adacsl.base.extras import resolve
 from adacsl.base.labels import label_name
 from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.model_folder import decision_costs, load_model
-from adacsl.cli.options import AS_FOUND, FREE, MOST_WORKERS, Files, Prices, split_words, within
-from adacsl.cli.policy import NONE, Limits, timed_by
+from adacsl.cli.options import (
+    ADVANCED_EXECUTION,
+    COST_DEFAULTS,
+    EXECUTION,
+    MOST_WORKERS,
+    READING_DEFAULTS,
+    BatchRows,
+    CostOptions,
+    Device,
+    Folder,
+    ReadingOptions,
+    split_words,
+    within,
+)
+from adacsl.cli.policy import POLICY_DEFAULTS, PolicyOptions, timed_by
 from adacsl.storage.tables import TABLE_SUFFIXES, check_table_file, writing_table
 
 if TYPE_CHECKING:
@@ -21,7 +36,7 @@ if TYPE_CHECKING:
 
 
 NAMED = 5
-"""So many failed files are named, the others counted."""
+"""Number of failed files that are named; the others are counted."""
 
 
 def predict(
@@ -29,55 +44,55 @@ def predict(
     data: str | None = None,
     *,
     out: Path = Path("predictions.parquet"),
-    keep: tuple[str, ...] = (),
-    prices: Prices = FREE,
-    limits: Limits = NONE,
+    keep: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
+    cost_options: CostOptions = COST_DEFAULTS,
+    policy_options: PolicyOptions = POLICY_DEFAULTS,
     time_column: str | None = None,
-    batch_rows: Annotated[int, within(1)] = 65_536,
-    device: str = "auto",
-    folder: Path | None = None,
-    files: Files = AS_FOUND,
-    address: str | None = None,
-    n_jobs: Annotated[int | None, within(1, MOST_WORKERS)] = None,
-    gpus: Annotated[float, within(0, MOST_WORKERS)] = 0.0,
+    batch_rows: BatchRows = 65_536,
+    device: Device = "auto",
+    folder: Folder = None,
+    files: ReadingOptions = READING_DEFAULTS,
+    address: Annotated[str | None, Parameter(group=ADVANCED_EXECUTION)] = None,
+    n_jobs: Annotated[int | None, Parameter(group=EXECUTION), within(1, MOST_WORKERS)] = None,
+    gpus: Annotated[float, Parameter(group=ADVANCED_EXECUTION), within(0, MOST_WORKERS)] = 0.0,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Predict the rows of a table or the pictures of a folder.
+    """Predict decisions for the rows of a table or the images of a folder.
 
     Writes one row for each, in order: the probability of the positive class (of each class, where there are more than
-    two), the cheapest decision and what it is expected to cost. Tables may be larger than memory; a capacity and
-    --prior em look at all rows at once, and keep their probabilities (and what --keep names) in memory. Columns that
-    the model does not know are ignored.
+    two), the decision of least expected cost and that cost. Tables may be larger than memory; a capacity and --prior em
+    use all samples at once, and keep their probabilities (and the columns of --keep) in memory. Columns that the model
+    does not know are ignored.
 
     With a folder as --out each input file gives one output file, which appears when it is complete; the same command,
-    started again, predicts only what is missing. With --address they are predicted side by side on a Ray cluster, whose
+    started again, predicts only what is missing. With --address files are predicted in parallel on a Ray cluster, whose
     machines must all see the model, the data and --out.
 
     Parameters
     ----------
     model
-        Folder that `adacsl train` wrote.
+        Folder of a saved model (`adacsl train --out`).
     data
-        Table (CSV, Parquet, Excel, ...), folder of tables or pictures, .npz archive, or a name (`adacsl data`); or
-        --sql.
+        Table (CSV, Parquet, Excel, ...), folder of tables or images, .npz archive, or the name of a built-in data set
+        (`adacsl data`); or --sql.
     out
         File to write, .parquet or .csv, which appears when it is complete; or a folder for many.
     keep
-        Columns to copy into the output.
+        Columns to copy into the output, with commas between them.
     time_column
-        With --per: the column with the date of each row.
+        Column with the time of each sample; needed by --per.
     batch_rows
-        How many rows to hold in memory.
+        Number of rows held in memory.
     device
-        auto, cpu, cuda, cuda:1 or mps.
+        Device: auto, cpu, cuda, cuda:1 or mps.
     folder
-        Where the files of built-in data sets are; default: the folder that ADACSL_DATA names.
+        Folder of the files of built-in data sets; default: the folder that ADACSL_DATA names.
     address
-        Of a Ray cluster: auto, host:port, or local (started on this machine for the run).
+        Address of a Ray cluster: auto, host:port, or local (started on this machine for the run).
     n_jobs
-        With --address: how many files at once; default: as many as there are cores.
+        Number of parallel jobs, with --address; default: as many as there are cores.
     gpus
-        With --address: GPUs that a worker asks Ray for, such as 0.25.
+        GPUs per Ray worker, with --address, such as 0.25.
 
     Examples
     --------
@@ -96,16 +111,16 @@ def predict(
     _check_place(out, many=many, address=address, n_jobs=n_jobs, gpus=gpus)
     if not many and out.exists() and data is not None and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
-    classifier, _, prices = load_model(model, device=device, given=prices)
+    classifier, _, cost_options = load_model(model, device=device, given=cost_options)
     from adacsl.estimators.partitioned_predict import Request, result_columns  # noqa: PLC0415  pandas
 
     kept, results = split_words(keep), result_columns(classifier)
     doubled = [name for name in kept if name in results]
     if doubled:
         raise ValueError(f"--keep {doubled[0]}: the output has a column of that name already")
-    policy = limits.policy(classifier.policy, time_column)
+    policy = policy_options.policy(classifier.policy, time_column)
     timed_by(policy)
-    request = Request(decision_costs(classifier, prices), policy, kept, batch_rows)
+    request = Request(decision_costs(classifier, cost_options), policy, kept, batch_rows)
     if not many:
         return _into_file(classifier, data, out, request, screen, folder=folder, files=files)
     cluster = None if address is None else {"address": address, "n_jobs": n_jobs, "gpus": gpus}
@@ -125,7 +140,7 @@ def _check_place(out: Path, *, many: bool, address: str | None, n_jobs: int | No
 
 def _into_file(
     classifier: CostSensitiveClassifier, data: str | None, out: Path, request: Request, screen: Screen, *,
-    folder: Path | None, files: Files,
+    folder: Path | None, files: ReadingOptions,
 ) -> Answer:  # fmt: skip
     from adacsl.estimators.inputs import open_rows  # noqa: PLC0415  pandas
     from adacsl.estimators.partitioned_predict import output_columns, predict_rows  # noqa: PLC0415
@@ -151,7 +166,7 @@ def _into_file(
 
 def _into_folder(
     classifier: CostSensitiveClassifier, model: Path, data: str | None, out: Path, request: Request, screen: Screen, *,
-    files: Files, device: str, cluster: dict[str, Any] | None,
+    files: ReadingOptions, device: str, cluster: dict[str, Any] | None,
 ) -> Answer:  # fmt: skip
     from adacsl.estimators.partitioned_predict import predict_folder  # noqa: PLC0415  pandas
 
@@ -161,10 +176,10 @@ def _into_folder(
         from adacsl.estimators.distributed_predict import predict_on  # noqa: PLC0415
         from adacsl.execution.executors import Placement  # noqa: PLC0415
 
-        resolve("adacsl.integrations.ray:RayExecutor")  # says so where Ray is missing
+        resolve("adacsl.integrations.ray:RayExecutor")  # fails here where Ray is missing
         execute = partial(predict_on, placement=Placement("ray", **cluster))
     with (
-        stoppable(f"what is finished is kept in {out}; the same command goes on from there"),
+        stoppable(f"what is finished is kept in {out}; the same command resumes from there"),
         screen.progress("predicting") as advance,
     ):
 
@@ -216,7 +231,7 @@ def _answer(
 
 
 def _decided(classifier: CostSensitiveClassifier, summary: PredictionSummary) -> tuple[dict[str, Any], str]:
-    """Return how often what was decided, as JSON values and as text."""
+    """Return how often each action was decided, as JSON values and as text."""
     counts, decided = dict(summary.counts), dict[str, Any]()
     if classifier.costs_.n_classes == 2 and len(counts) <= 2:
         positives = counts.get(label_name(classifier.pos_label_), 0)

@@ -1,14 +1,23 @@
-"""``adacsl report``: the page of a comparison, once more."""
+"""``adacsl report``: the HTML report of a comparison."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Annotated, Literal
 
+from cyclopts import Parameter
+
 from adacsl.base.extras import requires
 from adacsl.cli.compare import failed_fits
 from adacsl.cli.console import PLAIN, Answer, Screen
-from adacsl.cli.options import ALIKE, LARGEST, USUAL, Showing, within
+from adacsl.cli.options import (
+    ADVANCED_RESULTS,
+    EVALUATION_DEFAULTS,
+    LARGEST,
+    REPORT_DEFAULTS,
+    ReportOptions,
+    within,
+)
 from adacsl.storage.atomic import check_file
 
 
@@ -19,25 +28,27 @@ def report(
     markdown: Path | None = None,
     explain: Path | None = None,
     model: Path | None = None,
-    tolerance: Annotated[float, within(-LARGEST)] = USUAL.tolerance,
-    prefer: Literal["cost", "simple"] = USUAL.prefer,
-    showing: Showing = ALIKE,
+    tolerance: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(-LARGEST)] = EVALUATION_DEFAULTS.tolerance,
+    prefer: Annotated[Literal["cost", "simple"], Parameter(group=ADVANCED_RESULTS)] = EVALUATION_DEFAULTS.prefer,
+    report_options: ReportOptions = REPORT_DEFAULTS,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Write the HTML page of a comparison, finished or not; and as Markdown, if asked for.
+    """Write the HTML report of a comparison, and on request a Markdown summary.
+
+    The comparison need not be finished.
 
     Parameters
     ----------
     run
         Folder of the comparison (`adacsl compare --out`).
     out
-        The page; default: report.html in that folder.
+        HTML file; default: report.html in that folder.
     markdown
-        The same in short, for a pull request: a file such as report.md.
+        Markdown file of a summary, such as report.md, for a pull request.
     explain
-        Table that `adacsl explain --out` wrote: the page shows what each column is worth.
+        Table that `adacsl explain --out` wrote: the report shows the permutation importance of each column.
     model
-        Folder of the recommended method, fitted (`adacsl train --out`): the model card names it, with its digest.
+        Folder of the recommended method, fitted (`adacsl train --out`), for the model card.
     tolerance
         The share of the lowest cost that a simpler method may cost more to be recommended; 0.1: 10 %.
     prefer
@@ -61,7 +72,7 @@ def report(
         from adacsl.datasets.readers.formats import read_table  # noqa: PLC0415  pandas
     worth = None if explain is None else read_table(explain)
     comparison = load_comparison(run, tolerance=tolerance, prefer=prefer)
-    shown = {"explain": worth, "model": model, **vars(showing)}
+    shown = {"explain": worth, "model": model, **vars(report_options)}
     page = comparison.report(path, **shown)
     failed = failed_fits(comparison)
     document = {

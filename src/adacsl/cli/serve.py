@@ -1,4 +1,4 @@
-"""``adacsl serve``: a model behind HTTP."""
+"""``adacsl serve``: a saved model as an HTTP service."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 from adacsl.cli.console import PLAIN, Answer, Screen
-from adacsl.cli.options import MOST_WORKERS, within
+from adacsl.cli.options import (
+    MOST_WORKERS,
+    Device,
+    within,
+)
 
 
 def serve(
@@ -16,30 +20,30 @@ def serve(
     port: Annotated[int, within(0, 65_535)] = 8000,
     batch_limit: Annotated[int, within(1)] = 10_000,
     workers: Annotated[int, within(1, MOST_WORKERS)] = 1,
-    device: str = "auto",
+    device: Device = "auto",
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Serve a model: rows in, decisions out, over HTTP.
+    """Serve a saved model over HTTP.
 
     POST /predict takes rows as JSON or as an Arrow stream and answers decision, probability and expected cost as the
-    model was trained to, with its policy and the prices of the rows. /docs describes it, /model says what is served;
-    /health, /ready and /metrics are for those who run it. Whoever reaches the port may ask: there are no passwords and
-    no encryption, which belong to a proxy in front. Ctrl-C or SIGTERM ends it when what is being answered is answered.
+    model was trained to, with its policy and the costs of the rows. /docs describes it, /model says what is served;
+    /health, /ready and /metrics are for operations. There is no authentication and no encryption: put a proxy in front.
+    Ctrl-C or SIGTERM ends the server once open requests are answered.
 
     Parameters
     ----------
     model
-        Folder that `adacsl train` or `save` wrote.
+        Folder of a saved model (`adacsl train --out`).
     host
-        Address to listen at; 0.0.0.0: all of this machine, also from outside.
+        Address to listen on; 0.0.0.0: all interfaces of this machine, also from outside.
     port
-        Port; 0: any that is free.
+        Port; 0: any free one.
     batch_limit
-        How many rows one request may have.
+        Largest number of rows of one request.
     workers
-        Processes that answer; each holds the model.
+        Number of server processes; each holds the model.
     device
-        Where to predict: auto, cpu, cuda, cuda:1 or mps.
+        Device: auto, cpu, cuda, cuda:1 or mps.
 
     Examples
     --------

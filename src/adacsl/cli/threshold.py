@@ -1,15 +1,21 @@
-"""``adacsl threshold``: the cost-optimal threshold of scores that any model gave."""
+"""``adacsl threshold``: the cost-optimal threshold of the scores of any model."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.cli.console import PLAIN, Answer, Screen, listing
-from adacsl.cli.options import BATCH_ROWS, FREE, Prices, interval_text, within
+from adacsl.cli.options import (
+    BATCH_ROWS,
+    COST_DEFAULTS,
+    BatchRows,
+    CostOptions,
+    interval_text,
+)
 from adacsl.storage.atomic import check_file
 from adacsl.storage.tables import writing
 from adacsl.thresholds.search import CostCurve
@@ -30,17 +36,17 @@ def threshold(
     label_column: str | None = None,
     weight_column: str | None = None,
     pos_label: str | None = None,
-    prices: Prices = FREE,
+    cost_options: CostOptions = COST_DEFAULTS,
     curve: Path | None = None,
-    batch_rows: Annotated[int, within(1)] = BATCH_ROWS,
+    batch_rows: BatchRows = BATCH_ROWS,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Find the cheapest threshold of scores that any model gave.
+    """Find the cost-optimal threshold of the scores of any model.
 
-    Prints the exact optimum with all equally cheap cuts, how sure it is, what it will cost on new rows (a threshold
-    flatters the rows that chose it), and what the Bayes threshold and the constant decisions cost. Scores outside
-    [0, 1] are taken as they are; they have no Bayes threshold. Tables may be larger than memory; the answer does not
-    depend on --batch-rows.
+    Prints the exact optimum with its interval of equal cost, a confidence interval, the expected cost on new samples
+    (corrected for the selection of the threshold), and the costs of the Bayes threshold and the constant baselines.
+    Scores outside [0, 1] are used as they are; they have no Bayes threshold. Tables may be larger than memory; the
+    answer does not depend on --batch-rows.
 
     Parameters
     ----------
@@ -51,27 +57,27 @@ def threshold(
     label_column
         Column of the labels. Default: `label`, or a guess where there are two columns.
     weight_column
-        Column that says how much each row counts.
+        Column of the sample weights.
     pos_label
-        Label of the positive class; 0/1, -1/1 and false/true need no naming.
+        Label of the positive class; default: 1 or true where the labels are 0/1, -1/1 or false/true.
     curve
-        Write the cost of every cut to this CSV file; of more than 200,000 rows, of 65,025 cuts at most.
+        Write the cost of every candidate threshold to this CSV file; of more than 200,000 rows at most 65,025.
     batch_rows
-        How many rows to hold in memory.
+        Number of rows held in memory.
 
     Examples
     --------
     adacsl threshold scores.csv --fn 8 --fp 1
     adacsl threshold scores.parquet --score-column p --label-column fraud --fn amount --fp 5 --curve curve.csv
     """
-    prices.check(required=True)
+    cost_options.check(required=True)
     if curve is not None:
         check_file(curve)
     from adacsl.datasets.scores import ScoredTable  # noqa: PLC0415  pandas
 
     table = ScoredTable(
-        scores, costs=prices.known, score=score_column, label=label_column, weight=weight_column, pos_label=pos_label,
-        rows=batch_rows,
+        scores, costs=cost_options.known, score=score_column, label=label_column, weight=weight_column,
+        pos_label=pos_label, rows=batch_rows,
     )  # fmt: skip
     summary = summarize_thresholds(table.batches())
     cuts = np.asarray(summary.curve.thresholds, np.float64)
@@ -79,7 +85,7 @@ def threshold(
         _write_curve(curve, summary.curve, cuts)
     ends = (0.0, 1.0) if summary.bayes_cost is not None else (cuts[1], cuts[-1])
     shown = [*_shown(summary, table), "", *_sparkline(cuts, np.asarray(summary.curve.costs), ends)]
-    shown += [] if curve is None else [f"cost of {len(cuts):,} cuts: {curve}"]
+    shown += [] if curve is None else [f"cost of {len(cuts):,} candidate thresholds: {curve}"]
     return Answer(_document(summary, table) | {"curve": curve}, tuple(shown))
 
 
@@ -115,19 +121,19 @@ def _document(summary: ThresholdSummary, table: ScoredTable) -> dict[str, Any]:
 
 def _shown(summary: ThresholdSummary, scores: ScoredTable) -> list[Any]:
     best, expected, bayes = summary.tuned.best, summary.tuned.cost, summary.bayes_cost
-    table = listing("", right=("score >", "cost per row", "95 % interval"))
-    table.add_row("cheapest, on these rows", f"{best.value:.4g}", f"{summary.best_cost:.4g}", "")
+    table = listing("", right=("score >", "mean cost", "95 % interval"))
+    table.add_row("optimum on these samples", f"{best.value:.4g}", f"{summary.best_cost:.4g}", "")
     if expected is not None:
-        table.add_row("  expected on new rows", "", f"{expected.estimate:.4g}", interval_text(*expected[1:]))
+        table.add_row("  expected on new samples", "", f"{expected.estimate:.4g}", interval_text(*expected[1:]))
     if bayes is not None:
-        where = "by row" if summary.bayes_threshold is None else f"{summary.bayes_threshold:.4g}"
+        where = "per sample" if summary.bayes_threshold is None else f"{summary.bayes_threshold:.4g}"
         table.add_row("Bayes threshold", where, f"{bayes.estimate:.4g}", interval_text(*bayes[1:]))
     for label, cost in zip(("negative", "positive"), summary.constant_costs, strict=True):
         table.add_row(f"always {label}", "", f"{cost:.4g}", "")
     low, high = summary.tuned.threshold[1:]
     return [
-        f"{summary.n_samples} rows, {summary.n_positives} of them positive ({scores.classes[1]})",
-        f"cheapest threshold {best.value:.6g}: every cut from {best.low:.6g} up to {best.high:.6g} costs the same",
+        f"{summary.n_samples} samples, {summary.n_positives} of them positive ({scores.classes[1]})",
+        f"cost-optimal threshold {best.value:.6g}: all from {best.low:.6g} to {best.high:.6g} cost the same",
         f"95 % interval of the threshold: {low:.4g} to {high:.4g}",
         "",
         table,

@@ -1,4 +1,4 @@
-"""``adacsl train``: one method, fitted on all rows and saved as a folder."""
+"""``adacsl train``: fit one method on all samples and save the model."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, one_
 from adacsl.cli.custom_methods import own_method
 from adacsl.cli.model_folder import check_model_folder, note_rows, save_model
 from adacsl.cli.options import (
-    ALL,
-    ANY,
-    FREE,
-    HERE,
+    ADVANCED_METHODS,
+    ADVANCED_TRAINING,
+    CHECK_DEFAULTS,
+    COST_DEFAULTS,
+    DATA_DEFAULTS,
+    EXECUTION_DEFAULTS,
     MOST_EPOCHS,
     MOST_SPLITS,
-    NEVER,
-    Checking,
-    Place,
-    Prices,
+    TIME_DEFAULTS,
+    CheckOptions,
+    CostOptions,
+    DataOptions,
+    Device,
+    ExecutionOptions,
     Seed,
-    Source,
-    Times,
+    TimeOptions,
     hidden_text,
     interval_text,
     net_settings,
@@ -40,7 +43,7 @@ from adacsl.cli.options import (
     task_text,
     within,
 )
-from adacsl.cli.policy import NONE, Limits, decide
+from adacsl.cli.policy import POLICY_DEFAULTS, PolicyOptions, decide
 from adacsl.metrics.intervals import Interval, cost_interval
 
 if TYPE_CHECKING:
@@ -54,70 +57,70 @@ if TYPE_CHECKING:
 
 
 SHOWN = 12
-"""So many members are printed."""
+"""Number of base estimators that are printed."""
 
 
 def train(  # noqa: PLR0913  one argument for each option
     data: str | None = None,
     *,
     out: Path,
-    source: Source = ANY,
-    prices: Prices = FREE,
-    limits: Limits = NONE,
-    times: Times = NEVER,
-    checking: Checking = ALL,
-    place: Place = HERE,
+    source: DataOptions = DATA_DEFAULTS,
+    cost_options: CostOptions = COST_DEFAULTS,
+    policy_options: PolicyOptions = POLICY_DEFAULTS,
+    times: TimeOptions = TIME_DEFAULTS,
+    check_options: CheckOptions = CHECK_DEFAULTS,
+    execution: ExecutionOptions = EXECUTION_DEFAULTS,
     method: str = "ensemble",
-    estimators: tuple[str, ...] = (),
+    estimators: Annotated[tuple[str, ...], Parameter(group=ADVANCED_METHODS, show_default=False)] = (),
     time_limit: str | None = None,
-    cv: Annotated[int | None, within(0, MOST_SPLITS)] = None,
-    epochs: Annotated[int | None, within(1, MOST_EPOCHS)] = None,
-    weights: Path | None = None,
-    rotate: bool = False,
-    device: str = "auto",
+    cv: Annotated[int | None, Parameter(group=ADVANCED_TRAINING), within(0, MOST_SPLITS)] = None,
+    epochs: Annotated[int | None, Parameter(group=ADVANCED_TRAINING), within(1, MOST_EPOCHS)] = None,
+    weights: Annotated[Path | None, Parameter(group=ADVANCED_TRAINING)] = None,
+    rotate: Annotated[bool, Parameter(group=ADVANCED_TRAINING, show_default=False)] = False,
+    device: Device = "auto",
     seed: Seed = 0,
     resume: Path | None = None,
     force: Annotated[bool, Parameter(show_default=False)] = False,
     screen: Screen = PLAIN,
 ) -> Answer:
-    """Fit a method that minimises cost on all rows, and save it.
+    """Train a model that minimises cost, and save it.
 
-    Ends with the cost per row to be expected, measured on rows that did not train it. Without costs, both classes
-    count alike (inverse class frequencies). Data with an error (`adacsl check`) are refused, exit code 2, unless
-    --ignore names its code.
+    Ends with the expected cost per sample, estimated on held-out samples. Without costs, classes are balanced (inverse
+    class frequencies). Data with an error (`adacsl check`) are refused, exit code 2, unless --ignore names its code.
 
     Parameters
     ----------
     data
-        Table (CSV, Parquet, Excel, ...), folder with one subfolder of pictures per class, .npz archive, or a name
-        (`adacsl data`); or --sql.
+        Table (CSV, Parquet, Excel, ...), folder with one subfolder of images per class, .npz archive, or the name of a
+        built-in data set (`adacsl data`); or --sql.
     out
-        Folder for the model; a model that is there is replaced.
+        Folder for the model; an existing model is replaced.
     method
-        What to fit, by the names of `adacsl compare`. ensemble: boosters, nets and a linear model, whatever is
-        installed, stacked. module:factory: what that function of a module in the working directory returns, a
-        scikit-learn classifier or a Method.
+        Name of the method, as in `adacsl compare`. ensemble: gradient boosting, neural networks and a linear model,
+        as installed, stacked. module:factory: a function of a module in the working directory that returns a
+        scikit-learn classifier.
     estimators
-        Who is in the ensemble, such as logistic,lightgbm,nets; names of methods will do too.
+        Base estimators of the ensemble, with commas between them: names of methods, or groups of them such as
+        logistic,lightgbm,nets.
     time_limit
-        Time for the ensemble, such as 60s, 5min or 1h: members that would not be done in time are left out.
+        Time limit of the ensemble, such as 60s, 5min or 1h: base estimators that would take longer are skipped.
     cv
-        Cross-fit with so many folds; 0: one model (of each member) and a validation part. Default: as the method says.
+        Number of folds of the cross-fit; 0: one model (per base estimator) and a validation set. Default: the method's.
     epochs
-        How often nets go through the rows; default: by the number of rows.
+        Training epochs of neural networks; default: by the number of samples.
     weights
-        Local weights (.safetensors, .pth) of the picture net's backbone.
+        Local weights (.safetensors, .pth) of the backbone of the image network.
     rotate
-        Turn training pictures by quarter turns too: for those that have no up and down.
+        Augment training images by quarter turns: for images without an up and down.
     device
-        Where nets train: auto, cpu, cuda, cuda:1 or mps.
+        Device for neural networks: auto, cpu, cuda, cuda:1 or mps.
     seed
-        Of splits, weights and batches.
+        Random seed of splits, weights and batches.
     resume
-        Folder for checkpoints of nets, or members of the ensemble that are done: the same command, started again after
-        an interruption, goes on there.
+        Folder for checkpoints of neural networks or finished base estimators: after an interruption, the same command
+        resumes from there.
     force
-        Put the model into a folder that holds other files.
+        Save the model into a folder that holds other files.
 
     Examples
     --------
@@ -139,47 +142,51 @@ def train(  # noqa: PLR0913  one argument for each option
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _ensemble_settings(method, estimators, time_limit)
     started = time.perf_counter()
-    task, found = load_checked(source, data, prices, checking, refuse=True, time_column=times.time_column)
+    task, findings = load_checked(source, data, cost_options, check_options, refuse=True, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
-        raise ValueError(f"{option} for the net of pictures, but the data are a table")
+        raise ValueError(f"{option} for image networks, but the data are a table")
     times.check(task.time)
     net = net_settings(epochs, weights, rotate=rotate)
     made = _unfitted(method, task, net, stacked, device=device, resume=resume)
-    if place.trainer:
-        _train_on(made, method, place.trainer)
+    if execution.trainer:
+        _train_on(made, method, execution.trainer)
     if cv is not None:
         _cross_fit(made, method, cv)
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
-    policy = _checked_policy(limits, times, task, made)
+    policy = _checked_policy(policy_options, times, task, made)
     made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy)
-    advice = "nothing was saved; --resume FOLDER keeps checkpoints to go on from"
+    advice = "nothing was saved; --resume FOLDER keeps checkpoints to resume from"
     if resume:
-        advice = f"start it again, with --resume {resume} it goes on where it was"
-    notes: dict[str, Any] = {"target": source.target, "prices": asdict(prices), "data": task.source}
+        advice = f"start it again, with --resume {resume} it resumes where it was"
+    notes: dict[str, Any] = {"target": source.target, "costs": asdict(cost_options), "data": task.source}
     notes |= {"rows": len(task.y), "method": method, "times": asdict(times), **task.reading.facts()}
     notes["training_rows"] = note_rows(task.X, task.y)
     if method == "ensemble":
-        made.set_params(verbose=not screen.quiet)  # it tells by itself how far it is
+        made.set_params(verbose=not screen.quiet)  # it reports its own progress
     if line := hidden_text(task):
         screen.note(line)
-    screen.found(found)  # once nothing else is wrong
+    screen.findings(findings)  # once nothing else is wrong
     with stoppable(advice):
         _fit(made, task, times, screen)
         save_model(made, out, notes, force=force)
-    return _answer(made, method, task, out, time.perf_counter() - started, (found, made.check(checking.codes)))
+    return _answer(made, method, task, out, time.perf_counter() - started, (findings, made.check(check_options.codes)))
 
 
-def _checked_policy(limits: Limits, times: Times, task: Task, made: CostSensitiveClassifier) -> Policy | None:
+def _checked_policy(
+    policy_options: PolicyOptions, times: TimeOptions, task: Task, made: CostSensitiveClassifier
+) -> Policy | None:
     """Return the policy to be saved with the model; refuse at once what could not decide in the end."""
     from adacsl.decision.policy import BLIND, action_costs, read_prior  # noqa: PLC0415  scikit-learn
 
-    policy = limits.policy(None, None if limits.per is None else times.time_column)
+    policy = policy_options.policy(None, None if policy_options.per is None else times.time_column)
     if policy.empty:
         return None
     if made.decide in BLIND:
-        raise ValueError("a policy decides by expected costs, and this method looks at none: take another --method")
+        raise ValueError(
+            "a policy decides by expected costs, and this method does not use them: choose another --method"
+        )
     action_costs(policy, task.costs.averaged(), None, task.classes)
     if policy.prior is not None and not isinstance(policy.prior, str):
         read_prior(policy.prior, np.asarray(task.classes))
@@ -187,30 +194,32 @@ def _checked_policy(limits: Limits, times: Times, task: Task, made: CostSensitiv
 
 
 def _costs(task: Task) -> CostMatrix | None:
-    """Return the costs as a method takes them: over columns it sees, too; None where rows bring theirs."""
-    said = task.cost_spec
-    seen = () if said is None else set(said.columns) - set(said.hidden)
-    if said is not None and not said.settled and set(seen) <= set(map(str, task.X.columns)):
-        return said
+    """Return the costs as a parameter, also over columns that are features; None where samples have their own."""
+    costs = task.cost_spec
+    seen = () if costs is None else set(costs.columns) - set(costs.hidden)
+    if costs is not None and not costs.settled and set(seen) <= set(map(str, task.X.columns)):
+        return costs
     if task.costs.n_instances is not None and task.costs.n_classes > 2:
-        raise ValueError("prices of more than two classes depend on columns that are features: leave them in")
+        raise ValueError(
+            "costs of more than two classes may only depend on columns that are features: do not drop them"
+        )
     return task.costs if task.costs.n_instances is None else None
 
 
 def _ensemble_settings(method: str, estimators: tuple[str, ...], time_limit: str | None) -> dict[str, Any]:
-    """Return what was said about the ensemble as Python has it; refuse it where another method is fitted."""
-    said = {"estimators": split_words(estimators) or None, "time_limit": time_limit}
-    said = {name: value for name, value in said.items() if value is not None}
-    for name in said if method != "ensemble" else ():
+    """Return the settings of the ensemble that are given; refuse them where another method is fitted."""
+    settings = {"estimators": split_words(estimators) or None, "time_limit": time_limit}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    for name in settings if method != "ensemble" else ():
         option = "--" + name.replace("_", "-")
-        raise ValueError(f"{option} is for the ensemble, and {method} is none: leave out --method, or {option}")
-    return said
+        raise ValueError(f"{option} is for the ensemble, and {method} is none: omit --method, or {option}")
+    return settings
 
 
 def _unfitted(
     name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
 ) -> CostSensitiveClassifier:
-    """Return the method of that name with what was said about it; refuse what it has no use for."""
+    """Return the unfitted method of that name with its settings; refuse settings that it does not use."""
     from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleClassifier, seconds_of  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
@@ -229,12 +238,12 @@ def _unfitted(
         asked = {"epochs": net.get("epochs"), "weights": net.get("weights"), "rotate": net.get("augment")}
         asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
         for option in (word for word, value in asked.items() if value is not None):
-            raise ValueError(f"--{option} is for nets, and {name} trains none")
+            raise ValueError(f"--{option} is for neural networks, and {name} trains none")
     return made
 
 
 def _train_on(made: CostSensitiveClassifier, name: str, trainer: dict[str, Any]) -> None:
-    """Say where to train; refuse it for what trains in one place."""
+    """Set where to train; refuse it for methods that are not an ensemble."""
     if "backend" not in made.get_params(deep=False):
         raise ValueError(f"--backend and --n-jobs are for the ensemble, and {name} is none")
     made.set_params(**trainer)
@@ -245,12 +254,12 @@ def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
         raise ValueError(f"--cv is for methods that learn, and {name} does not")
     if cv and made.resample == "smote":
         raise ValueError(
-            f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; take --method oversample"
+            f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; use --method oversample"
         )
     made.set_params(cv=cv or None)
 
 
-def _fit(made: CostSensitiveClassifier, task: Task, times: Times, screen: Screen) -> None:
+def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: Screen) -> None:
     from adacsl.datasets.costs import CostWarning  # noqa: PLC0415  pandas
 
     labels = np.asarray(plain_labels(task.classes))[task.y]
@@ -259,8 +268,8 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: Times, screen: Screen
     trains_nets = hasattr(made.learner, "module")
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "base estimator .* is left out")  # the answer says it
-        warnings.simplefilter("ignore", CostWarning)  # the checks have said it
+        warnings.filterwarnings("ignore", "base estimator .* is left out")  # part of the answer
+        warnings.simplefilter("ignore", CostWarning)  # shown by the checks
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(
@@ -276,7 +285,7 @@ def _epoch_bar(advance: Callable[..., None]) -> Any:
 
     def show(trainer: Any, _: Any) -> None:
         cost = trainer.callback_metrics.get("val_cost")
-        note = "" if cost is None else f"cost {float(cost):.4g} per row"
+        note = "" if cost is None else f"mean cost {float(cost):.4g}"
         advance(completed=trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
 
     return pl.callbacks.LambdaCallback(on_train_epoch_end=show)
@@ -312,25 +321,26 @@ def _answer(
     if under is not None:
         document["policy_cost"] = {"mean": under.estimate, "interval": [under.low, under.high]}
     steps = _steps(made)
-    taken = "".join(f"{number} {unit if number != 1 else unit[:-1]}, " for unit, number in steps.items())
+    steps_text = "".join(f"{number} {unit if number != 1 else unit[:-1]}, " for unit, number in steps.items())
     if decision.decide in ("negative", "positive"):
-        how, rule = "on these rows", f"decides {task.classes[decision.decide == 'positive']} about every row"
+        how, rule = "on these samples", f"decides {task.classes[decision.decide == 'positive']} for every sample"
     else:
-        how = "on validation rows" if np.isnan(made.oof_scores_).any() else "out of fold"
-        how = "on later rows" if made.times_ else how
+        how = "on validation samples" if np.isnan(made.oof_scores_).any() else "out of fold"
+        how = "on later samples" if made.times_ else how
         rule = _rule(made, task)
     stopped = board is not None and bool((board["left_out"] == "interrupted").any())
     return Answer(
         document | steps | ({} if board is None else {"leaderboard": board.to_dict("records"), "stopped": stopped}),
         (
-            f"{name}: {task_text(task)}; {taken}{seconds:.0f} s",
-            f"estimated cost per row ({how}): {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}",
+            f"{name}: {task_text(task)}; {steps_text}{seconds:.0f} s",
+            f"estimated mean cost per sample ({how}): {cost.estimate:.4g}, "
+            f"95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None or made.policy is None else [_under_policy(under, made.policy, task)]),
             rule,
             *([made.times_] if made.times_ else []),
-            *_about_prices(made),
-            *(() if board is None else _shown_members(board)),
-            *(["stopped by Ctrl-C: the model is made of the members that were done"] if stopped else []),
+            *_predicted_costs(made),
+            *(() if board is None else _leaderboard(board)),
+            *(["stopped by Ctrl-C: the model consists of the base estimators that were finished"] if stopped else []),
             *map(str, checks[1]),
             f"model saved: {out}",
         ),
@@ -350,52 +360,50 @@ def _policy_cost(made: CostSensitiveClassifier, task: Task) -> Interval | None:
     usual = replace(policy, capacity=capacity, prior=None)
     y, costs = task.y[seen], task.costs.rows(seen)
     times = None if task.time is None else task.time[seen]
-    found = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, usual, times)
+    decisions = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, usual, times)
     groups = None if task.groups is None else task.groups[seen]
-    return cost_interval(found.costs, y, found.actions, groups=groups)
+    return cost_interval(decisions.costs, y, decisions.actions, groups=groups)
 
 
 def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
     from adacsl.decision.policy import action_costs, limited_name  # noqa: PLC0415  scikit-learn
 
-    how = "the other actions, as many as it takes"
+    how = "the other actions, without a limit"
     if policy.capacity is not None:
         names = np.asarray(task.classes)
         action = limited_name(policy, action_costs(policy, task.costs.averaged(), None, task.classes), names)
-        rate = f"in all {len(task.y):,} rows" if policy.per is None else f"per {policy.per}"
+        rate = f"in all {len(task.y):,} samples" if policy.per is None else f"per {policy.per}"
         how = f"at most {policy.capacity:,} {str(action)!r} {rate}"
     return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"
 
 
-def _about_prices(made: CostSensitiveClassifier) -> Iterator[str]:
-    """Yield how well prices can be predicted from the row."""
+def _predicted_costs(made: CostSensitiveClassifier) -> Iterator[str]:
+    """Yield how well per-sample costs can be predicted."""
     for model in made.cost_spec_.models if made.cost_spec_ is not None else ():
         share = f"{100 * max(model.explained_, 0.0):.0f} %"
-        yield f"prices {model.price.text} are predicted: out of fold, the row explains {share} of how they differ"
+        yield f"the cost {model.price.text} is predicted: out of fold, the features explain {share} of its variance"
 
 
 def _rule(made: CostSensitiveClassifier, task: Task) -> str:
     if len(task.classes) > 2:
-        return f"decides the one of {len(task.classes)} classes whose expected cost is least"
+        return f"decides the one of {len(task.classes)} classes with the least expected cost"
     if task.costs.n_instances is not None and made.decision_.threshold_for(task.costs) is None:
         usual = f"{made.decision_.probability_threshold:.4g}"
-        return (
-            f"decides {task.classes[1]} by each row's own prices: at their mean, where the probability is above {usual}"
-        )
-    cut = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
-    return f"decides {task.classes[1]} where the raw score is above {cut}"
+        return f"decides {task.classes[1]} by each sample's own costs; at their mean, above a probability of {usual}"
+    threshold = f"{made.threshold_:.4g} (probability above {made.decision_.probability_threshold:.4g})"
+    return f"decides {task.classes[1]} where the raw score is above {threshold}"
 
 
 def _steps(made: CostSensitiveClassifier) -> dict[str, int]:
-    """Return how many epochs or rounds it took, or how many members there are."""
+    """Return the number of epochs or rounds, or of base estimators."""
     if hasattr(made, "leaderboard_"):
         return {"estimators": int((made.leaderboard_["left_out"] == "").sum())}
     return {f"{unit}s": int(made.history_[unit].max()) + 1 for unit in ("epoch", "round") if unit in made.history_}
 
 
-def _shown_members(board: pd.DataFrame) -> Iterator[Any]:
-    """Yield what each member is worth, best first, then who was left out, and why."""
-    table = listing("member", right=("cost alone", "weight", "cost without", "seconds"))
+def _leaderboard(board: pd.DataFrame) -> Iterator[Any]:
+    """Yield cost and weight of each base estimator, best first, then those that were skipped, and why."""
+    table = listing("base estimator", right=("own cost", "weight", "cost without", "seconds"))
     out = board["left_out"] != ""
     for row in board[~out][:SHOWN].to_dict("records"):
         without = "" if np.isnan(row["without"]) else f"{row['without']:.4g}"
@@ -403,5 +411,5 @@ def _shown_members(board: pd.DataFrame) -> Iterator[Any]:
     yield from ("", table)
     if (more := int((~out).sum()) - SHOWN) > 0:
         yield f"... and {more} more"
-    yield from (f"left out: {row['estimator']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
+    yield from (f"skipped: {row['estimator']} ({one_line(row['left_out'])})" for row in board[out].to_dict("records"))
     yield ""

@@ -14,7 +14,7 @@ OTHERWISE = {"xgboost": "xgboost-cpu", "mlflow-skinny": "mlflow"}
 """The same package under another name."""
 
 
-def told() -> str:
+def versions() -> str:
     """Return a line for adacsl, then one each for Python and the packages that adacsl can use and that are here."""
     packages = {name: _found(name) for name in _usable()}
     here = [f"{name} {found}" for name, found in packages.items() if found]

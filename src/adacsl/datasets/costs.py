@@ -149,7 +149,7 @@ Costs: TypeAlias = CostMatrix | Mapping[str, Any] | Literal["balanced"] | None
 def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
     """Read a cost matrix from a table with class names on both axes: rows are predicted, columns are actual.
 
-    The first column names the rows, the header the columns; ``adacsl costs template`` writes such a file.
+    The first column names the rows, the header the columns; ``adacsl check --write-costs`` writes such a file.
     """
     frame = next(stream_table(path), None)  # all as text, so that names on both axes read alike
     if frame is None:
