@@ -398,7 +398,7 @@ ATTACKS = (
     Attack(
         "run-folders",
         "other results than of an undisturbed run, a hang, memory, a write outside the folder, or no single line that "
-        "says why: damaged, foreign, doubled and forged cells, splits and run files, pipes, devices, giants and links "
+        "says why: damaged, foreign, doubled and forged fits, splits and run files, pipes, devices, giants and links "
         "in their place, a full, failing or read-only disk, two runs at once, other data or settings at resume",
         run_folders,
         long=600,
@@ -406,7 +406,7 @@ ATTACKS = (
     ),
     Attack(
         "run-kills",
-        "a finished cell lost or run again, another result, or anything left behind: SIGKILL at a random moment, then "
+        "a finished fit lost or run again, another result, or anything left behind: SIGKILL at a random moment, then "
         "the same comparison again",
         run_kills,
         long=50,

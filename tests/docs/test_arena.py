@@ -1,4 +1,4 @@
-"""The cost arena: toy tables and quick contestants through run and page, in two folds."""
+"""The cost arena: toy tables and quick methods through run and page, in two folds."""
 
 import csv
 import json
@@ -275,7 +275,7 @@ def test_scores_and_excess_are_those_of_the_rows(arena, tmp_path):
     assert found["good"].low < found["good"].cost < found["good"].high
     more = page.excess(block, "bad", "good")
     assert more.percent == pytest.approx(100 * (cost["bad"].mean() / cost["good"].mean() - 1))
-    assert more.words == "clearly dearer"
+    assert more.words == "significantly more"
     assert page.excess(block, "good", "bad").words == "clearly cheaper"
     assert page.excess(block, "good", "good") == (0.0, 0.0, 0.0)
 
