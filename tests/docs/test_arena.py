@@ -138,7 +138,7 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert "| toy (own) | 120 |" in page
     assert "failed" in page
     assert "Failed: broken on priced: RuntimeError: no luck." in details
-    assert "Left out: elsewhere" in details
+    assert "Not run: elsewhere" in details
 
 
 def test_the_page_of_the_docs_is_that_of_the_published_results():
