@@ -131,7 +131,7 @@ def ablation(method: str) -> float:
 def n_standard_errors(table: str, size: int) -> float:
     """Return the cost of five cross-fitted nets with so much n_standard_errors, relative to one net with none."""
     own = sheet("n_standard_errors.csv").query("data == @table").groupby("method")["cost"].mean()
-    return float(own[f"adacsl-cv-caution-{size}"] / own["adacsl-caution-0"])
+    return float(own[f"adacsl-cv-n_standard_errors-{size}"] / own["adacsl-n_standard_errors-0"])
 
 
 @cache
@@ -316,7 +316,7 @@ def policy(
 
 @cache
 def _boosted(backend: str) -> Any:
-    rows = sheet("boosting.csv").query("engine == @engine")
+    rows = sheet("boosting.csv").query("engine == @backend")
     costs = rows.pivot(index=["table", "k", "split"], columns="mode", values="normalized_cost")
     return costs.clip(lower=0.0)
 

@@ -93,7 +93,7 @@ def test_the_page_of_portfolios_is_that_of_the_committed_files():
 
 def test_the_table_of_savings_is_that_of_the_committed_files():
     files = [ROOT / f"benchmarks/results/{name}.csv" for name in ("savings", "savings_peers")]
-    assert savings.table(files) in committed("docs/training/instance-costs.md")
+    assert savings.table(files) in committed("docs/how-to/instance-costs.md")
 
 
 def test_the_table_of_estimates_is_that_of_the_committed_file():
