@@ -276,7 +276,7 @@ def test_scores_and_excess_are_those_of_the_rows(arena, tmp_path):
     more = page.excess(block, "bad", "good")
     assert more.percent == pytest.approx(100 * (cost["bad"].mean() / cost["good"].mean() - 1))
     assert more.words == "significantly more"
-    assert page.excess(block, "good", "bad").words == "clearly cheaper"
+    assert page.excess(block, "good", "bad").words == "significantly less"
     assert page.excess(block, "good", "good") == (0.0, 0.0, 0.0)
 
     store.write_results(tmp_path / "arena.csv", [], [block], {})
