@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 from adacsl import CostMatrix, Task
-from adacsl.datasets.costs import PriceWarning, price_findings
+from adacsl.datasets.costs import CostWarning, cost_findings
 
 Y = np.arange(400) % 2
 
 
 def price_notes(costs, y):
-    return [found.text for found in price_findings(costs, y)]
+    return [found.text for found in cost_findings(costs, y)]
 
 
 def amounts(seed=0, spread=1.0):
@@ -69,11 +69,11 @@ def test_negative_prices_are_counted_and_taken_as_free():
     price = 1 + amounts()
     price[[2, 9, 11]] = [-4.0, -1.0, 0.5]
     frame = pd.DataFrame({"amount": price, "x": 1.0})
-    with pytest.warns(PriceWarning, match=r"fn is below .* right in 3 rows, first in row 3 \(-4 against 1\)"):
+    with pytest.warns(CostWarning, match=r"fn is below .* right in 3 rows, first in row 3 \(-4 against 1\)"):
         task = Task.from_data(frame, Y, {"fp": 1, "fn": "amount", "tp": 1})
     assert task.costs.fn[[2, 9, 11]].tolist() == [1.0, 1.0, 1.0]
     assert task.costs.fn[3] == price[3]
-    with pytest.warns(PriceWarning, match="fp is below the price of being right in 3 rows, first in row 3"):
+    with pytest.warns(CostWarning, match="fp is below the price of being right in 3 rows, first in row 3"):
         task = Task.from_data(frame, Y, {"fp": price, "fn": 9, "tn": 1})
     assert task.costs.fp[2] == 1.0
 

@@ -126,7 +126,7 @@ REFER = CostMatrix.from_array(
             "abca",
             None,
             {},
-            r"3 classes \(a: 2, b: 1, c: 1\): say what errors cost, by a matrix with these 3 .* merge",
+            r"3 classes \(a: 2, b: 1, c: 1\): say what errors cost, costs=.* a matrix with these 3 .* merge",
         ),
         ("abca", {"fp": 1, "fn": 8}, {}, "3 classes .*, but fp and fn are prices of two: say .*a matrix with these 3"),
         ("abca", CostMatrix(fp=1, fn=8), {}, "but fp and fn are prices of two"),

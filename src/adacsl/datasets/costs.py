@@ -33,21 +33,21 @@ TELLING = 0.999
 """An area under the ROC curve of a price against the label, from which on the price tells the label."""
 
 
-class PriceWarning(DataWarning):
+class CostWarning(DataWarning):
     """Prices of rows that can be used, but look wrong."""
 
 
-def warn_of_prices(
+def warn_of_implausible_costs(
     costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True, stacklevel: int = 3
 ) -> list[Finding]:
     """Warn of each thing that is strange about prices of rows, as they came: before they were clipped; return them."""
-    found = price_findings(costs, y, telling=telling)
+    found = cost_findings(costs, y, telling=telling)
     for each in found:
-        warnings.warn(each.text, PriceWarning, stacklevel=stacklevel + 1)
+        warnings.warn(each.text, CostWarning, stacklevel=stacklevel + 1)
     return found
 
 
-def price_findings(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True) -> list[Finding]:
+def cost_findings(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True) -> list[Finding]:
     """Return each thing that is strange about prices of rows; class-wide costs have none.
 
     ``telling``: also where a price tells the label.
@@ -55,13 +55,13 @@ def price_findings(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = T
     Examples
     --------
     >>> amounts = np.r_[np.full(99, 10.0), 5000.0]
-    >>> price_findings(CostMatrix(fp=1, fn=amounts), np.arange(100) % 2)[0].text
+    >>> cost_findings(CostMatrix(fp=1, fn=amounts), np.arange(100) % 2)[0].text
     'row 100 alone carries 91 % of what misses could cost in all (fn = 5000): check this price, or cap it (clip)'
     """
     if not costs.settled or costs.n_instances is None:
         return []
-    told = {"price-below-right": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
-    told |= {"price-tells-label": _telling(costs, y)} if telling else {}
+    told = {"cost-below-correct": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
+    told |= {"cost-leakage": _telling(costs, y)} if telling else {}
     return [finding(code, text) for code, texts in told.items() for text in texts]
 
 
@@ -165,12 +165,12 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
         raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
 
 
-def read_price(said: float | str) -> Any:
+def read_cost(said: float | str) -> Any:
     """Return a price as it is typed: a number, a range ``5..20``, a column or an expression over columns.
 
     ``model(amount)`` is to be predicted.
 
-    >>> read_price("5..20"), read_price("3 * 4"), read_price("0.8 * amount")
+    >>> read_cost("5..20"), read_cost("3 * 4"), read_cost("0.8 * amount")
     ((5.0, 20.0), 12.0, Expression('0.8 * amount'))
     """
     if not isinstance(said, str):
@@ -184,20 +184,20 @@ def read_price(said: float | str) -> Any:
     return found if found.columns else float(found.of({}))
 
 
-def settle_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:
-    """Return the costs of a task as numbers; ``known`` are the further options of :func:`said_costs`.
+def resolve_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:
+    """Return the costs of a task as numbers; ``known`` are the further options of :func:`cost_specification`.
 
     ``table`` has the columns that prices depend on, ``what`` is its name.
     """
-    said = said_costs(costs, y, **known)
+    said = cost_specification(costs, y, **known)
     if said.learns:
         raise DataError("prices to be predicted, model(...), are learned in training: give prices of the rows here")
-    settled = settle(said, y, table, what)
-    strange_prices(said, y, table)
+    settled = resolve(said, y, table, what)
+    check_costs(said, y, table)
     return settled
 
 
-def said_costs(
+def cost_specification(
     costs: Costs,
     y: NDArray[np.int64],
     *,
@@ -230,7 +230,7 @@ def said_costs(
         raise DataError(one_line(error)) from error
 
 
-def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str = "") -> CostMatrix:
+def resolve(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str = "") -> CostMatrix:
     """Return prices as numbers: for each row of the table, where they depend on columns."""
     for column in said.columns:
         if not isinstance(table, pd.DataFrame):
@@ -246,12 +246,12 @@ def settle(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str 
     return settled
 
 
-def strange_prices(
+def check_costs(
     said: CostMatrix, y: NDArray[np.int64], table: Any = None, *, given: bool = True
 ) -> tuple[Finding, ...]:
     """Warn of prices of rows that look wrong, and return that; also, without a warning, that none were ``given``."""
     # what is known afterwards may tell the label
-    found = warn_of_prices(said.of(table, clipped=False), y, telling=not said.learns)
+    found = warn_of_implausible_costs(said.of(table, clipped=False), y, telling=not said.learns)
     if given:
         return tuple(found)
     ratio = "" if said.n_classes > 2 else f", so a miss costs {float(said.ratio):.3g} false alarms"
@@ -259,7 +259,7 @@ def strange_prices(
     return finding("costs-not-given", text), *found
 
 
-def worth_saying(said: CostMatrix, table: Any = None) -> CostMatrix | None:
+def kept_specification(said: CostMatrix, table: Any = None) -> CostMatrix | None:
     """Return costs as they were said, where that is more than numbers; what is to be learned knows the table's rows."""
     if said.learns:
         return said.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)

@@ -10,7 +10,7 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
-from adacsl.datasets.costs import Costs, number_column, said_costs, settle_costs
+from adacsl.datasets.costs import Costs, cost_specification, number_column, resolve_costs
 from adacsl.datasets.errors import DataError, check_column, listed
 from adacsl.datasets.labels import class_labels, missing_labels
 from adacsl.datasets.readers.base import batch_name, first_warnings_only
@@ -74,7 +74,7 @@ class ScoredTable:
     def batches(self) -> Iterator[Batch]:
         """Yield the rows, as many at a time as were asked for; with balanced costs all of them."""
         known = [self.score, self.label, *filter(None, (self.weight,))]
-        needed = [*known, *said_costs(self.costs, np.asarray([0, 1]), classes=self.classes).columns]
+        needed = [*known, *cost_specification(self.costs, np.asarray([0, 1]), classes=self.classes).columns]
         columns = self.table.wanted(list(dict.fromkeys(needed)))
         if isinstance(self.costs, str):
             yield self._batch(read_opened(self.table, columns), self.table.name)
@@ -93,7 +93,7 @@ class ScoredTable:
         weight = None
         if self.weight is not None:
             weight = number_column(frame, self.weight, what=name, holds="a weight of 0 or more")
-        costs = settle_costs(self.costs, y, table=frame, what=name, classes=self.classes)
+        costs = resolve_costs(self.costs, y, table=frame, what=name, classes=self.classes)
         return Batch(scores, y, costs, weight)
 
     def _classes(self, first: pd.DataFrame, pos_label: str | None) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.baseline import Baseline
 from adacsl.datasets.columns import ParsedTable, dense
-from adacsl.datasets.costs import Costs, said_costs, settle, strange_prices, worth_saying
+from adacsl.datasets.costs import Costs, check_costs, cost_specification, kept_specification, resolve
 from adacsl.datasets.errors import DataError, check_column, listed, one_line
 from adacsl.datasets.findings import Finding
 from adacsl.datasets.labels import class_labels
@@ -53,7 +53,7 @@ class Task:
         Where the data came from, for the report.
     sample_weight : array of shape (n,), optional
         How much each row counts.
-    said : CostMatrix, optional
+    cost_spec : CostMatrix, optional
         The costs as they were said, where ``costs`` are not all of it: prices over columns, or known as a range.
     time : array of shape (n,), optional
         When each row was, datetime64 or numbers: the past trains, the latest rows are tested on.
@@ -75,7 +75,7 @@ class Task:
     classes: tuple[str, ...] = ("0", "1")
     source: str = ""
     sample_weight: NDArray[np.float64] | None = None
-    said: CostMatrix | None = None
+    cost_spec: CostMatrix | None = None
     time: NDArray[Any] | None = None
     baseline: Baseline | None = None
     findings: tuple[Finding, ...] = ()
@@ -163,15 +163,15 @@ class Task:
         labels, classes = class_labels(y, pos_label, costs=costs)
         weight = None if sample_weight is None else _read_weight(sample_weight)
         groups = None if groups is None else np.asarray(groups)
-        features, said = _as_features(X), said_costs(costs, labels, classes=classes)
-        settled, kept = settle(said, labels, features, name), worth_saying(said, features)
+        features, said = _as_features(X), cost_specification(costs, labels, classes=classes)
+        settled, kept = resolve(said, labels, features, name), kept_specification(said, features)
         today = Baseline.read(baseline, features, classes)
-        strange = strange_prices(said, labels, features, given=costs is not None)
+        strange = check_costs(said, labels, features, given=costs is not None)
         shown = read_segments(segments, features)
         apart = [*said.hidden, *([today.column] if today and today.column else [])]
         features = features.drop(columns=apart) if apart else features
         return cls(
-            name, features, labels, settled, groups, classes, sample_weight=weight, said=kept, time=times,
+            name, features, labels, settled, groups, classes, sample_weight=weight, cost_spec=kept, time=times,
             baseline=today, findings=strange, segments=shown,
         )  # fmt: skip
 
@@ -181,7 +181,7 @@ class Task:
 
     @property
     def images(self) -> bool:
-        """Whether the rows are pictures."""
+        """Whether the rows are images."""
         return isinstance(self.X, np.ndarray) and self.X.ndim == 4
 
     def take(self, rows: NDArray[Any]) -> Any:
@@ -196,7 +196,7 @@ class Task:
             X=self.take(positions),
             y=self.y[positions],
             costs=self.costs.rows(positions),
-            said=None if self.said is None else _said_of_rows(self.said, positions),
+            cost_spec=None if self.cost_spec is None else _spec_of_rows(self.cost_spec, positions),
             groups=None if self.groups is None else self.groups[positions],
             sample_weight=None if self.sample_weight is None else self.sample_weight[positions],
             time=None if self.time is None else self.time[positions],
@@ -232,8 +232,8 @@ class Task:
             sha.update(f"time:{self.time.dtype}".encode() + np.ascontiguousarray(self.time).tobytes())
         if self.baseline is not None:
             sha.update(b"baseline" + np.ascontiguousarray(self.baseline.values).tobytes())
-        if self.said is not None and self.said.learns:
-            sha.update(self.said.to_json().encode())
+        if self.cost_spec is not None and self.cost_spec.learns:
+            sha.update(self.cost_spec.to_json().encode())
         if isinstance(self.X, pd.DataFrame):
             sha.update("\0".join(f"{name}:{kind}" for name, kind in self.X.dtypes.items()).encode())
             sha.update(pd.util.hash_pandas_object(self.X, index=False).to_numpy().tobytes())
@@ -243,7 +243,7 @@ class Task:
         return sha.hexdigest()
 
 
-def _said_of_rows(said: CostMatrix, rows: NDArray[np.int64]) -> CostMatrix:
+def _spec_of_rows(said: CostMatrix, rows: NDArray[np.int64]) -> CostMatrix:
     return said.made(lambda recipe, *_: recipe.rows(rows) if hasattr(recipe, "rows") else recipe)
 
 
@@ -311,16 +311,16 @@ def table_task(
         frame[target], pos_label, costs=costs, classes=classes, known=known_classes,
         what=f"column {target!r} of {name}",
     )  # fmt: skip
-    said = said_costs(costs, y, own=own, classes=called)
-    settled, given = settle(said, y, frame, name), costs is not None or own is not None
+    said = cost_specification(costs, y, own=own, classes=called)
+    settled, given = resolve(said, y, frame, name), costs is not None or own is not None
     features = _features(frame, {target, *apart, *said.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
     today = Baseline.read(baseline_column, frame, called)
     try:
         return Task(
-            name, features, y, settled, groups, called, source, said=worth_saying(said, frame), time=time,
-            baseline=today, findings=strange_prices(said, y, frame, given=given),
+            name, features, y, settled, groups, called, source, cost_spec=kept_specification(said, frame), time=time,
+            baseline=today, findings=check_costs(said, y, frame, given=given),
             segments=read_segments(segments, frame),
         )  # fmt: skip
     except ValueError as error:
