@@ -1,4 +1,4 @@
-"""Make the documentation's pictures, each in a light and a dark version.
+"""Make the documentation's figures, each in a light and a dark version.
 
 python docs/figures.py                # all of them
 python docs/figures.py crossfit       # some
@@ -36,7 +36,7 @@ COSTS = CostMatrix(fp=1, fn=8)
 def main() -> None:
     torch.set_num_threads(1)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    pictures: dict[str, Callable[[], Callable[[dict[str, Any]], Any]]] = {
+    figures: dict[str, Callable[[], Callable[[dict[str, Any]], Any]]] = {
         "overview": lambda: overview(train_run()),
         "costs": lambda: expected_costs,
         "thresholds": lambda: tied_intervals,
@@ -48,8 +48,8 @@ def main() -> None:
         "which": lambda: which_method,
         "scale": lambda: scale_plan(committed_plan()),
     }
-    wanted = [name for name in pictures if name in sys.argv] or list(pictures)
-    drawn = {name: pictures[name]() for name in wanted}
+    wanted = [name for name in figures if name in sys.argv] or list(figures)
+    drawn = {name: figures[name]() for name in wanted}
     for look, style in LOOKS.items():
         for name, draw in drawn.items():
             with mpl.rc_context(settings(style)):
@@ -113,13 +113,13 @@ def weighted_run() -> Any:
 
 
 def credit_run() -> tuple[Any, Any, CostMatrix]:
-    """Return out-of-fold probabilities of a logistic regression on German credit, labels and prices."""
+    """Return out-of-fold probabilities of a logistic regression on German credit, labels and costs."""
     task = load_task("german-credit")
     model = CostSensitiveClassifier(task.costs, learner="logistic", cv=5, random_state=0).fit(task.X, task.y)
     return model.oof_scores_, task.y, task.costs
 
 
-# pictures
+# figures
 
 
 def credit_cost(run: Any) -> Callable[[dict[str, Any]], Any]:
@@ -193,10 +193,10 @@ def overview(run: Any) -> Callable[[dict[str, Any]], Any]:
         )  # fmt: skip
         left.text(0.515, left.get_ylim()[1] * 0.96, "T'", va="top")
         left.set(
-            xlabel="threshold", xlim=(0, 1), ylim=(0, None), title="Validation cost per sample, every cut, last epoch"
+            xlabel="threshold", xlim=(0, 1), ylim=(0, None), title="Validation cost per sample, every threshold, last epoch"
         )
         epochs = range(1, len(steps) + 1)
-        right.plot(epochs, [s.thresholds[0] for s in steps], "o-", ms=3, lw=1, label="cheapest threshold")
+        right.plot(epochs, [s.thresholds[0] for s in steps], "o-", ms=3, lw=1, label="cost-optimal threshold")
         right.plot(epochs, [s.lambda_ for s in steps], "s-", ms=3, lw=1, label="lambda")
         right.axhline(0.5, color=style["ink"], lw=1, ls=":")
         right.text(len(steps) + 1, 0.52, "T'", va="bottom")
@@ -254,7 +254,7 @@ def update_rules(style: dict[str, Any]) -> Any:
         axis.plot(at, [step_factor(t, target, update="odds") for t in at], ls="--", label="odds (exact)")
         axis.axvline(target, color=style["ink"], lw=1, ls=":")
         axis.axhline(1, color=style["ink"], lw=1, ls=":")
-        axis.set(xlabel="cheapest threshold of the subgroup", yscale="log", ylim=(5e-3, 300), title=f"T' = {target}")
+        axis.set(xlabel="cost-optimal threshold of the subgroup", yscale="log", ylim=(5e-3, 300), title=f"T' = {target}")
     axes[0].set_ylabel("lambda is multiplied by")
     axes[1].legend(loc="lower right")
     return figure
@@ -274,7 +274,7 @@ def crossfit(style: dict[str, Any]) -> Any:
         axis.text(folds + 0.1, net + 0.4, f"logit of net {net + 1}", va="center", fontsize=9)
         axis.text(net + 0.47, -0.2, f"fold {net + 1}", ha="center", va="bottom")
     axis.add_patch(box((0, folds + 0.45), orange, 0.85, width=folds - 0.06))
-    axis.text(-0.15, folds + 0.85, "all rows", ha="right", va="center")
+    axis.text(-0.15, folds + 0.85, "all samples", ha="right", va="center")
     axis.text(2.47, folds + 0.85, "out-of-fold scores: steer lambda, tune, estimate the cost", ha="center", va="center",
               color=on_orange, fontsize=9)  # fmt: skip
     axis.plot([6.15, 6.25, 6.25, 6.15], [0.1, 0.1, folds - 0.3, folds - 0.3], color=style["ink"], lw=1)
@@ -292,7 +292,7 @@ def which_method(style: dict[str, Any]) -> Any:
         "probabilities": (0, 3, "a model that\ngives probabilities?", blue),
         "enough": (1, 3, "costs.decide(p):\ncheap enough?", blue),
         "done": (2, 3, "done", green),
-        "calibrate": (2, 2, 'Decision(costs, "calibrated")\non held-out rows', orange),
+        "calibrate": (2, 2, 'Decision(costs, "calibrated")\non held-out samples', orange),
         "data": (0, 1, "what are your data?", blue),
         "table": (1, 1.5, "adacsl compare\nlogistic, boosting, ensemble, ...", orange),
         "images": (1, 0.75, "pretrained weights,\ncv=5", orange),

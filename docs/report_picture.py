@@ -1,4 +1,4 @@
-"""Make the documentation's pictures of a report, light and dark: the top of its page, or one card of it.
+"""Make the documentation's figures of a report, light and dark: the top of its page, or one card of it.
 
 adacsl compare --save model --out runs/german-credit
 python docs/report_picture.py runs/german-credit/report.html
@@ -39,8 +39,8 @@ def main() -> None:
                 if page.locator(f"{card} .plot").count():
                     page.wait_for_selector(f"{card} .plot[data-drawn='{look}']")
             taken = page.screenshot() if card is None else page.locator(card).screenshot()
-            picture = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
-            picture.save(FOLDER / f"{name}-{look}.png", optimize=True)
+            image = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+            image.save(FOLDER / f"{name}-{look}.png", optimize=True)
         browser.close()
 
 

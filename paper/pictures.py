@@ -1,4 +1,4 @@
-"""Pictures of the reproduced tables and figures, where matplotlib is installed."""
+"""Figures of the reproduced tables and figures, where matplotlib is installed."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = 2
-"""Runs that are too few for an interval: with one degree of freedom it would say nothing."""
+"""Runs that are too few for an interval: with one degree of freedom it would be meaningless."""
 
 WORDS = {
-    "figure1a": "Figure 1(a): the cheapest threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
+    "figure1a": "Figure 1(a): the cost-optimal threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
     "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
     "table2": (
         "Table 2: normalised cost by method, mean and 95 % interval (a point alone: two runs, not to be compared with "
@@ -31,9 +31,9 @@ WORDS = {
 }
 
 
-def words_for(picture: Path) -> str:
-    """Return what a picture shows."""
-    return WORDS[picture.stem.partition("-")[0]]
+def words_for(figure: Path) -> str:
+    """Return the caption of a figure."""
+    return WORDS[figure.stem.partition("-")[0]]
 
 
 def draw_epochs(rows: Sequence[Row], folder: Path) -> list[Path]:
@@ -48,7 +48,7 @@ def draw_epochs(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 
 def draw_methods(table: pd.DataFrame, folder: Path) -> list[Path]:
-    """Draw Table 2, a picture for each data set, profile and way of splitting, a panel for each k."""
+    """Draw Table 2, a figure for each data set, profile and way of splitting, a panel for each k."""
     if not can_draw():
         return []
     made = []
@@ -84,7 +84,7 @@ def _draw_figure(views: Sequence[Any], path: Path, *, thresholds: bool) -> Path:
             axes.axhline(0.5, color="0.5", linewidth=0.8)
         else:
             axes.set_ylim(bottom=0.0)
-        axes.set(title=f"{dataset}, {profile}", xlabel="epoch", ylabel="T_actual" if thresholds else "cost per row")
+        axes.set(title=f"{dataset}, {profile}", xlabel="epoch", ylabel="T_actual" if thresholds else "cost per sample")
         axes.locator_params(axis="x", integer=True)
         axes.legend(frameon=False, ncols=3, fontsize="small")
     return _save(figure, path)

@@ -1,4 +1,4 @@
-"""The documentation's pages of results in docs/paper, and their pictures, from docs/paper/results/*.csv."""
+"""The documentation's pages of results in docs/paper, and their figures, from docs/paper/results/*.csv."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ HEAD = """\
 
 # Results
 
-Normalised cost: 0 is flawless, 1 is calling everything positive. Means over random splits with 95 % intervals of the
-corrected resampled t-test (Nadeau and Bengio 2003). How it was run: [Reproduce it](reproduce.md).
-What it means: [Discussion](discussion.md). Table 2 in full: [method by method](table2.md).
+Normalised cost: 0 is perfect, 1 is predicting everything positive. Means over random splits with 95 % intervals of the
+corrected resampled t-test (Nadeau and Bengio 2003). How it was run: [Reproduction](reproduce.md).
+Interpretation: [Discussion](discussion.md). Table 2 in full: [method by method](table2.md).
 """
 TABLE2 = """\
 <!-- made by python -m paper publish from docs/paper/results/table2.csv: do not edit -->
 
 # Table 2, method by method
 
-Every method of the paper's Table 2 run again, and those that could have beaten it. In short, and what is claimed of it:
-[results](results.md).
+Every method of the paper's Table 2, and further baselines. Summary and claims: [results](results.md).
 """
 SECTIONS = {
     "table2": ("Table 2", ("overview", "claims")),
@@ -39,18 +38,18 @@ SECTIONS = {
 
 
 def publish_pages(folder: Path = PAGES) -> list[Path]:
-    """Write the pages and their pictures; return their paths."""
+    """Write the pages and their figures; return their paths."""
     page, methods, results = folder / "results.md", folder / "table2.md", folder / "results"
     found: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
     tables = grids(found)
-    pictures = write_pictures(found, results)
+    figures = write_pictures(found, results)
     parts = [HEAD]
     for sheet, (title, names) in SECTIONS.items():
         parts.append(f"## {title}\n")
         if not found[sheet]:
             parts.append("Not run yet.\n")
             continue
-        shown = [path for path in pictures if path.stem.startswith(sheet)]
+        shown = [path for path in figures if path.stem.startswith(sheet)]
         parts += [f"![{words_for(path)}](results/{path.name})\n" for path in shown]
         parts += [f"*{words}.*\n" for words in dict.fromkeys(words_for(path) for path in shown)]
         parts += [to_markdown(grid) for name in names for grid in tables if grid.name.startswith(name)]
@@ -58,7 +57,7 @@ def publish_pages(folder: Path = PAGES) -> list[Path]:
     page.write_text("\n".join(parts), encoding="utf-8")
     whole = [to_markdown(grid) for grid in tables if grid.name.startswith("table2")]
     methods.write_text("\n".join([TABLE2, *(whole or ["Not run yet.\n"])]), encoding="utf-8")
-    return [page, methods, *pictures]
+    return [page, methods, *figures]
 
 
 def _calls(path: Path) -> str:

@@ -145,8 +145,8 @@ def show(found: pd.DataFrame) -> str:
     each = found.groupby(["method", "table"])[["raw_log_loss", "log_loss"]].mean()
     losses = np.exp(np.log(each).groupby("method").mean())
     lines = [
-        "| method | cost / net-bayes | / its own Bayes threshold, 95 % over tables | cheaper on | "
-        "log loss / base rate, raw and as told |"
+        "| method | cost / net-bayes | / its own Bayes threshold, 95 % over tables | lower cost on | "
+        "log loss / base rate, raw and calibrated |"
     ]
     lines += ["|---" * 5 + "|"]
     for method in [name for name in METHODS if name in logs]:

@@ -1,6 +1,6 @@
 """Is `estimated_cost_` right? Drawn data of three laws: its bias, and how often its interval contains the true cost.
 
-Cross-fits of nets and scikit-learn classifiers; boosters with a tuned threshold, refitted on all rows or cross-fitted.
+Cross-fits of neural networks and scikit-learn classifiers; boosters with a tuned threshold, refitted on all rows or cross-fitted.
 
 Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the expected cost of the fitted classifier on
 20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
@@ -112,20 +112,20 @@ def one_draw(law: str, learner: str, seed: int, n: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def steered_nets(costs: Any, seed: int) -> Any:
-    """Return nets of fifteen epochs, cross-fitted and steered."""
+def adapted_networks(costs: Any, seed: int) -> Any:
+    """Return networks of fifteen epochs, cross-fitted and adapted."""
     from adacsl import AdaCSLClassifier  # noqa: PLC0415
 
     return AdaCSLClassifier(costs, learner=NeuralLearner(epochs=15), cv=5, device="cpu", random_state=seed)
 
 
-def calibrated_nets(costs: Any, seed: int) -> Any:
+def calibrated_networks(costs: Any, seed: int) -> Any:
     """Return the same, decided on calibrated scores."""
-    return steered_nets(costs, seed).set_params(decide="calibrated")
+    return adapted_networks(costs, seed).set_params(decide="calibrated")
 
 
-def steered_trees(costs: Any, seed: int) -> Any:
-    """Return single trees, which averaging helps most, cross-fitted and steered."""
+def adapted_trees(costs: Any, seed: int) -> Any:
+    """Return single trees, which averaging helps most, cross-fitted and adapted."""
     from sklearn.tree import DecisionTreeClassifier  # noqa: PLC0415
 
     from adacsl import AdaCSLClassifier  # noqa: PLC0415
@@ -139,8 +139,8 @@ def steered_trees(costs: Any, seed: int) -> Any:
     )
 
 
-def steered_regression(costs: Any, seed: int) -> Any:
-    """Return logistic regressions, which averaging hardly helps, cross-fitted and steered."""
+def adapted_regression(costs: Any, seed: int) -> Any:
+    """Return logistic regressions, which averaging hardly helps, cross-fitted and adapted."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     from adacsl import AdaCSLClassifier  # noqa: PLC0415
@@ -158,10 +158,10 @@ def booster(costs: Any, seed: int, backend: str, **settings: Any) -> Any:
 
 
 LEARNERS = {
-    "nets": steered_nets,
-    "nets, calibrated": calibrated_nets,
-    "logistic": steered_regression,
-    "trees": steered_trees,
+    "networks": adapted_networks,
+    "networks, calibrated": calibrated_networks,
+    "logistic": adapted_regression,
+    "trees": adapted_trees,
     "XGBoost, Bayes": functools.partial(booster, engine="xgboost", decide="bayes", select="log-loss"),
     "XGBoost, tuned": functools.partial(booster, engine="xgboost", select="log-loss"),
     "LightGBM, tuned": functools.partial(booster, engine="lightgbm", select="log-loss"),

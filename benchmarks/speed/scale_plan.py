@@ -1,4 +1,4 @@
-"""Time and cost of 10^9 rows, on paper: parts measured on this machine, a cluster simulated from them.
+"""Simulated time and cost of 10^9 rows: parts measured on this machine, a cluster simulated from them.
 
 python -m benchmarks.speed.scale_plan --json benchmarks/results/cpu_scale_plan.json     measure and simulate
 python -m benchmarks.speed.scale_plan --page docs/how-to/scale-plan.md  the page, from the committed result
@@ -258,12 +258,12 @@ def simulate(
 HEAD = """\
 <!-- plan: made by benchmarks/speed/scale_plan.py: do not edit -->
 
-# A billion rows, on paper
+# Simulated time for a billion rows
 
 How long {rows} rows take to [predict on a cluster](cluster.md), and what that costs: **simulated**, not run. The parts
 are measured ({date}, {device}; `{command}`), the cluster is assumed.
 
-## How long
+## Time
 
 Median of {draws} simulations, and the range that holds 95 % of them.
 
@@ -290,7 +290,7 @@ def page(document: dict[str, Any]) -> str:
         head,
         table(document, lambda each: f"{span(each['seconds'])} ({span(each['low'])} to {span(each['high'])})"),
     ]
-    lines += [PICTURE, "\n## What it costs\n\n", f"At {assumed['price_of_a_core_hour']:g} a core-hour, "]
+    lines += [PICTURE, "\n## Cost\n\n", f"At {assumed['price_of_a_core_hour']:g} a core-hour, "]
     lines += [
         "which is an **example**: put in your own with `--price`. Every core is paid until the last file is done.\n\n"
     ]
@@ -299,7 +299,7 @@ def page(document: dict[str, Any]) -> str:
     if fed:
         most = ", ".join(f"{name} {cores}" for name, cores in fed.items())
         lines += [f"\nMore cores than the storage can feed do not help, and are paid all the same. It feeds: {most}.\n"]
-    lines += ["\n## What was measured\n\n", measured(parts), "\n## What is assumed\n\n", assumptions(assumed)]
+    lines += ["\n## Measurements\n\n", measured(parts), "\n## Assumptions\n\n", assumptions(assumed)]
     return "".join(lines) + "\n<!-- plan: end -->\n"
 
 
@@ -320,7 +320,7 @@ def measured(parts: dict[str, Any]) -> str:
     for name, model in parts["models"].items():
         lines += [f"| {name}, loading the model | {model['load_seconds'] * 1e3:.1f} ms |\n"]
     lines += [
-        f"| a process until it holds a model (the nets) | {parts['start_seconds']:.1f} s |\n",
+        f"| a process until it holds a model (the networks) | {parts['start_seconds']:.1f} s |\n",
         f"| reading Parquet | {parts['read_mb_per_second']:.0f} MB/s |\n",
         f"| writing Parquet | {parts['write_mb_per_second']:.0f} MB/s |\n",
         f"| a row of the data, and of the predictions | {parts['bytes_of_a_row']:.0f} + "

@@ -43,7 +43,7 @@ def test_table_two_quick_from_the_command_to_the_page(paper, tmp_path, monkeypat
         "net-bayes",
     }
     assert r"\toprule" in (folder / "table2.tex").read_text()
-    assert "AdaCSL is cheapest" in (folder / "paper.html").read_text()
+    assert "AdaCSL costs least" in (folder / "paper.html").read_text()
 
     again = paper(*words)
     assert again.code == 0
