@@ -175,17 +175,17 @@ RESULTS_HEAD = """\
 
 # Results
 
-What the methods cost on real tables, each row's own prices among them, and the bars the project set itself before
-measuring. Missed bars and lost comparisons are listed like the others. Images: [results on images](results_images.md);
-seconds: [benchmarks](benchmarks.md); to measure anew: the command above each table, then
+Mean costs of the methods on real tables, per-sample costs included, and the project's goals set before
+measuring. Missed goals and lost comparisons are listed like the others. Images: [results on images](results_images.md);
+times: [benchmarks](benchmarks.md); to measure again: the command above each table, then
 `python -m benchmarks.publish`.
 """
 
 OLDER = """
-**This table was measured before the engine was rebuilt**, with nets that shared dropout, the padding of batches and
-patience with the nets they trained beside, and whose classifiers and comparisons drew their splits from different
-seeds. Now a net depends on its own rows, seed and settings alone, and a seed is the same seed everywhere: run again,
-these figures will differ by chance.
+**This table was measured before the engine was rebuilt**, with networks that shared dropout, the padding of batches and
+patience with those trained beside them, and with classifiers and comparisons that drew their splits from different
+seeds. Now a network depends on its own samples, seed and settings alone, and a seed is the same seed everywhere: run
+again, these figures will differ at random.
 """
 
 IMAGES_HEAD = """\
@@ -202,12 +202,12 @@ PAPER_AGAIN = """
 ## The paper, run again
 
 `python -m paper` ([results](paper/results.md), [discussion](paper/discussion.md)), ResNet-18, {splits} random splits,
-k = 1, 3, 5. By how much the method is dearer than AdaCSL (mean cost over the three k; below 0 it is cheaper), with its
-95 % interval (paired differences of the splits, variance of Nadeau and Bengio). AdaCSL has weights and steers them:
-against plain cross-entropy both gain together, against weighted cross-entropy the steering alone. With more rows and
-fits, by lesion: [what adaptation is worth on images](claims.md).
+k = 1, 3, 5. Excess cost of the method over AdaCSL (mean cost over the three k; below 0 it costs less), with its 95 % interval
+(paired differences of the splits, variance of Nadeau and Bengio). AdaCSL weights the loss and adapts the weights:
+against plain cross-entropy both contribute, against weighted cross-entropy the adaptation alone. With more samples and
+fits, by lesion: [adaptation on images](claims.md).
 
-| data, split | nets | method | dearer than AdaCSL by | 95 %, Nadeau and Bengio |
+| data, split | networks | method | excess over AdaCSL | 95 %, Nadeau and Bengio |
 |---|---|---|--:|--:|
 {rows}
 
@@ -233,7 +233,7 @@ AGAIN = (
     ("HAM10K", "group", "one net, last epoch", "adacsl-last", ("net-bayes-last", "net-weighted-last")),
     ("HAM10K", "group", "five cross-fitted", "adacsl-cv", ("net-bayes-cv", "net-tuned-cv")),
 )
-"""Contests of the paper's modern profile: data, split, kind of nets, AdaCSL, and its rivals."""
+"""Comparisons of the paper's modern profile: data, split, kind of networks, AdaCSL, and its competitors."""
 
 SHOWN = (
     ("HAM10K", "random", "adacsl-cv"), ("HAM10K", "random", "adacsl"), ("HAM10K", "group", "adacsl-cv"),
@@ -362,7 +362,7 @@ def words_read(studies: dict[str, dict[str, Any]]) -> str:
             for mode in ("single", "cv=5")
         )
         lines.append(
-            f"With all pictures of a lesion on one side of the split, one net costs {one}, five cross-fitted ones "
+            f"With all images of a lesion in one fold, one network costs {one}, five cross-fitted ones "
             f"{five}."
         )
     if tables := studies.get("tables", {}).get("rows"):
@@ -381,8 +381,8 @@ def plain_threshold(folder: Path) -> str:
     over = f" {found[2]}" if found is not None else ""
     return (
         "\n## When a plain threshold does as well\n\n"
-        f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted nets is cross-fitting's. "
-        "On images: [what adaptation is worth](claims.md). For boosters with early stopping adaptation saved nothing "
+        f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted networks is cross-fitting's. "
+        "On images: [adaptation on images](claims.md). For boosters with early stopping adaptation saved nothing "
         "on average, so the default there is the Bayes threshold ([figures](integrations/xgboost.md)).\n"
     )
 
@@ -465,7 +465,7 @@ def suite_section(folder: Path) -> str:
     kind = f"{about['repeats']} x {about['folds']} folds" if "folds" in about else f"{splits} random splits"
     lines = [
         head,
-        "The main job, `adacsl compare`, on every built-in table with its own costs, misses 1, 3 and 5 times dearer: "
+        "The main job, `adacsl compare`, on every built-in table with its own costs, false negatives 1, 3 and 5 times as costly: "
         f"{len(results):,} cells ({len(means.columns)} tables, {ratios_} ratios, {len(means)} methods, {kind}) "
         f"in {about['wall_seconds']:.0f} s. Normalised test cost, means over ratios and splits; the cheapest of each "
         f"table in bold; -: not run there. **{over}**{'' if 'folds' in about else BEFORE}\n\n",
@@ -481,7 +481,7 @@ def suite_section(folder: Path) -> str:
         lines.append(f"| {method} | {rank} | {' | '.join(shown_costs)} |\n")
     lines.append(
         f"\nFriedman's test: p = {ranked.friedman_p:.1g}; average ranks less than {ranked.critical_difference:.1f} "
-        "apart are not told apart (Nemenyi). Verdicts by table and ratio: `adacsl compare`.\n"
+        "apart do not differ significantly (Nemenyi). Recommendations by table and ratio: `adacsl compare`.\n"
     )
     return "".join(lines)
 
@@ -551,7 +551,7 @@ def fraud_section(run: dict[str, Any] | None) -> str:
 
 def policy_section(run: dict[str, Any] | None) -> str:
     """Return how far decisions under a policy are from the best possible, if it was measured."""
-    head = "\n## A person, a capacity, other class shares: drawn data whose law is known\n\n"
+    head = "\n## Reject option, capacity, prior shift: simulated data with a known distribution\n\n"
     if run is None:
         return head + "Not measured yet with this version.\n"
     barred = [case for case in run["cases"] if case["bar"] is not None]
@@ -591,7 +591,7 @@ def image_section(name: str, study: dict[str, Any] | None) -> str:
         return f"{head}Not measured yet with this version.\n"
     lines = [
         "64 x 64 pixels, ResNet-18 from local ImageNet weights. 65 / 15 / 20 % of the rows train, adapt and test; with "
-        "cv=5 the first two parts do both. Costs are inverse priors, misses k times dearer, and normalised as the "
+        "cv=5 the first two parts do both. Costs are inverse priors, false negatives k times as costly, and normalised as the "
         "paper's: the total over the number of test rows, 1 for calling everything positive. In the second table the "
         "cost relative to the better constant decision on each test split: higher at k = 1, where two constants cost "
         "about 1 and the luckier one less." + ("" if name == "ham10k_image" else " No bar was set for these splits."),
@@ -639,7 +639,7 @@ def table_section(study: dict[str, Any] | None) -> str:
     if not compared:
         return f"{head}{provenance(study, 'tables')}\nNo split has both {YARDSTICK} and another method.\n"
     lines = [
-        "Costs are inverse priors, misses k times dearer (rho = k IR). Ratio of the mean test costs over the splits "
+        "Costs are inverse priors, false negatives k times as costly (rho = k IR). Ratio of the mean test costs over the splits "
         "both methods have, geometric mean over k and tables; below 1 is cheaper. 95 %: jackknife over the splits, its "
         "variance corrected as Nadeau and Bengio's, because training sets overlap.",
         "",
@@ -723,8 +723,8 @@ def losses(cells: dict[str, Cells], names: list[str]) -> list[str]:
     lines = []
     for mode in ("adacsl-single", "adacsl-cv"):
         if cells.get(mode):
-            dearer = [name for name in names if on(mode, name) > 1]
-            lines.append(f"- {MODES[mode]} is dearer than {MODES[YARDSTICK]} on: {', '.join(dearer) or 'none'}.")
+            worse = [name for name in names if on(mode, name) > 1]
+            lines.append(f"- {MODES[mode]} costs more than {MODES[YARDSTICK]} on: {', '.join(worse) or 'none'}.")
     for mode in ("net-weighted-cv", "net-bayes-cv", "hgb-bayes"):
         if cells.get(mode) and cells.get("adacsl-cv"):
             cheaper = [name for name in names if on(mode, name) < on("adacsl-cv", name)]

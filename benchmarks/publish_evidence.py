@@ -1,4 +1,4 @@
-"""The page docs/evidence.md: what the statistics of a comparison see, and what following its recommendation costs."""
+"""The page docs/evidence.md: power and coverage of a comparison's statistics, and the regret of its recommendation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 HEAD = """\
 <!-- made by benchmarks/publish.py from benchmarks/results: do not edit -->
 
-# What the statistics see
+# Power and coverage
 
-`adacsl compare` tests every row in repeated cross-validation and compares methods by what each row cost them. Intervals
-are those of paired row costs over rows and fits ([how](compare/statistics.md)); the recommendation is the simplest
-method whose upper bound of excess over the cheapest is at most 10 %, else the lowest mean. Here both stand beside what
-was done before: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and the
-simplest method not told apart from the lowest mean.
+`adacsl compare` tests every sample in repeated cross-validation and compares methods by their per-sample costs. Intervals
+are those of paired costs over samples and fits ([how](compare/statistics.md)); the recommendation is the simplest
+method whose upper bound of excess over the lowest cost is at most 10 %, else the lowest mean. Both are compared with the
+former protocol: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and the
+simplest method without a significant difference from the lowest mean.
 """
 
 NOT_YET = "Not measured yet with this version.\n"
@@ -25,8 +25,8 @@ def evidence_page(power: dict[str, Any] | None, regret: dict[str, Any] | None, s
 
 
 def simulation(run: dict[str, Any] | None) -> str:
-    """Return type I error, power, coverage and regret on drawn data, protocol beside protocol."""
-    head = "\n## Drawn data with a known law\n\n"
+    """Return type I error, power, coverage and regret on drawn data, by protocol."""
+    head = "\n## Simulated data with a known distribution\n\n"
     if run is None or "type I" not in run["rows"][0]:
         return head + NOT_YET
     lines = [
@@ -34,24 +34,24 @@ def simulation(run: dict[str, Any] | None) -> str:
         f"`{run['command']}`; {run['date']}; {run['device']}; {run['draws']} draws of each kind; "
         "`benchmarks/results/cpu_power.json`.\n\n",
         "Eight methods of known true cost: two constants and logistic regressions that see more or fewer columns. Type "
-        "I: how often two twins are told apart (5 % is promised). Power: how often a method that is dearer is told "
-        "from the best. Coverage: how often the 95 % interval of that difference holds the truth; of a constant: the "
-        "interval of what calling everything positive costs. Regret: the true cost of the method taken over that of "
-        "the best, less 1; in brackets the worst of all draws. Groups: rows of four share features and luck, and stay "
-        "together.\n\n",
-        "| rows | groups of | protocol | dearer by | type I | power | coverage | of a constant | half-width | regret "
+        "I: how often two identical methods differ significantly (nominal: 5 %). Power: how often a worse method differs "
+        "significantly from the best. Coverage: how often the 95 % interval of that difference contains the truth; of a "
+        "constant: the interval of the cost of predicting everything positive. Regret: the true cost of the selected "
+        "method over that of the best, less 1; in brackets the worst of all draws. Groups: four samples share features "
+        "and noise, and stay in one fold.\n\n",
+        "| rows | groups of | protocol | excess cost | type I | power | coverage | of a constant | half-width | regret "
         "of the recommendation | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     ]
     truths = {(one["n"], one["groups of"]): one for one in run["dearer, %"]}
     for row in run["rows"]:
-        dearer = truths[row["n"], row["groups of"]]["without two columns"]
+        excess = truths[row["n"], row["groups of"]]["without two columns"]
         lines.append(
-            f"| {row['n']:,} | {row['groups of']} | {row['protocol']} | {dearer} % | {100 * row['type I']:.1f} % "
+            f"| {row['n']:,} | {row['groups of']} | {row['protocol']} | {excess} % | {100 * row['type I']:.1f} % "
             f"| {100 * row['power']:.1f} % | {100 * row['coverage']:.1f} % "
             f"| {100 * row['coverage of always-positive']:.1f} % "
             f"| {row['half-width, %']:.1f} % | {regret(row, 'regret')} | {regret(row, 'regret of the lowest mean')} |\n"
         )
-    lines.append("\nIn truth the methods are dearer than the best by (percent):\n\n")
+    lines.append("\nTrue excess cost of the methods over the best (percent):\n\n")
     names = [name for name in run["dearer, %"][0] if name not in ("n", "groups of")]
     lines.append(f"| rows | groups of | {' | '.join(names)} |\n|--:|--:|{'--:|' * len(names)}\n")
     lines += [
@@ -66,8 +66,8 @@ def regret(row: dict[str, Any], name: str) -> str:
 
 
 def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
-    """Return what following the recommendation costs on real tables, block by block."""
-    head = "\n## Real tables: what following the recommendation costs\n\n"
+    """Return the regret of the recommendation on real tables, block by block."""
+    head = "\n## Real tables: regret of the recommendation\n\n"
     if run is None:
         return head + NOT_YET
     new, old = run["new"], run["old"]
@@ -77,19 +77,19 @@ def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
         f"`suite.npz` (row costs of {suite.get('repeats', '?')} x {suite.get('folds', '?')} folds, run on "
         f"{suite.get('date', '?')}, {suite.get('device', '?')}; {suite.get('note', 'whole tables')}) and "
         "`suite_random_splits.csv` (the old protocol, its own run).\n\n",
-        f"The recommendation is made on four fifths of the rows, its pick judged on the fifth, over "
+        f"The recommendation is made on four fifths of the rows, its choice evaluated on the fifth, over "
         f"{run['partitions']} "
         "random partitions, and divided by what the method with the lowest mean over all rows costs; the old protocol "
         "has splits in place of parts: recommendation from four, pick on the fifth. Geometric means over the blocks "
         "(tables x "
         "cost ratios). No intervals: blocks of one table share rows. The best is the best of those compared: by "
         f"default {len(run['methods'])} methods ({', '.join(run['methods'])}); the old run had 20. Among many methods "
-        "the lowest mean is more often luck, and following any rule costs more.\n\n",
+        "the lowest mean is more often due to noise, and any rule costs more.\n\n",
         "| protocol | blocks | regret of the recommendation | worst block | regret of the lowest mean | worst block |\n"
         "|---|--:|--:|--:|--:|--:|\n",
     ]
     for name, part in (
-        ("5 random splits, 20 methods, simplest not told apart", old),
+        ("5 random splits, 20 methods, simplest without significant difference", old),
         ("row costs, methods by default, excess at most 10 %", new),
         ("the same, against the best of all methods", run["new_against_all"]),
         ("row costs, all methods, excess at most 10 %", run["all"]),
@@ -100,7 +100,7 @@ def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
             f"| {over['lowest, %']:.1f} % | {over['lowest, worst']:.2f} x |\n"
         )
     lines.append(
-        "\n| table | ratio | cheapest | recommendation | lowest mean | picks of the recommendation | old "
+        "\n| table | ratio | lowest cost | recommendation | lowest mean | picks of the recommendation | old "
         "recommendation |\n"
     )
     lines.append("|---|--:|---|--:|--:|---|--:|\n")

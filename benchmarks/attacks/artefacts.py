@@ -352,7 +352,7 @@ def reset_peak() -> None:
 ATTACKS = (
     Attack(
         "artefacts",
-        "A saved model (linear, net, TabM, forest, booster, ensemble, K classes, prices over columns, notes) is cut, "
+        "A saved model (linear, net, TabM, forest, booster, ensemble, K classes, costs over columns, notes) is cut, "
         "flipped, swapped, replaced by links, pipes, devices and sparse giants, or forged with digests that fit: "
         "paths, sizes, nesting, versions, types, shapes (not the bytes of boosters). Failed: it loads though damaged, "
         "raises anything but an ArtefactError of one line, predicts with a raw error, takes over 300 MiB or 20 s.",

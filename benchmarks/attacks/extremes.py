@@ -335,11 +335,11 @@ def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
 ATTACKS = (
     Attack(
         "numbers",
-        "Prices from 1e-12 to 1e12, one row, ties, denormals, scores of 0 and 1, one class, separable rows: failed is "
-        "an error, infinite or missing numbers, lambda beyond its bounds, a threshold that is not the cheapest of all "
+        "Costs from 1e-12 to 1e12, one row, ties, denormals, scores of 0 and 1, one class, separable rows: failed is "
+        "an error, infinite or missing numbers, lambda beyond its bounds, a threshold that is not cost-optimal "
         "in exact fractions, another decision in another unit of money, adapted boosters more than "
-        "three times as dear as plain ones in the mean of three fits. Of boosters this says little: five of 3,000 "
-        "tries, misses of 8 and 1/8 only; at misses of 50, which are not drawn, adapted XGBoost can be dearer still",
+        "three times as costly as plain ones in the mean of three fits. For boosters this is little evidence: five of 3,000 "
+        "tries, cost ratios of 8 and 1/8 only; at a ratio of 50, which is not drawn, adapted XGBoost can cost more",
         run,
         long=3000,
         short=60,

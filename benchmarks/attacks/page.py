@@ -7,14 +7,13 @@ from typing import Any
 HEAD = """\
 <!-- made by python -m benchmarks.attacks --page docs/attacks.md: do not edit -->
 
-# Attacked
+# Robustness tests
 
-What was done to adacsl to make it lose work, run a stranger's code, take damaged files for whole ones or show a
-traceback, and how often it gave way. "Failed" counts every try that was not withstood; the goal is 0 in every row.
-The long form is `python -m benchmarks.attacks`; a short form of every class is part of the tests. What is *not*
-promised: [security](security.md).
+Attempts to make adacsl lose work, run code of untrusted files, accept damaged files or show a traceback, and the number
+of failures; the goal is 0 in every row. The long form is `python -m benchmarks.attacks`; a short form of every class is
+part of the tests. What is *not* guaranteed: [security](security.md).
 
-| attack | tried | failed | what counts as failed, and what was tried |
+| test | tried | failed | what counts as failed, and what was tried |
 |---|--:|--:|---|
 """
 
@@ -25,8 +24,8 @@ def page(results: dict[str, Any]) -> str:
     table = "".join(f"| `{row['name']}` | {row['tried']:,} | {row['failed']:,} | {row['what']} |\n" for row in rows)
     total = f"| **all** | **{sum(r['tried'] for r in rows):,}** | **{sum(r['failed'] for r in rows):,}** | |\n"
     faults = "".join(f"- `{row['name']}`: {fault}\n" for row in rows for fault in row["faults"])
-    told = f"\n## Not withstood\n\n{faults}" if faults else ""
-    return HEAD + table + total + told + "\n## When and where\n\n" + "".join(_made(row) for row in rows)
+    failures = f"\n## Failures\n\n{faults}" if faults else ""
+    return HEAD + table + total + failures + "\n## When and where\n\n" + "".join(_made(row) for row in rows)
 
 
 def _made(row: dict[str, Any]) -> str:

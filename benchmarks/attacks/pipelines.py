@@ -33,7 +33,7 @@ from adacsl.estimators.persistence import load_noted
 from benchmarks.attacks.artefacts import LONGEST, MOST_MEMORY, memory, reset_peak
 from benchmarks.attacks.saved import LONGEST_LINE, resealed, table
 from benchmarks.attacks.scoreboard import Attack, Attempt
-from benchmarks.attacks.strangers import Payload, Watch
+from benchmarks.attacks.untrusted import Payload, Watch
 
 PART, DESCRIPTION = "model.0.skops", "schema.json"
 Schema = dict[str, Any]

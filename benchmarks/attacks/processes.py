@@ -293,7 +293,7 @@ ATTACKS = (
         "processes",
         "fits in four threads and predictions in eight, and after fork, equal to one after another; one of two or "
         "three processes of a fit killed or stopped: the others end within a minute and say so in one line; one given "
-        "other rows or settings: all refuse in one line; shares that do not divide evenly, sharded nets and "
+        "other rows or settings: all refuse in one line; shares that do not divide evenly, sharded networks and "
         f"resuming on other numbers of processes: scores within {NEAR} of one process",
         run,
         long=36,

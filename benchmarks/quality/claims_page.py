@@ -2,7 +2,7 @@
 
     python -m benchmarks.quality.claims_page docs/claims.md  # from benchmarks/results/claims.* and claims_pv.*
 
-A claim says that one method is cheaper than another. Confirmed: the 95 % interval of every comparison named lies below
+A claim states that one method costs less than another. Confirmed: the 95 % interval of every comparison named lies below
 0. Refuted: one lies above 0. In part: some below, none above. Not confirmed: none below, none above.
 """
 
@@ -52,12 +52,12 @@ class Claim(NamedTuple):
 LAST, FIVE, FIVE_LAST = "one, last", "five, best", "five, last"
 
 CLAIMS = (
-    Claim("AdaCSL costs less than cross-entropy decided at 0.5", "paper", [Contest("adacsl", "net")]),
+    Claim("AdaCSL costs less than cross-entropy at threshold 0.5", "paper", [Contest("adacsl", "net")]),
     Claim("... on PV-D too", "paper", [Contest("adacsl", "net", data="PV-D")]),
     Claim("AdaCSL costs less than cross-entropy weighted by the costs", "paper", [Contest("adacsl", "net-weighted")]),
     Claim("... on PV-D too", "paper", [Contest("adacsl", "net-weighted", data="PV-D")]),
     Claim(
-        "One net, best epoch: it costs less than a Bayes, tuned or calibrated threshold",
+        "One network, best epoch: it costs less than a Bayes, tuned or calibrated threshold",
         "ours",
         [Contest("adacsl", "net-bayes"), Contest("adacsl", "net-tuned"), Contest("adacsl", "net-calibrated")],
     ),
@@ -80,7 +80,7 @@ CLAIMS = (
         [Contest("adacsl", "adacsl", LAST, other_form="one, best")],
     ),
     Claim(
-        "Five cross-fitted nets: it costs less than a fixed weight, and T' = T less than a Bayes threshold",
+        "Five cross-fitted networks: it costs less than a fixed weight, and T' = T less than a Bayes threshold",
         "ours",
         [
             Contest("adacsl", "net-weighted", FIVE, ALL, "crossed"),
@@ -141,7 +141,7 @@ CLAIMS = (
         [Contest("adacsl", "net-calibrated", ks=MIDDLE, prevalence=times) for times in (3.0, 1 / 3)],
     ),
     Claim(
-        "Pictures enlarged to 128 x 128: the last epoch costs less than a Bayes threshold and a fixed weight",
+        "Images enlarged to 128 x 128: the last epoch costs less than a Bayes threshold and a fixed weight",
         "ours",
         [Contest("adacsl", name, LAST, MIDDLE, "enlarged", "128") for name in ("net-bayes", "net-weighted")],
     ),
@@ -154,7 +154,7 @@ CLAIMS = (
         ],
     ),
     Claim(
-        "Averaging five cross-fitted nets costs less than one net, whatever the loss",
+        "Averaging five cross-fitted networks costs less than one network, whatever the loss",
         "ours",
         [
             Contest(name, name, FIVE, ALL, "crossed", other_form="one, best", other_part="main")
@@ -165,41 +165,41 @@ CLAIMS = (
 
 PAGE = """\
 <!-- made by benchmarks/quality/claims_page.py: do not edit -->
-# What adaptation is worth on images
+# Adaptation on images
 
-Every claim of the paper and of ours that can be tested on these pictures, with what speaks for it. Pretrained
-ResNet-18, 64 x 64, 12 epochs, two repeats of five folds, **by lesion** (HAM10K: 10,015 pictures of 7,470 lesions,
-melanoma against the rest) and **by leaf** (PV-D: 10,227 pictures, healthy against diseased); inverse priors, a miss k
-times dearer. 20 % of the training groups adapt, select, calibrate and tune; everybody sees the same rows.
+Every claim of the paper and of ours that can be tested on these images, with its evidence. Pretrained
+ResNet-18, 64 x 64, 12 epochs, two repeats of five folds, **by lesion** (HAM10K: 10,015 images of 7,470 lesions,
+melanoma against the rest) and **by leaf** (PV-D: 10,227 images, healthy against diseased); inverse priors, false
+negatives k times as costly. 20 % of the training groups adapt, select, calibrate and tune, the same for all methods.
 
-A number is how many percent dearer the first method is than the second (below 0: cheaper), with its 95 % interval:
-Student's t on paired costs of rows, by lesion or leaf, over repeated cross-validation, groups and fits counted
-([what it sees](evidence.md)). Confirmed: every interval lies below 0. Refuted: one lies above. In part: some below,
-none above. Many comparisons stand here: of twenty intervals one leaves out 0 by chance. The costs themselves:
-[what each method costs on images](claims_costs.md).
+A number is the excess cost of the first method over the second in percent (below 0: it costs less), with its 95 %
+interval: Student's t on paired per-sample costs, by lesion or leaf, over repeated cross-validation, groups and fits counted
+([power and coverage](evidence.md)). Confirmed: every interval lies below 0. Refuted: one lies above. In part: some below,
+none above. These are many comparisons: of twenty intervals one excludes 0 at random. The costs themselves:
+[cost of each method on images](claims_costs.md).
 """
 
 COSTS = """\
 <!-- made by benchmarks/quality/claims_page.py: do not edit -->
-# What each method costs on images
+# Cost of each method on images
 
-The means behind [what adaptation is worth on images](claims.md), where methods are compared with intervals. Cost per
-picture; 1: calling everything positive.
+The means behind [adaptation on images](claims.md), where methods are compared with intervals. Mean cost per
+image; 1: predicting everything positive.
 """
 
 MEANING = """
-**Read together.** Adaptation pays for an over-confident net that nobody stops and nobody calibrates: in its last epoch.
-Choosing the epoch, calibrating or tuning a threshold does the same; with equal averaging and calibration a lead seen at
-one price was gone at the two others. Averaging five cross-fitted nets pays with every loss. On a nearly separable task
-(PV-D) a threshold is enough; where few rows are left to adapt on, or labels are wrong, adapting costs.
+**Summary.** Adaptation helps an over-confident network at its last epoch, without early stopping or calibration.
+Selecting the epoch, calibrating or tuning a threshold does the same; with equal averaging and calibration a lead seen at
+one cost ratio was gone at the two others. Averaging five cross-fitted networks helps every loss. On a nearly separable
+task (PV-D) a threshold is enough; with small validation sets or wrong labels, adaptation hurts.
 """
 
 PARTS = {
-    "main": "one net",
-    "crossed": "five cross-fitted nets",
-    "validation": "less to adapt on (share of the training lesions)",
+    "main": "one network",
+    "crossed": "five cross-fitted networks",
+    "validation": "smaller validation set (share of the training lesions)",
     "noise": "wrong labels (share)",
-    "enlarged": "pictures enlarged (side)",
+    "enlarged": "images enlarged (side)",
 }
 
 
@@ -209,14 +209,14 @@ def page() -> str:
     tested = [
         {(contest, k): judged(contest, k, held) for contest in claim.contests for k in contest.ks} for claim in CLAIMS
     ]
-    parts = [PAGE, "## The claims\n", "| | claim | whose | found |", "|---|---|---|---|"]
+    parts = [PAGE, "## The claims\n", "| | claim | source | result |", "|---|---|---|---|"]
     parts += [
         f"| {number} | {claim.words} | {claim.source} | {recommendation(found.values())} |"
         for number, (claim, found) in enumerate(zip(CLAIMS, tested, strict=True), 1)
     ]
     parts += [
         MEANING,
-        "## What tests them\n",
+        "## Comparisons\n",
         f"| | method | against | where | {' | '.join(f'k = {k:g}' for k in ALL)} |",
     ]
     parts.append("|" + "---|" * (4 + len(ALL)))
@@ -248,7 +248,7 @@ def line(number: int, contest: Contest, found: dict[tuple[Contest, float], tuple
 
 
 def judged(contest: Contest, k: float, held: dict[str, Decisions]) -> tuple[float, float, float]:
-    """Return by how many percent the first method is dearer, with its interval."""
+    """Return the excess cost of the first method in percent, with its interval."""
     own = held[contest.data]
     ours = own.costs(contest.part, contest.setting, contest.form, contest.ours, k)
     theirs = own.costs(

@@ -66,7 +66,7 @@ PEERS: dict[str, tuple[str, Make]] = {
     "half": ("LogisticRegression at 0.5", lambda y: linear()),
     "balanced": ('LogisticRegression(class_weight="balanced")', lambda y: linear(class_weight="balanced")),
     "weighted": ("LogisticRegression(class_weight={0: 1, 1: 5})", lambda y: linear(class_weight={0: FP, 1: FN})),
-    "net-smote": ("SMOTE, then LogisticRegression", lambda y: oversampled(LogisticRegression(max_iter=1000))),
+    "smote": ("SMOTE, then LogisticRegression", lambda y: oversampled(LogisticRegression(max_iter=1000))),
     "tuned": ("TunedThresholdClassifierCV(LogisticRegression)", lambda y: TunedThresholdClassifierCV(linear())),
     "tuned-cost": (
         "TunedThresholdClassifierCV(LogisticRegression, scoring=cost)",

@@ -7,7 +7,7 @@ import pytest
 from adacsl.learners import skops_models
 from benchmarks.attacks import pipelines, saved
 from benchmarks.attacks.artefacts import run as damage
-from benchmarks.attacks.strangers import run as plant
+from benchmarks.attacks.untrusted import run as plant
 
 
 def faults(run, folder, tries):

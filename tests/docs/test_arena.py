@@ -1,4 +1,4 @@
-"""The cost arena: toy tables and quick contestants through run and page, in two folds."""
+"""The cost arena: toy tables and quick methods through run and page, in two folds."""
 
 import csv
 import json
@@ -138,7 +138,7 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert "| toy (own) | 120 |" in page
     assert "failed" in page
     assert "Failed: broken on priced: RuntimeError: no luck." in details
-    assert "Left out: elsewhere" in details
+    assert "Not run: elsewhere" in details
 
 
 def test_the_page_of_the_docs_is_that_of_the_published_results():
@@ -275,8 +275,8 @@ def test_scores_and_excess_are_those_of_the_rows(arena, tmp_path):
     assert found["good"].low < found["good"].cost < found["good"].high
     more = page.excess(block, "bad", "good")
     assert more.percent == pytest.approx(100 * (cost["bad"].mean() / cost["good"].mean() - 1))
-    assert more.words == "clearly dearer"
-    assert page.excess(block, "good", "bad").words == "clearly cheaper"
+    assert more.words == "significantly more"
+    assert page.excess(block, "good", "bad").words == "significantly less"
     assert page.excess(block, "good", "good") == (0.0, 0.0, 0.0)
 
     store.write_results(tmp_path / "arena.csv", [], [block], {})

@@ -112,7 +112,7 @@ def test_the_page_of_a_billion_rows_is_that_of_the_committed_file():
     )
 
 
-PARTS = {"less to adapt on": "validation", "wrong labels": "noise", "pictures enlarged": "enlarged"}
+PARTS = {"smaller validation set": "validation", "wrong labels": "noise", "images enlarged": "enlarged"}
 
 
 def again(method, against, where, k):

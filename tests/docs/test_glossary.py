@@ -51,7 +51,7 @@ def test_history_holds_what_was_trained_with(clf):
     x = rng.normal(size=(300, 3))
     history = clf.fit(x, (x[:, 0] + rng.normal(size=300) > 1).astype(int)).history_
     first = history.iloc[0]
-    assert {"fold", "target", "lambda", "weight", "threshold", "val_cost"} < set(history.columns)
+    assert {"fold", "target_threshold", "lambda", "weight", "threshold", "val_cost"} < set(history.columns)
     assert first["lambda"] == 1.0
     assert first["weight"] == 0.125
     assert history["lambda"].iloc[1] != 1.0

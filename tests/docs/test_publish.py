@@ -103,7 +103,7 @@ def test_table_ratios_are_geometric_means_and_losses_are_named(checkout):
     assert "| a | 0.500 | - |" in page
     assert "| b | 2.000 | 0.900 |" in page
     assert "| **all** | 1.000 | 0.900 |" in page
-    assert "- AdaCSL, cv=5 is dearer than weighted cross-entropy, one split on: b." in page
+    assert "- AdaCSL, cv=5 costs more than weighted cross-entropy, one split on: b." in page
     assert "- gradient boosting + Bayes threshold is cheaper than AdaCSL, cv=5 on: b." in page
     assert "1.000 | 0.95 | **missed**, but only 2 of 5 splits |" in page
 
@@ -160,7 +160,7 @@ def test_regret_stands_beside_the_old_protocols(checkout):
     publish.main(checkout)
     page = (checkout / "docs/evidence.md").read_text()
     for line in (
-        "| 5 random splits, 20 methods, simplest not told apart | 1 | 27.2 % | 1.30 x | 4.0 % | 1.20 x |",
+        "| 5 random splits, 20 methods, simplest without significant difference | 1 | 27.2 % | 1.30 x | 4.0 % | 1.20 x |",
         "| row costs, methods by default, excess at most 10 % | 1 | 5.0 % | 1.30 x | 4.0 % | 1.20 x |",
         "| the same, against the best of all methods | 1 | 6.6 % | 1.30 x | 4.0 % | 1.20 x |",
         "| row costs, all methods, excess at most 10 % | 1 | 9.9 % | 1.30 x | 4.0 % | 1.20 x |",

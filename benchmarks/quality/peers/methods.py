@@ -258,12 +258,12 @@ CONTESTANTS: dict[str, Contestant] = {
         venv="empulse", modules=("empulse.models",),
     ),
     "empulse-logit": Contestant(
-        peer("empulse-logit"), "CSLogitClassifier; penalties by five-fold cost, prices of rows: its default",
+        peer("empulse-logit"), "CSLogitClassifier; penalties by five-fold cost, per-sample costs: its default",
         (TWO, ROWS), venv="empulse", modules=("empulse.models",),
     ),
     "empulse-boost": Contestant(
         peer("empulse-boost", "empulse-boost-xgboost"), "CSBoostClassifier over XGBoost; depth and rounds by "
-        "five-fold cost, prices of rows: depth 4, 200 rounds", (TWO, ROWS),
+        "five-fold cost, per-sample costs: depth 4, 200 rounds", (TWO, ROWS),
         venv="empulse", modules=("empulse.models", "xgboost"),
     ),
     "flaml": Contestant(
@@ -275,7 +275,7 @@ CONTESTANTS: dict[str, Contestant] = {
         venv="autogluon", modules=portfolio_peers.GLUON,
     ),
     "adacsl": Contestant(adacsl(None), "AdaCSL, one net", modules=("adacsl", "torch"), ours=True),
-    "adacsl-cv": Contestant(adacsl(5), "AdaCSL, five cross-fitted nets", modules=("adacsl", "torch"), ours=True),
+    "adacsl-cv": Contestant(adacsl(5), "AdaCSL, five cross-fitted networks", modules=("adacsl", "torch"), ours=True),
     "ensemble": Contestant(portfolio, "EnsembleClassifier with this budget", modules=OURS, ours=True),
 }  # fmt: skip
 """Everybody who takes part, in the order of the page."""

@@ -1,4 +1,4 @@
-"""The pages of the arena: losses, ranks and the full table on one; intervals, seconds and how it was run on another."""
+"""The pages of the cost benchmark: losses, ranks and the full table on one; intervals, seconds and how it was run on another."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LEAST = 1e-3
 
 
 class Score(NamedTuple):
-    """What a contestant costs on a table, relative to the cheapest constant decision on the same rows."""
+    """The cost of a method on a table, relative to the constant baseline on the same samples."""
 
     cost: float
     low: float
@@ -28,7 +28,7 @@ class Score(NamedTuple):
 
 
 class Excess(NamedTuple):
-    """How much dearer one contestant is than another, in percent of the other's cost."""
+    """The excess cost of one method over another, in percent of the other's cost."""
 
     percent: float
     low: float
@@ -36,8 +36,8 @@ class Excess(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Whether that can be told apart from nothing."""
-        return "clearly dearer" if self.low > 0 else "clearly cheaper" if self.high < 0 else "not told apart"
+        """Whether the difference is significant."""
+        return "significantly more" if self.low > 0 else "significantly less" if self.high < 0 else "not significant"
 
 
 def scores(block: Block) -> dict[str, Score]:
@@ -54,7 +54,7 @@ def scores(block: Block) -> dict[str, Score]:
 
 
 def excess(block: Block, ours: str, theirs: str) -> Excess:
-    """Return how much dearer one is than another on the same rows."""
+    """Return the excess cost of one method over another on the same samples."""
     mine, other = row_costs(block, ours), row_costs(block, theirs)
     assert mine is not None
     assert other is not None
@@ -92,7 +92,7 @@ def details_path(page: Path) -> Path:
 
 
 def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, ours: list[str]) -> str:
-    """Return where one of ours costs more than the cheapest of the others, the worst first."""
+    """Return where one of ours costs more than the best of the others, the worst first."""
     rows, ratios = [], []
     for block in blocks:
         others = {k: v.cost for k, v in found[block.table, block.costs_name].items() if k not in ours}
@@ -107,9 +107,9 @@ def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, o
                                       interval(more, "{:+.1f} %"), more.words]))  # fmt: skip
     rows.sort(key=lambda row: -row[0])
     mean = float(np.exp(np.mean(np.log(ratios))))
-    text = f"## Where {name} loses\n\nDearer than the cheapest of the others in {len(rows)} of {len(ratios)}; "
+    text = f"## Where {name} loses\n\nIt costs more than the best of the others in {len(rows)} of {len(ratios)}; "
     text += f"its cost relative to theirs, geometric mean: {mean:.3f}."
-    head = ["table", "costs", "cheapest of the others", "its cost", f"cost of {name}", "dearer by (95 %)", ""]
+    head = ["table", "costs", "best of the others", "its cost", f"cost of {name}", "excess (95 %)", ""]
     return text + ("\n\n" + markdown(head, [row for _, row in rows]) if rows else "")
 
 
@@ -128,7 +128,7 @@ def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str
     tables = counted(len({table for table, _ in chosen}), "table")
     title = f"### {kind.capitalize() if kind else 'All kinds, those in all of them'}: {tables}\n\n"
     if len(some) < 2:
-        return title + "Fewer than two contestants finished all of them."
+        return title + "Fewer than two methods finished all of them."
     order = ranks(results[results["method"].isin(some)])
     rows = [[row.method, f"{row.average_rank:.2f}", number(row.mean)] for row in order.table.itertuples()]
     if order.critical_difference is None:
@@ -136,13 +136,13 @@ def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str
     elif order.friedman_p is not None and order.friedman_p < 0.05:
         told = f"Friedman p = {order.friedman_p:.2g}; ranks {order.critical_difference:.2f} apart differ (Nemenyi)."
     else:
-        told = f"Friedman p = {order.friedman_p:.2g}: nobody is told apart by ranks; the critical difference would be "
+        told = f"Friedman p = {order.friedman_p:.2g}: no significant difference of ranks; the critical difference would be "
         told += f"{order.critical_difference:.2f} (Nemenyi)."
     return title + told + "\n\n" + markdown(["", "average rank", "mean normalised cost"], rows)
 
 
 def grid(found: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str, Any]) -> str:
-    """Return normalised costs of everybody on every table, the cheapest in bold."""
+    """Return normalised costs of everybody on every table, the lowest in bold."""
     names = list(meta["contestants"])
     rows = []
     for block in blocks:
@@ -187,9 +187,9 @@ def how(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
         versions.setdefault(", ".join(f"{k} {v}" for k, v in about["versions"].items()), []).append(name)
     text = [
         f"- {meta['date']}, {meta['device']} (load {meta['load_average_1min']} at the end), "
-        f"`{meta['command']}`, one core for each contestant.",
+        f"`{meta['command']}`, one core for each method.",
         *[f"- {', '.join(names)}: {known}." for known, names in versions.items()],
-        *[f"- Left out: {name}, {why}." for name, why in meta["skipped"].items()],
+        *[f"- Not run: {name}, {why}." for name, why in meta["skipped"].items()],
         *[f"- Failed: {method} on {table}: {error}." for table, method, error in failed],
     ]
     if meta["missing"]:
@@ -219,24 +219,24 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
 
 HEAD = """<!-- made by benchmarks/quality/peers/run.py --page: do not edit -->
 
-# The cost arena
+# Cost benchmark
 
-Which method costs least? {methods} contestants, {tables}, {repeats} x {folds} stratified folds that keep equal rows
-together; the same rows, one core and {seconds:g} processor seconds for each that can be told a limit. Nobody sees
-test labels, nobody was tuned on test rows. Rules, and how to add a method or a table:
-`benchmarks/quality/peers/README.md`. What adacsl loses comes first. "The cheapest of the others" is chosen on the test
-rows, in their favour; no interval is corrected for that choice, nor for the number of tables. All intervals, seconds,
+Which method has the lowest cost? {methods} methods, {tables}, {repeats} x {folds} stratified folds that keep duplicates
+together; the same samples, one core and {seconds:g} processor seconds for each method with a time limit. No method sees
+test labels or was tuned on test samples. Rules, and how to add a method or a table:
+`benchmarks/quality/peers/README.md`. The losses of adacsl come first. "The best of the others" is chosen on the test
+samples, in their favour; no interval is corrected for that choice, nor for the number of tables. All intervals, times,
 versions and costs: [details](arena_details.md)."""
 DETAILS = """<!-- made by benchmarks/quality/peers/run.py --page: do not edit -->
 
-# The cost arena: details
+# Cost benchmark: details
 
-How [the arena](arena.md) was run, how long fits took, and the interval of every cost."""
+How [the benchmark](arena.md) was run, how long fits took, and the interval of every cost."""
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
-NORMALISED = """Mean cost relative to the cheapest constant decision on the same rows; 1 saves nothing. "-": takes no
-part in such tables."""
-INTERVALS = """95 % intervals: Student's t on paired row costs of the folds, rows and fits counted
+NORMALISED = """Mean cost relative to the constant baseline on the same samples; 1 saves nothing. "-": does not
+apply to such tables."""
+INTERVALS = """95 % intervals: Student's t on paired per-sample costs of the folds, samples and fits counted
 (`adacsl.comparison.statistics.fold_interval`). Those of the losses are of paired differences, these of the costs
-themselves. Equal rows are one piece of evidence."""
+themselves. Duplicates count as one unit of evidence."""
 SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
-Contestants without a time limit of their own take what they need; the longest fits include what is imported late."""
+Methods without a time limit take what they need; the longest fits include what is imported late."""

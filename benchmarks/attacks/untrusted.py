@@ -1,4 +1,4 @@
-"""Models from strangers: payloads in every file and field, and nothing of them may run."""
+"""Untrusted models: payloads in every file and field; none of them may run."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ def _tried(watch: Watch, place: Path, sentinel: Path, model: Model) -> str:
 
 ATTACKS = (
     Attack(
-        "strangers",
+        "untrusted",
         "Pickles, joblib, .pt, .npy and .py files beside a saved model and in the place of its files, payloads in each "
         "field and tensor with digests that fit, loaded and asked for predictions from within the folder: failed if a "
         "sentinel is written, or Python's audit hook sees code, processes, sockets, pickle or files elsewhere.",
