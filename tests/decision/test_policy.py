@@ -310,7 +310,7 @@ def test_prices_over_columns_are_those_of_the_rows(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"refer": -1}, ValueError, "refer must be a price"),
+        ({"refer": -1}, ValueError, "refer must be a cost"),
         ({"errors": 0.1}, ValueError, "errors is nothing without refer"),
         ({"action": "x"}, ValueError, "action is nothing without capacity"),
         ({"per": "day"}, ValueError, "per is nothing without capacity"),

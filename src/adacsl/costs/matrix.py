@@ -323,7 +323,7 @@ class CostMatrix:
 
         @functools.cache
         def settle(recipe: Any) -> Any:
-            return as_price(recipe.of(table), f"the price {recipe!r}")
+            return as_price(recipe.of(table), f"the cost {recipe!r}")
 
         settled = self.made(lambda recipe, *_: settle(recipe))
         if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
@@ -356,7 +356,7 @@ class CostMatrix:
         """
         shapes = {(m.n_actions, m.n_classes, m._classes, m._actions) for m in (self, known)}
         if len(shapes) > 1 or known.n_instances not in (None, self.n_instances):
-            raise ValueError(f"prices to decide by must be of the same outcomes and samples as {self!r}, got {known!r}")
+            raise ValueError(f"costs to decide by must be of the same outcomes and samples as {self!r}, got {known!r}")
         return self._like(self._cells, deciding=known._cells)
 
     # other matrices made from this one
@@ -463,7 +463,7 @@ class CostMatrix:
             check_ranges(self._by_name(), self._ranges)
         return self
 
-    def with_action(self, name: str, prices: Any) -> Self:
+    def with_action(self, name: str, costs: Any) -> Self:
         """Return the matrix with one more action: ask for a document, offer a discount, let somebody look.
 
         Decisions are numbers of actions then, the new one the last. Classes without names are called by their numbers.
@@ -472,7 +472,7 @@ class CostMatrix:
         ----------
         name : str
             What it is called.
-        prices : number, mapping or sequence
+        costs : number, mapping or sequence
             What it costs: always, or for each class that may be true, by name or in order; each a number or one for
             each sample.
 
@@ -484,18 +484,18 @@ class CostMatrix:
         (('0', '1', 'remind'), [0, 2, 1])
         """
         if self.deciding is not self:
-            return self.paid.with_action(name, prices).decided_by(self.deciding.with_action(name, prices))
-        row = [as_price(price, f"the price of {name!r}") for price in _by_class(self, prices, name)]
+            return self.paid.with_action(name, costs).decided_by(self.deciding.with_action(name, costs))
+        row = [as_price(cost, f"the cost of {name!r}") for cost in _by_class(self, costs, name)]
         longer: Self = _appended(self, name, row)
         return longer
 
-    def with_referral(self, price: Any, *, errors: Any = None, name: str = "refer") -> Self:
-        """Return the matrix with one more action: a person decides, who costs ``price`` and what they decide.
+    def with_referral(self, cost: Any, *, errors: Any = None, name: str = "refer") -> Self:
+        """Return the matrix with one more action: a person decides, who costs ``cost`` and what they decide.
 
         Parameters
         ----------
-        price : number or array of shape (n,)
-            What it costs to have a row looked at.
+        cost : number or array of shape (n,)
+            What it costs to have a sample looked at.
         errors : optional
             How often the person is wrong; default never. A share of all rows; ``{"fp": 0.01, "fn": 0.05}``, of the
             negative and of the positive ones; shares by the name of the true class; or a K x K matrix of shares, rows
@@ -514,12 +514,12 @@ class CostMatrix:
         [0.5, 1.3]
         """
         if self.deciding is not self:
-            longer, known = (m.with_referral(price, errors=errors, name=name) for m in (self.paid, self.deciding))
+            longer, known = (m.with_referral(cost, errors=errors, name=name) for m in (self.paid, self.deciding))
             return longer.decided_by(known)
-        paid = as_price(price, f"the price of {name!r}")
+        paid = as_price(cost, f"the cost of {name!r}")
         if (paid if isinstance(paid, float) else float(array_namespace(paid).min(paid))) < 0:
-            raise ValueError(f"the price of {name!r} must not be negative, got {price!r}")
-        made: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
+            raise ValueError(f"the cost of {name!r} must not be negative, got {cost!r}")
+        made: Self = _appended(self, name, [paid + wrong for wrong in _decided_by_person(self, errors)])
         return made
 
     # decisions and what they cost
@@ -688,7 +688,7 @@ class CostMatrix:
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
         if self.n_instances is not None:
-            raise ValueError("a frame holds one price for each outcome, and each sample has its own: averaged() first")
+            raise ValueError("a frame holds one cost for each outcome, and each sample has its own: averaged() first")
         names = self.actions or range(self.n_actions), self.classes or range(self.n_classes)
         index, columns = (
             pd.Index(list(axis), name=what) for axis, what in zip(names, ("predicted", "actual"), strict=True)
@@ -853,7 +853,7 @@ def _by_class(matrix: CostMatrix, prices: Any, name: str) -> list[Any]:
         return [prices] * k
     found = list(prices)
     if len(found) != k:
-        raise ValueError(f"{name!r} needs one price, or one for each of {k} classes, got {len(found)}")
+        raise ValueError(f"{name!r} needs one cost, or one for each of {k} classes, got {len(found)}")
     return found
 
 
@@ -973,7 +973,7 @@ def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) ->
     """
     if default is not None and (default.n_classes != 2 or not default.square):
         raise ValueError(
-            f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}; leave them out, "
+            f"fp, fn, tp and tn are costs of two classes, but these costs are of others: {default!r}; leave them out, "
             f"or give another matrix, {arrays.MATRIX}"
         )
     known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()

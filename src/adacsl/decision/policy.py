@@ -81,8 +81,8 @@ class Policy:
     prior: Any = None
 
     def __post_init__(self) -> None:
-        if self.refer is not None and not all(number_or_nan(price) >= 0 for price in np.ravel(self.refer)):
-            raise ValueError(f"refer must be a price that is not negative, got {self.refer!r}")
+        if self.refer is not None and not all(number_or_nan(cost) >= 0 for cost in np.ravel(self.refer)):
+            raise ValueError(f"refer must be a cost that is not negative, got {self.refer!r}")
         if self.capacity is not None:
             check_whole("capacity", self.capacity, least=0)
         if self.per is not None and self.per not in PER:
@@ -302,7 +302,7 @@ def _with_other_actions(costs: CostMatrix, matrix: CostMatrix) -> CostMatrix:
     beyond = [(i, name) for i, name in enumerate(others) if not any(same_label(name, c) for c in classes)]
     if len(beyond) == len(others):
         raise ValueError(
-            f"prices of each row are those of predicting a class, but none of the actions {shown(others)} does: "
+            f"per-sample costs are those of predicting a class, but none of the actions {shown(others)} does: "
             "leave out fp, fn, tp and tn, or name the classes among the actions"
         )
     for i, name in beyond:
