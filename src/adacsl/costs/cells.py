@@ -73,13 +73,13 @@ def check_prices(
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
     if len(cells) == len(cells[0]) == 2 and actions is None:
         (tn, fn), (fp, tp) = cells
-        check_dearer(fn, tp, "fn", "tp")
-        check_dearer(fp, tn, "fp", "tn")
+        check_above(fn, tp, "fn", "tp")
+        check_above(fp, tn, "fp", "tn")
     else:
         _check_many(cells, classes, actions)
 
 
-def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+def check_above(error: Any, right: Any, error_name: str, right_name: str) -> None:
     """Raise unless an error costs more than being right: for samples, more for one and less for none."""
     extra = error - right
     if isinstance(extra, float):

@@ -126,9 +126,9 @@ def positions(names: Sequence[str], wanted: Sequence[object]) -> list[int]:
     missing = [label for label, where in zip(labels, found, strict=True) if where is None]
     unknown = [name for i, name in enumerate(names) if i not in found]
     if missing or unknown:
-        said = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
+        parts = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
         raise ValueError(
-            f"the cost matrix {' and '.join(said)}: its classes are {shown(names)}, those of the data {shown(labels)}"
+            f"the cost matrix {' and '.join(parts)}: its classes are {shown(names)}, those of the data {shown(labels)}"
         )
     if len(set(found)) < len(found):
         raise ValueError(f"the classes {shown(labels)} do not differ: each must mean one class of {shown(names)}")
@@ -261,14 +261,14 @@ def show(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> s
         costs = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
         ends = {name: f"({low:.12g}, {high:.12g})" for name, low, high in ranges}
         costs = {name: cell for name, cell in costs.items() if name[0] == "f" or name in ends or not is_free(cell)}
-        said = (f"{name}={ends.get(name) or _show_cell(cell)}" for name, cell in costs.items())
-        return f"CostMatrix({', '.join(said)})"
+        parts = (f"{name}={ends.get(name) or _show_cell(cell)}" for name, cell in costs.items())
+        return f"CostMatrix({', '.join(parts)})"
     if n_classes > MANY:
         return f"<CostMatrix of {n_classes} classes{f': {shown(classes, 3)}' if classes else ''}>"
     body = ", ".join("[" + ", ".join(map(_show_cell, row)) + "]" for row in cells)
     names = {"classes": classes, "actions": actions}
-    said = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
-    return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(said)})"
+    parts = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
+    return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(parts)})"
 
 
 def as_html(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> str:

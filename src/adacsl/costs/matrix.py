@@ -21,7 +21,7 @@ from adacsl.costs.cells import (
     Ranges,
     Recipe,
     as_price,
-    check_dearer,
+    check_above,
     check_prices,
     check_ranges,
     check_samples,
@@ -455,10 +455,10 @@ class CostMatrix:
         if self.settled:
             check_prices(self._cells, self._classes, self._actions)
         elif self.n_classes == 2 and self.square:
-            said = self._by_name()
+            named = self._by_name()
             for error, right in (("fn", "tp"), ("fp", "tn")):
-                if isinstance(said[error], float) and isinstance(said[right], float):
-                    check_dearer(said[error], said[right], error, right)
+                if isinstance(named[error], float) and isinstance(named[right], float):
+                    check_above(named[error], named[right], error, right)
         if self._ranges:
             check_ranges(self._by_name(), self._ranges)
         return self
@@ -934,16 +934,16 @@ def check_binary(costs: Any) -> None:
 
 def no_costs(given: Any) -> TypeError:
     """Return the error about something that is no cost matrix: how the one that was meant is written."""
-    told = f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {given!r}"
+    message = f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {given!r}"
     shape = np.shape(given) if isinstance(given, list | tuple | np.ndarray) else getattr(given, "shape", ())
     if len(shape) == 2:
-        told = (
+        message = (
             f"costs must be a CostMatrix, got an array of {shape[0]} x {shape[1]}: say what its rows are, "
             "CostMatrix.from_array(costs, rows='predicted') or rows='actual', and classes=[...] to name them"
         )
     elif isinstance(given, Mapping):
-        told = f"costs must be a CostMatrix, got a mapping: CostMatrix(**{given!r})"
-    return TypeError(told)
+        message = f"costs must be a CostMatrix, got a mapping: CostMatrix(**{given!r})"
+    return TypeError(message)
 
 
 def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:

@@ -369,8 +369,8 @@ def read_prior(prior: Any, labels: NDArray[Any]) -> Any:
 def _about_prior(old: Any, new: Any, labels: NDArray[Any], how: str) -> str:
     if len(labels) == 2:
         return f"share of {label_name(labels[1])} {how}: {_percent(new)} ({_percent(old)} in training)"
-    told = (f"{label_name(c)} {_percent(n)} ({_percent(o)})" for c, o, n in zip(labels, old, new, strict=True))
-    return f"class prior {how} (and in training): {', '.join(told)}"
+    shares = (f"{label_name(c)} {_percent(n)} ({_percent(o)})" for c, o, n in zip(labels, old, new, strict=True))
+    return f"class prior {how} (and in training): {', '.join(shares)}"
 
 
 def _percent(share: Any) -> str:
@@ -514,8 +514,8 @@ def limited_name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any
         wanted = label_name(labels[1])
     found = [name for name in names if wanted is not None and same_label(label_name(name), wanted)]
     if not found:
-        said = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
-        raise ValueError(f"{said}: action= one of {shown(map(label_name, names))}")
+        advice = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
+        raise ValueError(f"{advice}: action= one of {shown(map(label_name, names))}")
     return found[0]
 
 
