@@ -49,7 +49,7 @@ BELOW_ONE = 1.0 - 2.0**-53
 
 
 class CostMatrix:
-    r"""What each outcome costs: one cost per outcome, K x K costs, or costs of each single sample.
+    r"""Costs of the outcomes of a decision: one per outcome, K x K of them, or per-sample costs.
 
     Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
     two classes come by :meth:`from_array` or :meth:`from_frame`.
@@ -57,17 +57,18 @@ class CostMatrix:
     Parameters
     ----------
     fp, fn : float, array of shape (n,), tuple or str
-        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
-        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
+        Cost of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
+        ``(low, high)`` of what it may be (the middle is used, :attr:`ranges` keeps both ends), or a text over the
         columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the costs of its rows. A cost that is
-        known only afterwards is a :class:`~adacsl.CostSklearnLearner`, as text ``"model(amount)"``.
+        unknown at prediction time is a :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
     tp, tn : likewise, default 0
-        Price of being right; benefits are negative costs. An error must cost more than being right.
+        Cost of a correct decision; benefits are negative costs. An error must cost more than a correct decision.
 
     Notes
     -----
     Subtracting :math:`C(j, j)` from column *j* changes no decision, so every matrix is as good as its
-    :meth:`reduced` form with a zero diagonal. The cheapest decision is "positive" where the probability exceeds
+    :meth:`reduced` form with a zero diagonal. The decision of least expected cost is "positive" where the probability
+    exceeds
 
     .. math:: T = \frac{C(1,0)}{C(1,0) + C(0,1)} \qquad \text{(paper, eq. 1; reduced costs)}
 
@@ -240,14 +241,14 @@ class CostMatrix:
 
     # costs of two classes
 
-    fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
+    fp = property(lambda self: self._binary("fp", 1, 0), doc="Cost of a false positive, C(1, 0).")
     fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
     tp = property(lambda self: self._binary("tp", 1, 1), doc="Price of a true positive, C(1, 1).")
     tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
 
     @property
     def threshold(self) -> Any:
-        """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
+        """The Bayes threshold T: positive has the lower expected cost where the probability is above it (eq. 1)."""
         if self._deciding is not None:
             return self.deciding.threshold
         fp, fn = self.fp - self.tn, self.fn - self.tp
@@ -283,17 +284,17 @@ class CostMatrix:
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Columns of costs that are known afterwards only: no features."""
+        """Columns of costs that are unknown at prediction time: excluded from the features."""
         return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """What predicts costs that are known afterwards only."""
+        """The models of costs that are unknown at prediction time."""
         return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
 
     @property
     def learns(self) -> bool:
-        """Whether some of its costs have to be learned before anything can be decided by them."""
+        """Whether some of its costs have to be learned before they can decide anything."""
         return any(model.learns for model in self.models)
 
     def made(self, make: Callable[[Any, int, int], Any]) -> Self:
@@ -525,7 +526,7 @@ class CostMatrix:
     # decisions and what they cost
 
     def decide(self, probabilities: Array) -> Array:
-        """Return the cheapest class (or action) for each sample.
+        """Return the class (or action) of least expected cost for each sample.
 
         Parameters
         ----------
@@ -548,7 +549,7 @@ class CostMatrix:
         return xp.argmax(xp.astype(cheapest, xp.int8), axis=1)
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
-        """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
+        """Return what each sample is expected to cost under ``decisions`` (default: those of least expected cost)."""
         if self._deciding is not None:
             return self.deciding.expected(probabilities, decisions)
         probabilities = self._probabilities(probabilities)
