@@ -61,6 +61,11 @@ def cost_interval(
     random_state : int or None, default 0
         Seed of the draws.
 
+    Returns
+    -------
+    Interval
+        The mean cost and the ends of its interval.
+
     Examples
     --------
     >>> cost_interval(CostMatrix(fp=1, fn=8), [0, 1] * 50, [0, 1] * 49 + [0, 0])
@@ -85,7 +90,27 @@ def cost_difference_interval(
 ) -> Interval:
     """Return the mean cost of ``y_pred`` minus that of ``y_other``, on the same samples (paired bootstrap).
 
-    An interval below 0 means that ``y_pred`` costs less. Parameters as in :func:`cost_interval`.
+    An interval below 0 means that ``y_pred`` costs less.
+
+    Parameters
+    ----------
+    costs : CostMatrix
+        Class-wide or of each sample.
+    y_true, y_pred, y_other : arrays of shape (n,)
+        Class numbers: the truth, the decisions, and those to compare them with.
+    groups : array of shape (n,), optional
+        Draw whole groups rather than single samples.
+    level : float, default 0.95
+        Coverage.
+    resamples : int, default 2000
+        How often to draw.
+    random_state : int or None, default 0
+        Seed of the draws.
+
+    Returns
+    -------
+    Interval
+        The difference of the mean costs and the ends of its interval.
     """
     extra = as_host(costs.incurred(y_true, y_pred)) - as_host(costs.incurred(y_true, y_other))
     return mean_interval(extra, groups=groups, level=level, resamples=resamples, random_state=random_state)

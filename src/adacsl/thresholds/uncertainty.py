@@ -22,11 +22,18 @@ BLOCK = 2**22
 
 
 class TunedThreshold(NamedTuple):
-    """The cost-optimal threshold of some samples, and what is known of it beyond these samples.
+    """The cost-optimal threshold of some samples, its interval, and its expected cost on new samples.
 
-    ``threshold`` has the interval of the optimum. ``cost`` is the mean cost to expect on new rows, None where a class
-    has a single sample: the cost of thresholds tuned on one half of the samples and paid on the other. It is above
-    ``best.cost`` because a threshold flatters the samples that chose it.
+    Attributes
+    ----------
+    best : Threshold
+        The optimum on the samples.
+    threshold : Interval
+        The optimum with its bootstrap interval.
+    cost : Interval or None
+        The mean cost to expect on new samples: that of thresholds tuned on one half of the samples and measured on the
+        other. It exceeds ``best.cost``, which is optimistic, as the threshold was chosen on the same samples. None where
+        a class has a single sample.
     """
 
     best: Threshold
