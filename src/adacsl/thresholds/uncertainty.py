@@ -32,8 +32,8 @@ class TunedThreshold(NamedTuple):
         The optimum with its bootstrap interval.
     cost : Interval or None
         The mean cost to expect on new samples: that of thresholds tuned on one half of the samples and measured on the
-        other. It exceeds ``best.cost``, which is optimistic, as the threshold was chosen on the same samples. None where
-        a class has a single sample.
+        other. It exceeds ``best.cost``, which is optimistic, as the threshold was chosen on the same samples. None if a
+        class has a single sample.
     """
 
     best: Threshold
