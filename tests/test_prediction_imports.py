@@ -28,6 +28,8 @@ NETWORKS = {"torch", "adacsl.neural", "safetensors.torch"}
 TRAINS = {"adacsl.estimators.fit", "adacsl.ensemble", "adacsl.learners.sklearn", "adacsl.learners.boosting"}
 TREES = {"sklearn.ensemble", "adacsl.learners.trees", "adacsl.learners.histogram_boosting"}
 LIBRARIES = {"xgboost", "lightgbm", "catboost"}
+BOOSTING_SETTINGS = {"adacsl.learners.boosting", "adacsl.learners.sklearn"}
+"""BoostingLearner, the settings that are saved with a model, is in the module that trains."""
 
 
 def table():
@@ -57,9 +59,9 @@ MODELS = {
         lambda: AdaCSLClassifier(COSTS, learner=SklearnLearner(LogisticRegression(), encode=False), decide="bayes"),
         NETWORKS | TRAINS | TREES | LIBRARIES | PLOTS
     ),
-    "xgboost": (lambda: boosted("xgboost"), NETWORKS | TRAINS | LIBRARIES - {"xgboost"}),
-    "lightgbm": (lambda: boosted("lightgbm"), NETWORKS | TRAINS | LIBRARIES - {"lightgbm"}),
-    "catboost": (lambda: boosted("catboost"), NETWORKS | TRAINS | LIBRARIES - {"catboost"}),
+    "xgboost": (lambda: boosted("xgboost"), NETWORKS | TRAINS - BOOSTING_SETTINGS | LIBRARIES - {"xgboost"}),
+    "lightgbm": (lambda: boosted("lightgbm"), NETWORKS | TRAINS - BOOSTING_SETTINGS | LIBRARIES - {"lightgbm"}),
+    "catboost": (lambda: boosted("catboost"), NETWORKS | TRAINS - BOOSTING_SETTINGS | LIBRARIES - {"catboost"}),
     "stack": (
         lambda: EnsembleClassifier(COSTS, estimators=["logistic", "extra-trees"], cv=2, random_state=0),
         NETWORKS | PLOTS

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import CostMatrix, CostSensitiveClassifier, Decision, Policy
-from adacsl.base.html import html_table, in_words
+from adacsl.base.html import describe, html_table
 from adacsl.metrics import Interval
 from adacsl.thresholds.uncertainty import tune_threshold
 
@@ -64,12 +64,12 @@ def test_any_text_is_shown_letter_by_letter(rows, title):
 
 
 def test_values_are_written_as_people_read_them():
-    assert in_words(Interval(0.5, 0.25, 0.75)) == "0.5 (0.25 to 0.75)"
-    assert in_words(np.arange(10) / 10) == "10 numbers, 0 to 0.9"
-    assert in_words(np.float64(1 / 3)) == "0.333333"
-    assert in_words(np.asarray(["a", "b"])) == "a, b"
-    assert in_words(12) == "12"
-    assert in_words(True) == "True"
+    assert describe(Interval(0.5, 0.25, 0.75)) == "0.5 (0.25 to 0.75)"
+    assert describe(np.arange(10) / 10) == "10 numbers, 0 to 0.9"
+    assert describe(np.float64(1 / 3)) == "0.333333"
+    assert describe(np.asarray(["a", "b"])) == "a, b"
+    assert describe(12) == "12"
+    assert describe(True) == "True"
 
 
 def test_cost_matrices_say_what_each_decision_costs():

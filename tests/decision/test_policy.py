@@ -310,7 +310,7 @@ def test_prices_over_columns_are_those_of_the_rows(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"refer": -1}, ValueError, "refer must be a price"),
+        ({"refer": -1}, ValueError, "refer must be a cost"),
         ({"errors": 0.1}, ValueError, "errors is nothing without refer"),
         ({"action": "x"}, ValueError, "action is nothing without capacity"),
         ({"per": "day"}, ValueError, "per is nothing without capacity"),
@@ -351,7 +351,7 @@ def test_settings_that_do_not_fit_the_rows_are_refused(model, settings, error, m
 def test_a_column_that_is_not_there_is_named():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
-    with pytest.raises(ValueError, match=r"no column 'when'.*'a', 'b', 'c'"):
+    with pytest.raises(ValueError, match=r"X has no column 'when' .*a, b, c"):
         model.predict(frame, capacity=3, per="day", time="when")
 
 

@@ -488,7 +488,7 @@ SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
         ({"scores": [0.2, np.nan, 0.9]}, ValueError, "scores must be finite, got nan at position 1"),
         ({"scores": [np.inf, 0.4, np.inf]}, ValueError, r"scores must be finite, got inf at .* 0 \(2 such values\)"),
         ({"scores": [-3.0, 0.4, 2.5], "target_threshold": 0.2}, ValueError, r"got .* from -3 to 2.5; apply a sigmoid"),
-        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and n_standard_errors speak of probabilities"),
+        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and n_standard_errors need probabilities"),
         ({"scores": [[0.2, 0.8]] * 3}, ValueError, r"of two columns take the positive class's, such as \[:, 1\]"),
         ({"scores": [[0.2, 0.3, 0.5]] * 3}, ValueError, "give costs of 3 classes, CostMatrix.from_array"),
         ({"scores": [], "labels": []}, ValueError, "scores is empty"),

@@ -333,7 +333,7 @@ class AdaCSLController:
     target_threshold : float or {"bayes", "middle", "half"}, optional
         T' of two classes, default 0.5: ``costs.threshold`` ("bayes") gives plain cross-entropy before the first step,
         0.5 ("half") weighted cross-entropy. More classes start from their mean costs to the power 0 ("bayes", the
-        default: large weights ruin what a net learns), 1/2 ("middle") or 1 ("half").
+        default: large weights ruin what a network learns), 1/2 ("middle") or 1 ("half").
     partition : callable, default Whole()
         ``SingleBin()``, ``UniformBins(10)``, ``QuantileBins(10)`` or any callable from scores to subgroup numbers.
     update : {"exponential", "odds"}

@@ -73,7 +73,7 @@ def refuse_masked(values: Any, name: str) -> None:
 def refuse_reordered(reference: Any, *, of: str = "X", **given: Any) -> None:
     """Raise where something of each sample has the index of the reference (pandas) in another order.
 
-    Samples are matched by position. Another index, or none, says nothing about the order, and is taken as it comes.
+    Samples are matched by position. Another index, or none, has no known order and is used as it is.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def as_price(value: Any, name: str) -> Any:
 
 def _check_size(size: float, name: str) -> None:
     if size > LARGEST:
-        raise ValueError(f"{name} is too large to be added up, {size:g}: give all prices in a larger unit")
+        raise ValueError(f"{name} is too large to be added up, {size:g}: give all costs in a larger unit")
 
 
 def price_like(cell: Any, like: Array) -> Any:
@@ -73,13 +73,13 @@ def check_prices(
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
     if len(cells) == len(cells[0]) == 2 and actions is None:
         (tn, fn), (fp, tp) = cells
-        check_dearer(fn, tp, "fn", "tp")
-        check_dearer(fp, tn, "fp", "tn")
+        check_above(fn, tp, "fn", "tp")
+        check_above(fp, tn, "fp", "tn")
     else:
         _check_many(cells, classes, actions)
 
 
-def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+def check_above(error: Any, right: Any, error_name: str, right_name: str) -> None:
     """Raise unless an error costs more than being right: for samples, more for one and less for none."""
     extra = error - right
     if isinstance(extra, float):
@@ -91,7 +91,7 @@ def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> No
             )
         if extra < 1.0 / LARGEST:
             raise ValueError(
-                f"{error_name} is too small to be counted with, {error:g}: give all prices in a smaller unit"
+                f"{error_name} is too small to be counted with, {error:g}: give all costs in a smaller unit"
             )
         return
     xp = array_namespace(extra)
@@ -127,7 +127,7 @@ def _check_many(
         raise ValueError("every decision costs the same: nothing is left to learn")
     if free:
         raise ValueError(
-            f"every decision costs the same when {free[0]!r} is true: price the errors about this class, "
+            f"every decision costs the same when {free[0]!r} is true: give the errors about this class a cost, "
             "or leave it out of the data and the matrix"
         )
     if any(best):
@@ -141,7 +141,7 @@ def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tu
 
     def clip(cell: Any, right: Any) -> Any:
         numbers = isinstance(cell, float) and isinstance(right, float)
-        return cell if numbers else as_price(_higher(cell, right), "a price")
+        return cell if numbers else as_price(_higher(cell, right), "a cost")
 
     return tuple(tuple(clip(cell, cells[j][j]) for j, cell in enumerate(row)) for row in cells)
 
@@ -263,7 +263,7 @@ def read_cell(value: Any, name: str) -> Any:
 def read_recipe(data: dict[str, Any]) -> Recipe:
     """Return a recipe from what its ``to_dict`` gave."""
     if data.get("kind") not in READERS:
-        raise ValueError(f"a price is written as a number, a list, or {{'kind': 'expression', ...}}; got {data!r:.80}")
+        raise ValueError(f"a cost is written as a number, a list, or {{'kind': 'expression', ...}}; got {data!r:.80}")
     return READERS[data["kind"]](data)
 
 
@@ -271,7 +271,7 @@ def unsettled(columns: Sequence[str]) -> ValueError:
     """Return the error of all who need numbers."""
     named = ", ".join(map(repr, columns))
     return ValueError(
-        f"these prices depend on the column{'s' if len(columns) > 1 else ''} {named}: costs.of(table) gives those of "
+        f"these costs depend on the column{'s' if len(columns) > 1 else ''} {named}: costs.of(table) gives those of "
         "its rows"
     )
 
@@ -293,7 +293,7 @@ def as_range(value: Any, name: str) -> Range | None:
         return None
     low, high = map(float, value)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"a range of {name} goes from a low price to a high one, both finite, got {value!r}")
+        raise ValueError(f"a range of {name} goes from a low cost to a high one, both finite, got {value!r}")
     return name, low, high
 
 
@@ -305,14 +305,14 @@ def middle(low: float, high: float) -> float:
     return math.sqrt(low) * math.sqrt(high) if low > 0 else low / 2 + high / 2
 
 
-def check_ranges(prices: Mapping[str, Any], ranges: Ranges) -> None:
+def check_ranges(costs: Mapping[str, Any], ranges: Ranges) -> None:
     """Raise where an error may cost less than being right."""
     ends = {name: (low, high) for name, low, high in ranges}
     for error, right in (("fn", "tp"), ("fp", "tn")):
         if error not in ends and right not in ends:
             continue
-        low = ends[error][0] if error in ends else prices[error]
-        high = ends[right][1] if right in ends else prices[right]
+        low = ends[error][0] if error in ends else costs[error]
+        high = ends[right][1] if right in ends else costs[right]
         if not (is_recipe(low) or is_recipe(high)) and np.min(low - high) < 0:
             raise ValueError(
                 f"{error} must not cost less than {right} anywhere in its range, got {error} from {np.min(low):g} and "
@@ -320,14 +320,14 @@ def check_ranges(prices: Mapping[str, Any], ranges: Ranges) -> None:
             )
 
 
-def reduced_ranges(prices: Mapping[str, Any], ranges: Ranges) -> Ranges:
+def reduced_ranges(costs: Mapping[str, Any], ranges: Ranges) -> Ranges:
     """Return the ranges of errors when what being right costs is taken off."""
     ends = {name: (low, high) for name, low, high in ranges}
     found = []
     for error, right in (("fp", "tn"), ("fn", "tp")):
-        numbers = isinstance(prices[error], float) and isinstance(prices[right], float)
+        numbers = isinstance(costs[error], float) and isinstance(costs[right], float)
         if numbers and (error in ends or right in ends):
-            (low, high), (least, most) = (ends.get(name, (prices[name],) * 2) for name in (error, right))
+            (low, high), (least, most) = (ends.get(name, (costs[name],) * 2) for name in (error, right))
             found.append((error, low - most, high - least))
     return tuple(found)
 

@@ -126,9 +126,9 @@ def positions(names: Sequence[str], wanted: Sequence[object]) -> list[int]:
     missing = [label for label, where in zip(labels, found, strict=True) if where is None]
     unknown = [name for i, name in enumerate(names) if i not in found]
     if missing or unknown:
-        said = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
+        parts = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
         raise ValueError(
-            f"the cost matrix {' and '.join(said)}: its classes are {shown(names)}, those of the data {shown(labels)}"
+            f"the cost matrix {' and '.join(parts)}: its classes are {shown(names)}, those of the data {shown(labels)}"
         )
     if len(set(found)) < len(found):
         raise ValueError(f"the classes {shown(labels)} do not differ: each must mean one class of {shown(names)}")
@@ -233,7 +233,7 @@ def read_document(data: Any) -> tuple[Any, ...]:
         for part in (enumerate(rows), enumerate(data.get("deciding", ())))
     )
     if deciding and [len(row) for row in deciding] != [k] * len(rows):
-        raise ValueError(f"the prices to decide by must be as many as the costs, got {str(data['deciding'])[:80]}")
+        raise ValueError(f"the costs to decide by must be as many as the costs, got {str(data['deciding'])[:80]}")
     ranges = _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not actions)
     return cells, classes, actions, ranges, deciding or None
 
@@ -242,7 +242,7 @@ def _read_ranges(found: Any, *, two: bool) -> Ranges:
     known = isinstance(found, dict) and set(found) <= {"fp", "fn", "tp", "tn"}
     ranges = [as_range(tuple(ends), name) for name, ends in found.items()] if known else [None]
     if None in ranges or (ranges and not two):
-        raise ValueError(f'ranges of prices are written as {{"fn": [5, 20]}}, for two classes, got {str(found)[:80]}')
+        raise ValueError(f'ranges of costs are written as {{"fn": [5, 20]}}, for two classes, got {str(found)[:80]}')
     return tuple(ends for ends in ranges if ends is not None)
 
 
@@ -258,17 +258,17 @@ def show(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> s
     n_actions, n_classes = len(cells), len(cells[0])
     if (n_actions, n_classes) == (2, 2) and classes is None:
         (tn, fn), (fp, tp) = cells
-        prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        costs = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
         ends = {name: f"({low:.12g}, {high:.12g})" for name, low, high in ranges}
-        prices = {name: cell for name, cell in prices.items() if name[0] == "f" or name in ends or not is_free(cell)}
-        said = (f"{name}={ends.get(name) or _show_cell(cell)}" for name, cell in prices.items())
-        return f"CostMatrix({', '.join(said)})"
+        costs = {name: cell for name, cell in costs.items() if name[0] == "f" or name in ends or not is_free(cell)}
+        parts = (f"{name}={ends.get(name) or _show_cell(cell)}" for name, cell in costs.items())
+        return f"CostMatrix({', '.join(parts)})"
     if n_classes > MANY:
         return f"<CostMatrix of {n_classes} classes{f': {shown(classes, 3)}' if classes else ''}>"
     body = ", ".join("[" + ", ".join(map(_show_cell, row)) + "]" for row in cells)
     names = {"classes": classes, "actions": actions}
-    said = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
-    return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(said)})"
+    parts = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
+    return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(parts)})"
 
 
 def as_html(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> str:

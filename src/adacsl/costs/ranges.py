@@ -200,10 +200,10 @@ def _stake(error: tuple[float, float], right: tuple[float, float], name: str, ot
     return low or high / FREE, high
 
 
-def _ends(price: Any, name: str) -> tuple[float, float]:
-    low, high = price if isinstance(price, tuple | list) else (price, price)
+def _ends(cost: Any, name: str) -> tuple[float, float]:
+    low, high = cost if isinstance(cost, tuple | list) else (cost, cost)
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-        raise ValueError(f"the range of {name} must be two numbers, the lower first, got {price!r}")
+        raise ValueError(f"the range of {name} must be two numbers, the lower first, got {cost!r}")
     return float(low), float(high)
 
 

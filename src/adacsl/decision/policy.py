@@ -81,8 +81,8 @@ class Policy:
     prior: Any = None
 
     def __post_init__(self) -> None:
-        if self.refer is not None and not all(number_or_nan(price) >= 0 for price in np.ravel(self.refer)):
-            raise ValueError(f"refer must be a price that is not negative, got {self.refer!r}")
+        if self.refer is not None and not all(number_or_nan(cost) >= 0 for cost in np.ravel(self.refer)):
+            raise ValueError(f"refer must be a cost that is not negative, got {self.refer!r}")
         if self.capacity is not None:
             check_whole("capacity", self.capacity, least=0)
         if self.per is not None and self.per not in PER:
@@ -302,7 +302,7 @@ def _with_other_actions(costs: CostMatrix, matrix: CostMatrix) -> CostMatrix:
     beyond = [(i, name) for i, name in enumerate(others) if not any(same_label(name, c) for c in classes)]
     if len(beyond) == len(others):
         raise ValueError(
-            f"prices of each row are those of predicting a class, but none of the actions {shown(others)} does: "
+            f"per-sample costs are those of predicting a class, but none of the actions {shown(others)} does: "
             "leave out fp, fn, tp and tn, or name the classes among the actions"
         )
     for i, name in beyond:
@@ -369,8 +369,8 @@ def read_prior(prior: Any, labels: NDArray[Any]) -> Any:
 def _about_prior(old: Any, new: Any, labels: NDArray[Any], how: str) -> str:
     if len(labels) == 2:
         return f"share of {label_name(labels[1])} {how}: {_percent(new)} ({_percent(old)} in training)"
-    told = (f"{label_name(c)} {_percent(n)} ({_percent(o)})" for c, o, n in zip(labels, old, new, strict=True))
-    return f"class prior {how} (and in training): {', '.join(told)}"
+    shares = (f"{label_name(c)} {_percent(n)} ({_percent(o)})" for c, o, n in zip(labels, old, new, strict=True))
+    return f"class prior {how} (and in training): {', '.join(shares)}"
 
 
 def _percent(share: Any) -> str:
@@ -514,8 +514,8 @@ def limited_name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any
         wanted = label_name(labels[1])
     found = [name for name in names if wanted is not None and same_label(label_name(name), wanted)]
     if not found:
-        said = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
-        raise ValueError(f"{said}: action= one of {shown(map(label_name, names))}")
+        advice = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
+        raise ValueError(f"{advice}: action= one of {shown(map(label_name, names))}")
     return found[0]
 
 

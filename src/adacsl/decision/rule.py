@@ -50,7 +50,7 @@ class Decision:
         Of K classes: what each score is divided by.
     row_weighted : bool, default False
         Whether the scores are of a loss that weighs each row by its own cost: the target then means each row's own
-        Bayes threshold, and probabilities need the costs of the rows.
+        Bayes threshold, and probabilities need the costs of the samples.
     weighted : bool, default False
         Whether the scores are of a weighted loss. Such scores, and tuned ones, are right at the threshold, and often
         too sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least
@@ -60,7 +60,7 @@ class Decision:
     Attributes
     ----------
     threshold_ : float
-        The score above which a row is called positive (class-wide costs).
+        The score above which a sample is called positive (class-wide costs).
     mapped : float or array of shape (K,)
         The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
     calibration_ : dict or None
@@ -142,14 +142,14 @@ class Decision:
         return self
 
     def _stretch(self, scores: NDArray[np.float64], labels: Any, weight: Any, costs: CostMatrix | None) -> None:
-        """Stretch log-odds about the Bayes threshold; not where rows have their own, which it would move across."""
+        """Stretch log-odds about the Bayes threshold; not where samples have their own, which it would move across."""
         if self.costs.n_classes == 2 and (costs is None or costs.n_instances is None):
             centre = float(np.clip(bayes_log_odds(self.costs), *CENTRES))
             self.calibration_ = fit_stretch(self._corrected(scores), np.asarray(labels), centre, weight)
 
     @property
     def threshold_(self) -> float:
-        """The score above which a row is called positive; of two classes only."""
+        """The score above which a sample is called positive; of two classes only."""
         if self.costs.n_classes > 2:
             raise ValueError(
                 f"{self.costs.n_classes} classes have no threshold: predict() takes the class of least expected cost"
@@ -168,15 +168,15 @@ class Decision:
 
     @property
     def probability_threshold(self) -> float:
-        """The probability above which a row is called positive."""
+        """The probability above which a sample is called positive."""
         if self.decide == "raw":
             return float(self._corrected(np.asarray([0.5]))[0])
         return 0.5 if self.decide in ("half", "negative", "positive") else float(self.costs.threshold)
 
     def threshold_for(self, costs: CostMatrix) -> float | None:
-        """Return the probability above which rows with these costs are called positive.
+        """Return the probability above which samples with these costs are called positive.
 
-        None where each row has its own, or more than two classes have none.
+        None where each sample has its own, or more than two classes have none.
         """
         if costs.n_classes > 2:
             return None
@@ -207,7 +207,7 @@ class Decision:
         return np.where(proba > bayes, np.maximum(moved, float(high)), np.minimum(moved, float(low)))
 
     def predict(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
-        """Return the decision about each score, a class number; rows with ``costs`` of their own by these."""
+        """Return the decision about each score, a class number; samples with ``costs`` of their own by these."""
         return self.of_probabilities(self.probabilities(scores, costs=costs), costs=costs)
 
     def of_probabilities(self, proba: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
@@ -242,7 +242,7 @@ class Decision:
         return float(np.clip(bayes_log_odds(self.costs), -700.0, 700.0) - log_odds(self.target_threshold))
 
     def _offsets(self, costs: CostMatrix | None) -> Any:
-        """Return what the log-odds of rows with these costs lack, as their own costs have weighed them."""
+        """Return what the log-odds of samples with these costs lack, as their own costs have weighed them."""
         if not self.row_weighted or costs is None or costs.n_instances is None:
             return 0.0
         return row_offsets(costs, self.costs)

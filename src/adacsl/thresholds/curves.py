@@ -44,7 +44,19 @@ def brier_curve(scores: Array, labels: Array) -> Curve:
 
     .. math:: L(c) = 2 \left[ c \cdot \mathrm{FP}(c) + (1 - c) \cdot \mathrm{FN}(c) \right] / n .
 
-    The area under the curve is the Brier score. ``x`` holds each distinct score twice, as the curve jumps there.
+    The area under the curve is the Brier score.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+
+    Returns
+    -------
+    Curve
+        ``x`` contains each distinct score twice, as the curve jumps there.
 
     Examples
     --------
@@ -65,7 +77,19 @@ def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
     r"""Return the cost at the best threshold for each cost ratio: the lower envelope in cost space (Drummond & Holte).
 
     Same axes as :func:`brier_curve`, whose distance to this curve is what better calibration alone could save. The
-    curve is piecewise linear; ``x`` holds its corners, found from the convex hull of the ROC points.
+    curve is piecewise linear.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+
+    Returns
+    -------
+    Curve
+        ``x`` contains the corners, found from the convex hull of the ROC points.
     """
     fn, fp, _, n = _error_counts(scores, labels)
     xp = array_namespace(fn)
@@ -82,7 +106,20 @@ def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None
 
     .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}(t)}{n} - \frac{\mathrm{FP}(t)}{n} \cdot \frac{t}{1 - t}
 
-    ``thresholds`` defaults to 0.01, 0.02, ..., 0.99 and must lie in [0, 1). Positive is ``score > t``, as everywhere.
+    Positive is ``score > t``, as everywhere.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+    thresholds : array, optional
+        In [0, 1). Default: 0.01, 0.02, ..., 0.99.
+
+    Returns
+    -------
+    DecisionCurve
     """
     wide, positive = checked_scores(scores, labels)
     xp, kind = array_namespace(wide), wide.dtype

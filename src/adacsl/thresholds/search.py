@@ -120,26 +120,32 @@ def find_threshold(
     sample_weight: Array | None = None,
     n_standard_errors: float = 0.0,
 ) -> Threshold:
-    """Return the cost-optimal threshold; among equally cheap ones, the point nearest ``target_threshold``.
+    """Return the cost-optimal threshold; among equally good ones, the point nearest ``target_threshold``.
 
     Parameters
     ----------
     scores : array of shape (n,)
-        Probabilities of the positive class, on any device. Other scores (logits, points) are taken as they are;
-        ``target_threshold``, ``candidates`` and ``n_standard_errors`` speak of probabilities.
+        Probabilities of the positive class, on any device. Other scores (logits, points) are allowed too, but
+        ``target_threshold``, ``candidates`` and ``n_standard_errors`` need probabilities.
     labels : array of shape (n,)
         0 or 1.
     costs : CostMatrix
-        For two classes; class-wide or with costs of each sample.
+        For two classes; class-wide or per sample.
     target_threshold : float, default 0.5
-        Where to stay when several thresholds are equally cheap (the paper's T').
+        Among thresholds of equal cost, the one nearest to this is chosen (the paper's T').
     candidates : array, optional
-        Look at these thresholds only, as the paper does (0, 0.005, ..., 0.9). Default: every cut.
+        The only thresholds to consider, as in the paper (0, 0.005, ..., 0.9). Default: one between any two distinct
+        scores.
     sample_weight : array of shape (n,), optional
-        How much each sample counts.
+        The weight of each sample.
     n_standard_errors : float, default 0
-        Take the point nearest ``target_threshold`` that costs at most this many standard errors more than the cheapest
-        threshold: what a few samples say may be chance. 0 believes every sample.
+        Choose the point nearest ``target_threshold`` whose cost is at most this many standard errors above the optimum:
+        differences on a few samples may be chance. 0 chooses the optimum itself.
+
+    Returns
+    -------
+    Threshold
+        The threshold, its mean and total cost, and the interval of thresholds with the same cost.
 
     Examples
     --------
@@ -153,7 +159,7 @@ def find_threshold(
         samples = Samples.of(scores, labels, costs, sample_weight)
     except OutsideError as error:
         if target_threshold != 0.5 or n_standard_errors or candidates is not None:
-            raise ValueError(f"{error}: target, candidates and n_standard_errors speak of probabilities") from None
+            raise ValueError(f"{error}: target, candidates and n_standard_errors need probabilities") from None
         ranks = Ranks.of(scores)
         return outer_threshold(find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight), ranks)
     if candidates is None and not n_standard_errors and can_pack(samples):

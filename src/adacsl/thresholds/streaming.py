@@ -98,13 +98,13 @@ class CostHistogram:
 
     @property
     def summed(self) -> bool:
-        """Whether costs were summed, and not rows counted."""
+        """Whether costs were summed, and not samples counted."""
         return self.positives.dtype == np.float64
 
     def update(
         self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
     ) -> None:
-        """Count more rows.
+        """Count more samples.
 
         Parameters
         ----------
@@ -113,9 +113,9 @@ class CostHistogram:
         labels : array of shape (n,)
             0 or 1.
         costs : CostMatrix, optional
-            Of each row, or of all: then these are meant, in all updates.
+            Per sample or class-wide; then all updates need them.
         sample_weight : array of shape (n,), optional
-            How much each row counts; needs ``costs``.
+            How much each sample counts; needs ``costs``.
         """
         if costs is None and sample_weight is not None:
             raise ValueError("sample_weight needs costs: give what errors cost, update(..., costs=CostMatrix(...))")
@@ -137,7 +137,7 @@ class CostHistogram:
         cls, buckets: Array, labels: Array, counts: Array, *,
         rows: int | None = None, size: float | None = None, base: float = 0.0, kind: str = "float64",
     ) -> Self:  # fmt: skip
-        """Return the histogram of rows that another engine has counted, grouped by bucket and label.
+        """Return the histogram of samples that another engine has counted, grouped by bucket and label.
 
         Parameters
         ----------
@@ -154,7 +154,7 @@ class CostHistogram:
         size : float, optional
             The sum of the sample weights. Default: the number of samples.
         base : float, default 0
-            With sums: what the rows cost even when every decision is right.
+            With sums: what the samples cost even when every decision is correct.
         kind : str, default "float64"
             The float type of the scores.
 
@@ -249,8 +249,8 @@ class CostHistogram:
         if not self.rows:
             raise ValueError("nothing was counted yet: call update(scores, labels) first")
         if self.summed == (costs is not None):
-            said = "were given to update: leave them out" if self.summed else "are missing: give class-wide costs"
-            raise ValueError(f"costs {said}")
+            problem = "were given to update: leave them out" if self.summed else "are missing: give class-wide costs"
+            raise ValueError(f"costs {problem}")
         missed, alarmed = _sums_below(self.positives), _sums_below(self.negatives[::-1])[::-1]
         if costs is None:
             return Edges(missed, alarmed, 1.0, 1.0, self.base, self.size)
@@ -262,7 +262,7 @@ class CostHistogram:
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Which buckets hold rows."""
+        """Which buckets hold samples."""
         return np.asarray((self.positives != 0) | (self.negatives != 0))
 
     def _below(self, bucket: int) -> float:
@@ -307,7 +307,7 @@ class SecondPass:
     def update(
         self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
     ) -> None:
-        """Look at rows again, with the costs and weights of the first time."""
+        """Look at samples again, with the costs and weights of the first time."""
         given = FREE if costs is None else costs
         found = Samples.of(scores, labels, given, sample_weight)
         for part, positive, stakes in _chunks(found, counted=costs is None):
@@ -321,7 +321,7 @@ class SecondPass:
         return self
 
     def _keep(self, parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> None:
-        """Keep rows; many of them have equal scores, and are summed now and then."""
+        """Keep samples; many of them have equal scores, and are summed now and then."""
         self._parts += parts
         if sum(len(scores) for scores, *_ in self._parts) > self._limit:
             self._parts = [_by_score(self._parts)]
@@ -359,7 +359,7 @@ class SecondPass:
 def _chunks(
     samples: Samples, *, counted: bool
 ) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]]:
-    """Yield scores, labels and stakes of some rows at a time; without stakes where rows are counted."""
+    """Yield scores, labels and stakes of some samples at a time; without stakes where samples are counted."""
     scores, positive = np.asarray(as_host(samples.scores)), np.asarray(as_host(samples.positive))
     stakes = None if counted else _stakes(samples, positive)
     for start in range(0, len(scores), CHUNK):
@@ -368,7 +368,7 @@ def _chunks(
 
 
 def _stakes(samples: Samples, positive: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return what an error about each row costs more than being right."""
+    """Return what an error about each sample costs more than being right."""
     costs = samples.costs
     stakes = np.where(positive, as_host(costs.fn - costs.tp), as_host(costs.fp - costs.tn))
     return stakes if samples.weight is None else np.asarray(stakes * as_host(samples.weight))
@@ -648,7 +648,7 @@ def _tune_streamed(batches: Iterable[Batch], level: float, seed: int) -> tuple[T
 
 
 def _halved(batches: Iterable[Batch], seed: int) -> Iterator[tuple[Batch, tuple[NDArray[Any], NDArray[Any]]]]:
-    """Yield batches with the rows of either half, in every pass the same."""
+    """Yield batches with the samples of either half, in every pass the same."""
     rng = np.random.default_rng((seed, 2))  # data drawn with that very seed are not to know their half
     for batch in batches:
         drawn = rng.random(len(batch.scores)) < 0.5
@@ -665,7 +665,7 @@ def _resampled(
     """Return the lowest and the highest of the cheapest cuts between buckets, of each resample.
 
     A bucket whose rows have the sum S and the squares Q is drawn as S * Poisson(m) / m with m = S**2 / Q: what is drawn
-    has the mean S and the variance Q of a bootstrap. Of equal costs m is the number of rows.
+    has the mean S and the variance Q of a bootstrap. Of equal costs m is the number of samples.
     """
     filled, rng, found = whole.filled, np.random.default_rng(seed), []
     stakes = (1.0, 1.0) if costs is None else (costs.fn - costs.tp, costs.fp - costs.tn)

@@ -22,11 +22,18 @@ BLOCK = 2**22
 
 
 class TunedThreshold(NamedTuple):
-    """The cost-optimal threshold of some rows, and what is known of it beyond these rows.
+    """The cost-optimal threshold of some samples, its interval, and its expected cost on new samples.
 
-    ``threshold`` has the interval of the optimum. ``cost`` is the mean cost to expect on new rows, None where a class
-    has a single row: the cost of thresholds tuned on one half of the rows and paid on the other. It is above
-    ``best.cost`` because a threshold flatters the rows that chose it.
+    Attributes
+    ----------
+    best : Threshold
+        The optimum on the samples.
+    threshold : Interval
+        The optimum with its bootstrap interval.
+    cost : Interval or None
+        The mean cost to expect on new samples: that of thresholds tuned on one half of the samples and measured on the
+        other. It exceeds ``best.cost``, which is optimistic, as the threshold was chosen on the same samples. None if a
+        class has a single sample.
     """
 
     best: Threshold
@@ -77,7 +84,7 @@ def resampled_optima(
 def _cells(
     scores: Array, positive: Array, costs: CostMatrix, weight: Array | None
 ) -> tuple[tuple[Any, Any, Any], tuple[Array, Array]]:
-    """Sort the rows into cells of neighbouring scores; between two cells lies a cut.
+    """Sort the samples into cells of neighbouring scores; between two cells lies a cut.
 
     Returns the cell of each row, what calling it negative and what calling it positive costs beyond the unavoidable;
     and the equally cheap thresholds of each cut, from low to high.
@@ -114,7 +121,7 @@ def _resampled(rows: tuple[Any, Any, Any], cells: int, resamples: int, rng: np.r
 
 
 def _kinds(rows: tuple[Any, Any, Any]) -> tuple[Array, Array]:
-    """Return one row of each kind, and how many rows there are of it."""
+    """Return one sample of each kind, and how many samples there are of it."""
     order = np.lexsort(rows)
     changed = [column[order][1:] != column[order][:-1] for column in rows]
     starts = np.flatnonzero(np.concatenate(([True], np.any(changed, axis=0))))
