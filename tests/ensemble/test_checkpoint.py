@@ -324,7 +324,7 @@ EXPECTED_FAILURES = {
 
 
 @pytest.mark.filterwarnings("ignore:the positive class was not named")
-@pytest.mark.filterwarnings("ignore:.*alone tells every label")
+@pytest.mark.filterwarnings("ignore:.*alone separates the classes")
 @pytest.mark.filterwarnings("ignore:of the classes numbered")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(

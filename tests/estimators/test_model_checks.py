@@ -93,7 +93,7 @@ def test_training_that_ended_too_soon():
     assert "stopped-early" in found.codes
     assert "still falling after 3 epochs" in str(found)
     made.leaderboard_ = pd.DataFrame({"estimator": ["a", "b", "c"], "left_out": ["", "out of time", "no package"]})
-    assert "1 members of the ensemble were not done in time (b)" in str(made.check())
+    assert "1 base estimators of the ensemble were not done in time (b)" in str(made.check())
 
 
 @given(st.integers(0, 10**6), st.integers(5, 60), st.floats(0.001, 0.3))
