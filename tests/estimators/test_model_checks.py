@@ -49,14 +49,14 @@ def test_features_that_tell_nothing():
     assert "no-better-than-constant" not in made.check().codes
     share = np.mean(y)
     always, cost = ("good", 3 * share) if 3 * share < 1 - share else ("bad", 1 - share)
-    assert f"and about {cost:.4g} if {always!r} is decided about every row" in found.text
+    assert f"and about {cost:.4g} if {always!r} is decided for every sample" in found.text
 
 
 def test_prices_that_leave_no_choice():
     X, y = drawn(signal=0.3)
     found = logistic(CostMatrix(fp=1, fn=5000)).fit(X, y).check()
     assert "threshold-at-border" in found.codes
-    assert "all 600 held-out rows are decided 1 (the threshold" in str(found)
+    assert "all 600 held-out samples are decided 1 (the threshold" in str(found)
     three = logistic(CostMatrix.from_array([[0, 1, 1], [900, 0, 900], [900, 900, 0]], rows="predicted"))
     assert "threshold-at-border" in three.fit(X, np.arange(600) % 3).check().codes
 
