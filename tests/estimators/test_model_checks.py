@@ -70,8 +70,8 @@ def test_probabilities_that_are_too_sure():
 
 
 def net(epochs, **settings):
-    settings = {"net": {"epochs": epochs, "patience": None}, "random_state": 0} | settings
-    return AdaCSLClassifier(COSTS, **settings)
+    learner = NeuralLearner(epochs=epochs, patience=None)
+    return AdaCSLClassifier(COSTS, learner=learner, **({"random_state": 0} | settings))
 
 
 @pytest.mark.parametrize("controller", [{"bounds": (0.95, 1.05)}, AdaCSLController(COSTS, bounds=(0.95, 1.05))])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BINS = 15
 """Of ``calibration_error_``."""
 BEYOND_CHANCE = 2.0
-"""Factor above the error expected by chance from which calibration is reported: five standard deviations."""
+"""Factor above the error of calibrated probabilities from which it is reported: five standard deviations."""
 OF_THE_RARER = 0.2
 """A calibration error matters from this share of the rarer class's share on."""
 AT_BOUND = 1.01
@@ -91,7 +91,7 @@ def _calibration(model: Any) -> Iterator[Finding]:
     if error > max(BEYOND_CHANCE * by_chance, OF_THE_RARER * min(shares.min() if proba.ndim == 1 else 0.5, 0.5)):
         yield finding(
             "badly-calibrated",
-            f"held-out probabilities are off by {error:.3f} on average ({by_chance:.3f} is expected by chance): do not "
+            f"held-out probabilities are off by {error:.3f} on average ({by_chance:.3f} if they were right): do not "
             f"use them as probabilities, nor with costs that change later; {mend}more held-out samples (cv=5) help",
         )
 

@@ -135,7 +135,7 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
         if group[0].adapts:
             _boost(group[0], rows, matrix, encoder)
         else:
-            _boost_unsteered(group, rows, matrix, encoder)
+            _boost_without_controller(group, rows, matrix, encoder)
         yield from group
 
 
@@ -184,7 +184,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
     _finish(candidate, models, [held.best + 1 for held in candidate.held], rows, encoder)
 
 
-def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
+def _boost_without_controller(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
     """Boost by the library's own means, which stop by the log loss; each candidate keeps the round it likes best."""
     first, folds = group[0], _stopping_folds(group[0], rows)
     engine = load_engine(first.learner.chosen_engine)
