@@ -220,7 +220,7 @@ def test_constants_take_images():
             "target_threshold must be a number between 0 and 1 or one of 'bayes', 'middle'",
         ),
         ({"target_threshold": "most", "loss": "weighted"}, "target_threshold must be a number or one of 'bayes'"),
-        ({"target_threshold": "bayes"}, "target is for losses with a weight"),
+        ({"target_threshold": "bayes"}, "target_threshold is for losses with a weight"),
         ({"decide": "unweighted"}, "undoes the weight of loss='weighted'"),
         ({"controller": {"n_standard_errors": -1.0}, "loss": "weighted"}, "n_standard_errors must be a finite number"),
         ({"controller": {"update": "log"}, "loss": "weighted"}, "update must be"),

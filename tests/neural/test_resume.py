@@ -203,7 +203,7 @@ def test_everything_about_a_method_belongs_to_its_fit(tmp_path, change):
 
 def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
     X, y = script.made_up()
-    settings = {"net": {"epochs": 1}, "random_state": 1, "resume": tmp_path}
+    settings = {"learner": script.NeuralLearner(epochs=1), "random_state": 1, "resume": tmp_path}
     clf = script.AdaCSLClassifier(script.CostMatrix(fp=1, fn=5), **settings)
     clf.fit(X, y, fn=np.linspace(1, 9, len(y)))
     clf.fit(X, y, fn=np.linspace(1, 9, len(y)))

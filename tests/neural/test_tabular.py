@@ -88,7 +88,7 @@ def test_a_crashed_fit_goes_on(module, tmp_path):
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, cv=2, learner=NeuralLearner(epochs=4, trainer={"callbacks": [Stop()]}), resume=tmp_path)
+        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
     resumed, whole = (
         fitted(module, cv=2, learner=NeuralLearner(epochs=4), resume=folder) for folder in (tmp_path, None)
     )
