@@ -324,7 +324,7 @@ EXPECTED_FAILURES = {
 
 
 @pytest.mark.filterwarnings("ignore:the positive class was not named")
-@pytest.mark.filterwarnings("ignore:.*alone tells every label")
+@pytest.mark.filterwarnings("ignore:.*alone separates the classes")
 @pytest.mark.filterwarnings("ignore:of the classes numbered")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
@@ -444,6 +444,6 @@ def test_members_of_another_fit_are_not_taken_though_the_mark_is_gone(tmp_path):
     (others,) = set(tmp_path.glob("logistic-*")) - {mine}
     shutil.rmtree(others)
     shutil.copytree(mine, others)
-    with pytest.warns(UserWarning, match="is of no use, so it is fitted again: it belongs to other data or settings"):
+    with pytest.warns(UserWarning, match="cannot be read and is fitted again: it belongs to other data or settings"):
         other.fit(X, 1 - y)
     assert np.array_equal(other.predict_proba(X), scores)

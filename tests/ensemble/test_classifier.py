@@ -306,7 +306,7 @@ def test_constant_columns_only_give_the_share_of_positives():
 @pytest.mark.parametrize("column", [Y * 2.0 - 7.0, -Y * 1.0, np.where(Y, "yes", "no"), Y == 1])
 def test_a_column_that_tells_the_label_is_named(column):
     table = pd.DataFrame(X, columns=list("abcd")).assign(answer=column)
-    with pytest.warns(UserWarning, match="column 'answer' alone tells every label"):
+    with pytest.warns(UserWarning, match="column 'answer' alone separates the classes"):
         EnsembleClassifier(COSTS, estimators=[DecisionTreeClassifier(max_depth=2)], **ONE).fit(table, Y)
 
 

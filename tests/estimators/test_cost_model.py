@@ -166,7 +166,7 @@ def test_steered_and_many_classes(train):
     [
         (lambda t: t.drop(columns="amount"), "column 'amount'"),
         (lambda t: t.assign(amount=np.nan), "at least 10"),
-        (lambda t: t.assign(amount=-t["amount"]), "prices of 0 or more"),
+        (lambda t: t.assign(amount=-t["amount"]), "costs of 0 or more"),
     ],
 )
 def test_errors_of_prices_say_so(train, change, message):

@@ -49,14 +49,14 @@ def test_features_that_tell_nothing():
     assert "no-better-than-constant" not in made.check().codes
     share = np.mean(y)
     always, cost = ("good", 3 * share) if 3 * share < 1 - share else ("bad", 1 - share)
-    assert f"and about {cost:.4g} if {always!r} is decided about every row" in found.text
+    assert f"and about {cost:.4g} if {always!r} is decided for every sample" in found.text
 
 
 def test_prices_that_leave_no_choice():
     X, y = drawn(signal=0.3)
     found = logistic(CostMatrix(fp=1, fn=5000)).fit(X, y).check()
     assert "threshold-at-border" in found.codes
-    assert "all 600 held-out rows are decided 1 (the threshold" in str(found)
+    assert "all 600 held-out samples are decided 1 (the threshold" in str(found)
     three = logistic(CostMatrix.from_array([[0, 1, 1], [900, 0, 900], [900, 900, 0]], rows="predicted"))
     assert "threshold-at-border" in three.fit(X, np.arange(600) % 3).check().codes
 
@@ -70,8 +70,8 @@ def test_probabilities_that_are_too_sure():
 
 
 def net(epochs, **settings):
-    settings = {"net": {"epochs": epochs, "patience": None}, "random_state": 0} | settings
-    return AdaCSLClassifier(COSTS, **settings)
+    learner = NeuralLearner(epochs=epochs, patience=None)
+    return AdaCSLClassifier(COSTS, learner=learner, **({"random_state": 0} | settings))
 
 
 @pytest.mark.parametrize("controller", [{"bounds": (0.95, 1.05)}, AdaCSLController(COSTS, bounds=(0.95, 1.05))])
@@ -93,7 +93,7 @@ def test_training_that_ended_too_soon():
     assert "stopped-early" in found.codes
     assert "still falling after 3 epochs" in str(found)
     made.leaderboard_ = pd.DataFrame({"estimator": ["a", "b", "c"], "left_out": ["", "out of time", "no package"]})
-    assert "1 members of the ensemble were not done in time (b)" in str(made.check())
+    assert "1 base estimators of the ensemble were not done in time (b)" in str(made.check())
 
 
 @given(st.integers(0, 10**6), st.integers(5, 60), st.floats(0.001, 0.3))

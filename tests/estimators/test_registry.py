@@ -112,7 +112,7 @@ def test_clones_and_settings(name):
         assert repr(theirs[key]) == repr(value), key
     third = type(first)().set_params(**first.get_params(deep=False))
     assert repr(third) == repr(first)
-    assert third.set_params(select="last", random_state=7).get_params()["random_state"] == 7
+    assert third.set_params(decide="tuned", random_state=7).get_params()["random_state"] == 7
     with pytest.raises(NotFittedError):
         second.predict(np.zeros((2, 2)))
 

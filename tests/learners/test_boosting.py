@@ -488,7 +488,7 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"learning_rate": 0}, ValueError, "learning_rate must be a number above 0 and at most 1, got 0"),
         ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
         ({"patience": 0}, ValueError, "patience must be None or a whole number of at least 1, got 0"),
-        ({"decide": "unweighted", "target_threshold": "bayes"}, ValueError, "decide='unweighted' undoes the weight"),
+        ({"decide": "unweighted"}, ValueError, "decide='unweighted' undoes the weight"),
         ({"damping": 0.5}, TypeError, "unexpected keyword argument 'damping'"),
         ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaCSLController"),
         ({"controller": {"speed": 1}}, ValueError, "a controller has no setting 'speed'"),

@@ -191,7 +191,7 @@ def test_smote_makes_up_for_what_is_missing(counts, seed):
 def test_images_train_with_every_loss(choices):
     x, y = pictures()
     choices = {"loss": "plain", "controller": None} | choices
-    clf = fitted(tiny, data=(x, y), learner=NeuralLearner(augment=False), **choices)
+    clf = fitted(tiny, data=(x, y), net={"augment": False}, **choices)
     assert clf.predict_proba(x).shape == (48, 3)
 
 
@@ -225,7 +225,7 @@ def test_local_weights_get_a_head_for_the_classes(tmp_path, views):
     save_file(pretrained.state_dict(), tmp_path / "weights.safetensors")
     x, y = pictures(24)
     net = {"weights": tmp_path / "weights.safetensors", "epochs": 1, "learning_rate": 1e-9, "views": views}
-    clf = fitted(data=(x, y), learner=NeuralLearner(**net))
+    clf = fitted(data=(x, y), net=net)
     own = clf.model_.net[0] if views == 1 else clf.model_.net[0].net
     assert own.fc.out_features == 3
     torch.testing.assert_close(own.layer1[0].conv1.weight, pretrained.layer1[0].conv1.weight, atol=1e-6, rtol=1e-4)
@@ -246,7 +246,7 @@ def test_a_saved_net_comes_back_the_same(module, tmp_path):
 
 def test_saved_nets_for_images_come_back_the_same(tmp_path):
     x, y = pictures(24)
-    clf = fitted(data=(x, y), learner=NeuralLearner(epochs=1))
+    clf = fitted(data=(x, y), net={"epochs": 1})
     assert np.array_equal(adacsl.load(clf.save(tmp_path / "ours")).predict_proba(x), clf.predict_proba(x))
     clf = fitted(tiny, data=(x, y))
     folder = clf.save(tmp_path / "own")
@@ -265,14 +265,12 @@ def test_a_crashed_fit_goes_on(module, tmp_path):
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, cv=2, learner=NeuralLearner(epochs=4, trainer={"callbacks": [Stop()]}), resume=tmp_path)
-    resumed, whole = (
-        fitted(module, cv=2, learner=NeuralLearner(epochs=4), resume=folder) for folder in (tmp_path, None)
-    )
+        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
+    resumed, whole = (fitted(module, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, cv=2, learner=NeuralLearner(epochs=4), resume=tmp_path)
+        fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
 
 
 def test_by_default_nets_of_tables_with_k_classes_do_not_adapt():

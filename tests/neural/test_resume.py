@@ -169,10 +169,10 @@ def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
     ids=repr,
 )
 def test_other_data_or_settings_are_refused(script, tmp_path, change):
-    script.fit(tmp_path / "run", learner=NeuralLearner(epochs=1))
+    script.fit(tmp_path / "run", net={"epochs": 1})
     net = {"epochs": 1} | change.pop("net", {})
     with pytest.raises(ValueError, match=r"the checkpoints in .*run belong to other data or settings; give an empty"):
-        script.fit(tmp_path / "run", learner=NeuralLearner(**net), **change)
+        script.fit(tmp_path / "run", net=net, **change)
 
 
 def squared(logits, labels, costs):
@@ -203,7 +203,7 @@ def test_everything_about_a_method_belongs_to_its_fit(tmp_path, change):
 
 def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
     X, y = script.made_up()
-    settings = {"net": {"epochs": 1}, "random_state": 1, "resume": tmp_path}
+    settings = {"learner": script.NeuralLearner(epochs=1), "random_state": 1, "resume": tmp_path}
     clf = script.AdaCSLClassifier(script.CostMatrix(fp=1, fn=5), **settings)
     clf.fit(X, y, fn=np.linspace(1, 9, len(y)))
     clf.fit(X, y, fn=np.linspace(1, 9, len(y)))
@@ -215,24 +215,24 @@ def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
 
 
 def test_what_is_shown_and_where_it_runs_may_change(script, tmp_path, capsys):
-    first = script.fit(tmp_path, learner=NeuralLearner(epochs=2))
-    assert same(first, script.fit(tmp_path, learner=NeuralLearner(epochs=2), verbose=True, device="cpu"))
+    first = script.fit(tmp_path, net={"epochs": 2})
+    assert same(first, script.fit(tmp_path, net={"epochs": 2}, verbose=True, device="cpu"))
 
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
 def test_a_damaged_checkpoint_is_named(script, tmp_path, damage):
-    script.fit(tmp_path, learner=NeuralLearner(epochs=2))
+    script.fit(tmp_path, net={"epochs": 2})
     path = tmp_path / "together" / "last.ckpt"
     content = bytearray(path.read_bytes())
     if damage == "flipped":
         content[len(content) // 2] ^= 0xFF
     path.write_bytes(content[: {"truncated": len(content) // 2, "empty": 0, "flipped": len(content)}[damage]])
     with pytest.raises(ValueError, match=r"the checkpoint .*last\.ckpt is damaged .*delete its folder"):
-        script.fit(tmp_path, learner=NeuralLearner(epochs=2))
+        script.fit(tmp_path, net={"epochs": 2})
     shutil.rmtree(tmp_path / "together")
     assert same(
-        script.fit(tmp_path, learner=NeuralLearner(epochs=2)),
-        script.fit(tmp_path / "other", learner=NeuralLearner(epochs=2)),
+        script.fit(tmp_path, net={"epochs": 2}),
+        script.fit(tmp_path / "other", net={"epochs": 2}),
     )
 
 
@@ -273,10 +273,10 @@ def test_a_checkpoint_belongs_to_its_fit_and_its_net(script, two_fits, tmp_path,
 
 
 def test_a_checkpoint_without_its_digest_is_refused(script, tmp_path):
-    script.fit(tmp_path, learner=NeuralLearner(epochs=1))
+    script.fit(tmp_path, net={"epochs": 1})
     (tmp_path / "together" / "last.sha256").unlink()
     with pytest.raises(ValueError, match=r"last\.ckpt is damaged \(last\.sha256 is no ordinary file, or not there\)"):
-        script.fit(tmp_path, learner=NeuralLearner(epochs=1))
+        script.fit(tmp_path, net={"epochs": 1})
 
 
 class Evil:
@@ -287,13 +287,13 @@ class Evil:
 
 
 def test_a_checkpoint_runs_no_code(script, tmp_path):
-    script.fit(tmp_path, learner=NeuralLearner(epochs=1))
+    script.fit(tmp_path, net={"epochs": 1})
     path = tmp_path / "together" / "last.ckpt"
     content = torch.load(path, weights_only=True)
     torch.save(content | {"callbacks": Evil()}, path)
     sealed(path)
     with pytest.raises(ValueError, match=r"^the checkpoint .* is damaged \(Weights only load failed.*\): delete"):
-        script.fit(tmp_path, learner=NeuralLearner(epochs=1))
+        script.fit(tmp_path, net={"epochs": 1})
     assert not Evil.executed
 
 
@@ -323,7 +323,7 @@ def test_a_process_killed_before_the_checkpoint_has_its_name_goes_on(script, tmp
 
 def test_targets_that_train_one_after_another_have_folders_of_their_own(script, tmp_path):
     def fit(folder):
-        clf = script.classifier(folder, "one by one", learner=NeuralLearner(epochs=2), target_threshold="auto")
+        clf = script.classifier(folder, "one by one", net={"epochs": 2}, target_threshold="auto")
         return clf.fit(*script.made_up())
 
     first, again, whole = fit(tmp_path), fit(tmp_path), fit(None)

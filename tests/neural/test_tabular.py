@@ -88,14 +88,12 @@ def test_a_crashed_fit_goes_on(module, tmp_path):
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, cv=2, learner=NeuralLearner(epochs=4, trainer={"callbacks": [Stop()]}), resume=tmp_path)
-    resumed, whole = (
-        fitted(module, cv=2, learner=NeuralLearner(epochs=4), resume=folder) for folder in (tmp_path, None)
-    )
+        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
+    resumed, whole = (fitted(module, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, cv=2, learner=NeuralLearner(epochs=4), resume=tmp_path)
+        fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
 
 
 def test_bins_come_from_the_training_rows_of_the_fold():
@@ -114,7 +112,7 @@ def test_bins_come_from_the_training_rows_of_the_fold():
 @pytest.mark.parametrize("columns", [["shop"], ["amount"]])
 def test_tabm_without_numbers_or_with_nothing_else(columns):
     X, y = table()
-    clf = fitted("tabm", data=(X[columns], y), cv=None, learner=NeuralLearner(epochs=1))
+    clf = fitted("tabm", data=(X[columns], y), cv=None, net={"epochs": 1})
     assert np.isfinite(clf.decision_scores(X[columns])).all()
 
 

@@ -35,7 +35,7 @@ from adacsl.comparison.store import (
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.estimators.cost_model import learn_prices
+from adacsl.estimators.cost_model import learn_costs
 from adacsl.estimators.fit import fit_methods
 from adacsl.estimators.registry import is_ensemble, needs_net
 from adacsl.fitting.candidates import Candidate
@@ -242,7 +242,7 @@ def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
         return task.costs
     key = (rows.use.tobytes(), seed)
     if key not in task.learned:
-        task.learned[key] = learn_prices(task.cost_spec, task.costs, rows, task.X, seed).costs
+        task.learned[key] = learn_costs(task.cost_spec, task.costs, rows, task.X, seed).costs
     return task.learned[key]
 
 

@@ -35,7 +35,7 @@ HERE_ONLY = ("device", "resume", "verbose", "trainer", "backend", "address", "gp
 
 
 def estimator_folders(
-    folder: Path, members: Mapping[str, CostSensitiveClassifier], group: Sequence[Candidate], rows: Rows
+    folder: Path, estimators: Mapping[str, CostSensitiveClassifier], group: Sequence[Candidate], rows: Rows
 ) -> dict[str, Path]:
     """Return where each base estimator is kept, after making sure that the folder belongs to this very fit.
 
@@ -50,7 +50,7 @@ def estimator_folders(
     fit = digest_of(arrays, [levels, group[0].seed, [c.costs.to_json() for c in group]])
     bind_folder(folder, fit)
     remove_stale(folder, lambda _: False)
-    return {name: folder / folder_name(name, made, fit) for name, made in members.items()}
+    return {name: folder / folder_name(name, made, fit) for name, made in estimators.items()}
 
 
 def _arrays(rows: Rows, folds: Sequence[tuple[NDArray[Any], NDArray[Any]]]) -> Iterator[NDArray[Any]]:

@@ -218,6 +218,8 @@ class _Fits:
         try:
             with contextlib.closing(updates):  # an interrupt ends the workers too
                 for update in updates:
+                    if isinstance(update.value, SystemExit) and not workers and not away:
+                        raise update.value  # a worker may end, this process was asked to
                     if update.kind == "result" or (update.kind == "failed" and not update.again):
                         for name in tasks[update.number]:
                             self._take_part(name, update.value)

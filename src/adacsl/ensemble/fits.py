@@ -75,21 +75,21 @@ def class_costs_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.
     return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
 
 
-def fit_task(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> Iterator[dict[Any, list[Fitted]]]:
+def fit_task(shared: Any, estimators: dict[Any, CostSensitiveClassifier]) -> Iterator[dict[Any, list[Fitted]]]:
     """Yield what :func:`fit_estimators` returns: the one result of a task."""
-    yield fit_estimators(shared, members)
+    yield fit_estimators(shared, estimators)
 
 
-def fit_estimators(shared: Any, members: dict[Any, CostSensitiveClassifier]) -> dict[Any, list[Fitted]]:
+def fit_estimators(shared: Any, estimators: dict[Any, CostSensitiveClassifier]) -> dict[Any, list[Fitted]]:
     """Fit some base estimators (or folds of them), for each of the costs; what several need is trained once."""
     rows, costs_of_all, watch = shared
-    asked = [(name, clone(made), costs) for name, made in members.items() for costs in costs_of_all]
+    asked = [(name, clone(made), costs) for name, made in estimators.items() for costs in costs_of_all]
     for _, made, _ in asked:
         made.check_settings()
     start = time.perf_counter()
     fitted = dict(fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch))
-    seconds = (time.perf_counter() - start) / len(members)
-    found: dict[Any, list[Fitted]] = {name: [] for name in members}
+    seconds = (time.perf_counter() - start) / len(estimators)
+    found: dict[Any, list[Fitted]] = {name: [] for name in estimators}
     for number, (name, _, _) in enumerate(asked):
         own = fitted[number]
         held_out, by_rows = held_out_logits(own, rows)

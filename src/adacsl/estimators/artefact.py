@@ -42,7 +42,7 @@ DTYPES = {
 
 
 class ArtefactError(ValueError):
-    """An artefact cannot be read or written; the message says what to do."""
+    """An artefact cannot be read or written; the message states what to do."""
 
 
 class _GoneError(ArtefactError):
@@ -271,7 +271,7 @@ def _read_document(folder: Path) -> dict[str, Any]:
 
 
 def _check_structure(path: Path, head: dict[str, Any]) -> None:
-    """Refuse a document with right digests and a wrong form: made by hand, or by a fault of ours."""
+    """Refuse a document with right digests and a wrong form: made by hand, or by a bug."""
     files = head.get("files")
     if not isinstance(head.get("document"), dict) or not isinstance(files, dict):
         raise _damaged(path, "it lacks its files or its document")
@@ -297,7 +297,7 @@ def _read_tensors(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
         raise _damaged(path, "its digest does not fit its content")
     try:
         found = _parsed(content)
-    except Exception as error:  # right digest, wrong content: whatever the parser says
+    except Exception as error:  # right digest, wrong content: any error of the parser
         raise _damaged(path, " ".join(str(error).split())[:60] or type(error).__name__) from error
     if set(found) != set(entry["tensors"]):
         raise _damaged(path, f"it does not hold the tensors that {DOCUMENT} lists")

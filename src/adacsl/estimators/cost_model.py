@@ -31,7 +31,7 @@ class Learned(NamedTuple):
     """What samples cost, decided by what was predicted; and the costs with what predicts them for others."""
 
     costs: CostMatrix
-    said: CostMatrix
+    spec: CostMatrix
 
 
 class CostModel:
@@ -87,9 +87,9 @@ class CostModel:
     def __init__(
         self, price: Any, *, estimator: Any = None, cv: Any = 5, features: Sequence[str] | None = None
     ) -> None:
-        self.price = Expression(price) if isinstance(price, str) else _as_prices(price)
+        self.price = Expression(price) if isinstance(price, str) else _as_amounts(price)
         if isinstance(self.price, Expression) and not self.price.columns:
-            raise ValueError(f"a price to be predicted is a column or an expression over columns, got {price!r}")
+            raise ValueError(f"a cost to be predicted is a column or an expression over columns, got {price!r}")
         if estimator is not None and not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
             raise TypeError(f"estimator must be a regressor with fit and predict, got {estimator!r}")
         self.estimator, self.cv = estimator, cv
@@ -191,7 +191,7 @@ class CostModel:
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the cost each sample is expected to have."""
         if self.regression_ is None:
-            raise ValueError(f"{self!r} has not learned its price yet: fit it, or the classifier it belongs to")
+            raise ValueError(f"{self!r} has not learned its cost yet: fit it, or the classifier it belongs to")
         named = self._names is not None and names_of(X) is not None
         return self.regression_.predict(with_columns(X, self._names or ()) if named else X)
 
@@ -211,13 +211,13 @@ class CostModel:
         known = observed[np.isfinite(observed) & paying]
         if len(known) < FEWEST:
             raise ValueError(
-                f"{self!r} learns from rows whose price is known: at least {FEWEST} that can pay it are needed, "
+                f"{self!r} learns from samples whose cost is known: at least {FEWEST} that can incur it are needed, "
                 f"got {len(known)}"
             )
         logarithmic = self.estimator is None or getattr(self.estimator, "loss", None) in LOGARITHMIC
         if logarithmic and (known.min() < 0 or known.max() <= 0):
             raise ValueError(
-                f"{self!r} predicts prices of 0 or more, not all 0; got {known.min():g} to {known.max():g}: for prices "
+                f"{self!r} predicts costs of 0 or more, not all 0; got {known.min():g} to {known.max():g}: for costs "
                 "of both signs give estimator=HistGradientBoostingRegressor()"
             )
 
@@ -266,17 +266,17 @@ class CostModel:
         return hash((self.kind, self.hidden, self.features))
 
     def __repr__(self) -> str:
-        price = repr(self.price.text) if isinstance(self.price, Expression) else f"<{len(self.price)} prices>"
-        said = {"estimator": self.estimator, "cv": None if self.cv == 5 else self.cv, "features": self.features}
-        return f"CostModel({', '.join([price, *(f'{k}={v!r}' for k, v in said.items() if v is not None)])})"
+        price = repr(self.price.text) if isinstance(self.price, Expression) else f"<{len(self.price)} costs>"
+        options = {"estimator": self.estimator, "cv": None if self.cv == 5 else self.cv, "features": self.features}
+        return f"CostModel({', '.join([price, *(f'{k}={v!r}' for k, v in options.items() if v is not None)])})"
 
 
-def learn_prices(said: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, seed: int) -> Learned:
+def learn_costs(spec: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, seed: int) -> Learned:
     """Learn the costs that are to be predicted from samples in use.
 
     Parameters
     ----------
-    said : CostMatrix
+    spec : CostMatrix
         Costs, some of which are to be learned.
     settled : CostMatrix
         The same as numbers, those to be learned as they were observed.
@@ -288,8 +288,8 @@ def learn_prices(said: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, 
         Of the folds.
     """
     if rows.validation is not None or rows.images:
-        raise ValueError("prices are predicted from tables, without validation data of their own")
-    prices, known = settled.to_array(), {}
+        raise ValueError("costs are predicted from tables, without separate validation data")
+    amounts, known = settled.to_array(), {}
     observed: dict[tuple[int, int], Any] = {}
 
     def learn(recipe: Any, i: int, j: int) -> Any:
@@ -302,21 +302,21 @@ def learn_prices(said: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, 
 
     def paid(_: Any, i: int, j: int) -> Any:
         own = (i, j) in known
-        return np.where(np.isfinite(observed[i, j]), observed[i, j], known[i, j]) if own else prices[..., i, j]
+        return np.where(np.isfinite(observed[i, j]), observed[i, j], known[i, j]) if own else amounts[..., i, j]
 
-    fitted = said.made(learn)
-    foreseen = said.made(lambda _, i, j: known[i, j] if (i, j) in known else prices[..., i, j])
-    return Learned(said.made(paid).clipped().decided_by(foreseen.clipped()).checked(), fitted)
+    fitted = spec.made(learn)
+    predicted_costs = spec.made(lambda _, i, j: known[i, j] if (i, j) in known else amounts[..., i, j])
+    return Learned(spec.made(paid).clipped().decided_by(predicted_costs.clipped()).checked(), fitted)
 
 
-def _as_prices(values: Any) -> NDArray[np.float64]:
+def _as_amounts(values: Any) -> NDArray[np.float64]:
     try:
-        prices: NDArray[np.float64] = column_or_1d(np.asarray(values, dtype=np.float64)).copy()
+        amounts: NDArray[np.float64] = column_or_1d(np.asarray(values, dtype=np.float64)).copy()
     except (TypeError, ValueError) as error:
-        raise TypeError(f"a price is a column, an expression or an array of numbers, got {values!r:.60}") from error
-    prices[~np.isfinite(prices)] = np.nan
-    prices.flags.writeable = False
-    return prices
+        raise TypeError(f"a cost is a column, an expression or an array of numbers, got {values!r:.60}") from error
+    amounts[~np.isfinite(amounts)] = np.nan
+    amounts.flags.writeable = False
+    return amounts
 
 
 def _packed(array: NDArray[Any]) -> dict[str, Any]:

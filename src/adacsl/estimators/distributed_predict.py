@@ -62,7 +62,7 @@ def _model(plan: Plan) -> CostSensitiveClassifier:
 
 @contextlib.contextmanager
 def _without_stderr(nowhere: int) -> Iterator[None]:
-    """Send what C++ writes elsewhere: Ray says even that it is to say nothing."""
+    """Redirect what C++ code writes to stderr: Ray logs even with logging switched off."""
     kept = os.dup(2)
     os.dup2(nowhere, 2)
     try:

@@ -206,14 +206,14 @@ def fit_decision(candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
     seen = known(logits)
     if not seen.any():
         raise ValueError("its held-out scores are not finite: there is nothing to decide by")
-    prices, weight = candidate.costs.rows(seen), rows.weights(seen)
+    sample_costs, weight = candidate.costs.rows(seen), rows.weights(seen)
     shift = shift + candidate.offsets(seen)
     kept, corrected = (
         to_probabilities(z[seen] - shift) for z in (logits, pooled(len(rows.y), candidate.held, costs=candidate.costs))
     )
-    decision.fit(kept, rows.y[seen], sample_weight=weight, costs=prices)
+    decision.fit(kept, rows.y[seen], sample_weight=weight, costs=sample_costs)
     optimistic, cost = (
-        prices.mean(rows.y[seen], decision.predict(scores, costs=prices), sample_weight=weight)
+        sample_costs.mean(rows.y[seen], decision.predict(scores, costs=sample_costs), sample_weight=weight)
         for scores in (kept, corrected)
     )
     candidate.extra["validation_cost"] = optimistic
@@ -229,21 +229,21 @@ def estimate(method: CostSensitiveClassifier, candidate: Candidate, rows: Rows) 
     method.reference_scores_ = to_probabilities(kept_sample(len(rows.y), candidate.held) - candidate.shifted)
 
     def pay(own: NDArray[Any], which: NDArray[np.bool_]) -> Any:
-        prices, moved = candidate.costs.rows(which), candidate.shifted + candidate.offsets(which)
-        decided = method.decision_.predict(to_probabilities(own - moved), costs=prices)
-        return as_host(prices.incurred(rows.y[which], decided))
+        sample_costs, moved = candidate.costs.rows(which), candidate.shifted + candidate.offsets(which)
+        decided = method.decision_.predict(to_probabilities(own - moved), costs=sample_costs)
+        return as_host(sample_costs.incurred(rows.y[which], decided))
 
     paid, seen = averaged_costs(candidate, rows, pay)
-    prices, groups = candidate.costs.rows(seen), None if rows.groups is None else rows.groups[seen]
+    sample_costs, groups = candidate.costs.rows(seen), None if rows.groups is None else rows.groups[seen]
     level = CROSS_FITTED if len(candidate.held_folds) > 1 else 0.95
     interval = mean_interval(paid, rows.weights(seen), groups=groups, level=level, resamples=2000)
     # nothing costs less than being right everywhere, which the extrapolation does not know
-    least = prices.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))
+    least = sample_costs.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))
     method.estimated_cost_ = Interval(*(max(value, least) for value in interval))
     method.saving_ = saving_over_constant(
-        prices, rows.y[seen], paid, sample_weight=rows.weights(seen), groups=groups, level=level
+        sample_costs, rows.y[seen], paid, sample_weight=rows.weights(seen), groups=groups, level=level
     )
-    proba = method.decision_.probabilities(method.oof_scores_[seen], costs=prices)
+    proba = method.decision_.probabilities(method.oof_scores_[seen], costs=sample_costs)
     method.calibration_error_ = expected_calibration_error(proba, rows.y[seen])
 
 

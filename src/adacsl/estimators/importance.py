@@ -41,7 +41,7 @@ CELLS = 2**24
 def permutation_costs(
     model: Any, rows: Rows, policy: Policy, columns: Any, repeats: int, random_state: Any
 ) -> pd.DataFrame:
-    """Return the worth of each column (or set of columns), costliest first; see ``permutation_cost``."""
+    """Return the importance of each column (or set of columns), largest first; see ``permutation_cost``."""
     import pandas as pd  # noqa: PLC0415  scikit-learn alone needs none
 
     if not isinstance(repeats, Integral) or repeats < 1:

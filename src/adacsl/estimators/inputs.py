@@ -308,23 +308,23 @@ class LabelledTable:
         self.classifier, self.table, self.costs, self.on_error = classifier, table, costs, on_error
         self.group_column, self.time_column, self.unlabelled = group_column, time_column, 0
         self.target = target_column(table.columns, target, table.name)
-        priced: list[str] = []
+        cost_columns: list[str] = []
         if not isinstance(costs, str):  # costs that are predicted when deciding are paid as they are, where known
-            priced = [*costs.columns, *(name for name in costs.hidden if name in table.columns)]
+            cost_columns = [*costs.columns, *(name for name in costs.hidden if name in table.columns)]
         apart = [self.target, *filter(None, (group_column,))]
         table.wanted([*apart, *filter(None, (time_column,))])
         known = [name for name in table.columns if name not in apart]
-        self.features = feature_columns(classifier, known, table.name, self._no_features(known, drop, priced))
+        self.features = feature_columns(classifier, known, table.name, self._no_features(known, drop, cost_columns))
         self.columns = table.wanted(
-            list(dict.fromkeys((*self.features, *apart, *filter(None, (time_column,)), *priced)))
+            list(dict.fromkeys((*self.features, *apart, *filter(None, (time_column,)), *cost_columns)))
         )
 
-    def _no_features(self, known: Sequence[str], drop: Sequence[str], priced: Sequence[str]) -> list[str]:
+    def _no_features(self, known: Sequence[str], drop: Sequence[str], cost_columns: Sequence[str]) -> list[str]:
         """Return the columns that are no features of a classifier that knows no names."""
         others = [*filter(None, (self.time_column,)), *drop]
         others += [name for name in known if PRICE_NAMES.fullmatch(name) or name.startswith("Unnamed: ")]
         left = set(known) - set(others)
-        return others if len(left) == getattr(self.classifier, "n_features_in_", 0) else [*others, *priced]
+        return others if len(left) == getattr(self.classifier, "n_features_in_", 0) else [*others, *cost_columns]
 
     @property
     def reading(self) -> Reading:

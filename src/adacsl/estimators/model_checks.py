@@ -1,4 +1,4 @@
-"""Checks of fitted models: what held-out samples and the course of the training say against one."""
+"""Checks of fitted models: warnings from held-out samples and from the course of the training."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BINS = 15
 """Of ``calibration_error_``."""
 BEYOND_CHANCE = 2.0
-"""So many times what chance makes of calibrated probabilities is a calibration error: five standard deviations."""
+"""Factor above the error of calibrated probabilities from which it is reported: five standard deviations."""
 OF_THE_RARER = 0.2
 """A calibration error matters from this share of the rarer class's share on."""
 AT_BOUND = 1.01
@@ -72,9 +72,10 @@ def _like_a_constant(model: Any) -> Iterator[Finding]:
     always = int(np.argmin(each))
     yield finding(
         "no-better-than-constant",
-        f"held-out rows cost {model.estimated_cost_.estimate:.4g} each, and about {each[always]:.4g} if "
-        f"{_label(model, always)!r} is decided about every row: a saving of {saving.estimate:.4g} (95 % interval "
-        f"{saving.low:.4g} to {saving.high:.4g}) may be chance; gather more rows, or columns that tell more",
+        f"held-out samples cost {model.estimated_cost_.estimate:.4g} each, and about {each[always]:.4g} if "
+        f"{_label(model, always)!r} is decided for every sample: a saving of {saving.estimate:.4g} (95 % interval "
+        f"{saving.low:.4g} to {saving.high:.4g}) may be due to chance; collect more "
+        "samples, or more informative columns",
     )
 
 
@@ -90,9 +91,8 @@ def _calibration(model: Any) -> Iterator[Finding]:
     if error > max(BEYOND_CHANCE * by_chance, OF_THE_RARER * min(shares.min() if proba.ndim == 1 else 0.5, 0.5)):
         yield finding(
             "badly-calibrated",
-            f"held-out probabilities are off by {error:.3f} on average ({by_chance:.3f} would be chance): do not read "
-            f"them as they are, and prices that change later will be decided badly; {mend}more held-out rows (cv=5) "
-            "mend it",
+            f"held-out probabilities are off by {error:.3f} on average ({by_chance:.3f} if they were right): do not "
+            f"use them as probabilities, nor with costs that change later; {mend}more held-out samples (cv=5) help",
         )
 
 
@@ -119,8 +119,8 @@ def _border(model: Any) -> Iterator[Finding]:
         where = "" if model.costs_.n_classes > 2 else f" (the threshold {model.threshold_:.4g} lies beyond all scores)"
         yield finding(
             "threshold-at-border",
-            f"at what errors usually cost, all {len(decided):,} held-out rows are decided "
-            f"{_label(model, int(decided[0]))!r}{where}: check the prices and which class is positive; if they are "
+            f"at class-wide costs, all {len(decided):,} held-out samples are decided "
+            f"{_label(model, int(decided[0]))!r}{where}: check the costs and which class is positive; if they are "
             "right, the rule costs as much without a model",
         )
 
@@ -137,16 +137,16 @@ def _bounds(model: Any) -> Iterator[Finding]:
     if len(stuck):
         yield finding(
             "lambda-at-bound",
-            f"lambda has run to {stuck[0]:.4g}, its bound ({low:g} to {high:g}): weighting alone does not make these "
-            "prices cheapest; take target_threshold='bayes' or a method without a controller, and look at history_",
+            f"lambda has run to {stuck[0]:.4g}, its bound ({low:g} to {high:g}): weighting alone does not reach the "
+            "lowest cost; take target_threshold='bayes' or a method without a controller, and look at history_",
         )
 
 
 def _lambda_bounds(controller: Any) -> tuple[float, float]:
     if isinstance(controller, AdaCSLController):
         return controller.bounds
-    said = controller.get("bounds") if isinstance(controller, dict) else None
-    low, high = said or LAMBDA_BOUNDS
+    given = controller.get("bounds") if isinstance(controller, dict) else None
+    low, high = given or LAMBDA_BOUNDS
     return float(low), float(high)
 
 

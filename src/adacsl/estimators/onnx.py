@@ -422,7 +422,7 @@ class DecisionGraph(nn.Module):
         self.decide: nn.Module = ClassHead(clf) if self.several else BinaryHead(clf)
 
     def forward(self, inputs: Tensor) -> Any:
-        """Return scores, probabilities (of the positive class, or of each), and the number of the cheapest class."""
+        """Return scores, probabilities (of the positive class, or of each), and the index of the decided class."""
         x = self.encode(inputs)
         columns = [
             torch.cat([member_logits(net, x).mean(2) for net in networks], dim=1).mean(1).double()  # type: ignore[attr-defined]
@@ -442,7 +442,7 @@ def _undone(model: Any) -> Any:
 
 
 class BinaryHead(nn.Module):
-    """From log-odds to the score, the probability of the positive class, and whether it is the cheaper decision."""
+    """From log-odds to the score, the probability of the positive class, and the decision."""
 
     first: Tensor
     ramps: Tensor
@@ -529,7 +529,7 @@ def _export(graph: nn.Module, inputs: np.ndarray[Any, Any], path: Path) -> None:
 
 
 def _finish(path: Path, clf: CostSensitiveClassifier, graph: DecisionGraph) -> None:
-    """Let the graph take columns by their names, where some are no numbers, and say what a reader must know."""
+    """Let the graph take columns by their names, where some are no numbers, and write the metadata."""
     model = onnx.load(path)
     takes = "images" if clf.images_ else "numbers" if graph.columns is None else "columns"
     if graph.columns is not None:

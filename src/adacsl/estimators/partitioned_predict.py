@@ -480,7 +480,7 @@ def message_of(error: BaseException) -> str:
 
 def _predict(classifier: CostSensitiveClassifier, plan: Plan, unit: Unit) -> dict[str, Any]:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # how files are read was said of the first
+        warnings.simplefilter("ignore")  # warnings about reading were shown for the first part
         table = _open(unit.part, plan.schema, plan.how)
         opened = table_rows(classifier, table, plan.request.extra, plan.request.rows)
     path, summary = plan.out / unit.name, dict[str, Any]()

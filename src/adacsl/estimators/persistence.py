@@ -230,7 +230,7 @@ def load_noted(
             check_predicts(method, document["model"])
     except (ArtefactError, ImportError):
         raise
-    except Exception as error:  # right digests, wrong content: whatever libraries say about it
+    except Exception as error:  # right digests, wrong content: any error of the libraries
         raise ArtefactError(f"{folder} is not a complete classifier ({_told(error)}); save it again") from error
     if _has_networks(document):
         resolve("adacsl.neural.device:choose_device")(device)  # warns where it is absent
@@ -269,7 +269,7 @@ def _describe(method: CostSensitiveClassifier, kind: str) -> dict[str, Any]:
         "nested": nested,
         "learner": method.model_.kind,
         "costs": method.costs_.to_dict(),
-        "cost_spec": said.to_dict() if (said := getattr(method, "cost_spec_", None)) else None,
+        "cost_spec": spec.to_dict() if (spec := getattr(method, "cost_spec_", None)) else None,
         "sample_costs": list(getattr(method, "sample_costs_", ())),
         "decision": method.decision_.to_dict(),
         "classes": {"dtype": method.classes_.dtype.str, "values": method.classes_.tolist()},
@@ -328,9 +328,9 @@ def _nested(about: dict[str, Any]) -> Any:
 def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, device: str) -> CostSensitiveClassifier:
     costs = CostMatrix.from_dict(document["costs"])
     check_classes(document["model"], costs.n_classes)
-    said = CostMatrix.from_dict(document["cost_spec"]) if document.get("cost_spec") else None
-    method = _unfitted(document, costs if said is None else _forgotten(said), device)
-    method.costs_, method.cost_spec_ = costs, said
+    spec = CostMatrix.from_dict(document["cost_spec"]) if document.get("cost_spec") else None
+    method = _unfitted(document, costs if spec is None else _without_fitted_models(spec), device)
+    method.costs_, method.cost_spec_ = costs, spec
     method.sample_costs_ = read_cost_names(document.get("sample_costs", []))
     method.decision_ = Decision.from_dict(document["decision"], costs)
     method.classes_ = read_labels(document["classes"], costs.n_classes)
@@ -368,9 +368,9 @@ def _target(saved: Any, costs: CostMatrix) -> float | str:
     return check_targets(saved, costs) if costs.n_classes > 2 else float(saved)
 
 
-def _forgotten(said: CostMatrix) -> CostMatrix:
+def _without_fitted_models(spec: CostMatrix) -> CostMatrix:
     """Return costs as a setting: costs that were learned are to be learned again by another fit."""
-    return said.made(lambda recipe, *_: recipe.forgotten() if hasattr(recipe, "forgotten") else recipe)
+    return spec.made(lambda recipe, *_: recipe.forgotten() if hasattr(recipe, "forgotten") else recipe)
 
 
 def _unfitted(document: dict[str, Any], costs: CostMatrix, device: str) -> CostSensitiveClassifier:

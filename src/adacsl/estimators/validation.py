@@ -82,7 +82,7 @@ def _check_loss(method: Any) -> None:
     if method.decide == "unweighted" and method.loss not in WEIGHTED:
         raise ValueError("decide='unweighted' undoes the weight of loss='weighted'")
     if method.target_threshold not in (None, 0.5) and method.loss not in (*WEIGHTED, "focal"):
-        raise ValueError("target is for losses with a weight, loss='weighted', 'row-weighted' and 'focal'")
+        raise ValueError("target_threshold is for losses with a weight, loss='weighted', 'row-weighted' and 'focal'")
 
 
 def _check_parts(method: Any, learner: Any) -> None:

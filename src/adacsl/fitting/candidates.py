@@ -32,8 +32,8 @@ PLAIN = "plain"
 """Key in ``target_costs_`` of the candidate without a controller, where others have one."""
 
 LATEST = 2
-"""So many models of the latest time windows decide about new samples: the first ones know half of the samples, no recent
-one. On data with drift the average of all five cost 17 % more than that of these two; without drift, as much."""
+"""So many models of the latest time windows decide about new samples: the first were trained on half of the samples, no
+recent one. On data with drift the average of all five cost 17 % more than that of these two; without drift, as much."""
 
 CALIBRATES = 150
 """From so many held-out samples on "auto" decides on calibrated scores: the smallest of the eight tables on which that
@@ -178,7 +178,7 @@ class Candidate:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether the loss is plain cross-entropy: as it is, or where nothing weighs it (T' = T) and nothing adapts."""
+        """Whether the loss is plain cross-entropy: as it is, or unweighted (T' = T) without a controller."""
         costs = self.class_costs
         unweighted = self.target_threshold == check_targets("bayes", costs) and not self.adapts
         return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.row_weighted)
@@ -261,7 +261,7 @@ SCORED_TWICE = 5_000
 CROSS_FITTED = 0.9716
 """Bootstrap level for a 95 % interval of a cross-fit: wider by the root of 1.25, 2 Phi(1.118 * 1.96) - 1.
 
-Drawing samples again says nothing of the variance due to the training samples, which the models share: the same 1.25 of
+A bootstrap of samples lacks the variance due to the training samples, which the models share: the same 1.25 of
 the variance as in :mod:`adacsl.comparison.statistics`. On drawn data estimates missed the truth by 1.04 to 1.2 of what
 the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/portfolio_estimate.py``).
 """
@@ -270,7 +270,7 @@ the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/por
 def add_seconds(candidates: Sequence[Candidate], rows: Rows, cv: Any) -> list[Candidate]:
     """Return the candidates of a cross-fit, and behind them what fits each once more on other folds.
 
-    Nothing is added where folds are given as such, follow one another in time, or only tell of watched samples; nor for
+    Nothing is added where folds are given as such, follow one another in time, or only score watched samples; nor for
     images, whose networks take long.
     """
     first = candidates[0]

@@ -486,7 +486,7 @@ def resolve_costs(classifier: Any, rows: Rows, table: Any) -> Rows:
     if not spec.learns:
         return replace(rows, costs=raw.clipped().checked())
     seed = classifier.random_state if isinstance(classifier.random_state, Integral) else 0
-    costs, learned = resolve("adacsl.estimators.cost_model:learn_prices")(spec, raw, rows, table, int(seed))
+    costs, learned = resolve("adacsl.estimators.cost_model:learn_costs")(spec, raw, rows, table, int(seed))
     classifier.cost_spec_ = learned.without_samples()
     return replace(rows, costs=costs)
 
@@ -582,4 +582,4 @@ def leaks(rows: Rows) -> Iterator[str]:
         if rule["kind"] == "category" and len(levels) < len(column) / 10:
             separated = not np.intersect1d(low, high).size
         if separated and len(levels) > 1:
-            yield f"column {rule['name']!r} alone tells every label: is it known before the decision?"
+            yield f"column {rule['name']!r} alone separates the classes (target leakage): is it known when deciding?"

@@ -47,7 +47,7 @@ def one_split(y: NDArray[Any], groups: NDArray[Any] | None, fraction: float, see
         raise ValueError(f"validation must be a fraction between 0 and 1 or a pair (X, y), got {fraction!r}")
     if groups is not None:
         one, place = _one_of_each(y, groups)
-        if _mostly_alone(one, place):
+        if _mostly_ungrouped(one, place):
             return [_follow(place, *pair) for pair in one_split(y[one], None, fraction, seed)]
         return [_one_group_split(y, groups, max(2, round(1.0 / fraction)), seed)]
     _check_class_sizes(y, 2, "one sample of each class to train on and one to adapt to")
@@ -77,7 +77,7 @@ def cross_splits(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, seed: in
             raise ValueError(f"cv must be at least 2 folds, got {cv}")
         if groups is None:
             _check_class_sizes(y, cv, f"one sample of each class in each of the {cv} folds")
-        elif _mostly_alone(*(each := _one_of_each(y, groups))):
+        elif _mostly_ungrouped(*(each := _one_of_each(y, groups))):
             return [_follow(each[1], *pair) for pair in cross_splits(y[each[0]], None, cv, seed)]
         kind = StratifiedKFold if groups is None else _GroupFolds
         cv = kind(cv, shuffle=True, random_state=seed)
@@ -103,18 +103,18 @@ def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int
     if count < 2:
         raise ValueError(f"folds must be at least 2, got {count}")
     one, place = _one_of_each(y, np.arange(len(y)) if groups is None else groups)
-    alone = _mostly_alone(one, place)
-    labels = y[one] if alone else y
-    folds = (StratifiedKFold if alone else _GroupFolds)(count, shuffle=True, random_state=seed)
+    ungrouped = _mostly_ungrouped(one, place)
+    labels = y[one] if ungrouped else y
+    folds = (StratifiedKFold if ungrouped else _GroupFolds)(count, shuffle=True, random_state=seed)
     found = np.zeros(len(labels), dtype=np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about classes with fewer samples than folds: looked at below
         try:
-            for number, (_, test) in enumerate(folds.split(labels, labels, None if alone else place)):
+            for number, (_, test) in enumerate(folds.split(labels, labels, None if ungrouped else place)):
                 found[test] = number
         except ValueError:  # fewer samples of each class than folds
             found[:] = 0
-    found = found[place] if alone else found
+    found = found[place] if ungrouped else found
     if min(len(np.unique(y[found != number])) for number in range(count)) < 2 or len(np.unique(found)) < count:
         by_class = ", ".join(map(str, np.bincount(y).tolist()))
         grouped = "" if groups is None else f" in {len(one)} groups"
@@ -139,8 +139,8 @@ class _GroupFolds(StratifiedGroupKFold):
             yield from super().split(X, y, groups)
             return
         counts = [np.bincount(place, np.asarray(y) == label) for label in np.unique(y)]
-        luck = np.random.default_rng(self.random_state).permutation(len(one))
-        order = np.lexsort((luck, *counts))
+        random_order = np.random.default_rng(self.random_state).permutation(len(one))
+        order = np.lexsort((random_order, *counts))
         fold = np.empty(len(one), dtype=np.int64)
         fold[order] = np.arange(len(one)) % self.n_splits
         for number in range(self.n_splits):
@@ -156,7 +156,7 @@ def _one_of_each(y: NDArray[Any], groups: Any) -> tuple[NDArray[np.int64], NDArr
     return order[np.flatnonzero(np.diff(place[order], prepend=-1))], place
 
 
-def _mostly_alone(one: NDArray[np.int64], place: NDArray[np.int64]) -> bool:
+def _mostly_ungrouped(one: NDArray[np.int64], place: NDArray[np.int64]) -> bool:
     """Whether hardly any sample has another in its group: then one row can stand for each group."""
     return len(one) >= MOSTLY * len(place)
 

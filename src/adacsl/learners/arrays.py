@@ -31,7 +31,7 @@ class LinearModel:
         classes: Sequence[int] = (0, 1),
     ) -> None:  # fmt: skip
         self.kind, self.intercept, self.center, self.scale = kind, intercept, center, scale
-        self.weights = np.ascontiguousarray(weights)  # products round as the layout says
+        self.weights = np.ascontiguousarray(weights)  # rounding of products depends on the layout
         self.classes_ = np.asarray(classes)
         if kind in LINKS:  # others have no probabilities to give
             self.predict_proba = self._probabilities
@@ -244,7 +244,7 @@ def _kind_of_sums(model: Any, coefficients: NDArray[np.float64]) -> str | None:
     n = coefficients.shape[1]
     points = np.stack([np.linspace(-1.0, 1.0, n), np.linspace(2.0, -3.0, n), np.full(n, 0.5)])
     sums = points @ coefficients.T + np.ravel(model.intercept_)
-    if classes > 2:  # far out all links say the same: 0 and 1
+    if classes > 2:  # far out all links give 0 and 1
         model, scale = copy.copy(model), max(1.0, float(np.abs(sums).max()))
         try:
             model.coef_, model.intercept_, sums = model.coef_ / scale, model.intercept_ / scale, sums / scale

@@ -121,7 +121,7 @@ def load_engines(methods: Iterable[Any]) -> None:
 
 
 def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
-    """Train boosters for each candidate: one per fold, or, where nothing adapts, one of all samples."""
+    """Train boosters for each candidate: one per fold, or, without a controller, one of all samples."""
     # levels come from samples that may be learned from
     encoder = ColumnEncoder().fit(rows.to_encode(rows.use))
     matrix = Matrix(rows.encoded(encoder), rows.y, rows.weight, encoder.categories, rows.n_classes)
@@ -135,12 +135,12 @@ def fit_boosters(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candid
         if group[0].adapts:
             _boost(group[0], rows, matrix, encoder)
         else:
-            _boost_unsteered(group, rows, matrix, encoder)
+            _boost_without_controller(group, rows, matrix, encoder)
         yield from group
 
 
 def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]]:
-    """Return candidates that one boosting serves: those that nothing adapts, with the same weights and folds."""
+    """Return candidates that one boosting serves: those without a controller, with the same weights and folds."""
     groups: dict[Any, list[Candidate]] = {}
     for candidate in candidates:
         folds = [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
@@ -184,7 +184,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
     _finish(candidate, models, [held.best + 1 for held in candidate.held], rows, encoder)
 
 
-def _boost_unsteered(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
+def _boost_without_controller(group: Sequence[Candidate], rows: Rows, matrix: Matrix, encoder: ColumnEncoder) -> None:
     """Boost by the library's own means, which stop by the log loss; each candidate keeps the round it likes best."""
     first, folds = group[0], _stopping_folds(group[0], rows)
     engine = load_engine(first.learner.chosen_engine)
@@ -314,10 +314,10 @@ def check_varies(x: NDArray[Any]) -> None:
         )
 
 
-def _part(matrix: Matrix, rows: NDArray[Any], prices: NDArray[np.float64] | None = None) -> Matrix:
+def _part(matrix: Matrix, rows: NDArray[Any], stakes: NDArray[np.float64] | None = None) -> Matrix:
     weight = None if matrix.weight is None else matrix.weight[rows]
-    if prices is not None:
-        weight = prices if weight is None else prices * weight
+    if stakes is not None:
+        weight = stakes if weight is None else stakes * weight
     return Matrix(matrix.x[rows], matrix.y[rows], weight, matrix.categories, matrix.n_classes)
 
 

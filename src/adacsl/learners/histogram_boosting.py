@@ -109,7 +109,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         """Return the model of what :meth:`numbers` gave."""
         model = cls()
         model.arrays_ = {name: np.asarray(value) for name, value in arrays.items()}
-        predictors(model.arrays_)  # says what is wrong with them
+        predictors(model.arrays_)  # raises where they are wrong
         model.encoder_ = ColumnEncoder.from_dict(document["encoder"])
         model.levels_ = levels_from_list(document["levels"], len(model.encoder_.columns))
         model.classes_ = np.asarray(document["classes"])

@@ -23,7 +23,7 @@ grown = functools.partial(HistogramBoosting, learning_rate=0.1, max_iter=100, ea
 
 
 class MetaCost(ClassifierMixin, BaseEstimator):
-    """Histogram boosting of relabelled samples; the likelier label (of K, the likeliest) is the cheapest one.
+    """Histogram boosting of relabelled samples; the likeliest label is then the one of least expected cost.
 
     Parameters
     ----------
@@ -56,16 +56,16 @@ class MetaCost(ClassifierMixin, BaseEstimator):
         return self
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return how likely each label is to be the cheapest."""
+        """Return the probability that each label is the one of least cost."""
         found = np.zeros((len(X), len(self.classes_)))
         if self.model_ is None:
             found[:, int(self.constant_ or 0.0)] = 1.0
-        else:  # no sample may be cheapest with some label
+        else:  # a label may never be the one of least cost
             found[:, self.model_.classes_] = self.model_.predict_proba(X)
         return found
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the label that is likeliest the cheapest."""
+        """Return the label that is most likely the one of least cost."""
         return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -33,7 +33,7 @@ with requires("sklearn"):
 
 
 ROUNDS = (30, 200)
-"""The most trees, of few samples and of many; held-out samples say how many are best."""
+"""The most trees, of few samples and of many; held-out samples choose the number."""
 ROWS_PER_ROUND = 10
 LOGARITHMIC = ("poisson", "gamma")
 """Losses of histogram boosting whose trees add up to the logarithm of a cost."""
@@ -96,7 +96,7 @@ class Regression(NamedTuple):
         return np.clip(self.scale * np.asarray(self.model.predict(x), np.float64), self.low, self.high)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return everything as arrays and plain values, or say that the model is more than numbers."""
+        """Return everything as arrays and plain values, or raise where the model has no array form."""
         if not hasattr(self.model, "numbers"):
             raise ValueError(
                 f"a cost model of {type(self.model).__name__} cannot be saved without pickle: "
@@ -133,7 +133,7 @@ class CrossFit(NamedTuple):
 
 def cross_fit(
     X: Any,  # noqa: N803
-    prices: NDArray[np.float64],
+    costs: NDArray[np.float64],
     folds: Folds,
     *,
     use: NDArray[np.int64],
@@ -146,7 +146,7 @@ def cross_fit(
     Parameters
     ----------
     X : table of n samples
-    prices : array of shape (n,)
+    costs : array of shape (n,)
         NaN where a cost is not known.
     folds : pairs of row numbers
         Training samples and held-out samples. Samples that none holds out and those not in use are predicted by the
@@ -159,9 +159,9 @@ def cross_fit(
     weight : array of shape (n,), optional
     estimator : regressor, optional
     """
-    work = _Work(X, prices, use, weight, estimator)
-    known = np.zeros(len(prices), dtype=bool)
-    known[use] = np.isfinite(prices[use])
+    work = _Work(X, costs, use, weight, estimator)
+    known = np.zeros(len(costs), dtype=bool)
+    known[use] = np.isfinite(costs[use])
     own, every = known & paying, known
     kinds = [own] if np.array_equal(own, every) else [own, every]
     tried = [work.hold_out(kind, own, folds) for kind in kinds if kind.any()]
@@ -190,13 +190,13 @@ class _Work:
     def __init__(
         self,
         X: Any,  # noqa: N803
-        prices: NDArray[Any],
+        costs: NDArray[Any],
         use: NDArray[Any],
         weight: NDArray[Any] | None,
         estimator: Any,
     ) -> None:
         self.usual = estimator is None
-        self.rounds = int(np.clip(np.isfinite(prices[use]).sum() // ROWS_PER_ROUND, *ROUNDS)) if self.usual else 1
+        self.rounds = int(np.clip(np.isfinite(costs[use]).sum() // ROWS_PER_ROUND, *ROUNDS)) if self.usual else 1
         self.estimator = usual_regressor(self.rounds) if self.usual else estimator
         self.trees = isinstance(self.estimator, HistGradientBoostingRegressor)
         encoder: Any = ColumnEncoder() if self.trees else TableEncoder()
@@ -204,7 +204,7 @@ class _Work:
         self.x = self.encoder.transform(X).astype(np.float64)
         self.levels = frequent_levels(self.encoder, self.x[use]) if self.trees else {}
         self.coded = as_positions(self.x, self.levels)
-        self.prices, self.weight = prices, np.ones(len(prices)) if weight is None else weight
+        self.costs, self.weight = costs, np.ones(len(costs)) if weight is None else weight
 
     def grow(self, rows: NDArray[np.int64], rounds: int | None = None) -> tuple[Any, float]:
         """Return scikit-learn's model of the costs in units of their mean, and that mean."""
@@ -214,10 +214,10 @@ class _Work:
         if rounds is not None:
             made.set_params(max_iter=rounds)
         # in units of their mean: limits inside the learner know no currency
-        unit = float(np.average(np.abs(self.prices[rows]), weights=self.weight[rows])) or 1.0
+        unit = float(np.average(np.abs(self.costs[rows]), weights=self.weight[rows])) or 1.0
         weight = self.weight[rows] / self.weight[rows].mean()  # limits inside know no other mean
         own = without_gaps(self.coded[rows]) if self.trees else self.coded[rows]
-        return _fitted(made, own, self.prices[rows] / unit, weight), unit
+        return _fitted(made, own, self.costs[rows] / unit, weight), unit
 
     def fit(self, rows: NDArray[np.int64], rounds: int, factor: float) -> Regression:
         """Return the regression of these samples."""
@@ -226,7 +226,7 @@ class _Work:
 
     def kept(self, grown: Any, scale: float, rows: NDArray[np.int64]) -> Regression:
         """Return a model as it would be read."""
-        seen = self.prices[rows]
+        seen = self.costs[rows]
         return Regression(self.encoder, self._plain(grown), scale, float(seen.min()), float(seen.max()))
 
     def hold_out(self, rows: NDArray[np.bool_], judges: NDArray[np.bool_], folds: Folds) -> _Held:
@@ -241,14 +241,14 @@ class _Work:
             models.append((grown, unit, test))
             deviance = functools.partial(self._deviance, judged, unit)
             curve += [deviance(stage) for stage in self._stages(grown, judged)] if len(judged) else 0.0
-            mean = np.average(self.prices[learned], weights=self.weight[learned]) / unit
+            mean = np.average(self.costs[learned], weights=self.weight[learned]) / unit
             base += deviance(np.full(len(judged), mean))
         rounds = int(curve.argmin()) + 1
         held = np.full(len(rows), np.nan)
         for grown, unit, test in models:
             held[test] = unit * self._plain(_cut(grown, rounds) if self.usual else grown).predict(self.x[test])
         seen = judges & np.isfinite(held)
-        factor = _ratio(self.weight[seen] @ self.prices[seen], self.weight[seen] @ held[seen])
+        factor = _ratio(self.weight[seen] @ self.costs[seen], self.weight[seen] @ held[seen])
         least = float(curve[rounds - 1])
         return _Held(rows, held, rounds, least, 1.0 - least / base if base > 0 and np.isfinite(least) else 0.0, factor)
 
@@ -261,7 +261,7 @@ class _Work:
 
     def _deviance(self, rows: NDArray[np.int64], unit: float, predicted: NDArray[np.float64]) -> float:
         """Return the Poisson deviance (halved) of predictions, in some unit, from known costs."""
-        y, mu = self.prices[rows] / unit, np.maximum(predicted, TINY)
+        y, mu = self.costs[rows] / unit, np.maximum(predicted, TINY)
         with np.errstate(divide="ignore", invalid="ignore"):
             own = np.where(y > 0, y * np.log(y / mu), 0.0)
         return float(unit * (self.weight[rows] @ (own - y + mu)))
@@ -281,8 +281,8 @@ def usual_regressor(rounds: int) -> Any:
     )
 
 
-def _fitted(model: Any, x: NDArray[Any], prices: NDArray[Any], weight: NDArray[Any]) -> Any:
-    return model.fit(x, prices) if np.ptp(weight) == 0.0 else model.fit(x, prices, sample_weight=weight)
+def _fitted(model: Any, x: NDArray[Any], costs: NDArray[Any], weight: NDArray[Any]) -> Any:
+    return model.fit(x, costs) if np.ptp(weight) == 0.0 else model.fit(x, costs, sample_weight=weight)
 
 
 def _cut(grown: Any, rounds: int) -> Any:
@@ -292,7 +292,7 @@ def _cut(grown: Any, rounds: int) -> Any:
 
 
 def _ratio(observed: float, predicted: float) -> float:
-    """Return by how much predictions are too low; held within a factor of two, as a few costs may say anything."""
+    """Return by how much predictions are too low, within a factor of two: a few costs may suggest any factor."""
     return float(np.clip(observed / predicted, 0.5, 2.0)) if observed > 0 and predicted > 0 else 1.0
 
 

@@ -216,9 +216,9 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
     if "groups" in taken and rows.groups is not None:
         options["groups"] = rows.groups[train]
     paid = weighted or "costs" in options
-    priced = (candidate.costs.to_json(), candidate.target_threshold, candidate.row_weighted) if paid else None
+    cost_key = (candidate.costs.to_json(), candidate.target_threshold, candidate.row_weighted) if paid else None
     prefit = tuple(id(part) for part in prefit_parts(settings.estimator))  # those of equal settings may differ
-    key = (in_full(model), prefit, train.tobytes(), priced)
+    key = (in_full(model), prefit, train.tobytes(), cost_key)
     if key in known:
         return known[key]
     if weighted:
@@ -240,7 +240,7 @@ def _is_bayes(candidate: Candidate) -> bool:
 
 
 def stakes_of(candidate: Candidate, rows: Rows, some: NDArray[Any]) -> NDArray[np.float64]:
-    """Return what some samples weigh where nothing adapts, 1 in the mean: by their class, and by their own costs."""
+    """Return what some samples weigh without a controller, 1 in the mean: by their class, and by their own costs."""
     stakes = _stakes(candidate, rows)[some] * _row_weights(candidate, rows, some)
     return np.asarray(stakes / np.mean(stakes))
 
@@ -266,7 +266,7 @@ def _row_weights(candidate: Candidate, rows: Rows, train: NDArray[Any]) -> Any:
 def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
     """Train round by round with the weights of one controller for all folds.
 
-    Return the models of the cheapest round, and what is added to their logits where the weights are undone.
+    Return the models of the round of least cost, and what is added to their logits where the weights are undone.
     """
     method, settings = candidate.method, candidate.learner
     training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY

@@ -75,7 +75,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "TupleNode": ("builtins.tuple",),
     "LossNode": ("sklearn._loss._loss.", "sklearn.linear_model._sgd_fast."),
 }
-"""Whose class is called with what the file says: only these, or those in modules that end with a dot here."""
+"""Classes that are called with arguments from the file: only these, or those in modules that end with a dot."""
 
 PROTOCOL = 2
 """Of skops: the rules of its older ones are not asked."""
@@ -108,7 +108,7 @@ OTHER = "functions and classes of yours are not saved, apply them before the mod
 
 
 def dump(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return a fitted estimator as arrays and plain values; an error that says what cannot be kept of it.
+    """Return a fitted estimator as arrays and plain values; raise an error that names what cannot be saved.
 
     It may be anything of scikit-learn that holds no type outside of skops' list and :data:`TRUSTED`; forests and
     boosters in it are kept as :func:`~adacsl.learners.arrays.to_numbers` writes them.
@@ -332,7 +332,7 @@ def _check_array(opened: Any, size: int, name: str) -> None:
 def _objects(root: Any, inside: Callable[[Any], bool] = lambda _: True) -> Iterator[Any]:
     """Yield all objects that an estimator holds in attributes, lists, mappings and arrays of objects, itself first.
 
-    ``inside`` tells of each whether what it holds is of interest.
+    ``inside`` returns for each whether its contents are of interest.
     """
     waiting, seen = [root], {id(root)}
     while waiting:

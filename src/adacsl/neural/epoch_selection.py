@@ -19,7 +19,7 @@ NONE = np.empty(0, dtype=np.int64)
 
 
 class Keeper:
-    """Keeps one epoch of one member: the cheapest on its held-out samples under one way to decide, or the last.
+    """Keeps one epoch of one member: that of least held-out cost under one decision rule, or the last.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Keeper:
     unweighted : bool
         Undo the weights of each epoch as well, lambda included.
     patience : int, optional
-        It stops looking after so many epochs without a cheaper one; training ends when all keepers have.
+        It stops looking after so many epochs without one of lower cost; training ends when all keepers have.
     watch : array of row numbers, optional
         Keep the logits of these samples instead of weights.
     sample : array of row numbers, optional
@@ -116,7 +116,7 @@ class Keeper:
             torch._foreach_copy_([self.weights[name] for name in names], [state[name] for name in names])
 
     def keep_watched(self, logits: NDArray[Any]) -> None:
-        """Keep what the kept epoch says about the watched samples."""
+        """Keep the logits of the watched samples in the kept epoch."""
         self.watched = np.asarray(logits, dtype=np.float64) + np.asarray(self.undone)
 
     def state_dict(self) -> dict[str, Any]:

@@ -365,9 +365,9 @@ def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
     except (RuntimeError, ValueError, AssertionError) as error:
         height, width = x.shape[1:3]
         raise ValueError(
-            f"the network cannot take images of {height} x {width} pixels and three channels (grey images have three equal "
-            "ones): give a network of three input channels and, if it takes images of one size only, that size, such as "
-            f"NeuralLearner(image_size=224): {' '.join(str(error).split())}"
+            f"the network cannot take images of {height} x {width} pixels and three channels (grey images have three "
+            "equal ones): give a network of three input channels and, if it takes images of one size only, that size, "
+            f"such as NeuralLearner(image_size=224): {' '.join(str(error).split())}"
         ) from error
 
 

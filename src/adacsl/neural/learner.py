@@ -186,7 +186,7 @@ class NeuralLearner(BaseEstimator):
         return 1024 if images else max(1024, 16384 // (sizes.get("heads") or sizes.get("k") or 1))
 
     def patience_for(self, n: int, *, images: bool) -> int | None:
-        """Return how many epochs without a cheaper one end the training."""
+        """Return after how many epochs without a better one training ends."""
         chosen = defaults_for(n, images=images)["patience"] if _is_auto(self.patience) else self.patience
         return None if chosen is None else int(chosen)
 

@@ -184,8 +184,8 @@ def step_controller(
 ) -> dict[str, Any]:
     """Step a controller on the logits in these samples and columns.
 
-    Return the cost-optimal threshold that it found, or for more than two classes the cheapest multipliers. ``member``
-    is one of those it adapts, for the costs of each sample.
+    Return the cost-optimal threshold that it found, or for more than two classes the cost-optimal multipliers.
+    ``member`` is one of those it adapts, for the costs of each sample.
     """
     device, two = data.y.device, data.n_classes == 2
     there = torch.as_tensor(rows, device=device)
@@ -326,7 +326,7 @@ class MemberTraining(pl.LightningModule):
             check_alike(self._identity(), self.device)
 
     def configure_model(self) -> None:
-        """Share out the weights, where the strategy says so."""
+        """Share out the weights, where the strategy does."""
         if isinstance(self.trainer.strategy, ShardedNet):
             self.trainer.strategy.shard(self.net)
 
@@ -526,7 +526,7 @@ class MemberTraining(pl.LightningModule):
     # resuming
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Keep what the weights alone do not tell."""
+        """Save the state beside the weights."""
         checkpoint["adacsl"] = {
             "controllers": [None if m.controller is None else m.controller.state_dict() for m in self._members],
             "keepers": [keeper.state_dict() for keeper in self.keepers],
@@ -604,7 +604,7 @@ class MemberTraining(pl.LightningModule):
             keeper.keep_watched(host[keeper.watch, column])
 
     def _keep_watched(self, keepers: Sequence[Keeper]) -> None:
-        """Let these keepers, of one network, keep what the network as it is says about their samples."""
+        """Let these keepers, of one network, keep the logits of their samples by the current network."""
         if not keepers:
             return
         rows = torch.as_tensor(keepers[0].watch).to(self._data.y.device)
@@ -720,14 +720,14 @@ def _plain_interrupt() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _lost_processes() -> Iterator[None]:
-    """Say in one line that another process is gone, where torch tells about its sockets."""
+    """Raise a one-line error for a lost process instead of torch's errors about sockets."""
     try:
         yield
     except RuntimeError as error:
         gloo = any(words in str(error) for words in ("gloo", "timeout caused pair closure"))
         if gloo or isinstance(error, torch.distributed.DistError):
             raise RuntimeError(
-                "another process of this fit has ended, or does not answer: its own output says why; start all of them "
+                "another process of this fit has ended, or does not answer: see its own output; start all of them "
                 "again (with resume=, they go on from the last finished epoch)"
             ) from None
         raise

@@ -65,7 +65,7 @@ class NetModel:
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of a table, or of images N x H x W x C: n, or n x K for more than two classes."""
-        device = torch.device(choose_device(self.device, warn=False))  # fit or load has said so
+        device = torch.device(choose_device(self.device, warn=False))  # fit or load has warned
         x = self.inputs(X)
         prepare = None if self.encoder is not None else preparation(self.settings)
         networks = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
@@ -182,7 +182,7 @@ def predict_logits(
 
 
 def outputs_for(n_classes: int) -> int:
-    """Return how many outputs a network for so many classes has: one logit tells two apart."""
+    """Return how many outputs a network for so many classes has: one logit for two."""
     return 1 if n_classes == 2 else n_classes
 
 
