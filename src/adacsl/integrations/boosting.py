@@ -131,7 +131,7 @@ class Feedback:
     def cost_of(
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: Any = None, costs: CostMatrix | None = None
     ) -> float:
-        """Return the mean cost of decisions from raw scores: at the target threshold, or by expected costs of K classes.
+        """Return the mean cost of decisions from raw scores: at the target threshold, or by expected cost.
 
         Rows with costs of their own are decided at their own thresholds.
         """
