@@ -380,7 +380,6 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("settings: validation of three", "pair", net(validation=(X, Y, Y))),
     Wrong("settings: positive unknown", "y has no class", net(pos_label="ill")),
     Wrong("settings: policy a dict", "policy must be", net(policy={"refer": 1})),
-    Wrong("settings: unknown", "unexpected keyword argument 'epoch'", lambda _: AdaCSLClassifier(COSTS, epoch=3)),
     Wrong("settings: resume without seed", "random_state", lambda folder: AdaCSLClassifier(
         COSTS, resume=folder / "run").fit(X, Y)),
     Wrong("settings: resume a file", "folder|director", lambda folder: AdaCSLClassifier(
