@@ -17,9 +17,19 @@ from typing import Any
 import numpy as np
 import torch
 
-from adacsl.estimators.artefact import read_artefact
 from adacsl.storage.documents import encode, sealed
-from benchmarks.attacks.saved import DOCUMENT, Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
+from benchmarks.attacks.saved import (
+    DOCUMENT,
+    Model,
+    answer,
+    head_of,
+    models,
+    part_at,
+    paths_of,
+    resealed,
+    tensor_file,
+    tensors_of,
+)
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 MOST_MEMORY = 300 * 2**20
@@ -254,7 +264,7 @@ def enlarged(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
 
 def forged_tensor(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
     """Change one tensor, with digests that fit; the own bytes of boosters are left alone (docs/training/save.md)."""
-    tensors, _ = read_artefact(folder)
+    tensors = tensors_of(folder)
     names = [name for name in tensors if "booster." not in name]
     if not names:
         return resealed(folder, {"more": torch.zeros(1)}, "one tensor more")
@@ -275,7 +285,7 @@ def forged_tensor(folder: Path, known: list[Model], rng: np.random.Generator) ->
     elif what == "renamed":
         tensors[f"{name}x"] = tensors.pop(name)
     elif what == "another's":
-        theirs, _ = read_artefact(known[int(rng.integers(len(known)))].folder)
+        theirs = tensors_of(known[int(rng.integers(len(known)))].folder)
         tensors[name] = next(iter(theirs.values()), torch.zeros(3))
     else:
         try:

@@ -153,11 +153,12 @@ def decided(rng: Generator) -> str:
     return ""
 
 
-def steered(rng: Generator) -> str:
+def adapted(rng: Generator) -> str:
     """Lambda stays within its bounds, the weight is a number, and neither depends on the unit of money."""
     n, given = size(rng, 2), {"fp": price(rng), "fn": price(rng)}
     settings: dict[str, Any] = {
-        "target": (0.5, "bayes", "middle", 1e-9, 1.0 - 1e-9)[rng.integers(5)], "damping": float(rng.uniform(0.1, 2.0)),
+        "target_threshold": (0.5, "bayes", "middle", 1e-9, 1.0 - 1e-9)[rng.integers(5)],
+        "damping": float(rng.uniform(0.1, 2.0)),
         "update": ("exponential", "odds")[rng.integers(2)], "n_standard_errors": float(rng.integers(0, 3)),
         "partition": (None, UniformBins(10))[rng.integers(2)],
     }  # fmt: skip
@@ -175,8 +176,9 @@ def steered(rng: Generator) -> str:
         if not math.isfinite(step.cost + step.threshold):
             return f"a step of {step}"
         right = one.correct(scores)
-        if not np.array_equal(np.asarray(right > one.costs.threshold), scores > np.asarray(one.target, scores.dtype)):
-            return f"corrected scores decide otherwise at T'={one.target}"
+        above_target = scores > np.asarray(one.target_threshold, scores.dtype)
+        if not np.array_equal(np.asarray(right > one.costs.threshold), above_target):
+            return f"corrected scores decide otherwise at T'={one.target_threshold}"
     return ""
 
 
@@ -213,7 +215,9 @@ def lost(rng: Generator) -> str:
     else:
         costs = CostMatrix(fp=price(rng), fn=price(rng))
     kind = (torch.float32, torch.float64)[rng.integers(2)]
-    loss = (AdaptiveCrossEntropy, AdaptiveFocalLoss)[rng.integers(2)](costs, target=("half", "bayes")[rng.integers(2)])
+    loss = (AdaptiveCrossEntropy, AdaptiveFocalLoss)[rng.integers(2)](
+        costs, target_threshold=("half", "bayes")[rng.integers(2)]
+    )
     labels = torch.from_numpy(labels_of(rng, n, both=True))
     for _ in range(3):
         drawn = rng.choice([-90.0, -1.0, 0.0, 1e-30, 3.0, 90.0], (n, 3) if many else n)
@@ -306,7 +310,7 @@ def fitted(rng: Generator) -> str:
     return ""
 
 
-TRIES: tuple[Draw, ...] = (cheapest_cut, measured, decided, steered, of_classes, lost)
+TRIES: tuple[Draw, ...] = (cheapest_cut, measured, decided, adapted, of_classes, lost)
 TRAINING: tuple[Draw, ...] = (fitted, boosted)
 
 

@@ -103,7 +103,7 @@ def _report(place: str, name: str) -> ReportData:
         overview={data: overview_frame(overview, here("prices", other="a miss costs 8"))}, checks={data: [told]},
         model={view: {here("card's line", other="for"): here("card", other="all")}}, savings={view: saved},
         people=here("people", other="customers"), volume=50_000, segments={view: parts},
-        overall=here("overall", other=""), titles=dict(made.titles),
+        titles=dict(made.titles),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier
-from adacsl.estimators.artefact import ArtefactError
+from adacsl.estimators.artefact import ArtefactError, read_artefact
 from adacsl.estimators.persistence import load_noted, save_method
 from adacsl.learners import BoostingLearner
 from adacsl.neural import NeuralLearner
@@ -145,6 +145,11 @@ def part_at(document: Any, path: tuple[Any, ...]) -> Any:
     for key in path:
         document = document[key]
     return document
+
+
+def tensors_of(folder: Path) -> dict[str, torch.Tensor]:
+    """Return the numbers of an artefact as tensors."""
+    return {name: torch.as_tensor(own) for name, own in read_artefact(folder)[0].items()}
 
 
 def resealed(folder: Path, tensors: dict[str, torch.Tensor], what: str) -> str:

@@ -20,9 +20,18 @@ import numpy as np
 import torch
 
 import adacsl
-from adacsl.estimators.artefact import read_artefact
 from adacsl.storage.documents import sealed
-from benchmarks.attacks.saved import Model, answer, head_of, models, part_at, paths_of, resealed, tensor_file
+from benchmarks.attacks.saved import (
+    Model,
+    answer,
+    head_of,
+    models,
+    part_at,
+    paths_of,
+    resealed,
+    tensor_file,
+    tensors_of,
+)
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 FORBIDDEN = (
@@ -140,7 +149,7 @@ def plant_file(folder: Path, sentinel: Path, number: int) -> str:
 
 def plant_tensor(folder: Path, sentinel: Path, number: int) -> str:
     """Put a payload's bytes in the place of a tensor, a booster's own bytes among them."""
-    tensors, _ = read_artefact(folder)
+    tensors = tensors_of(folder)
     made = payloads(sentinel)
     names, kinds = sorted(tensors) or ["none"], sorted(made)
     name, kind = names[number % len(names)], kinds[number // len(names) % len(kinds)]

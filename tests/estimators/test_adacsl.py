@@ -430,7 +430,7 @@ def test_fit_with_costs_of_each_row(data):
 
 def test_wrong_costs(data, fitted):
     X, y = data
-    with pytest.raises(ValueError, match="costs of each row need fp too"):
+    with pytest.raises(ValueError, match="per-sample costs need fp too"):
         quick(None).fit(X, y, fn=np.ones(len(y)))
     with pytest.raises(ValueError, match=r"as many as rows: got 7 for 300 rows"):
         quick().fit(X, y, fn=np.ones(7))

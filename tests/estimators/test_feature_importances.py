@@ -105,7 +105,7 @@ def test_compare_and_fit_have_the_same_words_for_prices_of_rows():
     pd.testing.assert_frame_equal(by_word.table, by_matrix.table)
     filled = compare(X, y, CostMatrix(fp=1, fn=9), fn=amounts, **quick)
     pd.testing.assert_frame_equal(filled.table, by_matrix.table)
-    with pytest.raises(ValueError, match="costs of each row need fp too"):
+    with pytest.raises(ValueError, match="per-sample costs need fp too"):
         compare(X, y, fn=amounts, **quick)
     assert repr(by_word) == "Comparison(data: 1 methods, 2 results)"
 

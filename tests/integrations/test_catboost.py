@@ -150,7 +150,7 @@ def test_frozen_scores_and_the_toy_task(adapters):
 def test_what_goes_wrong_is_said():
     once = AdaCSLCallback(AdaCSLController(COSTS))
     boost(once)
-    with pytest.raises((RuntimeError, CatBoostError), match="has served a training already"):
+    with pytest.raises((RuntimeError, CatBoostError), match="was used in a training already"):
         boost(once)
     with pytest.raises(TypeError, match="controller must be an AdaCSLController"):
         AdaCSLCallback(8)

@@ -155,7 +155,7 @@ def test_frozen_scores_and_the_toy_task(adapters):
 def test_what_goes_wrong_is_said():
     once = AdaCSLCallback(AdaCSLController(COSTS))
     boost(once, 2)
-    with pytest.raises(RuntimeError, match="has served a training already"):
+    with pytest.raises(RuntimeError, match="was used in a training already"):
         boost(once, 2)
     with pytest.raises(TypeError, match="controller must be an AdaCSLController"):
         AdaCSLCallback(8)
@@ -163,11 +163,11 @@ def test_what_goes_wrong_is_said():
     with pytest.raises(RuntimeError, match="is a callback and an objective"):
         lgb.train(PARAMS | {"objective": "binary"}, train, 3, callbacks=[AdaCSLCallback(AdaCSLController(COSTS))])
     cost = AdaCSLCallback(AdaCSLController(COSTS))
-    with pytest.raises(RuntimeError, match="nothing to adapt to: give valid_sets"):
+    with pytest.raises(RuntimeError, match="validation data is missing: give valid_sets"):
         lgb.train(PARAMS | {"objective": cost.objective}, lgb.Dataset(*made_up(100)), 3, callbacks=[cost])
 
 
 def test_an_objective_without_its_callback_is_an_error():
     cost = AdaCSLCallback(AdaCSLController(COSTS))
-    with pytest.raises(RuntimeError, match=r"nothing adapts this objective: give callbacks=\[cost\] too"):
+    with pytest.raises(RuntimeError, match=r"the objective is used without its callback: give callbacks=\[cost\] too"):
         lgb.train(PARAMS | {"objective": cost.objective}, lgb.Dataset(*made_up(100)), 3)

@@ -566,16 +566,16 @@ def test_sample_weights_of_the_score():
         (
             lambda: cost_scorer(CostMatrix(fp=[1.0, 2.0], fn=[1.0, 2.0])),
             ValueError,
-            "costs of each row come as metadata",
+            "per-sample costs come as metadata",
         ),
-        (lambda: mean_cost([0, 1], [0, 1]), ValueError, "the cost needs prices"),
+        (lambda: mean_cost([0, 1], [0, 1]), ValueError, "costs are missing"),
         (lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS), ValueError, r"which class of the labels is positive"),
         (
             lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, pos_label="a"),
             ValueError,
             "leaves more than one other class",
         ),
-        (lambda: mean_cost([0, 1], [0, 1], fn=[1, 2]), ValueError, "costs of each row need fp too"),
+        (lambda: mean_cost([0, 1], [0, 1], fn=[1, 2]), ValueError, "per-sample costs need fp too"),
         (lambda: mean_cost([0, 1], [0, 1], costs=COSTS, weight=1), TypeError, "unexpected keyword argument 'weight'"),
     ],
 )
@@ -600,7 +600,7 @@ def test_costs_of_named_classes():
     with pytest.raises(ValueError, match="the cost matrix has no name 'd'; it has 'a', 'b', 'c'"):
         mean_cost(["a"], ["d"], costs=SEVERAL)
     for wrong in ({"pos_label": "a"}, {"fn": [2.0]}):
-        with pytest.raises(ValueError, match="speak of two classes"):
+        with pytest.raises(ValueError, match="apply to two classes"):
             mean_cost(["a"], ["a"], costs=SEVERAL, **wrong)
     two = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
     assert mean_cost(["ill", "well"], ["well", "well"], costs=two) == 4.0

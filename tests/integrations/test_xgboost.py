@@ -170,7 +170,7 @@ def test_what_goes_wrong_is_said(matrices):
     good = {"train": train, "validation": validation}
     once = AdaCSLCallback(AdaCSLController(COSTS), **good)
     boost(once, 2)
-    with pytest.raises(RuntimeError, match="has served a training already"):
+    with pytest.raises(RuntimeError, match="was used in a training already"):
         boost(once, 2)
     with pytest.raises(TypeError, match="controller must be an AdaCSLController"):
         AdaCSLCallback(8, **good)

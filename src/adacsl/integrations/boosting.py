@@ -21,7 +21,7 @@ __all__ = ["Feedback", "Matrix", "class_codes"]
 
 
 class Feedback:
-    """The controller's side of one boosting run, whatever the library: one :meth:`look` per round.
+    """Measurements and adaptation in one boosting run of any library: one call of :meth:`look` per round.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ class Feedback:
         """Make sure that this is the first training."""
         if self.history:
             raise RuntimeError(
-                "this AdaCSLCallback has served a training already: make a new one, with the same controller to go on"
+                "this AdaCSLCallback was used in a training already: make a new one; the same controller continues"
             )
 
     @property
     def best_round(self) -> int:
-        """The first of the cheapest rounds so far, counted from 0."""
+        """The first round with the lowest cost so far, counted from 0."""
         if not self.history:
             raise RuntimeError("no round has been measured yet")
         return min(range(len(self.history)), key=lambda i: self.history[i].cost)
@@ -96,7 +96,7 @@ class Feedback:
         return step
 
     def _unmoved(self, cost: float) -> ControllerStep:
-        """Return a step of more than two classes that moves nothing; to look for multipliers would be in vain."""
+        """Return a step of more than two classes that changes no weight, without a search for multipliers."""
         lambdas, weights = (tuple(values.tolist()) for values in (self.controller.lambdas, self.controller.weights))
         unknown = (math.nan,) * self.n_classes
         return ControllerStep(cost, converged=True, lambdas=lambdas, multipliers=unknown, weights=weights)
@@ -131,7 +131,7 @@ class Feedback:
     def cost_of(
         self, margins: NDArray[Any], labels: NDArray[Any], sample_weight: Any = None, costs: CostMatrix | None = None
     ) -> float:
-        """Return the mean cost of the decisions by raw scores: at T', or by the expected costs of K classes.
+        """Return the mean cost of decisions from raw scores: at the target threshold, or by expected cost.
 
         Rows with costs of their own are decided at their own thresholds.
         """

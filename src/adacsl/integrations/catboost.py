@@ -34,10 +34,10 @@ with requires("catboost"):
 
 
 FAR_BELOW = 35.0
-"""How far below the others the margin of a class is that cannot be: one of 1e15."""
+"""Margin of an impossible class below the others: a probability of 1e-15."""
 
 TOLD_APART = "adacsl.classes"
-"""Where a model says which classes it knows, and of how many: after an objective in Python CatBoost does not."""
+"""Metadata of a model with its classes and their number, which CatBoost omits after an objective in Python."""
 
 
 class AdaCSLCallback(Feedback):
@@ -66,7 +66,7 @@ class AdaCSLCallback(Feedback):
     """Labels of the evaluation set: CatBoost takes a class that it does not know for another."""
     _known: list[float] | None = None
     _rows: tuple[Any, Any] | None = None  # labels and weights of the training set, which CatBoost shows after a round
-    no_jit = True  # methods that look at their object cannot be compiled: CatBoost shall not try, nor warn
+    no_jit = True  # methods that use self cannot be compiled: CatBoost must neither try nor warn
     _seen: tuple[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None], ...] = ()
 
     # loss_function
@@ -108,17 +108,17 @@ class AdaCSLCallback(Feedback):
     # eval_metric
 
     def is_max_optimal(self) -> bool:
-        """Costs are to be small."""
+        """Return False: lower costs are better."""
         return False
 
     def evaluate(self, approxes: Any, targets: Any, weights: Any) -> tuple[float, float]:
-        """Return the cost of the decisions at T', and remember what was seen: the evaluation set comes last."""
+        """Return the cost at the target threshold, and keep the margins: the evaluation set comes last."""
         margins, labels = np.array(approxes, dtype=np.float64).T, np.array(targets)
         if self.n_classes == 2:
             margins = margins[:, 0].copy()
         elif margins.shape[1] != len(self._codes):
             raise ValueError(
-                f"the costs are those of {self.n_classes} classes, but CatBoost tells {margins.shape[1]} apart: give "
+                f"the costs are those of {self.n_classes} classes, but CatBoost has {margins.shape[1]}: give "
                 "classes_count, and at least one training row of every class"
             )
         else:
@@ -140,7 +140,7 @@ class AdaCSLCallback(Feedback):
         if info.iteration == 1:
             self.begin()
         if not self._seen:
-            raise RuntimeError("AdaCSLCallback saw no scores: give it as eval_metric too, and metric_period=1")
+            raise RuntimeError("AdaCSLCallback received no scores: give it as eval_metric too, and metric_period=1")
         if len(self._seen) < 2:
             raise RuntimeError("there is nothing to adapt to: give fit(..., eval_set=validation)")
         margins, labels, weight = self._seen[-1]
@@ -165,7 +165,7 @@ def boost(
         "random_seed": seed, "verbose": 10 if verbose else False, "allow_writing_files": False,
     }  # fmt: skip
     usual |= {} if train.n_classes == 2 else {"classes_count": train.n_classes, "bootstrap_type": "Bayesian"}
-    if train.n_classes > 2 and controller.bounds == (1.0, 1.0):  # nothing moves: row by row would be in vain
+    if train.n_classes > 2 and controller.bounds == (1.0, 1.0):  # the weights are fixed: the native objective is faster
         usual |= {"loss_function": "MultiClass", "eval_metric": "MultiClass"}
         model = CatBoost(usual | params).fit(_pool(train._replace(weight=cost.row_weights(train.y, train.weight))))
         for seen in _staged(model, _pool(validation)):

@@ -29,7 +29,7 @@ with requires("lightgbm"):
 
 INSIDE = (1e-15, 1.0 - 1e-15)
 ALL_ROUNDS: dict[str, Any] = {"keep_training_booster": True}
-"""A model that was stopped early otherwise forgets the rounds behind its best one, and another may be kept here."""
+"""Keeps the rounds after the best one of a model that was stopped early; another number of rounds may be kept here."""
 
 
 class AdaCSLCallback(Feedback):
@@ -66,7 +66,7 @@ class AdaCSLCallback(Feedback):
         """Return gradient and hessian, for ``LGBMClassifier(objective=...)``."""
         self._asked += 1
         if self._asked > len(self.history) + 1:
-            raise RuntimeError("nothing adapts this objective: give callbacks=[cost] too")
+            raise RuntimeError("the objective is used without its callback: give callbacks=[cost] too")
         if self._start is None:
             self._start = self.start(labels, weight)
         gradient, hessian = self.derivatives(np.asarray(margins) + self._start, labels, weight)
@@ -74,7 +74,7 @@ class AdaCSLCallback(Feedback):
         return gradient, hessian if k == 2 else hessian * (k / (k - 1))
 
     def metric(self, margins: Any, data: Any) -> tuple[str, float, bool]:
-        """Return the cost at T', for ``feval`` of ``lightgbm.train``: LightGBM then logs and stops early on it."""
+        """Return the cost at the target threshold, for ``feval`` of ``lightgbm.train``, its log and early stopping."""
         moved = np.asarray(margins) + (0.0 if self._start is None else self._start)
         return "cost", self.cost_of(moved, data.get_label(), data.get_weight()), False
 
@@ -91,7 +91,7 @@ class AdaCSLCallback(Feedback):
         seen = _validation_margins(env.model)
         if not seen:
             raise RuntimeError(
-                "there is nothing to adapt to: give valid_sets=[validation] (LGBMClassifier: eval_X and eval_y)"
+                "validation data is missing: give valid_sets=[validation] (LGBMClassifier: eval_X and eval_y)"
             )
         margins, data = seen[0]
         self.look(margins + self._start, data.get_label(), data.get_weight())

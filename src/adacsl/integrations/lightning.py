@@ -109,7 +109,7 @@ class AdaCSLCallback(pl.Callback):
             self._hook = self._hook.remove()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Make sure that there is something to adapt to."""
+        """Raise where there is no validation data."""
         if not trainer.enable_validation:
             raise RuntimeError(
                 "AdaCSLCallback needs validation data, but there is none: give trainer.fit(model, train, val), and "
@@ -117,7 +117,7 @@ class AdaCSLCallback(pl.Callback):
             )
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Warn where nothing was ever adapted."""
+        """Warn where the loss was never adapted."""
         if trainer.is_global_zero and trainer.global_step > 0 and not self._loss.controller.history:
             warnings.warn(
                 f"AdaCSLCallback has never adapted the loss, whose weights were fixed: there were {self.validations} "
@@ -126,7 +126,7 @@ class AdaCSLCallback(pl.Callback):
             )
 
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start anew."""
+        """Reset the state of the callback."""
         self._seen.clear()
         self._samples = 0
 
@@ -146,7 +146,7 @@ class AdaCSLCallback(pl.Callback):
         batch_idx: int,
         dataloader_idx: int = 0,
     ) -> None:
-        """Keep what was collected, and stop, so that training batches stay out."""
+        """Keep the collected scores, and stop collecting before the next training batch."""
         self._collecting = False
         if self._batch is not None:
             self._seen.append(self._batch)
@@ -173,12 +173,12 @@ class AdaCSLCallback(pl.Callback):
         pl_module.log_dict(values, prog_bar=True, sync_dist=trainer.world_size > 1)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what the checkpoint keeps."""
+        """Return the state for checkpoints."""
         state = None if self.controller is None else self.controller.state_dict()
         return {"controller": state, "validations": self.validations}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on from a checkpoint."""
+        """Restore the state from a checkpoint."""
         self.validations = int(state_dict["validations"])
         state = state_dict["controller"]
         if self._hook is None or state is None or self.controller is None:
@@ -236,7 +236,7 @@ def _are_equal(one: Samples, other: Samples) -> bool:
 
 
 class ShardedNet(ModelParallelStrategy):
-    """FSDP of one net, ``strategy="fsdp"``: every process holds its part of the weights, and sees the whole when asked.
+    """FSDP of one network, ``strategy="fsdp"``: every process holds a part of the weights and can gather all.
 
     Lightning's own FSDP gives the whole net to the first process only, where all keep the cheapest epoch.
     """
@@ -250,7 +250,7 @@ class ShardedNet(ModelParallelStrategy):
         super().setup_environment()
 
     def lightning_module_state_dict(self) -> dict[str, Any]:
-        """Return the whole net, in every process."""
+        """Return the whole network, in every process."""
         model: Any = self.model
         return get_model_state_dict(model, options=StateDictOptions(full_state_dict=True))
 

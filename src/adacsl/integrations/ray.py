@@ -140,7 +140,7 @@ def room(gpus: float = 0.0) -> int:
 
 
 def connect(address: str | None, *, n_jobs: int | None, gpus: float) -> bool:
-    """Join or start a cluster; tell whether it is ours to shut down."""
+    """Join or start a cluster; return whether it must be shut down here."""
     if ray.is_initialized():  # by the caller, who shuts it down
         return False
     address = None if address == "local" else address
@@ -160,7 +160,7 @@ def connect(address: str | None, *, n_jobs: int | None, gpus: float) -> bool:
 
 
 def _check_reachable(address: str) -> None:
-    """Knock at host:port first: Ray itself tries for minutes."""
+    """Connect to host:port first: Ray itself retries for minutes."""
     if address.startswith("ray://"):
         raise ValueError(
             f"{address!r} is an address of Ray Client, which cannot stream results: run on a machine of the cluster "
@@ -181,7 +181,7 @@ def _no_cluster(address: str | None, reason: object) -> ConnectionError:
 
 
 def check_gpus(gpus: float, *, local: bool) -> None:
-    """Refuse to wait for ever."""
+    """Raise or warn where no machine has the GPUs of a job."""
     nodes: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     most = max((node["Resources"].get("GPU", 0) for node in nodes if node["Alive"]), default=0)
     if gpus <= most:
@@ -199,7 +199,7 @@ os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
 
 Columns: TypeAlias = Mapping[str, Any]
 RowCosts: TypeAlias = Callable[[Columns], CostMatrix]
-"""Makes the costs of rows from their columns."""
+"""Function from the columns of samples to their costs."""
 ROWS = 1 << 18
 
 
@@ -236,7 +236,7 @@ def threshold(
     dataset: Dataset, costs: CostMatrix | RowCosts, *,
     score: str, label: str, target_threshold: float = 0.5, batch_rows: int = ROWS,
 ) -> Threshold:  # fmt: skip
-    """Return the exact cheapest threshold, as :func:`~adacsl.find_threshold` of all rows.
+    """Return the exact cost-optimal threshold, as :func:`~adacsl.find_threshold` of all rows.
 
     The data set is read twice; of the second time, only rows that could change the answer come here.
 

@@ -1,4 +1,4 @@
-"""SHAP values of fitted classifiers, on tables with text, dates and gaps too.
+"""SHAP values of fitted classifiers, also on tables with text, dates and missing values.
 
 .. code-block:: python
 
@@ -83,5 +83,5 @@ def _frame(table: Any) -> pd.DataFrame:
 
 
 def _like(X: Any, frame: pd.DataFrame) -> Any:  # noqa: N803
-    """Return a table as the model was given one: an array has no names."""
+    """Return a table of the type that the model was fitted on."""
     return frame.to_numpy() if isinstance(X, np.ndarray) else frame

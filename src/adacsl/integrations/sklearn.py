@@ -28,7 +28,7 @@ with requires("sklearn"):
 
 
 def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> Any:
-    """Return a scorer, minus the mean cost: the best score is the cheapest model.
+    """Return a scorer, minus the mean cost: the best score is the lowest cost.
 
     Works wherever scikit-learn takes ``scoring=``: ``GridSearchCV``, ``cross_val_score``,
     ``TunedThresholdClassifierCV``. Costs of each row are metadata: with
@@ -56,8 +56,8 @@ def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> An
         return _ColumnScorer(costs, pos_label)
     if costs is not None and costs.n_instances is not None:
         raise ValueError(
-            f"costs must hold one price per outcome, got {costs!r}; "
-            "costs of each row come as metadata: set_score_request(fn=True)"
+            f"costs must hold one cost per outcome, got {costs!r}; "
+            "per-sample costs come as metadata: set_score_request(fn=True)"
         )
     settings = {} if pos_label is None else {"pos_label": pos_label}
     return make_scorer(_cost_at_label, greater_is_better=False, costs=costs, **settings)
@@ -65,7 +65,7 @@ def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> An
 
 @dataclass(frozen=True)
 class _ColumnScorer:
-    """Minus the mean cost, by prices that depend on columns of the rows that are judged."""
+    """Scorer, minus the mean cost, with costs that depend on columns of the samples."""
 
     costs: CostMatrix
     pos_label: Any = None
@@ -120,12 +120,12 @@ def mean_cost(
     of_two = pos_label is not None or any(price is not None for price in (fp, fn, tp, tn))
     if costs is not None and (costs.n_classes > 2 or not costs.square or (costs.classes is not None and not of_two)):
         if of_two:
-            raise ValueError(f"positive, fp, fn, tp and tn speak of two classes, but these costs do not: {costs!r}")
+            raise ValueError(f"pos_label, fp, fn, tp and tn apply to two classes, but these costs do not: {costs!r}")
         return costs.mean(*_numbered(costs, true, pred), sample_weight=sample_weight)
     true, pred = _as_binary(true, pred, pos_label)
     prices = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
     if prices is None:
-        raise ValueError("the cost needs prices: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each row")
+        raise ValueError("costs are missing: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each sample")
     return prices.clipped().mean(true, pred, sample_weight=sample_weight)
 
 
@@ -138,8 +138,8 @@ def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
             return true.astype(np.int64), pred
         if len(found) != costs.n_classes or not same:
             raise ValueError(
-                f"the costs do not name their {costs.n_classes} classes, and the labels are {found.tolist()}: say "
-                "which is which with CostMatrix.from_array(..., classes=[...])"
+                f"the costs do not name their {costs.n_classes} classes, and the labels are {found.tolist()}: give "
+                "their names with CostMatrix.from_array(..., classes=[...])"
             )
         return np.searchsorted(found, true), np.searchsorted(found, pred)
     return _indices(costs.classes, true), _indices(costs.classes if same else costs.actions, pred)
@@ -182,12 +182,12 @@ def row_costs(given: Mapping[str, Any], default: CostMatrix | None) -> CostMatri
         return default if default is not None and not default.settled else None
     missing = [name for name in ("fp", "fn") if default is None and name not in said]
     if missing:
-        raise ValueError(f"costs of each row need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
+        raise ValueError(f"per-sample costs need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
     return merge_prices(said, default)
 
 
 def _as_given(value: Any) -> Any:
-    """Return prices of rows as numpy; texts, recipes and ranges as they are."""
+    """Return per-sample costs as numpy; texts, expressions and ranges as they are."""
     return value if isinstance(value, str | tuple) or is_recipe(value) else np.asarray(value)
 
 

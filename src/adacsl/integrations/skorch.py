@@ -30,7 +30,7 @@ with requires("skorch"):
 
 
 class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  # type: ignore[misc]
-    """The adaptive loss for nets with one output: ``NeuralNetBinaryClassifier``.
+    """The adaptive loss for networks with one output: ``NeuralNetBinaryClassifier``.
 
     :class:`adacsl.torch.AdaptiveCrossEntropy`, and a ``BCEWithLogitsLoss`` by type: that is how skorch knows that
     ``predict_proba`` needs a sigmoid. Its parameters are skorch's ``criterion__costs``, ``criterion__target``, ...
@@ -41,12 +41,12 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
         if self.controller.n_classes > 2:
             raise ValueError(
                 f"these are costs of {self.controller.n_classes} classes: say NeuralNetClassifier(..., "
-                "criterion=AdaptiveSoftmaxCrossEntropy) and give the net one output for each"
+                "criterion=AdaptiveSoftmaxCrossEntropy) and give the network one output for each"
             )
 
 
 class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):  # type: ignore[misc]
-    """The adaptive loss for nets with two or K outputs: ``NeuralNetClassifier``, whose ``predict_proba`` is a softmax.
+    """The adaptive loss for networks with two or K outputs: ``NeuralNetClassifier`` with softmax probabilities.
 
     ``predict`` takes the most probable class. The class of least expected cost is
     ``net.criterion_.decide(net.forward(X))``.
@@ -65,7 +65,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
     ----------
     controller : AdaCSLController or CostMatrix, optional
         Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: the criterion's own controller,
-        which is new in every ``fit``. One given here is copied, and starts anew too.
+        which is new in every ``fit``. One given here is copied, and starts again too.
     every : int, default 1
         Adapt after every so many epochs; ``valid_cost`` is recorded after each.
     costs : CostMatrix, optional
@@ -83,7 +83,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
         self.controller, self.every, self.costs = controller, every, costs
 
     def initialize(self) -> AdaCSLCallback:
-        """Start anew, as the net does."""
+        """Reset the state, as the network does."""
         self.controller_ = copy.deepcopy(callback_controller(self.controller, self.every))
         if self.controller_ is not None:
             self.controller_.reset()
@@ -102,7 +102,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
         loss.refresh()
 
     def on_epoch_begin(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
-        """Forget the last epoch's scores."""
+        """Discard the last epoch's scores."""
         self.seen_ = []
 
     def on_batch_end(self, net: Any, batch: Any = None, training: bool | None = None, **kwargs: Any) -> None:
@@ -119,7 +119,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
         """Measure, adapt and record."""
         if not self.seen_:
             raise RuntimeError(
-                "AdaCSLCallback needs validation data, but the net has none: "
+                "AdaCSLCallback needs validation data, but the network has none: "
                 "set train_split, for instance ValidSplit(5, stratified=True)"
             )
         logits, labels = (torch.cat(column) for column in zip(*self.seen_, strict=True))
@@ -143,7 +143,7 @@ def _adaptive_loss(net: Any) -> AdaptiveLoss:
     if isinstance(criterion, AdaptiveLoss):
         return criterion
     raise LookupError(
-        f"the criterion is {type(criterion).__name__}, which nothing can steer; say criterion=AdaptiveCrossEntropy "
+        f"the criterion is {type(criterion).__name__}, which cannot be adapted; give criterion=AdaptiveCrossEntropy "
         "(two or more outputs: AdaptiveSoftmaxCrossEntropy) of adacsl.integrations.skorch and "
         "criterion__costs=CostMatrix(...)"
     )

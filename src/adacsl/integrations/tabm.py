@@ -1,4 +1,4 @@
-"""TabM for encoded tables: an ensemble of nets that share most weights, and numbers spread over bins of their own.
+"""TabM for encoded tables: an ensemble of networks that share most weights, with binned numeric features.
 
 Gorishniy et al., ICLR 2025; the packages ``tabm`` and ``rtdl_num_embeddings`` of its authors.
 """

@@ -5,7 +5,7 @@
     cost = AdaCSLCallback(CostMatrix(fp=1, fn=8), train=dtrain, validation=dval)
     xgb.train({"objective": "binary:logistic"}, dtrain, 200, callbacks=[cost])
 
-XGBoost reads a DMatrix's weights anew in every round, so the callback changes them in place. With the costs of K
+XGBoost reads a DMatrix's weights again in every round, so the callback changes them in place. With the costs of K
 classes the objective is ``{"objective": "multi:softprob", "num_class": K}``; of the scores ``controller.correct`` makes
 probabilities.
 """
@@ -45,15 +45,15 @@ class AdaCSLCallback(Feedback, xgb.callback.TrainingCallback):
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     train, validation : DMatrix
-        The very matrix given to ``xgb.train``, whose weights are changed in place (weights it has are sample weights,
+        The matrix given to ``xgb.train``, whose weights are changed in place (weights it has are sample weights,
         multiplied; they are put back when training ends), and the rows to measure on. Each with its labels.
     costs : CostMatrix, optional
         Costs of each validation row, where they differ.
     patience : int, optional
-        Stop after so many rounds without a cheaper one; ``booster[: cost.best_round + 1]`` is the model up to the
-        cheapest.
+        Stop after so many rounds without a lower cost; ``booster[: cost.best_round + 1]`` is the model up to the round
+        with the lowest.
     name : str, default "validation"
-        Under which the cost is logged.
+        Name of the logged cost.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class AdaCSLCallback(Feedback, xgb.callback.TrainingCallback):
             if not isinstance(matrix, xgb.DMatrix):
                 raise TypeError(
                     f"AdaCSLCallback needs {name}=DMatrix, as given to xgb.train, got {matrix!r}; XGBClassifier keeps "
-                    "its matrices to itself: use adacsl.AdaCSLClassifier(library='xgboost') in its place"
+                    "its matrices to itself: use adacsl.AdaCSLClassifier(learner='xgboost') in its place"
                 )
         objective = json.loads(model.save_config())["learner"]["objective"]["name"]
         expected = OBJECTIVES if self.n_classes == 2 else MANY

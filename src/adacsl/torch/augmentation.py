@@ -131,7 +131,7 @@ class ChannelsFirst(nn.Module):
 class FlipAverage(nn.Module):
     """Average a net's outputs over the four flips of each image, in evaluation mode; the plain net while training.
 
-    Worth a few per cent of cost where pictures have no up or down, for four times the prediction time.
+    Worth a few per cent of cost where images have no orientation, for four times the prediction time.
     """
 
     def __init__(self, net: nn.Module) -> None:

@@ -100,7 +100,7 @@ class _SummedCrossEntropy(torch.autograd.Function):
 
 
 def summed_cross_entropy(z: Tensor, y: Tensor, w: Tensor) -> Tensor:
-    """Return sums of weighted losses over the last axis, with half the kernels of torch: small nets on a GPU feel it.
+    """Return sums of weighted losses over the last axis, with half the kernels of torch, for small networks on a GPU.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from adacsl.torch.functional import positive_logit
 
 
 class TableNet(nn.Module):
-    """M independent nets side by side: one matrix product per layer, whatever M is.
+    """M independent neural networks side by side: one matrix product per layer, whatever M is.
 
     Each member is a multilayer perceptron. With ``bins`` > 0 numbers are first spread over ramps (piecewise-linear
     encoding), so that a net can bend at many places along one feature, as trees do. With ``heads`` > 1 a member is an
@@ -30,7 +30,7 @@ class TableNet(nn.Module):
     n_features : int
         Columns of the input.
     members : int, default 1
-        How many independent nets.
+        The number of independent networks.
     numeric : sequence of int, optional
         Columns to spread over ramps: those that hold standard-normal-like numbers. Default: all.
     bins : int, default 0
@@ -44,7 +44,7 @@ class TableNet(nn.Module):
     dropout : float
         Share of hidden units dropped while training.
     seeds : sequence of int, optional
-        One seed per member, for its initial weights: a member starts the same alone and in company.
+        One seed per member, for its initial weights: a member starts the same alone and jointly with others.
 
     Examples
     --------
