@@ -1,4 +1,4 @@
-"""The documentation's pages of results in docs/paper, and their pictures, from docs/paper/results/*.csv."""
+"""The documentation's pages of results in docs/paper, and their images, from docs/paper/results/*.csv."""
 
 from __future__ import annotations
 
@@ -39,18 +39,18 @@ SECTIONS = {
 
 
 def publish_pages(folder: Path = PAGES) -> list[Path]:
-    """Write the pages and their pictures; return their paths."""
+    """Write the pages and their images; return their paths."""
     page, methods, results = folder / "results.md", folder / "table2.md", folder / "results"
     found: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
     tables = grids(found)
-    pictures = write_pictures(found, results)
+    images = write_pictures(found, results)
     parts = [HEAD]
     for sheet, (title, names) in SECTIONS.items():
         parts.append(f"## {title}\n")
         if not found[sheet]:
             parts.append("Not run yet.\n")
             continue
-        shown = [path for path in pictures if path.stem.startswith(sheet)]
+        shown = [path for path in images if path.stem.startswith(sheet)]
         parts += [f"![{words_for(path)}](results/{path.name})\n" for path in shown]
         parts += [f"*{words}.*\n" for words in dict.fromkeys(words_for(path) for path in shown)]
         parts += [to_markdown(grid) for name in names for grid in tables if grid.name.startswith(name)]
@@ -58,7 +58,7 @@ def publish_pages(folder: Path = PAGES) -> list[Path]:
     page.write_text("\n".join(parts), encoding="utf-8")
     whole = [to_markdown(grid) for grid in tables if grid.name.startswith("table2")]
     methods.write_text("\n".join([TABLE2, *(whole or ["Not run yet.\n"])]), encoding="utf-8")
-    return [page, methods, *pictures]
+    return [page, methods, *images]
 
 
 def _calls(path: Path) -> str:

@@ -100,9 +100,9 @@ def _claim_grid(found: Sequence[Claim]) -> Grid:
         )
         for c in found
     ]
-    header = ("data", "profile", "split", "contest", "k", "claim", "cheapest rival", "dearer by", "p")
+    header = ("data", "profile", "split", "contest", "k", "claim", "cheapest rival", "excess cost", "p")
     note = (
-        "Confirmed: every rival is significantly dearer (paired corrected t-tests, Holm, 5 %). Refuted: a rival is "
+        "Confirmed: every rival costs significantly more (paired corrected t-tests, Holm, 5 %). Refuted: a rival is "
         "significantly cheaper. Not confirmed: neither. k = all: the mean cost over the k of each run."
     )
     return Grid("claims", 'The claim "AdaCSL is cheapest", row by row', header, rows, note)
@@ -134,7 +134,7 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
     table = table[table["dataset"] == dataset]
     factors = sorted(table["k"].unique().tolist())
     runs = table.groupby("method")["n"].min()
-    dearer = _against_reference(
+    excess = _against_reference(
         [r for r in results if (r["dataset"], r["profile"], r["split"]) == (dataset, profile, "random")]
     )
     rows = [
@@ -143,13 +143,13 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
             method,
             *(_entry(table, dataset, k, profile, "random", method) for k in factors),
             str(runs[method]),
-            dearer.get(method, "-"),
+            excess.get(method, "-"),
         )
         for group, names in groups.items()
         for method in names
         if method in runs.index
     ]
-    header = ("question", "method", *(f"k = {k}" for k in factors), "runs", "dearer than adacsl")
+    header = ("question", "method", *(f"k = {k}" for k in factors), "runs", "excess over adacsl")
     note = (
         "Normalised cost. Last column: the mean over all k against the reference of the same runs (95 % intervals, "
         "from three runs on)."
@@ -159,7 +159,7 @@ def _ablation_grid(results: Sequence[Row], profile: str) -> Grid:
 
 
 def _against_reference(results: Sequence[Row], reference: str = "adacsl") -> dict[str, str]:
-    """Return how much dearer each method is than the reference, on the runs that both have for every k."""
+    """Return how much more each method costs than the reference, on the runs that both have for every k."""
     means = mean_over_k(pd.DataFrame(results))
     if reference not in set(means["method"]):
         return {}
@@ -186,7 +186,7 @@ def _subgroup_grid(rows: Sequence[Row]) -> Grid:
         *("paper: CE without", "paper: CE with"),
     )
     title = f"Table 1 on {frame['dataset'].iloc[0]} (balanced, {runs} runs), epoch 2 by subgroup"
-    note = "Validation pictures, in the subgroup of their probability after epoch 1."
+    note = "Validation images, in the subgroup of their probability after epoch 1."
     return Grid("table1", title, header, found, note)
 
 
@@ -211,7 +211,7 @@ def _plain_interval(values: np.ndarray[Any, Any], digits: int) -> str:
     mean, n = float(values.mean()), len(values)
     if n < 2:
         return f"{mean:.{digits}f}"
-    spread = float(values.std(ddof=1)) * math.sqrt(1 / n + PER_CLASS[1] / PER_CLASS[0])  # runs share pictures
+    spread = float(values.std(ddof=1)) * math.sqrt(1 / n + PER_CLASS[1] / PER_CLASS[0])  # runs share images
     half = float(stats.t.ppf(0.975, n - 1)) * spread
     return f"{mean:.{digits}f} ({mean - half:.{digits}f} to {mean + half:.{digits}f})"
 
