@@ -1,4 +1,4 @@
-"""The paper's jobs on the runner of adacsl: the one module here that knows how networks are trained jointly and kept."""
+"""Jobs of the paper on the runner of adacsl: the one module that knows how networks are trained jointly and kept."""
 
 from __future__ import annotations
 
