@@ -32,7 +32,7 @@ CONTESTS = (
         ("net-bayes-cv", "net-tuned-cv", "net-weighted-cv"),
     ),
 )
-"""Whom AdaCSL has to beat: methods that had as much data, as many nets and the same selection."""
+"""The rivals of AdaCSL: methods that had as much data, as many networks and the same selection."""
 
 
 def summary(rows: Sequence[Row]) -> pd.DataFrame:
@@ -57,7 +57,7 @@ def _as_results(block: pd.DataFrame) -> pd.DataFrame:
 
 
 def against(block: pd.DataFrame, champion: str) -> pd.DataFrame:
-    """Return how much dearer each other method is than one: paired corrected t-tests, adjusted after Holm."""
+    """Return how much more each other method costs than one: paired corrected t-tests, adjusted after Holm."""
     return pairwise(_as_results(block), champion, measure="normalized_cost")
 
 
@@ -71,7 +71,7 @@ class Claim(NamedTuple):
     k: int | None  # None: the mean over all k
     recommendation: str  # confirmed, not confirmed, refuted or too few runs
     rival: str  # the cheapest of the others
-    percent: float  # how much dearer that one is than AdaCSL
+    percent: float  # how much more that one costs than AdaCSL
     percent_low: float
     percent_high: float
     p: float
@@ -80,7 +80,7 @@ class Claim(NamedTuple):
 def claims(rows: Sequence[Row]) -> list[Claim]:
     """Test the paper's claim in every row, and for the mean over all k, which a few runs tell more about.
 
-    Confirmed: every rival is significantly dearer than AdaCSL. Refuted: a rival is significantly cheaper. Not
+    Confirmed: every rival costs significantly more than AdaCSL. Refuted: a rival costs significantly less. Not
     confirmed: anything between.
     """
     frame, found = pd.DataFrame(rows), []

@@ -38,13 +38,13 @@ def reproduce(
 ) -> Answer:
     """Run the paper's experiments and set the results beside its figures.
 
-    Writes CSV files (one row per run), LaTeX tables, pictures of Table 2 and Figure 1, and one HTML page. Every
+    Writes CSV files (one row per run), LaTeX tables, images of Table 2 and Figure 1, and one HTML page. Every
     result is kept as soon as it is there: the same command, started again, runs only what is missing.
 
     Parameters
     ----------
     plan
-        Only say how many nets that is.
+        Only print the number of networks.
     """
     if plan:
         estimates = estimate(prepare(wishes)[0])
@@ -58,7 +58,7 @@ def reproduce(
 
 
 def publish(folder: Path = PAGES, *, screen: Screen = PLAIN) -> Answer:
-    """Make the documentation's page of results, and its pictures, from the CSV files beside it.
+    """Make the documentation's page of results, and its images, from the CSV files beside it.
 
     Parameters
     ----------

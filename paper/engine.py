@@ -1,4 +1,4 @@
-"""The paper's jobs on adacsl's runner: the one module here that knows how nets are trained side by side and kept."""
+"""Jobs of the paper on the runner of adacsl: the one module that knows how networks are trained jointly and kept."""
 
 from __future__ import annotations
 

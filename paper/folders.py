@@ -37,11 +37,11 @@ class Published:
     Attributes
     ----------
     name, title : str
-        The name of the paper, and what the pictures show.
+        The name of the paper, and what the images show.
     classes : (str, str)
         The negative and the positive class.
     counts : dict
-        Numbers of negative and positive pictures that are known, by where they are stated.
+        Numbers of negative and positive images that are known, by where they are stated.
     layout : str
         The folders it is distributed in.
     source : str
@@ -105,7 +105,7 @@ PARTS = ("train", "val", "valid", "validation", "test")
 
 
 def ham10000_folder(folder: PathLike, *, image_size: Size = 64, progress: Progress | None = None) -> Task:
-    """Read HAM10000 as distributed: ``HAM10000_metadata.csv`` and the pictures in two folders, or in one.
+    """Read HAM10000 as distributed: ``HAM10000_metadata.csv`` and the images in two folders, or in one.
 
     Positive is melanoma (``mel``); groups are lesions. Pictures are looked for in every folder whose name starts with
     ``HAM10000_images`` or is ``images``, and beside the metadata.
@@ -117,12 +117,12 @@ def ham10000_folder(folder: PathLike, *, image_size: Size = 64, progress: Progre
     absent = [name for name in ids if name not in files]
     if absent:
         raise DataError(
-            f"{root} lacks {len(absent)} of the {len(ids)} pictures that its metadata name ({listed(absent, 3)}): "
+            f"{root} lacks {len(absent)} of the {len(ids)} images that its metadata name ({listed(absent, 3)}): "
             f"expected {HAM10K.layout}"
         )
     if len(files) > len(ids):
         extra = sorted(set(files) - set(ids))
-        _warn(f"{root} holds {len(extra)} pictures without metadata ({listed(extra, 3)}), which are left out", above=2)
+        _warn(f"{root} holds {len(extra)} images without metadata ({listed(extra, 3)}), which are left out", above=2)
     y = (metadata["dx"].astype(str) == "mel").to_numpy(np.int64)
     groups = metadata["lesion_id"].astype(str).to_numpy()
     return _task(HAM10K, [files[name] for name in ids], y, groups, image_size, progress)
@@ -157,7 +157,7 @@ def rffd_folder(
 ) -> Task:
     """Read the real and fake faces as distributed: ``training_real`` and ``training_fake``.
 
-    Positive is real, as in the paper. The paper counts 960 pictures of each class, the distributed set has 1,081 real
+    Positive is real, as in the paper. The paper counts 960 images of each class, the distributed set has 1,081 real
     ones: ``per_class=960`` takes the first 960 by name (which ones the paper took is not known).
     """
     root = _folder(folder, RFFD)
@@ -178,10 +178,10 @@ def rffd_folder(
 def plantvillage_folder(
     folder: PathLike, *, leaf_map: PathLike | None = None, image_size: Size = 64, progress: Progress | None = None
 ) -> Task:
-    """Read PlantVillage's colour pictures as distributed: one folder for each crop and disease.
+    """Read PlantVillage's colour images as distributed: one folder for each crop and disease.
 
     Positive is healthy. A leaf was photographed several times: groups are leaves, from the repository's
-    ``leaf-map.json`` (``leaf_map``, or found in ``folder``); pictures that it does not know are groups of their own.
+    ``leaf-map.json`` (``leaf_map``, or found in ``folder``); images that it does not know are groups of their own.
     Without the map there are no groups, and test costs will look better than they are.
     """
     top = _folder(folder, PVD)
@@ -213,9 +213,7 @@ def wolf_dog_folder(folder: PathLike, *, image_size: Size = 64, progress: Progre
             named = [entry for entry in _folders(part) if entry.name.lower().replace(" ", "_") in names]
             if len(named) != 1:
                 came = f"has {listed(entry.name for entry in _folders(part)) or 'no folders'}"
-                raise DataError(
-                    f"{part} needs one folder of {names[0]} pictures, it {came}: expected {WOLF_DOG.layout}"
-                )
+                raise DataError(f"{part} needs one folder of {names[0]} images, it {came}: expected {WOLF_DOG.layout}")
             files[kind].extend(_class_pictures(named[0], WOLF_DOG))
     y = np.repeat(np.arange(2), [len(found) for found in files])
     return _task(WOLF_DOG, files[0] + files[1], y, None, image_size, progress)
@@ -242,7 +240,7 @@ def _task(
     image_size: Size,
     progress: Progress | None,
 ) -> Task:
-    """Check the counts, decode the pictures, and return the task with the paper's balanced costs."""
+    """Check the counts, decode the images, and return the task with the paper's balanced costs."""
     found = (int((y == 0).sum()), int((y == 1).sum()))
     if not all(found):
         raise DataError(f"{known.name} has one class only ({_both(found, known)}): both are needed to learn from")
@@ -299,7 +297,7 @@ def _class_pictures(folder: Path, known: Published) -> list[Path]:
         raise DataError(f"{known.name}: {folder.parent} has no folder {folder.name} (it has {here})")
     found = _pictures(folder)
     if not found:
-        raise DataError(f"{known.name}: {folder} holds no pictures; expected {known.layout}")
+        raise DataError(f"{known.name}: {folder} holds no images; expected {known.layout}")
     return found
 
 
@@ -329,7 +327,7 @@ def _metadata(root: Path) -> Any:
 
 
 def _ham10000_files(root: Path) -> dict[str, Path]:
-    """Return the pictures by name; Kaggle's archive has some folders twice, which differ in case only."""
+    """Return the images by name; Kaggle's archive has some folders twice, which differ in case only."""
     places = [entry for entry in _folders(root) if re.match(r"ham10000_images|images$", entry.name.lower())]
     return {picture.stem: picture for place in reversed([*places, root]) for picture in _pictures(place)}
 

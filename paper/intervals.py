@@ -52,7 +52,7 @@ def summarise(
 
 
 def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95, measure: str = "cost") -> pd.DataFrame:
-    """Return how much dearer each method is than ``reference``, on the splits both have.
+    """Return how much more each method costs than ``reference``, on the splits both have.
 
     Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
     (Holm), and a significance: "significantly lower", "no significant difference" or "significantly higher". A data set

@@ -1,4 +1,4 @@
-"""The paper's methods and how their nets are trained: as published, and as one would today."""
+"""The paper's methods and how their networks are trained: as published, and as is usual today."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
 
 SECONDS_PER_EPOCH = 1.5 / 15
-"""Of an H200 for one epoch of ResNet-18 over 10,000 pictures of 64 x 64, twelve nets side by side: 15 take 1.5 s."""
+"""Of an H200 for one epoch of ResNet-18 over 10,000 images of 64 x 64, twelve networks side by side: 15 take 1.5 s."""
 
 Methods = Mapping[str, CostSensitiveClassifier]
 
@@ -86,7 +86,7 @@ MODERN_METHODS: Methods = {
     ),
     "adacsl-cv-last": _adacsl(cv=5, select="last"),
 }
-"""Baselines that are no straw men. What differs only in deciding or selecting shares its nets."""
+"""Strong baselines. Methods that differ only in the decision rule or selection share their networks."""
 
 _LINEAR = GridSearchCV(LogisticRegression(max_iter=1000), {"C": [1e-3, 1e-2, 1e-1]}, scoring="neg_log_loss")
 FEATURE_METHODS: Methods = {
@@ -94,7 +94,7 @@ FEATURE_METHODS: Methods = {
     "gbm-bayes": method("gbm-bayes"),
     "gbm-tuned": method("gbm-tuned"),
 }
-"""What needs columns gets the features of the net before any training on these pictures."""
+"""What needs columns gets the features of the net before any training on these images."""
 
 
 class Choice(NamedTuple):
@@ -139,7 +139,7 @@ def validation_methods(share: float) -> Methods:
 
 @dataclass(frozen=True)
 class Profile:
-    """How nets are trained, and which methods are compared.
+    """How networks are trained, and which methods are compared.
 
     Parameters
     ----------
@@ -147,11 +147,11 @@ class Profile:
     methods : mapping
         Methods by name.
     splits : tuple of str
-        "random": pictures are drawn one by one; "group": pictures of one lesion, leaf or patient stay together.
+        "random": images are drawn one by one; "group": images of one lesion, leaf or patient stay together.
     net : mapping
-        Settings of the nets, without weights and what depends on the data.
+        Settings of the networks, without weights and what depends on the data.
     feature_methods : mapping
-        Methods for tables, which get features of the pictures.
+        Methods for tables, which get features of the images.
     choices : tuple of Choice
         Methods that choose among others.
     """
@@ -172,7 +172,7 @@ class Profile:
         return names + list(self.feature_methods)
 
     def conditions(self, *, upright: bool, weights: str | None, device: str) -> Protocol:
-        """Return the protocol for one data set: pictures without up and down are turned too, where any are."""
+        """Return the protocol for one data set: images without up and down are turned too, where any are."""
         turned = {"augment": Augment(rotate=True)} if self.net["augment"] and not upright else {}
         return Protocol(net={**self.net, **turned, "weights": weights}, device=device)
 
@@ -204,8 +204,8 @@ _MODERN = Profile(
 _FOUR_VIEWS = replace(_MODERN, name="four-views", net={**_MODERN.net, "views": 4}, feature_methods={})
 _ENLARGED = replace(_FOUR_VIEWS, name="enlarged", net={**_FOUR_VIEWS.net, "image_size": 128})
 PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _FOUR_VIEWS, _ENLARGED)}
-"""As published; as one would today; as modern, and every score is the mean over the picture's four flips; as
-four-views, with pictures enlarged, nearer to the size that the backbone was made for."""
+"""As published; as is usual today; as modern, and every score is the mean over the picture's four flips; as
+four-views, with images enlarged, nearer to the size that the backbone was made for."""
 DEFAULT_PROFILES = ("paper", "modern")
 
 
@@ -231,7 +231,7 @@ def quick_method(made: CostSensitiveClassifier) -> CostSensitiveClassifier:
 
 
 def quick_protocol(protocol: Protocol) -> Protocol:
-    """Return conditions with few epochs and pixels, and nets that start from nothing."""
+    """Return conditions with few epochs and pixels, and networks without pretrained weights."""
     few = {"epochs": 2, "batch_size": 32, "image_size": 16, "weights": None}
     return replace(protocol, net={**protocol.net, **few})
 
@@ -244,7 +244,7 @@ def protocol_identity(protocol: Protocol) -> dict[str, Any]:
 
 
 def net_seconds(protocol: Protocol, rows: int) -> float:
-    """Return how long an H200 with twelve nets side by side takes for one of them."""
+    """Return how long an H200 with twelve networks side by side takes for one of them."""
     pixels = (protocol.net["image_size"] / 64) ** 2
     return float(protocol.net["epochs"] * SECONDS_PER_EPOCH * rows / 10_000 * max(1.0, pixels))
 

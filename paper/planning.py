@@ -185,7 +185,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(planned: Planned) -> list[Estimate]:
-    """Return fits, nets and seconds (of an H200 with twelve nets side by side) of each setting."""
+    """Return fits, nets and seconds (of an H200 with twelve networks side by side) of each setting."""
     sums: dict[tuple[str, str], list[float]] = {}
     for job in planned.jobs:
         setting, _ = planned.places[job.fits[0]]

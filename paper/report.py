@@ -1,4 +1,4 @@
-"""Tables and pictures as files: LaTeX, HTML and Markdown, from CSV files alone."""
+"""Tables and images as files: LaTeX, HTML and Markdown, from CSV files alone."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def to_markdown(grid: Grid) -> str:
     return "\n".join([f"**{grid.title}**", "", *lines, *(("", grid.note) if grid.note else ())]) + "\n"
 
 
-def to_html(grids_: Iterable[Grid], pictures: Sequence[Path]) -> str:
+def to_html(grids_: Iterable[Grid], images: Sequence[Path]) -> str:
     """Return one page that needs no other file."""
     parts = []
     for grid in grids_:
@@ -61,7 +61,7 @@ def to_html(grids_: Iterable[Grid], pictures: Sequence[Path]) -> str:
             f'<section id="{html.escape(grid.name)}"><h2>{html.escape(grid.title)}</h2><div class="wide"><table><thead>'
             f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div><p>{html.escape(grid.note)}</p></section>"
         )
-    for picture in pictures:
+    for picture in images:
         content = base64.b64encode(picture.read_bytes()).decode()
         words = html.escape(words_for(picture))
         image = f'<img src="data:image/png;base64,{content}" alt="{words}">'
@@ -99,10 +99,10 @@ def write_report(results: Path, folder: Path) -> list[Path]:
             path = folder / f"{part}.tex"
             path.write_text("\n".join(to_latex(grid) for grid in own), encoding="utf-8")
             made.append(path)
-    pictures = write_pictures(found, folder)
+    images = write_pictures(found, folder)
     page = folder / "paper.html"
-    page.write_text(to_html(tables, pictures), encoding="utf-8")
-    return [*made, *pictures, page]
+    page.write_text(to_html(tables, images), encoding="utf-8")
+    return [*made, *images, page]
 
 
 def _part(grid: Grid) -> str:

@@ -88,7 +88,7 @@ def prepare(wishes: Wishes) -> tuple[Planned, dict[str, Task]]:
     weights = find_weights(wishes.weights, wishes.data)
     if weights is None and not wishes.quick:
         warnings.warn(
-            "no ImageNet weights were found, so the nets start from random ones and costs will be higher than the "
+            "no ImageNet weights were found, so the networks start from random ones and costs will be higher than the "
             "paper's: name the file, --weights FILE",
             stacklevel=2,
         )

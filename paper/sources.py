@@ -1,4 +1,4 @@
-"""The paper's data sets: where they may lie, and a few made-up pictures where none is at hand."""
+"""The paper's data sets: where they may lie, and a few made-up images where none is at hand."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Source:
     folders : tuple of str
         Names of folders with the distributed files.
     upright : bool
-        Whether pictures have an up and a down.
+        Whether images have an up and a down.
     aliases : tuple of str
         Other names for the command line.
     """
@@ -113,7 +113,7 @@ def find_weights(weights: str | os.PathLike[str] | None, folder: str | os.PathLi
 
 
 def quick_task(source: Source, folder: str | os.PathLike[str] | None, *, rows: int = 120) -> Task:
-    """Return a few hundred pictures: a part of a data set, or made-up ones."""
+    """Return a few hundred images: a part of a data set, or made-up ones."""
     if source is MADE_UP:
         return made_task(rows)
     task = source.load(folder)
@@ -128,7 +128,7 @@ def quick_task(source: Source, folder: str | os.PathLike[str] | None, *, rows: i
 
 
 def made_task(rows: int = 120, *, side: int = 16) -> Task:
-    """Return made-up pictures: noise, with a bright spot in most of the positives and some of the negatives."""
+    """Return made-up images: noise, with a bright spot in most of the positives and some of the negatives."""
     rng = np.random.default_rng(0)
     y = (np.arange(rows) % 4 == 0).astype(np.int64)
     pixels = rng.normal(90.0, 30.0, (rows, side, side, 3))

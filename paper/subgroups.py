@@ -51,7 +51,7 @@ def balanced_halves(task: Task, seed: int, per_class: tuple[int, int] = PER_CLAS
     train = np.concatenate([rest[task.y[rest] == label][: per_class[0]] for label in (0, 1)])
     if len(train) < 2 * per_class[0] or len(validation) < 2 * per_class[1]:
         raise ValueError(
-            f"Table 1 needs {sum(per_class)} pictures of each class, groups kept together; {task.name} has "
+            f"Table 1 needs {sum(per_class)} images of each class, groups kept together; {task.name} has "
             f"{int((task.y == 0).sum())} negative and {int((task.y == 1).sum())} positive ones"
         )
     return Halves(np.sort(train), np.sort(validation))
@@ -71,7 +71,7 @@ def two_epochs(
 ) -> list[dict[str, Any]]:
     """Train one epoch with cross-entropy, then a second one twice: as before, and with the adjusted weight.
 
-    Returns one row for each subgroup that has validation pictures; a picture keeps the subgroup of its probability
+    Returns one row for each subgroup that has validation images; a picture keeps the subgroup of its probability
     after epoch 1. Both second epochs start from the same net and see the same batches.
     """
     rows = balanced_halves(task, seed, per_class)
@@ -128,7 +128,7 @@ def measured(
     after: dict[str, list[NDArray[np.float64]]],
     labels: list[NDArray[np.int64]],
 ) -> list[dict[str, Any]]:
-    """Return accuracy, cross-entropy and cost of each subgroup with validation pictures."""
+    """Return accuracy, cross-entropy and cost of each subgroup with validation images."""
     train_bin, bin_ = (np.asarray(BINS(scores)) for scores in before)
     found = []
     for number in np.unique(bin_).tolist():

@@ -30,10 +30,10 @@ class Wishes:
         Some of ham10k, idc, rffd, pvd; default: all that are in the folder.
     profile
         paper: as published. modern: stronger training and baselines, cross-fitting. four-views: as modern, and every
-        score is the mean over the picture's four flips. enlarged: as four-views, with pictures of 128 x 128. both
+        score is the mean over the picture's four flips. enlarged: as four-views, with images of 128 x 128. both
         (the default): paper and modern.
     splits
-        random: pictures one by one, as in the paper. group: pictures of one lesion or leaf together (not in profile
+        random: images one by one, as in the paper. group: images of one lesion or leaf together (not in profile
         paper). both (the default): random and group.
     methods
         Some methods only; default: all of a profile.
@@ -44,9 +44,9 @@ class Wishes:
     weights
         ImageNet weights of ResNet-18; default: resnet18_imagenet_fp16.safetensors in the data folder.
     device
-        Where nets train: auto (the default), cpu, cuda, cuda:1 or mps.
+        Device on which networks train: auto (the default), cpu, cuda, cuda:1 or mps.
     n_jobs
-        How many nets at once; on a large GPU several share it well.
+        Number of networks at once; on a large GPU several share it well.
     out
         Folder for everything; default: runs/paper (with --quick: runs/paper-quick).
     export
@@ -54,7 +54,7 @@ class Wishes:
     skip_done
         CSV files of earlier runs, or folders with them: taken over, not run again.
     quick
-        A hundred pictures (made-up ones where there are no data), two epochs, two seeds, random splits, the smallest
+        A hundred images (made-up ones where there are no data), two epochs, two seeds, random splits, the smallest
         and the largest k: does it all work?
     time_limit
         End after so many seconds; what is finished is kept.

@@ -88,7 +88,7 @@ def test_ham10000_layout_errors_name_what_is_wrong(tmp_path):
         ham10000_folder(ham10000(tmp_path / "a", columns=[c for c in COLUMNS if c != "dx"]))
     root = ham10000(tmp_path / "b")
     (root / "HAM10000_images_part_2" / "ISIC_0025030.jpg").unlink()
-    with pytest.raises(DataError, match=r"lacks 1 of the 4 pictures that its metadata name \(ISIC_0025030\)"):
+    with pytest.raises(DataError, match=r"lacks 1 of the 4 images that its metadata name \(ISIC_0025030\)"):
         ham10000_folder(root)
     with pytest.raises(DataError, match="names picture ISIC_0027419 more than once"):
         ham10000_folder(ham10000(tmp_path / "c", rows=[*ROWS, ROWS[0]]))
@@ -122,7 +122,7 @@ def test_pictures_without_metadata_are_left_out(tmp_path):
     picture(root / "HAM10000_images_part_1" / "ISIC_9.jpg")
     with pytest.warns(DataWarning) as caught:
         assert len(ham10000_folder(root).y) == 4
-    assert any("holds 1 pictures without metadata (ISIC_9)" in str(warning.message) for warning in caught)
+    assert any("holds 1 images without metadata (ISIC_9)" in str(warning.message) for warning in caught)
     assert all(warning.filename == __file__ for warning in caught)
 
 
@@ -217,7 +217,7 @@ def test_face_layout_errors_name_what_is_wrong(tmp_path):
     faces(tmp_path)
     for file in (tmp_path / "training_real").iterdir():
         file.unlink()
-    with pytest.raises(DataError, match="training_real holds no pictures"):
+    with pytest.raises(DataError, match="training_real holds no images"):
         rffd_folder(tmp_path)
 
 
@@ -272,7 +272,7 @@ def test_plantvillage_layout_errors_name_what_is_wrong(tmp_path):
         with pytest.raises(DataError, match=f"cannot read the map of leaves .*{wrong}"):
             plantvillage_folder(tmp_path, leaf_map=tmp_path / wrong)
     (tmp_path / "Potato___healthy").mkdir()
-    with pytest.raises(DataError, match="Potato___healthy holds no pictures"):
+    with pytest.raises(DataError, match="Potato___healthy holds no images"):
         plantvillage_folder(tmp_path)
     (tmp_path / "Potato___healthy").rmdir()
     (tmp_path / "notes").mkdir()
@@ -304,11 +304,11 @@ def test_wolves_are_positive(tmp_path, dog, parts):
 
 def test_wolf_and_dog_layout_errors_name_what_is_wrong(tmp_path):
     picture(tmp_path / "wolf" / "1.jpg")
-    with pytest.raises(DataError, match="needs one folder of dog pictures, it has wolf: expected wolf/"):
+    with pytest.raises(DataError, match="needs one folder of dog images, it has wolf: expected wolf/"):
         wolf_dog_folder(tmp_path)
     for name in ("dog", "husky"):
         picture(tmp_path / name / "1.jpg")
-    with pytest.raises(DataError, match="needs one folder of dog pictures, it has dog, husky, wolf"):
+    with pytest.raises(DataError, match="needs one folder of dog images, it has dog, husky, wolf"):
         wolf_dog_folder(tmp_path)
     with pytest.raises(DataError, match=r"wolf-dog: .*1\.jpg is a file, expected a folder"):
         wolf_dog_folder(tmp_path / "wolf" / "1.jpg")

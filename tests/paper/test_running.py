@@ -74,7 +74,7 @@ def test_profile_paper_is_the_published_protocol():
     assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "smote")
     assert PAPER_METHODS["ta"].loss is shifted_loss
     for method in PAPER_METHODS.values():
-        assert method.target in (None, 0.5)  # None is 0.5, of two classes
+        assert method.target_threshold in (None, 0.5)  # None is 0.5, of two classes
         assert (method.select, method.cv) == ("best", None)
 
 

@@ -311,7 +311,7 @@ def test_halves_are_balanced_and_share_no_group():
 
 
 def test_too_few_pictures_are_an_error():
-    with pytest.raises(ValueError, match=r"Table 1 needs 800 pictures of each class.*has 90 negative and 30 positive"):
+    with pytest.raises(ValueError, match=r"Table 1 needs 800 images of each class.*has 90 negative and 30 positive"):
         balanced_halves(made_task(), 0)
 
 

@@ -181,8 +181,8 @@ def _resized(pixels: NDArray[np.uint8], size: tuple[int, int] | None) -> NDArray
         return pixels
     out = np.empty((pixels.shape[0], *size, pixels.shape[1]), dtype=np.uint8)
     for i, image in enumerate(pixels):
-        picture = Image.fromarray(np.ascontiguousarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)))
-        out[i] = np.asarray(picture.resize(size[::-1], Image.Resampling.LANCZOS)).reshape(out.shape[1:])
+        resized = Image.fromarray(np.ascontiguousarray(image[0] if len(image) == 1 else image.transpose(1, 2, 0)))
+        out[i] = np.asarray(resized.resize(size[::-1], Image.Resampling.LANCZOS)).reshape(out.shape[1:])
     return out.transpose(0, 3, 1, 2)
 
 
@@ -317,11 +317,11 @@ def _gathered(
 
 def _decode(file: Any, name: str, size: tuple[int, int] | None) -> NDArray[np.uint8]:
     try:
-        with Image.open(file) as picture:
+        with Image.open(file) as opened:
             if size is not None:
                 # JPEGs are decoded at a fraction of their size where that still is twice what is wanted
-                picture.draft("RGB", (2 * max(size), 2 * max(size)))
-            return _picture(picture, size)
+                opened.draft("RGB", (2 * max(size), 2 * max(size)))
+            return _upright(opened, size)
     except FileNotFoundError as error:
         link = " (a broken link)" if file.is_symlink() else ""
         raise FileNotFoundError(f"there is no image file {file}{link}") from error
@@ -329,11 +329,11 @@ def _decode(file: Any, name: str, size: tuple[int, int] | None) -> NDArray[np.ui
         raise ValueError(f"cannot read {name}: {error}") from error
 
 
-def _picture(picture: Image.Image, size: tuple[int, int] | None) -> NDArray[np.uint8]:
+def _upright(opened: Image.Image, size: tuple[int, int] | None) -> NDArray[np.uint8]:
     """Return a PIL image as (H, W, 3) bytes, upright."""
-    if picture.mode.startswith(("I", "F")):
-        raise ValueError(f"it has more than 8 bits per channel (mode {picture.mode}): scale it to 8 bits first")
-    upright = ImageOps.exif_transpose(picture).convert("RGB")
+    if opened.mode.startswith(("I", "F")):
+        raise ValueError(f"it has more than 8 bits per channel (mode {opened.mode}): scale it to 8 bits first")
+    upright = ImageOps.exif_transpose(opened).convert("RGB")
     if size is not None and upright.size != size[::-1]:
         upright = upright.resize(size[::-1], Image.Resampling.LANCZOS)
     return np.asarray(upright)
@@ -373,7 +373,7 @@ def _item(item: Any) -> tuple[Any, Any]:
 def _pixels(image: Any, size: tuple[int, int] | None, name: str) -> NDArray[np.uint8]:
     """Return one image of a Dataset as (H, W, C) bytes."""
     if isinstance(image, Image.Image):
-        return _picture(image, size)
+        return _upright(image, size)
     if not isinstance(image, torch.Tensor | np.ndarray):
         raise TypeError(f"{name} of the Dataset is {type(image).__name__}, not a PIL image, a tensor or an array")
     array: NDArray[Any] = image.detach().cpu().numpy() if isinstance(image, torch.Tensor) else image
@@ -407,7 +407,7 @@ def read_folder(
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Read a folder with one subfolder of images for each class; the labels are the subfolders' names.
 
-    What ``check`` has against these is said before thousands of images are decoded. An image that cannot be read is
+    ``check`` is called with these before thousands of images are decoded. An image that cannot be read is
     an error, or left out and added to ``broken``.
     """
     check(class_folders(path))
