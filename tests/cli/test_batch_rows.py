@@ -154,7 +154,7 @@ def test_an_evaluation_of_a_query_and_its_words(adacsl, place):
     query = f"from '{place / 'rows.parquet'}' select *"
     said = adacsl("evaluate", place / "model", "--sql", query, "--batch-rows", 150)
     assert said.code == 0, said.err
-    assert "400 rows" in said.out
+    assert "400 samples" in said.out
 
 
 def test_rows_without_a_label_are_left_out_of_batches(adacsl, refused, place, rows, tmp_path):

@@ -23,7 +23,7 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
     said = adacsl("check", leaking, *WORDS)
     assert said.code == 1
     lines = said.out.splitlines()
-    assert lines[0].startswith("leak: 400 rows, ")
+    assert lines[0].startswith("leak: 400 samples, ")
     assert lines[0].endswith("3 findings")
     codes = [line.rpartition(" [")[2] for line in lines[2:5]]
     assert codes == ["target-leakage]", "time-ignored]", "looks-like-id]"]
@@ -112,7 +112,7 @@ SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", 
 def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
     words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
     said = refused(*words)
-    assert "column 'left' alone tells the label" in said
+    assert "column 'left' alone determines the label" in said
     assert said.endswith(
         "[target-leakage]; nothing was trained: repair the data, or, if they are right, --ignore target-leakage"
     )
@@ -152,7 +152,7 @@ def test_python_compare_warns_of_errors(leaking):
     frame = pd.read_csv(leaking).drop(columns=["id", "since"])
     X, y = frame.drop(columns="churn"), (frame["churn"] == "yes").astype(int)
     small = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
-    with pytest.warns(DataWarning, match=r"'left' alone tells the label .*\[target-leakage\]"):
+    with pytest.warns(DataWarning, match=r"'left' alone determines the label .*\[target-leakage\]"):
         found = compare(X, y, fp=1, fn=8, **small)
     assert found.checks["data"].has_errors
     compare(X, y, fp=1, fn=8, **small, ignore=["target-leakage"])  # silent

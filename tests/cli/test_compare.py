@@ -307,10 +307,6 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--methods", "magic"), "there is no method 'magic'"),
         (("--ratios", "many"), "a ratio is a positive number such as 8"),
         (("--ratios", "-1"), "a ratio is a positive number"),
-        (
-            ("--seeds", "5"),
-            "--seeds is gone: rows are cut into folds, and each is tested on; give --repeats and --folds",
-        ),
         (("--repeats", "0"), "--repeats must be at least 1"),
         (("--folds", "1"), "--folds must be at least 2"),
         (("--tolerance", "10"), "--tolerance is a share of the cost from 0 to below 1"),
@@ -337,7 +333,7 @@ def test_wrong_comparisons_are_one_line(refused, tmp_path, monkeypatch, words, m
 
 def test_three_classes_are_one_line(refused, place, tmp_path):
     words = ("--target", "shop", "--pos-label", "web", "--fn", 8, "--fp", 1, "--out", tmp_path / "run")
-    assert "has 3 classes" in refused("compare", place / "rows.csv", *words)
+    assert "is for two classes, but column 'shop'" in refused("compare", place / "rows.csv", *words)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -181,7 +181,7 @@ def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
         (("--pos-label", "maybe"), "no class 'maybe'"),
         (("--drop", "ID"), "no column 'ID'; did you mean 'id'?"),
         (("--group-column", "house"), "no column 'house'"),
-        (("--target", "shop"), "has 3 classes"),
+        (("--target", "shop"), "is for two classes, but column 'shop'"),
     ],
 )
 def test_wrong_training_is_one_line_and_leaves_nothing(refused, place, tmp_path, words, match):
@@ -268,7 +268,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
         assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
     elif name in WITHOUT_NETS:
         line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-        assert line.startswith("error: ONNX files are written of nets and logistic regressions")
+        assert line.startswith("error: ONNX files are written of neural networks and logistic regressions")
         assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
 
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.estimators.classifier import CostSensitiveClassifier
+    from adacsl.monitoring.report import MonitoringReport
 
 
 CODES = {"keep": 0, "unresolved": 0, "review": 3, "retune": 4}

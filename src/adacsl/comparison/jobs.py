@@ -167,12 +167,12 @@ def _groups(
     trainings: dict[str, list[FitKey]] = {}
     for fit in fits:
         trainings.setdefault(_training(methods[fit.method], fit.ratio), []).append(fit)
-    networks = {key: some for key, some in trainings.items() if needs_net(methods[some[0].method])}
+    jointly = {key: some for key, some in trainings.items() if needs_net(methods[some[0].method])}
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, SAMPLES_AT_ONCE[device] // len(task.y)) if not task.images else 1
     batch: list[FitKey] = []
     networks = 0
-    for some in sorted(networks.values(), key=lambda some: -_networks(methods[some[0].method])):
+    for some in sorted(jointly.values(), key=lambda some: -_networks(methods[some[0].method])):
         count = _networks(methods[some[0].method])
         if batch and networks + count > room:
             yield batch
@@ -180,7 +180,7 @@ def _groups(
         batch, networks = batch + some, networks + count
     if batch:
         yield batch
-    others = [some for key, some in trainings.items() if key not in networks]
+    others = [some for key, some in trainings.items() if key not in jointly]
     yield from sorted(others, key=lambda some: not is_ensemble(methods[some[0].method]))
 
 
