@@ -200,7 +200,10 @@ def test_numbers_are_refused_before_anything_is_read(refused, words, line):
         ),
         (["compare", "--methods", "nothing"], "nothing"),
         (["compare", "--ratios", "nan"], "a ratio is a positive number"),
-        (["compare", "--folds", "90", "--ignore", "few-rows,few-positives,time-ignored"], "90 folds leave too little to learn from"),
+        (
+            ["compare", "--folds", "90", "--ignore", "few-rows,few-positives,time-ignored"],
+            "90 folds leave too little to learn from",
+        ),
     ],
 )
 def test_wrong_words_are_refused_before_anything_is_said_or_written(refused, monkeypatch, tmp_path, words, line):
