@@ -1,5 +1,6 @@
 """The frame: help, errors as one line, exit codes, notes."""
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -14,7 +15,10 @@ from adacsl import __version__
 from adacsl.cli import app
 from adacsl.cli.console import Answer, Screen, stoppable
 
-COMMANDS = ("compare", "train", "predict", "evaluate", "explain", "threshold", "report", "export", "data")
+COMMANDS = (
+    "compare", "check", "train", "predict", "serve", "evaluate", "monitor", "explain", "threshold", "report", "export",
+    "data",
+)  # fmt: skip
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
 
 
@@ -41,6 +45,43 @@ def test_help_of_a_command_shows_examples_and_the_common_options(adacsl, command
     assert said.code == 0
     assert f"adacsl {command}" in said.out.split("Examples:")[1]
     assert all(option in said.out for option in ("--json", "--quiet", "--debug"))
+
+
+@functools.cache
+def panels(command):
+    """Return the options of a command by the panel of its help."""
+    found = {}
+    for option in app.build()[command].assemble_argument_collection(parse_docstring=True):
+        if option.show:
+            (panel,) = {group.name for group in option.parameter.group}
+            found.setdefault(panel, []).append(option.name)
+    return found
+
+
+def test_there_are_twelve_commands_and_all_are_tested_here():
+    assert tuple(command.__name__ for command in app.COMMANDS) == COMMANDS
+    assert len(COMMANDS) <= 12
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_at_most_twenty_basic_options_and_the_others_below(adacsl, command):
+    basic = {panel: names for panel, names in panels(command).items() if not panel.startswith("Advanced")}
+    assert 1 <= sum(map(len, basic.values())) <= 20
+    text = adacsl(command, "--help").out
+    heads = [line.split("╭─ ")[1].split(" ─")[0] for line in text.splitlines() if "╭─ " in line]
+    assert set(heads) == set(panels(command))
+    assert heads == sorted(heads, key=lambda head: head.startswith("Advanced"))
+
+
+def test_options_are_spelt_the_same_in_all_commands():
+    every = {name for command in COMMANDS for names in panels(command).values() for name in names}
+    assert not every & {"--jobs", "--positive", "--budget", "--maturity", "--engine", "--rows", "--caution"}
+    assert [command for command in COMMANDS if "--workers" in str(panels(command))] == ["serve"]
+    advanced, basic = set(), set()  # an option that is basic in one command is not advanced in another
+    for command in COMMANDS:
+        for panel, names in panels(command).items():
+            (advanced if panel.startswith("Advanced") else basic).update(names)
+    assert not advanced & basic
 
 
 def test_version(adacsl):
@@ -78,7 +119,7 @@ def test_missing_extra_is_one_line(package):
         (["threshold"], "--scores requires an argument"),
         (["evaluate", "m", "x.csv", "--at-most", "much"], "--at-most must be a number, got 'much'"),
         (["threshold", "x.csv", "--fnn", "8"], "Did you mean --fn"),
-        (["compare", "--backend", "dask"], "engine"),
+        (["compare", "--backend", "dask"], '"processes", "ray"'),
     ],
 )
 def test_wrong_words_are_one_line(refused, words, match):
@@ -115,10 +156,10 @@ def test_errors_of_our_own_kinds_are_the_users(monkeypatch, refused):
     assert refused("command") == "error: the folder belongs to other data"
 
 
-def test_a_fault_of_ours_asks_for_a_report(monkeypatch, refused):
+def test_an_internal_error_asks_for_a_report(monkeypatch, refused):
     make_command(monkeypatch, lambda: {}["nothing"])
     line = refused("command", code=70)
-    assert "a fault in adacsl (KeyError: 'nothing')" in line
+    assert "an internal error of adacsl (KeyError: 'nothing')" in line
     assert "--debug" in line
 
 
@@ -181,7 +222,7 @@ def test_sigterm_unwinds_says_so_and_its_handler_is_given_back(monkeypatch, adac
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_warnings_become_notes_once(monkeypatch, adacsl):
+def test_warnings_are_one_line_each_also_with_quiet(monkeypatch, adacsl):
     def work():
         for _ in range(2):
             warnings.warn("no GPU is available:\nusing the CPU", stacklevel=1)
@@ -189,9 +230,9 @@ def test_warnings_become_notes_once(monkeypatch, adacsl):
 
     make_command(monkeypatch, work)
     said = adacsl("command", "--json")
-    assert said.err == "note: no GPU is available: using the CPU\n"
+    assert said.err == "warning: no GPU is available: using the CPU\n"
     assert said.json == {"done": True}
-    assert adacsl("command", "--quiet").err == ""
+    assert adacsl("command", "--quiet").err == adacsl("command").err != ""
 
 
 def test_reader_that_leaves_early_is_no_error():

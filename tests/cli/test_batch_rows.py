@@ -66,7 +66,7 @@ def test_the_curve_does_not_depend_on_batches(adacsl, scored, tmp_path):
     words = ("--fn", 4, "--fp", 1, "--score-column", "score", "--label-column", "label", "--batch-rows", 1000)
     said = adacsl("threshold", folder / "s.parquet", *words, "--curve", tmp_path / "c.csv")
     curve, known = pd.read_csv(tmp_path / "c.csv"), cost_curve(frame["score"], frame["label"], CostMatrix(fp=1, fn=4))
-    assert f"cost of {len(curve):,} cuts: {tmp_path / 'c.csv'}" in said.out
+    assert f"cost of {len(curve):,} candidate thresholds: {tmp_path / 'c.csv'}" in said.out
     np.testing.assert_allclose(curve["threshold"], known.thresholds)
     np.testing.assert_allclose(curve["total_cost"], known.total_costs)
 
@@ -154,7 +154,7 @@ def test_an_evaluation_of_a_query_and_its_words(adacsl, place):
     query = f"from '{place / 'rows.parquet'}' select *"
     said = adacsl("evaluate", place / "model", "--sql", query, "--batch-rows", 150)
     assert said.code == 0, said.err
-    assert "400 rows" in said.out
+    assert "400 samples" in said.out
 
 
 def test_rows_without_a_label_are_left_out_of_batches(adacsl, refused, place, rows, tmp_path):
@@ -186,7 +186,7 @@ def test_prices_that_look_wrong_are_said_once(adacsl, place, rows, tmp_path):
     [
         (("--target", "left"), "no column 'left'"),
         (("--pos-label", "maybe"), "no class 'maybe'"),
-        (("--pos-label", "no"), "the positive class of the model is 'yes', not 'no': leave out --pos-label"),
+        (("--pos-label", "no"), "the positive class of the model is 'yes', not 'no': omit --pos-label"),
         (("--target", "id"), "has the classes"),
         (("--fn", "age - 1000", "--fp", "1"), "fn"),
         (("--group-column", "shop"), "lacks 1 of the 5 columns that the model was trained on (shop)"),

@@ -23,7 +23,7 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
     said = adacsl("check", leaking, *WORDS)
     assert said.code == 1
     lines = said.out.splitlines()
-    assert lines[0].startswith("leak: 400 rows, ")
+    assert lines[0].startswith("leak: 400 samples, ")
     assert lines[0].endswith("3 findings")
     codes = [line.rpartition(" [")[2] for line in lines[2:5]]
     assert codes == ["target-leakage]", "time-ignored]", "looks-like-id]"]
@@ -36,10 +36,10 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
 def test_check_of_clean_data_and_silenced_codes(adacsl, refused, leaking):
     said = adacsl("check", leaking, *WORDS, "--drop", "left,id", "--time-column", "since")
     assert (said.code, said.err) == (0, "")
-    assert said.out.endswith("; nothing was found\n")
+    assert said.out.endswith("; no findings\n")
     said = adacsl("check", leaking, *WORDS, "--ignore", "target-leakage,looks-like-id", "--ignore", "time-ignored")
     assert said.code == 0
-    assert said.out.endswith("nothing was found; silenced: target-leakage, looks-like-id, time-ignored\n")
+    assert said.out.endswith("no findings; skipped: target-leakage, looks-like-id, time-ignored\n")
     assert adacsl("check", "wine").code == 0
     assert "did you mean 'looks-like-id'" in refused("check", leaking, *WORDS, "--ignore", "look-like-id")
 
@@ -53,7 +53,7 @@ def test_train_says_it_before_and_after(adacsl, leaking, tmp_path):
     assert said.code == 0
     lines = said.err.splitlines()
     assert [line.rpartition(" [")[2] for line in lines[:2]] == ["time-ignored]", "constant-column]"]
-    assert lines[2:] == ["what each [code] means: docs/checks.md; to say nothing about one: --ignore CODE"]
+    assert lines[2:] == ["what each [code] means: docs/checks.md; to skip a check: --ignore CODE"]
     assert "[no-better-than-constant]" in said.out
     model = load(tmp_path / "m")
     assert "no-better-than-constant" in model.check().codes

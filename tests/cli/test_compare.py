@@ -250,7 +250,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
              "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x", "--ignore", "few-rows")  # fmt: skip
     said = adacsl("compare", *words)
     assert said.code == 130
-    assert said.err == "stopped: what is finished is kept in runs/x; the same command goes on from there\n"
+    assert said.err == "stopped: what is finished is kept in runs/x; the same command resumes from there\n"
     task = spied.pop("tasks")[0]
     assert task.name == "german-credit"
     assert str(spied.pop("folder")) == "runs/x"
@@ -307,10 +307,6 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--methods", "magic"), "there is no method 'magic'"),
         (("--ratios", "many"), "a ratio is a positive number such as 8"),
         (("--ratios", "-1"), "a ratio is a positive number"),
-        (
-            ("--seeds", "5"),
-            "--seeds is gone: rows are cut into folds, and each is tested on; give --repeats and --folds",
-        ),
         (("--repeats", "0"), "--repeats must be at least 1"),
         (("--folds", "1"), "--folds must be at least 2"),
         (("--tolerance", "10"), "--tolerance is a share of the cost from 0 to below 1"),
@@ -337,7 +333,7 @@ def test_wrong_comparisons_are_one_line(refused, tmp_path, monkeypatch, words, m
 
 def test_three_classes_are_one_line(refused, place, tmp_path):
     words = ("--target", "shop", "--pos-label", "web", "--fn", 8, "--fp", 1, "--out", tmp_path / "run")
-    assert "has 3 classes" in refused("compare", place / "rows.csv", *words)
+    assert "is for two classes, but column 'shop'" in refused("compare", place / "rows.csv", *words)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -368,7 +364,7 @@ def test_more_than_two_classes_are_compared_and_reported(adacsl, tmp_path):
     costs.write_text("predicted,class_0,class_1,class_2\nclass_0,0,1,9\nclass_1,2,0,3\nclass_2,1,20,0\n")
     said = adacsl(*CLASSES, "--costs", costs, "--out", tmp_path / "run")
     assert said.code == 0, said.err
-    assert "wine, 3 classes; cost per row" in said.out
+    assert "wine, 3 classes; mean cost per sample" in said.out
     assert "ratio" not in said.out
     train = said.out.rstrip().splitlines()[-1]
     command = f"adacsl train wine --costs {re.escape(str(costs))} --epochs 2 --method net(-bayes)? --out model/"
@@ -400,7 +396,7 @@ def test_costs_by_segment_are_told_and_reported(adacsl, refused, place, tmp_path
     assert [part["column"] for part in told["segments"]] == ["shop", "age"]
     assert {part["segment"] for part in told["segments"][0]["segments"]} == {"web", "city", "mall"}
     again = adacsl(*words).out
-    assert "rows by shop, ratio 8; cost per row" in again
+    assert "rows by shop, ratio 8; mean cost per sample" in again
     assert "significant difference" in again
     assert "Cost by shop" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segment", "shopp")

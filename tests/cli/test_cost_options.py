@@ -30,7 +30,7 @@ def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model,
     fitted = library.load(model)
     assert fitted.cost_spec_ == CostMatrix(fp=1.5, fn="0.5 * amount + 2")
     assert fitted.costs_ == own(rows).averaged((rows["churn"] == "yes").to_numpy())
-    assert load_noted(model)[1]["prices"]["fn"] == "0.5 * amount + 2"
+    assert load_noted(model)[1]["costs"]["fn"] == "0.5 * amount + 2"
     proba = fitted.predict_proba(rows[fitted.feature_names_in_])[:, 1]
     decided = own(rows).decide(proba)
     for data in ("rows.csv", "rows.parquet"):

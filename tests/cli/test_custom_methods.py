@@ -35,7 +35,7 @@ def classes():
 def unlucky():
     raise RuntimeError("no luck today")
 
-net-weighted = forest
+logistic = forest
 thing = 5
 """
 
@@ -89,10 +89,10 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
         ("rivals:unlucky", "unlucky() failed with RuntimeError: no luck today"),
         (
             "rivals:odd",
-            "it must return a scikit-learn classifier or a Method: method 'odd': learner Odd() has no predict_proba",
+            "it must return a scikit-learn classifier: method 'odd': learner Odd() has no predict_proba",
         ),
         ("rivals:classes", "method 'classes' is a class: give an instance, RandomForestClassifier(...)"),
-        ("rivals:wce", "adacsl has a method net-weighted of its own: call the function otherwise"),
+        ("rivals:logistic", "logistic is a built-in method: rename the function"),
     ],
 )
 def test_what_is_wrong_with_a_factory_is_said_in_words(refused, mine, word, line):
@@ -104,7 +104,9 @@ def test_what_is_wrong_with_a_factory_is_said_in_words(refused, mine, word, line
 def test_training_says_it_too(refused, place, mine):
     words = ("train", place / "rows.csv", *WORDS, "--out", "model", "--method")
     assert "--method rivals:woods: rivals (" in refused(*words, "rivals:woods")
-    assert "--epochs is for nets, and rivals:forest trains none" in refused(*words, "rivals:forest", "--epochs", 3)
+    assert "--epochs is for neural networks, and rivals:forest trains none" in refused(
+        *words, "rivals:forest", "--epochs", 3
+    )
 
 
 def test_all_are_asked_for_in_one_word(adacsl, monkeypatch, tmp_path):

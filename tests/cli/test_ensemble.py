@@ -55,9 +55,9 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
     said, _ = trained(*QUICK)
     assert said.err.splitlines()[0].startswith("ensemble: 1 of 2 base estimators, out-of-fold cost ")
     assert "note" not in said.err
-    for words in ("1 member, ", "estimated cost per row (out of fold): ", "cost alone", "logistic"):
+    for words in ("1 estimator, ", "estimated mean cost per sample (out of fold): ", "own cost", "logistic"):
         assert words in said.out
-    assert "left out: histogram (no such library)" in said.out
+    assert "skipped: histogram (no such library)" in said.out
 
 
 def test_what_is_said_about_nets_reaches_its_nets(trained):
@@ -80,7 +80,7 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
     said, model = trained(*QUICK, "--quiet")
     assert said.code == 130
     assert list(model.estimators_) == ["logistic"]
-    assert "left out: histogram (interrupted)" in said.out
+    assert "skipped: histogram (interrupted)" in said.out
     assert "stopped by Ctrl-C: the model is made of the members that were done" in said.out
     monkeypatch.setattr(base_estimators.LogisticRegression, "fit", stop)
     said, _ = trained(*QUICK, "--quiet")
@@ -102,7 +102,7 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
         (("--method", "gbm-bayes", "--n-jobs", "2"), "for the ensemble, and gbm-bayes is none"),
         (("--backend", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
         (("--method", "net", "--time-limit", "9s"), "--time-limit is for the ensemble, and net is none"),
-        (("--rotate",), "--rotate is for the net of pictures, but the data are a table"),
+        (("--rotate",), "--rotate is for image networks, but the data are a table"),
     ],
 )
 def test_wrong_words_are_one_line(refused, place, tmp_path, words, match):
@@ -116,7 +116,7 @@ def test_members_that_have_no_graph_are_one_line(trained, refused, monkeypatch, 
     )
     monkeypatch.setattr("adacsl.cli.export.load_model", lambda *_, **__: (model, None, None))
     line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-    assert line.startswith("error: ONNX files are written of nets")
+    assert line.startswith("error: ONNX files are written of neural networks")
     assert "histogram" in line
 
 
@@ -130,4 +130,4 @@ def test_a_saved_one_predicts_evaluates_and_explains(adacsl, refused, place, row
     assert said.json["cost"]["mean"] == pytest.approx(-loaded.score(X, rows["churn"].to_numpy()))
     assert adacsl("explain", model, place / "rows.csv", "--repeats", 1, "--html", tmp_path / "page.html").code == 0
     assert "logistic (weight " in (tmp_path / "page.html").read_text()
-    assert "ONNX files are written of nets" in refused("export", model, "--onnx", tmp_path / "m.onnx")
+    assert "ONNX files are written of neural networks" in refused("export", model, "--onnx", tmp_path / "m.onnx")

@@ -89,7 +89,7 @@ def test_broken_pictures_are_left_out_of_predictions(adacsl, refused, pictures, 
     whole = pd.read_csv(tmp_path / "all.csv")
     pd.testing.assert_frame_equal(came, whole[whole["file"] != "ill/03.png"].reset_index(drop=True))
     words = ("predict", pictures / "model", tmp_path / "data", "--out", tmp_path / "p.csv")
-    assert "1 pictures cannot be read and are left out (ill/03.png), 23 are used" in adacsl(*words).out
+    assert "1 images cannot be read and are left out (ill/03.png), 23 are used" in adacsl(*words).out
     assert "cannot read image" in refused(*words, "--on-error", "stop")
 
 

@@ -52,7 +52,7 @@ def test_train_saves_a_model_and_says_what_it_will_cost(adacsl, place, tmp_path)
 def test_train_text_names_cost_threshold_and_place(adacsl, place, tmp_path):
     said = adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m")
     for words in (
-        "estimated cost per row (on validation rows)",
+        "estimated mean cost per sample (on validation samples)",
         "95 % interval",
         "probability above 0.1111",
         "model saved",
@@ -125,7 +125,7 @@ def test_absent_gpu_is_a_note(adacsl, place, tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     said = adacsl("train", place / "rows.csv", *TRAIN, "--device", "cuda", "--out", tmp_path / "m")
     assert said.code == 0
-    assert "note: device 'cuda' was asked for, but no GPU is available: using the CPU" in said.err
+    assert "warning: device 'cuda' was asked for, but no GPU is available: using the CPU" in said.err
     assert said.err.count("\n") == 1
 
 
@@ -171,7 +171,7 @@ def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
     ("words", "match"),
     [
         (("--cv", "1"), "--cv must be 0 or at least 2 folds, got 1"),
-        (("--weights", "x.pth"), "--weights are for the net of pictures"),
+        (("--weights", "x.pth"), "--weights are for image networks"),
         (("--epochs", "0"), "--epochs must be at least 1, got 0"),
         (("--method", "magic"), "there is no method 'magic' (known: always-negative, always-positive, logistic"),
         (("--device", "tpu"), "device must be"),
@@ -181,7 +181,7 @@ def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
         (("--pos-label", "maybe"), "no class 'maybe'"),
         (("--drop", "ID"), "no column 'ID'; did you mean 'id'?"),
         (("--group-column", "house"), "no column 'house'"),
-        (("--target", "shop"), "has 3 classes"),
+        (("--target", "shop"), "is for two classes, but column 'shop'"),
     ],
 )
 def test_wrong_training_is_one_line_and_leaves_nothing(refused, place, tmp_path, words, match):
@@ -261,14 +261,14 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
     np.testing.assert_allclose(found["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
     said = adacsl("evaluate", tmp_path / "m", data, "--json")
     assert (said.code, said.err.count("\n")) == (0, 1)
-    assert said.err.startswith("note: 100% of these rows trained the model")
+    assert said.err.startswith("warning: 100% of these samples trained the model")
     assert said.json["cost"]["mean"] == pytest.approx(-model.score(X, rows["churn"].to_numpy()))
     assert said.json["threshold"] == pytest.approx(model.decision_.probability_threshold)
     if name.startswith("logistic"):
         assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
     elif name in WITHOUT_NETS:
         line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-        assert line.startswith("error: ONNX files are written of nets and logistic regressions")
+        assert line.startswith("error: ONNX files are written of neural networks and logistic regressions")
         assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
 
 
@@ -293,12 +293,12 @@ def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (("--method", "gbm-bayes", "--epochs", "3"), "--epochs is for nets, and gbm-bayes trains none"),
-        (("--method", "metacost", "--resume", "ckpt"), "--resume is for nets, and metacost trains none"),
-        (("--method", "gbm-tuned", "--device", "cuda"), "--device is for nets, and gbm-tuned trains none"),
+        (("--method", "gbm-bayes", "--epochs", "3"), "--epochs is for neural networks, and gbm-bayes trains none"),
+        (("--method", "metacost", "--resume", "ckpt"), "--resume is for neural networks, and metacost trains none"),
+        (("--method", "gbm-tuned", "--device", "cuda"), "--device is for neural networks, and gbm-tuned trains none"),
         (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, and always-negative does not"),
         (("--method", "net-smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
-        (("--method", "net", "--rotate"), "--rotate is for the net of pictures, but the data are a table"),
+        (("--method", "net", "--rotate"), "--rotate is for image networks, but the data are a table"),
     ],
 )
 def test_options_that_a_method_has_no_use_for_are_one_line(refused, place, tmp_path, words, match):
@@ -310,7 +310,7 @@ def test_boosters_cross_fit_too(adacsl, place, tmp_path):
     words = (*SAID, "--method", "gbm-bayes", "--cv", 3, "--out", tmp_path / "m")
     said = adacsl("train", place / "rows.csv", *words)
     assert said.code == 0, said.err
-    assert "estimated cost per row (out of fold)" in said.out
+    assert "estimated mean cost per sample (out of fold)" in said.out
     assert not np.isnan(library.load(tmp_path / "m").oof_scores_).any()
 
 
@@ -687,7 +687,7 @@ def test_evaluation_is_what_scikit_learn_counts(adacsl, place, rows, tmp_path):
 def test_evaluation_shows_the_confusion_in_money(adacsl, place):
     said = adacsl("evaluate", place / "model", place / "rows.csv")
     for words in (
-        "cost per row",
+        "mean cost per sample",
         "95 % interval",
         "normalised cost",
         "calibration error",
@@ -767,7 +767,7 @@ def test_explanation_shows_the_dearest_columns_of_models_without_names_too(adacs
     said = adacsl("explain", tmp_path / "m", tmp_path / "rows.csv")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
-    assert "120 rows; cost per row" in lines[0]
+    assert "120 samples; mean cost" in lines[0]
     assert lines[3].split()[0] == "c4"
     assert lines[-1].startswith("3 further columns:")
     assert said.err == ""
@@ -787,7 +787,7 @@ def test_wrong_explanation_is_one_line(refused, place, words, match):
 
 
 def test_pictures_have_no_columns_to_explain(refused, pictures):
-    assert "trained on pictures, which have no columns" in refused("explain", pictures / "model", pictures / "data")
+    assert "trained on images, which have no columns" in refused("explain", pictures / "model", pictures / "data")
 
 
 # export
@@ -864,7 +864,7 @@ def noted(place, tmp_path):
     shutil.copytree(place / "model", tmp_path / "m")
     model, notes = load_noted(tmp_path / "m")
     assert notes["target"] == "churn"
-    save_method(model, tmp_path / "m", notes=notes | {"prices": {"fn": 80.0, "fp": 1.0}})
+    save_method(model, tmp_path / "m", notes=notes | {"costs": {"fn": 80.0, "fp": 1.0}})
     return tmp_path / "m"
 
 
@@ -897,11 +897,11 @@ def test_a_model_saved_in_python_has_no_notes(adacsl, noted, place):
 @pytest.mark.parametrize(
     ("notes", "why"),
     [
-        ({"prices": {"fn": [1]}}, "neither number nor text"),
+        ({"costs": {"fn": [1]}}, "neither number nor text"),
         ({"target": {"a": 1}}, "neither number nor text"),
-        ({"prices": {"gold": 1}}, "gold"),
-        ({"prices": 3}, "must be a mapping"),
-        ({"prices": {"fn": 1.0, "costs": "m.csv"}}, "--costs holds all prices"),
+        ({"costs": {"gold": 1}}, "gold"),
+        ({"costs": 3}, "must be a mapping"),
+        ({"costs": {"fn": 1.0, "costs": "m.csv"}}, "--costs holds all costs"),
     ],
 )
 def test_notes_of_another_form_are_refused(refused, noted, place, notes, why):

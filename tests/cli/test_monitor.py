@@ -33,7 +33,7 @@ def used(tmp_path_factory):
     model = CostSensitiveClassifier(
         CostMatrix(fp=1, fn=8), learner=LogisticRegression(), pos_label="no", random_state=0
     )
-    notes = {"target": "paid", "prices": {"fn": 8.0, "fp": 1.0}}
+    notes = {"target": "paid", "costs": {"fn": 8.0, "fp": 1.0}}
     save_method(model.fit(train[["a", "b"]], train["paid"]), folder / "model", notes=notes)
     made(1500, 0.1, 1).to_csv(folder / "same.csv", index=False)
     made(1500, 0.4, 2).to_csv(folder / "other.csv", index=False)

@@ -40,7 +40,7 @@ def test_training_keeps_the_policy_and_says_what_it_saves(adacsl, place, tmp_pat
     assert library.load(tmp_path / "m").policy == Policy(refer=0.4, errors={"fn": 0.05}, capacity=9)
     assert said.json["policy_cost"]["mean"] < said.json["estimated_cost"]["mean"]
     told = adacsl(*words, "--out", tmp_path / "m")
-    assert "with the other actions, as many as it takes: " in told.out
+    assert "with the other actions, without a limit: " in told.out
 
 
 def test_the_time_column_of_the_training_counts_the_days(adacsl, place, tmp_path):
@@ -143,7 +143,7 @@ def test_what_makes_no_sense_is_refused(refused, model, place, tmp_path):
     assert "between 0 and 1" in refused("predict", model, data, "--prior", "2")
     assert "hold dates" in refused("predict", model, data, "--capacity", 3, "--per", "day", "--time-column", "shop")
     words = ("train", data, *SAID, "--quiet", "--out", tmp_path / "m", "--method")
-    assert "looks at none" in refused(*words, "always-negative", "--refer", 1)
+    assert "does not use them" in refused(*words, "always-negative", "--refer", 1)
     assert "cheapest whatever is true" in refused(*words, "gbm-bayes", "--refer", 0)
     assert not (tmp_path / "m").exists()
 
@@ -191,7 +191,7 @@ def test_the_estimated_cost_counts_the_capacity(adacsl, place, tmp_path, capacit
     paid = np.where(referred, 0.4, CostMatrix(fp=1, fn=8).incurred(y, (p > 1 / 9).astype(int)))
     assert said.json["policy_cost"]["mean"] == pytest.approx(paid.mean())
     told = adacsl(*words, "--cv", 3, "--out", tmp_path / "m").out
-    assert f"with at most {capacity:,} 'refer' in all {len(y)} rows: " in told
+    assert f"with at most {capacity:,} 'refer' in all {len(y)} samples: " in told
 
 
 def test_the_estimated_cost_counts_a_capacity_of_held_out_rows_and_of_each_month(adacsl, place, tmp_path):

@@ -321,7 +321,7 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(adacsl, place, data
     monkeypatch.setattr(library.CostSensitiveClassifier, "decision_scores", interrupted)
     said = adacsl("predict", place / "model", data, "--out", tmp_path / "out")
     assert (said.code, said.out) == (130, "")
-    kept = f"what is finished is kept in {tmp_path / 'out'}; the same command goes on from there"
+    kept = f"what is finished is kept in {tmp_path / 'out'}; the same command resumes from there"
     assert said.err == f"stopped: {kept}\n"
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet"]
 

@@ -162,7 +162,7 @@ def test_ctrl_c_keeps_finished_files_and_the_same_command_goes_on(place, data, t
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does
     said, err = run.communicate(timeout=60)
     assert (run.returncode, said) == (130, "")
-    assert err == f"stopped: what is finished is kept in {out}; the same command goes on from there\n"
+    assert err == f"stopped: what is finished is kept in {out}; the same command resumes from there\n"
     done = len(list(out.glob("*.parquet")))
     assert 0 < done < FILES
     again = adacsl("predict", place / "model", data, "--out", out, "--json").json

@@ -63,7 +63,7 @@ def test_output_that_nobody_reads_is_141(command, monkeypatch, words, reader):
 def test_errors_and_notes_may_go_unread(command, monkeypatch, capsys, reader):
     def work(screen):
         screen.note("one")
-        screen.found(["two"])
+        screen.findings(["two"])
         return Answer({}, ("done",))
 
     command(work)
@@ -97,7 +97,7 @@ def test_escape_codes_from_data_are_shown_and_not_obeyed(command, adacsl):
 def test_escape_codes_in_errors_and_notes_are_shown(command, adacsl):
     def work(screen):
         screen.note(ESCAPES)
-        screen.found([ESCAPES])
+        screen.findings([ESCAPES])
         raise ValueError(ESCAPES)
 
     command(work)
@@ -200,7 +200,10 @@ def test_numbers_are_refused_before_anything_is_read(refused, words, line):
         ),
         (["compare", "--methods", "nothing"], "nothing"),
         (["compare", "--ratios", "nan"], "a ratio is a positive number"),
-        (["compare", "--folds", "90", "--quiet"], "90 folds leave too little to learn from"),
+        (
+            ["compare", "--folds", "90", "--ignore", "few-rows,few-positives,time-ignored"],
+            "90 folds leave too little to learn from",
+        ),
     ],
 )
 def test_wrong_words_are_refused_before_anything_is_said_or_written(refused, monkeypatch, tmp_path, words, line):

@@ -100,7 +100,7 @@ def test_the_plan_leaves_out_what_is_incomplete_in_one_line(paper, folder):
     }  # fmt: skip
     lines = [line for line in said.err.splitlines() if "will not compare" not in line]
     assert len(lines) == 2
-    assert lines[0].startswith("note: RFFD is left out: ")
+    assert lines[0].startswith("warning: RFFD is left out: ")
     assert "has no folder training_real" in lines[0]
     assert lines[1] == "note: PV-D has no groups here: it is split at random only"
 
