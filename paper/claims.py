@@ -107,10 +107,10 @@ def _judge(block: pd.DataFrame, champion: str, about: tuple[str, str, str, str, 
     nearest = others.sort_values("difference", kind="stable").iloc[0]
     if others["pairs"].min() < 2:
         recommendation = "too few runs"
-    elif (others["standing"] == "clearly cheaper").any():
+    elif (others["significance"] == "significantly lower").any():
         recommendation = "refuted"
     else:
-        recommendation = "confirmed" if (others["standing"] == "clearly worse").all() else "not confirmed"
+        recommendation = "confirmed" if (others["significance"] == "significantly higher").all() else "not confirmed"
     percent, low, high, p = (float(nearest[name]) for name in ("percent", "percent_low", "percent_high", "p"))
     return Claim(*about, recommendation, str(nearest["method"]), percent, low, high, p)
 

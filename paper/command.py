@@ -24,7 +24,7 @@ from paper.wishes import Wishes
 NAME = "python -m paper"
 EXAMPLES = (
     f"{NAME} table2 --quick",
-    f"{NAME} all --data data/ --seeds 5 --device cuda --workers 10",
+    f"{NAME} all --data data/ --seeds 5 --device cuda --n-jobs 10",
     f"{NAME} table2 --data data/ --datasets ham10k --profile paper",
     f"{NAME} publish",
 )

@@ -22,12 +22,12 @@ Tell = Callable[[Event], object]
 class Ended(NamedTuple):
     """How the jobs ended."""
 
-    failed: tuple[str, ...]  # a line for each cell without a result
+    failed: tuple[str, ...]  # a line for each fit without a result
     stopped: bool  # the time was over
 
 
 def jobs_of(task: Task, methods: Methods, ratios: Sequence[float], seed: int, protocol: Protocol) -> list[Job]:
-    """Return what methods need at some cost ratios on one split: cells that share a net are one job."""
+    """Return what methods need at some cost ratios on one split: fits that share a net are one job."""
     own = {name: under(method, protocol) for name, method in methods.items()}
     return plan_jobs([task], {task.name: own}, {task.name: ratios}, [seed], protocol)
 
@@ -38,7 +38,7 @@ def run_missing(
     folder: Path,
     identity: Mapping[str, Any],
     *,
-    workers: int | None,
+    n_jobs: int | None,
     seconds: float | None,
     take: Callable[[FitResult], object],
     tell: Tell | None = None,
@@ -55,14 +55,14 @@ def run_missing(
                 tell(event)
 
         try:
-            run_jobs(jobs, store, tasks, n_jobs=workers, seconds=seconds, on_event=note)
+            run_jobs(jobs, store, tasks, n_jobs=n_jobs, seconds=seconds, on_event=note)
         except RunInterrupted:
             stopped = seconds is not None and time.monotonic() - begin >= seconds
             if not stopped:
                 raise
             for fit in filter(store.has, fits):  # what jobs that were cut off had done already
                 take(store.read(fit))
-        failures = store.failures().to_numpy().tolist()  # the columns of Cell, then those of Failure
+        failures = store.failures().to_numpy().tolist()  # the columns of FitKey, then those of Failure
     failed = (f"{FitKey(*row[:4])}: {row[4]}: {row[5]}" for row in failures if FitKey(*row[:4]) in set(fits))
     return Ended(tuple(failed), stopped)
 

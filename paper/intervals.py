@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
-from adacsl.comparison.statistics import CELL, NOISE, PAIRWISE_COLUMNS, SUMMARY_COLUMNS, enough_splits, holm
+from adacsl.comparison.statistics import FIT_COLUMNS, NOISE, PAIRWISE_COLUMNS, SUMMARY_COLUMNS, enough_splits, holm
 from benchmarks.quality.ranks import Block, blocks_of, checked, mean_of
 
 
@@ -29,7 +29,7 @@ def summarise(
     Parameters
     ----------
     results : DataFrame
-        Columns data, ratio, method, seed, n_train, n_test and ``measure``; one row for each finished cell.
+        Columns data, ratio, method, seed, n_train, n_test and ``measure``; one row for each finished fit.
     confidence : float, default 0.95
         Coverage of the intervals; ``1 - confidence`` is the level of the tests.
     measure : str, default "cost"
@@ -46,8 +46,8 @@ def summarise(
     frames = [_summary_of(block, confidence, floor) for block in blocks_of(fits, measure)]
     if not frames:
         return pd.DataFrame(columns=SUMMARY_COLUMNS)
-    means = fits.reindex(columns=[*CELL, "normalized_cost", "savings"]).groupby(CELL[:3])
-    table = pd.concat(frames, ignore_index=True).join(means[["normalized_cost", "savings"]].mean(), on=CELL[:3])
+    means = fits.reindex(columns=[*FIT_COLUMNS, "normalized_cost", "savings"]).groupby(FIT_COLUMNS[:3])
+    table = pd.concat(frames, ignore_index=True).join(means[["normalized_cost", "savings"]].mean(), on=FIT_COLUMNS[:3])
     return table.reindex(columns=SUMMARY_COLUMNS)
 
 
@@ -55,8 +55,8 @@ def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95,
     """Return how much dearer each method is than ``reference``, on the splits both have.
 
     Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
-    (Holm), and a standing of "clearly cheaper", "not told apart" or "clearly worse". A data set and ratio without the
-    reference has no rows.
+    (Holm), and a significance: "significantly lower", "no significant difference" or "significantly higher". A data set
+    and ratio without the reference has no rows.
     """
     fits = checked(results, measure, confidence)
     known = sorted(fits["method"].unique())
@@ -66,8 +66,8 @@ def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95,
     for block in blocks_of(fits, measure):
         if reference in block.methods:
             rows = pd.DataFrame(_against(block, block.methods.index(reference), confidence))
-            standing = np.where(rows["difference"] < 0, "clearly cheaper", "clearly worse")
-            rows["standing"] = np.where(rows["p"] < 1 - confidence, standing, "not told apart")
+            significance = np.where(rows["difference"] < 0, "significantly lower", "significantly higher")
+            rows["significance"] = np.where(rows["p"] < 1 - confidence, significance, "no significant difference")
             rows = rows[rows["method"] != reference].sort_values("difference", kind="stable")
             frames.append(rows.assign(reference=reference))
     return pd.concat(frames, ignore_index=True).reindex(columns=PAIRWISE_COLUMNS)
@@ -83,11 +83,20 @@ def _summary_of(block: Block, confidence: float, floor: float | None) -> pd.Data
         if floor == 0:
             table["below_high"] = np.minimum(table["below_high"], 100.0)  # nothing is cheaper than free
     worse = (table["p"] < 1 - confidence) & (table["difference"] > 0)
-    standing = np.where(table["difference_low"] > 0, "probably worse", "not told apart").astype(object)
-    standing[worse] = "clearly worse"
-    standing[best] = "cheapest"
+    significance = np.where(
+        table["difference_low"] > 0, "not significant (corrected)", "no significant difference"
+    ).astype(object)
+    significance[worse] = "significantly higher"
+    significance[best] = "lowest cost"
     rank = _rank(table, own["mean"], best)
-    table |= {"n": own["n"], "mean": own["mean"], "low": low, "high": own["high"], "rank": rank, "standing": standing}
+    table |= {
+        "n": own["n"],
+        "mean": own["mean"],
+        "low": low,
+        "high": own["high"],
+        "rank": rank,
+        "significance": significance,
+    }
     # of equal costs the one called cheapest comes first, the others by name
     return pd.DataFrame(table).iloc[np.lexsort((np.arange(len(rank)) != best, rank))]
 
@@ -101,7 +110,7 @@ def _cheapest(costs: NDArray[np.float64]) -> int:
     best = int(np.argmax(means <= means.min() + noise))
     seen = {best}
     while True:
-        # with all cells present nothing can be below the smallest mean and the loop ends at once
+        # with all fits present nothing can be below the smallest mean and the loop ends at once
         extra = mean_of(costs - costs[:, [best]])
         below = [i for i in np.flatnonzero(extra < -noise).tolist() if i not in seen]
         if not below:
@@ -120,7 +129,7 @@ def _rank(table: dict[str, Any], mean: NDArray[np.float64], best: int) -> NDArra
 def _estimate(
     values: NDArray[np.float64], size: NDArray[np.float64], overlap: NDArray[np.float64], confidence: float
 ) -> dict[str, NDArray[Any]]:
-    """Corrected resampled t for each column of seeds x methods (NaN: no such cell); ``size`` says what rounding is.
+    """Corrected resampled t for each column of seeds x methods (NaN: no such fit); ``size`` says what rounding is.
 
     Returns n, mean, low, high and p of each column.
     """

@@ -131,7 +131,7 @@ def _quickly(setting: Setting) -> Setting:
 
 
 class Planned(NamedTuple):
-    """Jobs in the order of their running, and what their cells are in the CSV files."""
+    """Jobs in the order of their running, and what their fits are in the CSV files."""
 
     jobs: list[Job]
     places: dict[FitKey, tuple[Setting, int]]
@@ -170,7 +170,7 @@ def _no_groups(name: str) -> str:
 
 
 def key_of(setting: Setting, k: int, fit: FitKey) -> tuple[Any, ...]:
-    """Return what tells the row of a cell from others in a CSV file."""
+    """Return what tells the row of a fit from others in a CSV file."""
     return (setting.dataset, setting.profile, setting.split, k, fit.method, fit.seed)
 
 
@@ -185,7 +185,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(planned: Planned) -> list[Estimate]:
-    """Return cells, nets and seconds (of an H200 with twelve nets side by side) of each setting."""
+    """Return fits, nets and seconds (of an H200 with twelve nets side by side) of each setting."""
     sums: dict[tuple[str, str], list[float]] = {}
     for job in planned.jobs:
         setting, _ = planned.places[job.fits[0]]
@@ -200,7 +200,7 @@ def estimate(planned: Planned) -> list[Estimate]:
 def plan_lines(estimates: Sequence[Estimate]) -> list[str]:
     """Return the plan as a table of text."""
     width = max([len(f"{e.sheet} {e.data}") for e in estimates], default=10)
-    lines = [f"{'part':<{width}}  cells  nets  seconds on an H200"]
+    lines = [f"{'part':<{width}}   fits  nets  seconds on an H200"]
     lines += [f"{e.sheet + ' ' + e.data:<{width}}  {e.fits:5d}  {e.nets:4d}  {e.seconds:7.0f}" for e in estimates]
     fits, nets, seconds = (sum(getattr(e, name) for e in estimates) for name in ("fits", "nets", "seconds"))
     return [*lines, f"{'all':<{width}}  {fits:5d}  {nets:4d}  {seconds:7.0f}"]

@@ -46,8 +46,8 @@ def _tex(text: str) -> str:
 
 def to_markdown(grid: Grid) -> str:
     """Return a table for the documentation."""
-    fits = [grid.header, ("---",) * len(grid.header), *grid.rows]
-    lines = ["| " + " | ".join(fit.replace("|", r"\|") for fit in row) + " |" for row in fits]
+    rows = [grid.header, ("---",) * len(grid.header), *grid.rows]
+    lines = ["| " + " | ".join(text.replace("|", r"\|") for text in row) + " |" for row in rows]
     return "\n".join([f"**{grid.title}**", "", *lines, *(("", grid.note) if grid.note else ())]) + "\n"
 
 
@@ -55,7 +55,7 @@ def to_html(grids_: Iterable[Grid], pictures: Sequence[Path]) -> str:
     """Return one page that needs no other file."""
     parts = []
     for grid in grids_:
-        head = "".join(f"<th>{html.escape(fit)}</th>" for fit in grid.header)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in grid.header)
         body = "".join("<tr>" + "".join(f"<td>{html.escape(c)}</td>" for c in row) + "</tr>" for row in grid.rows)
         parts.append(
             f'<section id="{html.escape(grid.name)}"><h2>{html.escape(grid.title)}</h2><div class="wide"><table><thead>'

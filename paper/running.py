@@ -151,7 +151,7 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
         here = read_rows(sheet.path) if sheet.path.exists() else []
         sheet.start([*earlier[name], *here])
     before = {name: len(sheet.rows) for name, sheet in sheets.items()}
-    failed, stopped = _run_cells(wishes, planned, tasks, sheets, tell, begin)
+    failed, stopped = _run_fits(wishes, planned, tasks, sheets, tell, begin)
     added = sum(len(sheets[name].rows) - before[name] for name in ("table2", "ablations"))
     for row in list(chosen_rows(sheets["table2"].rows.values(), sheets["held_out"].rows.values())):
         sheets["table2"].add(row)
@@ -167,7 +167,7 @@ def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") ->
     return Reproduced(wishes.results, files, added, len(planned.places), failed, stopped, seconds)
 
 
-def _run_cells(
+def _run_fits(
     wishes: Wishes,
     planned: Planned,
     tasks: Mapping[str, Task],
@@ -180,7 +180,7 @@ def _run_cells(
     ready = with_features(planned, tasks, wishes.device)
     left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
     return run_missing(
-        planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), workers=wishes.workers,
+        planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), n_jobs=wishes.n_jobs,
         seconds=left, take=lambda result: _export(result, planned, sheets), tell=tell,
     )  # fmt: skip
 

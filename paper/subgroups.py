@@ -136,8 +136,8 @@ def measured(
         row: dict[str, Any] = {"bin": number + 1, "size": int(validation.sum()), "train_size": int(train.sum())}
         row |= _quality("val", before[1][validation], labels[1][validation], "1", ("acc", "cost"))
         for branch, (on_train, on_validation) in after.items():
-            row |= _quality("train", on_train[train], labels[0][train], branch, ("acc", "net"))
-            row |= _quality("val", on_validation[validation], labels[1][validation], branch, ("acc", "net", "cost"))
+            row |= _quality("train", on_train[train], labels[0][train], branch, ("acc", "ce"))
+            row |= _quality("val", on_validation[validation], labels[1][validation], branch, ("acc", "ce", "cost"))
         found.append(row)
     return found
 
@@ -149,7 +149,7 @@ def _quality(
     likely = np.where(y == 1, scores, 1.0 - scores).clip(1e-12)
     values = {
         "acc": float(right.mean()) if len(y) else float("nan"),
-        "net": float(-np.log(likely).mean()) if len(y) else float("nan"),
+        "ce": float(-np.log(likely).mean()) if len(y) else float("nan"),
         "cost": float(COSTS.fp) * int((~right).sum()),  # both errors cost the same
     }
     return {f"{part}_{name}_{when}": values[name] for name in wanted}

@@ -45,7 +45,7 @@ class Wishes:
         ImageNet weights of ResNet-18; default: resnet18_imagenet_fp16.safetensors in the data folder.
     device
         Where nets train: auto (the default), cpu, cuda, cuda:1 or mps.
-    workers
+    n_jobs
         How many nets at once; on a large GPU several share it well.
     out
         Folder for everything; default: runs/paper (with --quick: runs/paper-quick).
@@ -71,7 +71,7 @@ class Wishes:
     seeds: int = 5
     weights: Path | None = None
     device: str = "auto"
-    workers: int | None = None
+    n_jobs: int | None = None
     out: Path | None = None
     export: Path | None = None
     skip_done: tuple[Path, ...] = ()
@@ -104,8 +104,8 @@ class Wishes:
     def _check_numbers(self) -> None:
         if self.seeds < 1:
             raise ValueError(f"seeds must be at least 1, got {self.seeds}")
-        if self.workers is not None and self.workers < 1:
-            raise ValueError(f"workers must be at least 1, got {self.workers}")
+        if self.n_jobs is not None and self.n_jobs < 1:
+            raise ValueError(f"n_jobs must be at least 1, got {self.n_jobs}")
         if self.time_limit is not None and not self.time_limit >= 0:
             raise ValueError(f"the time limit must be a number of seconds from 0, got {self.time_limit:g}")
         if not self.factors or min(self.factors) < 1:

@@ -89,14 +89,14 @@ def _report(place: str, name: str) -> ReportData:
 
     made = _loaded("made").made_report(data=("loans",), ratios=(8.0,), rows=30, seeds=2, methods=known, text=text)
     view = made.views[0]
-    told = {"code": here("finding's code", other="code"), "text": here("finding", other="Look."), "severity": "warn",
+    told = {"code": here("finding's code", other="code"), "text": here("finding", other="Look."), "severity": "warning",
             "page": here("finding's page", other="https://a.invalid")}  # fmt: skip
     worth = {"column": [here("column", other="age"), "job"], "cost": [0.2, 0.1], "low": [0.1, -0.1], "high": 0.3}
     overview = {"rows": 9, "n_columns": 1, "classes": [{"name": "good", "rows": 9, "at_stake": 1.0}], "columns": [
         {"column": here("column", other="c"), "kind": "text", "missing": 1, "distinct": 3,
          "values": here("value", other="Ulm 60%")}]}  # fmt: skip
-    saved = Saved(here("today", other="at 0.5"), Interval(10, 5, 15), Interval(0.1, 0.05, 0.2), Interval(1, 0.8, 1.2),
-                  made.outcomes[(*view, "adacsl-cv")])  # fmt: skip
+    saved = Saved(here("baseline", other="at 0.5"), Interval(10, 5, 15), Interval(0.1, 0.05, 0.2),
+                  Interval(1, 0.8, 1.2), made.outcomes[(*view, "adacsl-cv")])  # fmt: skip
     parts = _segments(here("segment's column", other="region"), here("segment", other="west"))
     return replace(
         made, recommendations={view: here("recommendation", other="Take it.")}, explained={view: pd.DataFrame(worth)},
@@ -108,17 +108,18 @@ def _report(place: str, name: str) -> ReportData:
 
 
 def _segments(column: str, name: str) -> pd.DataFrame:
-    same = {"share": 0.5, "positive": 0.3, "decided": 0.4, "alarms": 0.2, "misses": 0.2, "p": 0.01, "saved": 0.25,
+    same = {"share": 0.5, "positive": 0.3, "decided": 0.4, "fpr": 0.2, "fnr": 0.2, "p": 0.01, "saved": 0.25,
             "cost": 0.9, "difference": 0.3}  # fmt: skip
-    ends = {f"{which}_{end}": 0.1 * i for which in ("misses", "alarms", "difference", "saved")
+    ends = {f"{which}_{end}": 0.1 * i for which in ("fnr", "fpr", "difference", "saved")
             for i, end in enumerate(("low", "high"), start=1)}  # fmt: skip
     return pd.DataFrame({"column": column, "segment": [name, "north"], "rows": [480, 700], **same, **ends,
-                         "low": 0.4, "high": 1.4, "standing": ["told apart", "not told apart"]})  # fmt: skip
+                         "low": 0.4, "high": 1.4,
+                         "significance": ["significant difference", "no significant difference"]})  # fmt: skip
 
 
 PLACES = (
     "title", "data", "method", "class", "unit", "method's title", "fact", "finding", "finding's code", "finding's page",
-    "column", "value", "today", "segment's column", "segment", "recommendation", "prices", "card's line", "card",
+    "column", "value", "baseline", "segment's column", "segment", "recommendation", "prices", "card's line", "card",
     "people",
 )  # fmt: skip
 

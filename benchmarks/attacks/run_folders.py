@@ -50,15 +50,15 @@ def compared(folder: Path, *, seed: int = 0, **changes: Any) -> Comparison:
 def difference(found: Comparison, whole: Comparison) -> str:
     """Say where results differ, to the bit, from those of a run that nobody disturbed; time and place do not count."""
     if set(found.fits) != set(whole.fits):
-        return f"{len(set(whole.fits) ^ set(found.fits))} cells too few or too many"
-    for cell, mine in found.fits.items():
-        theirs = whole.fits[cell]
+        return f"{len(set(whole.fits) ^ set(found.fits))} fits too few or too many"
+    for fit, mine in found.fits.items():
+        theirs = whole.fits[fit]
         one, other = (
             (each.scores.tobytes(), each.decisions.tobytes(), repr(sorted(each.metrics.items())), each.threshold)
             for each in (mine, theirs)
         )
         if one != other:
-            return f"{cell} differs"
+            return f"{fit} differs"
     return "" if found.recommendation == whole.recommendation else "the recommendation differs"
 
 
@@ -66,7 +66,7 @@ def difference(found: Comparison, whole: Comparison) -> str:
 
 
 def _file(folder: Path, rng: random.Random, *kinds: str) -> Path:
-    names = {"fits": "cells/*/*/*.json", "splits": "splits/*.json", "run": "run.json"}
+    names = {"fits": "fits/*/*/*.json", "splits": "splits/*.json", "run": "run.json"}
     return rng.choice(sorted(path for kind in kinds for path in folder.glob(names[kind])))
 
 
@@ -155,7 +155,7 @@ def no_file(folder: Path, rng: random.Random, other: Path) -> str:
 
 def link(folder: Path, rng: random.Random, other: Path) -> str:
     """Let a folder lead outside, beside a result that has to be set aside and run again."""
-    name = rng.choice(["fits", "cells/data", "cells/data/logistic", "splits", "corrupt", ".lock"])
+    name = rng.choice(["fits", "fits/data", "fits/data/logistic", "splits", "corrupt", ".lock"])
     _file(folder, rng, "fits").write_text("{")
     path = folder / name
     if path.is_dir():
@@ -167,7 +167,7 @@ def link(folder: Path, rng: random.Random, other: Path) -> str:
 
 def draft(folder: Path, rng: random.Random, other: Path) -> str:
     """Leave behind what a killed process leaves, or a link called so."""
-    path = rng.choice([folder, folder / "cells/data/logistic"]) / ".0a.draft"
+    path = rng.choice([folder, folder / "fits/data/logistic"]) / ".0a.draft"
     if rng.random() < 0.3:
         path.symlink_to(other / "outside")
     elif rng.random() < 0.5:
@@ -180,7 +180,7 @@ def draft(folder: Path, rng: random.Random, other: Path) -> str:
 TRAPS = (flip, truncate, delete, foreign, other_settings, doubled, forged, no_file, link, draft)
 
 
-# conditions: each goes on with a run that lacks a cell, under conditions that do not allow it, or do
+# conditions: each goes on with a run that lacks a fit, under conditions that do not allow it, or do
 
 
 @contextlib.contextmanager
@@ -299,15 +299,15 @@ def _read(folder: Path, whole: Comparison) -> str:
         try:
             found = load_comparison(folder)
         except NoResultError:
-            return "" if said else "no cell is there, and nothing is said"
+            return "" if said else "no fit is there, and nothing is said"
         except StoreError as error:
             return "" if said else _one_line(str(error), folder)
-    for cell, mine in found.fits.items():
-        if cell not in whole.fits or repr(mine.metrics) != repr(whole.fits[cell].metrics):
-            return f"{cell} is shown with other numbers"
+    for fit, mine in found.fits.items():
+        if fit not in whole.fits or repr(mine.metrics) != repr(whole.fits[fit].metrics):
+            return f"{fit} is shown with other numbers"
     missing = len(whole.fits) - len(found.fits)
-    gone = len(whole.fits) - len([*folder.glob("cells/*/*/*.json")])
-    return f"{missing} cells are left out, and nothing is said" if missing > gone and not said else ""
+    gone = len(whole.fits) - len([*folder.glob("fits/*/*/*.json")])
+    return f"{missing} fits are left out, and nothing is said" if missing > gone and not said else ""
 
 
 def _under(condition: Callable[..., Any], folder: Path, rng: random.Random, whole: Comparison, _: Path) -> str:
@@ -316,7 +316,7 @@ def _under(condition: Callable[..., Any], folder: Path, rng: random.Random, whol
     before = {path: path.read_bytes() for path in folder.rglob("*.json")}
     with condition(folder, rng) as changes:
         found, line = _met_with(folder, **changes)
-    if changes == {"ratios": [9]}:  # allowed: more cells
+    if changes == {"ratios": [9]}:  # allowed: more fits
         return "refused" if found is None else ""
     if found is not None:
         return "it went on"
@@ -353,16 +353,16 @@ def run_kills(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
             _kill_workers(place, rng)
         else:
             _kill_here(place, took * rng.uniform(0.0, 1.1), options)
-        known = {path: (path.stat().st_ino, path.read_bytes()) for path in place.glob("cells/*/*/*.json")}
-        yield Attempt(f"after {len(known)} cells, {number}", _bounded(_go_on, place, options, known, whole))
+        known = {path: (path.stat().st_ino, path.read_bytes()) for path in place.glob("fits/*/*/*.json")}
+        yield Attempt(f"after {len(known)} fits, {number}", _bounded(_go_on, place, options, known, whole))
         shutil.rmtree(place)
 
 
 def _go_on(folder: Path, options: dict[str, Any], known: dict[Path, Any], whole: Comparison) -> str:
     found = compared(folder, **options)
-    changed_cells = [path.name for path, was in known.items() if (path.stat().st_ino, path.read_bytes()) != was]
-    if changed_cells or (folder / "corrupt").exists():
-        return f"finished cells were run again: {changed_cells}"
+    changed_fits = [path.name for path, was in known.items() if (path.stat().st_ino, path.read_bytes()) != was]
+    if changed_fits or (folder / "corrupt").exists():
+        return f"finished fits were run again: {changed_fits}"
     return difference(found, whole) or _left(folder)
 
 
@@ -384,7 +384,7 @@ def _kill_workers(folder: Path, rng: random.Random) -> None:
     command = [sys.executable, "-m", "benchmarks.attacks.run_folders", str(folder)]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL, start_new_session=True) as process:  # noqa: S603
         enough, deadline = rng.choice([0, 1, 3, 7]), time.monotonic() + 5 * PATIENCE
-        while len([*folder.glob("cells/*/*/*.json")]) < enough and process.poll() is None:
+        while len([*folder.glob("fits/*/*/*.json")]) < enough and process.poll() is None:
             time.sleep(0.005)
             if time.monotonic() > deadline:
                 raise TimeoutError("the run that is to be killed does not begin")
@@ -398,7 +398,7 @@ ATTACKS = (
     Attack(
         "run-folders",
         "other results than of an undisturbed run, a hang, memory, a write outside the folder, or no single line that "
-        "says why: damaged, foreign, doubled and forged cells, splits and run files, pipes, devices, giants and links "
+        "says why: damaged, foreign, doubled and forged fits, splits and run files, pipes, devices, giants and links "
         "in their place, a full, failing or read-only disk, two runs at once, other data or settings at resume",
         run_folders,
         long=600,
@@ -406,7 +406,7 @@ ATTACKS = (
     ),
     Attack(
         "run-kills",
-        "a finished cell lost or run again, another result, or anything left behind: SIGKILL at a random moment, then "
+        "a finished fit lost or run again, another result, or anything left behind: SIGKILL at a random moment, then "
         "the same comparison again",
         run_kills,
         long=50,

@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from adacsl.comparison.recommendation import TOLERANCE, Prefer, Recommendation
-from adacsl.comparison.statistics import CELL, CONSTANTS, TODAY, capital, deed, enough_splits, names_of
+from adacsl.comparison.statistics import (
+    BASELINE,
+    CONSTANTS,
+    FIT_COLUMNS,
+    capital,
+    enough_splits,
+    names_of,
+    sentence_name,
+)
 
 MORE_IS_BETTER = ("savings", "accuracy", "tp", "tn")
 
@@ -52,21 +60,22 @@ def checked(results: pd.DataFrame, measure: str, confidence: float) -> pd.DataFr
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence!r}")
     if measure in MORE_IS_BETTER:
         raise ValueError(f"measure must be a column where less is better, such as 'cost'; got {measure!r}")
-    missing = [name for name in dict.fromkeys([*CELL, "n_train", "n_test", measure]) if name not in results.columns]
+    needed = dict.fromkeys([*FIT_COLUMNS, "n_train", "n_test", measure])
+    missing = [name for name in needed if name not in results.columns]
     if missing:
         raise ValueError(f"results lack the columns {missing}; got {list(results.columns)}")
-    if results[CELL].isna().any(axis=None):
-        raise ValueError(f"every row of results must name its {', '.join(CELL)}; some are missing")
-    _check_rows(results, results.duplicated(CELL), "twice: keep one row for each cell")
+    if results[FIT_COLUMNS].isna().any(axis=None):
+        raise ValueError(f"every row of results must name its {', '.join(FIT_COLUMNS)}; some are missing")
+    _check_rows(results, results.duplicated(FIT_COLUMNS), "twice: keep one row for each fit")
     finite = np.isfinite(results[measure].to_numpy(dtype=float))
-    _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that cell")
+    _check_rows(results, ~finite, f"with a {measure} that is no finite number: drop or repeat that fit")
     _check_rows(results, ~((results["n_train"] > 0) & (results["n_test"] > 0)), "without n_train and n_test above 0")
     return results.astype({"data": str, "ratio": float, "method": str})
 
 
 def _check_rows(results: pd.DataFrame, wrong: Any, what: str) -> None:
     if np.any(wrong):
-        data, ratio, method, seed = results.loc[np.asarray(wrong), CELL].iloc[0]
+        data, ratio, method, seed = results.loc[np.asarray(wrong), FIT_COLUMNS].iloc[0]
         raise ValueError(f"results hold {data}, ratio {ratio:g}, {method}, seed {seed} {what}")
 
 
@@ -211,13 +220,13 @@ def overall(
     if over.critical_difference >= len(names) - 1:
         text = f"{where} are too few to show a significant difference in rank between {len(names)} methods."
         return Recommendation(None, cheapest, tied, worse, text + lowest + _left_out(over))
-    predicting = [name for name in (cheapest, *tied) if name not in CONSTANTS and name != TODAY]
+    predicting = [name for name in (cheapest, *tied) if name not in CONSTANTS and name != BASELINE]
     base = min(predicting, key=lambda name: (average[name], name), default=cheapest)
     candidates = predicting
     if prefer == "simple" and predicting:
-        candidates = [name for name in names if name not in CONSTANTS and name != TODAY]
+        candidates = [name for name in names if name not in CONSTANTS and name != BASELINE]
     near = [name for name in candidates if mean[name] <= mean[base] + tolerance * abs(mean[base])]
-    recommended = _simplest(near, simplest_first) if near else None if cheapest == TODAY else cheapest
+    recommended = _simplest(near, simplest_first) if near else None if cheapest == BASELINE else cheapest
     and_worse = f"; {names_of(worse)} {'ranks' if len(worse) == 1 else 'rank'} significantly worse" if worse else ""
     text = _overall_words(over, average, cheapest, recommended, tied, where) + and_worse + "."
     return Recommendation(recommended, cheapest, tied, worse, text + _left_out(over))
@@ -232,8 +241,9 @@ def _overall_words(
     if recommended != cheapest:
         return (
             f"Over {where}, recommended: {recommended}, the simplest method that predicts with a rank and a mean cost "
-            f"close to the best. {capital(deed(cheapest))} has the lowest average rank ({average[cheapest]:.1f}; "
-            f"{recommended}: {average[recommended]:.1f}; critical difference {over.critical_difference:.1f})"
+            f"close to the best. {capital(sentence_name(cheapest))} has the lowest average rank "
+            f"({average[cheapest]:.1f}; {recommended}: {average[recommended]:.1f}; critical difference "
+            f"{over.critical_difference:.1f})"
         )
     if tied:
         return f"Over {where}, {cheapest} ranks best ({place}); no significant difference from {names_of(tied)}"

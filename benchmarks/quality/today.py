@@ -122,7 +122,7 @@ def main() -> None:
     (view,) = found.paired
     ours, recommended = found.paired[view], str(found.recommendations[view].recommended)
     paid = [paid_by(PEERS[name][1], task, ours) for name in given.peers]
-    results = measured(ours.paying([*ours.methods, *given.peers], np.stack([*ours.costs, *paid])), recommended)
+    results = measured(ours.with_costs([*ours.methods, *given.peers], np.stack([*ours.costs, *paid])), recommended)
     for row in sorted(results, key=lambda row: row["cost"]):
         dearer = f"{row['dearer_percent']:+.1f} % ({row['dearer_low']:.1f} to {row['dearer_high']:.1f})"
         print(f"{row['what']:62} {row['cost']:.4f} ({row['low']:.3f} to {row['high']:.3f})  {dearer}")

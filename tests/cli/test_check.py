@@ -26,20 +26,20 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
     assert lines[0].startswith("leak: 400 rows, ")
     assert lines[0].endswith("3 findings")
     codes = [line.rpartition(" [")[2] for line in lines[2:5]]
-    assert codes == ["column-tells-label]", "time-ignored]", "looks-like-id]"]
+    assert codes == ["target-leakage]", "time-ignored]", "looks-like-id]"]
     assert "docs/checks.md" in lines[-1]
     found = adacsl("check", leaking, *WORDS, "--json").json
-    assert [each["severity"] for each in found["findings"]] == ["stop", "warn", "warn"]
-    assert found["findings"][0]["page"] == "docs/checks.md#column-tells-label"
+    assert [each["severity"] for each in found["findings"]] == ["error", "warning", "warning"]
+    assert found["findings"][0]["page"] == "docs/checks.md#target-leakage"
 
 
 def test_check_of_clean_data_and_silenced_codes(adacsl, refused, leaking):
     said = adacsl("check", leaking, *WORDS, "--drop", "left,id", "--time-column", "since")
     assert (said.code, said.err) == (0, "")
     assert said.out.endswith("; nothing was found\n")
-    said = adacsl("check", leaking, *WORDS, "--ignore", "column-tells-label,looks-like-id", "--ignore", "time-ignored")
+    said = adacsl("check", leaking, *WORDS, "--ignore", "target-leakage,looks-like-id", "--ignore", "time-ignored")
     assert said.code == 0
-    assert said.out.endswith("nothing was found; silenced: column-tells-label, looks-like-id, time-ignored\n")
+    assert said.out.endswith("nothing was found; silenced: target-leakage, looks-like-id, time-ignored\n")
     assert adacsl("check", "wine").code == 0
     assert "did you mean 'looks-like-id'" in refused("check", leaking, *WORDS, "--ignore", "look-like-id")
 
@@ -82,17 +82,17 @@ def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
     assert said.code == 0
     assert said.err.count("have dates (column 'since')") == 1
     assert [each["code"] for each in said.json["checks"]["leak"]] == [
-        "column-tells-label", "time-ignored", "looks-like-id",
+        "target-leakage", "time-ignored", "looks-like-id",
     ]  # fmt: skip
     kept = load_comparison(tmp_path / "run").checks["leak"]
     assert isinstance(kept, Checks)
-    assert kept.stop
+    assert kept.has_errors
     page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
-    assert "alone tells the label" in page
-    said = adacsl(*words, "--out", tmp_path / "run", "--ignore", "column-tells-label,looks-like-id")
-    assert "tells the label" not in said.err
-    assert "--ignore column-tells-label,looks-like-id" in said.out  # the next command
-    assert "alone tells the label" not in (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert "alone determines the label" in page
+    said = adacsl(*words, "--out", tmp_path / "run", "--ignore", "target-leakage,looks-like-id")
+    assert "determines the label" not in said.err
+    assert "--ignore target-leakage,looks-like-id" in said.out  # the next command
+    assert "alone determines the label" not in (tmp_path / "run/report.html").read_text(encoding="utf-8")
 
 
 def test_python_compares_without_warnings_of_checks(rows):
@@ -112,9 +112,9 @@ SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", 
 def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
     words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
     said = refused(*words)
-    assert "column 'left' alone tells the label" in said
+    assert "column 'left' alone determines the label" in said
     assert said.endswith(
-        "[column-tells-label]; nothing was trained: repair the data, or, if they are right, --ignore column-tells-label"
+        "[target-leakage]; nothing was trained: repair the data, or, if they are right, --ignore target-leakage"
     )
     assert not (tmp_path / "m").exists()
     assert "column 'left' alone" in refused(*words, "--quiet", "--json")
@@ -122,20 +122,20 @@ def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
 
 def test_train_takes_what_is_ignored(adacsl, leaking, tmp_path):
     words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
-    said = adacsl(*words, "--ignore", "column-tells-label")
+    said = adacsl(*words, "--ignore", "target-leakage")
     assert said.code == 0
     assert (tmp_path / "m/model.json").exists()
 
 
 def test_compare_saves_no_model_of_data_with_errors(refused, leaking, tmp_path):
     words = ("compare", leaking, *WORDS, *SMALL, "--out", tmp_path / "run", "--save", tmp_path / "m")
-    assert "[column-tells-label]; nothing was trained" in refused(*words)
+    assert "[target-leakage]; nothing was trained" in refused(*words)
     assert list(tmp_path.iterdir()) == [leaking]
 
 
 def test_compare_saves_what_is_ignored(adacsl, leaking, tmp_path):
     words = ("compare", leaking, *WORDS, *SMALL, "--out", tmp_path / "run", "--save", tmp_path / "m")
-    assert adacsl(*words, "--ignore", "column-tells-label").code == 0
+    assert adacsl(*words, "--ignore", "target-leakage").code == 0
     assert (tmp_path / "m/model.json").exists()
 
 
@@ -152,7 +152,7 @@ def test_python_compare_warns_of_errors(leaking):
     frame = pd.read_csv(leaking).drop(columns=["id", "since"])
     X, y = frame.drop(columns="churn"), (frame["churn"] == "yes").astype(int)
     small = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
-    with pytest.warns(DataWarning, match=r"'left' alone tells the label .*\[column-tells-label\]"):
+    with pytest.warns(DataWarning, match=r"'left' alone determines the label .*\[target-leakage\]"):
         found = compare(X, y, fp=1, fn=8, **small)
-    assert found.checks["data"].stop
-    compare(X, y, fp=1, fn=8, **small, ignore=["column-tells-label"])  # silent
+    assert found.checks["data"].has_errors
+    compare(X, y, fp=1, fn=8, **small, ignore=["target-leakage"])  # silent

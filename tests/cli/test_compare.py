@@ -209,12 +209,12 @@ def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tm
     said = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
     lines = said.out.splitlines()
-    assert [line.split()[0] for line in lines[3:6]] == ["logistic", "today", "always-positive"]  # constants last
+    assert [line.split()[0] for line in lines[3:6]] == ["logistic", "baseline", "always-positive"]  # constants last
     assert re.search(r"Recommended: logistic, .* per sample, 86 % \(.*-100 %\) less than your current", said.out)
     assert "; always predicting yes costs " in said.out
     command = shlex.split(lines[-1].partition(": ")[2])
     assert command[command.index("--drop") + 1] == "id,since,done"
-    assert ">today<" in (tmp_path / "run/report.html").read_text()
+    assert ">baseline<" in (tmp_path / "run/report.html").read_text()
     (recommendation,) = adacsl("compare", tmp_path / "rows.csv", *words, "--out", tmp_path / "run", "--json").json[
         "recommendations"
     ]
@@ -322,7 +322,7 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--fn", "8"), "--fp 1 (or --fp COLUMN) is missing"),
         (("nothing.csv",), "there is no file or folder nothing.csv"),
         (("breast-cancr",), "did you mean 'breast-cancer'?"),
-        (("breast-cancer", "--target", "y"), "brings its own labels"),
+        (("breast-cancer", "--target", "y"), "has its own labels"),
         (("breast-cancer", "breast-cancer"), "data sets must have different names"),
         (("--epochs", "0"), "--epochs must be at least 1"),
         (("--device", "abacus"), "device must be"),
@@ -401,6 +401,6 @@ def test_costs_by_segment_are_told_and_reported(adacsl, refused, place, tmp_path
     assert {part["segment"] for part in told["segments"][0]["segments"]} == {"web", "city", "mall"}
     again = adacsl(*words).out
     assert "rows by shop, ratio 8; cost per row" in again
-    assert "told apart" in again
+    assert "significant difference" in again
     assert "Cost by shop" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
     assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segment", "shopp")

@@ -115,7 +115,7 @@ def test_no_costs_are_named(adacsl, place, tmp_path):
     words = ("--target", "churn", "--pos-label", "yes", "--method", "adacsl", "--epochs", "1")
     said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m")
     assert said.code == 0
-    assert "warn: no costs were given: each class counts as much as all others" in said.err
+    assert "warning: no costs were given: all classes have equal weight" in said.err
     assert "[costs-not-given]\n" in said.err
 
 
@@ -152,7 +152,7 @@ def test_a_folder_of_other_files_is_left_alone_unless_forced(adacsl, refused, pl
 
 def test_ctrl_c_while_training_says_how_to_go_on(place, rows, tmp_path):
     pd.concat([rows] * 20).to_csv(tmp_path / "rows.csv", index=False)  # long enough epochs to be interrupted
-    known = (*SAID, "--ignore", "column-tells-label")  # of copied rows every number tells the label
+    known = (*SAID, "--ignore", "target-leakage")  # of copied rows every number tells the label
     command = [*PROGRAM, "train", str(tmp_path / "rows.csv"), *known, "--method", "adacsl", "--epochs", "1000",
                "--resume", str(tmp_path / "ckpt"), "--out", str(tmp_path / "m")]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -6,7 +6,7 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 
 from adacsl import CostMatrix, CostSensitiveClassifier, compare, load_comparison
-from adacsl.comparison.baseline import practice
+from adacsl.comparison.baseline import baseline_costs
 from adacsl.comparison.statistics import fold_interval
 
 BAYES = ("bayes", CostSensitiveClassifier(learner=GaussianNB()))
@@ -14,7 +14,7 @@ QUICK = {"repeats": 1, "folds": 3, "n_jobs": 1, "progress": False}
 
 
 def table(n=150, classes=2, seed=0):
-    """Rows of classes that overlap, and a practice that is often wrong."""
+    """Samples of classes that overlap, and a baseline that is often wrong."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, classes, n)
     X = pd.DataFrame({"a": y + rng.normal(0, 0.7, n), "b": rng.normal(size=n)})
@@ -38,9 +38,9 @@ def test_the_users_decisions_are_a_row_of_the_table(kept):
     found, X, y, amount = kept
     for ratio, factor in zip(sorted(found.table["ratio"].unique()), (1, 2), strict=True):
         rows = found.table[found.table["ratio"] == ratio].set_index("method")
-        assert set(rows.index) == {"always-positive", "bayes", "today"}
+        assert set(rows.index) == {"always-positive", "bayes", "baseline"}
         paid = np.where(X["now"] > y, 1.0, np.where(X["now"] < y, factor * amount, 0.0))  # every row is tested once
-        assert rows.loc["today", "mean"] == pytest.approx(paid.mean())
+        assert rows.loc["baseline", "mean"] == pytest.approx(paid.mean())
     assert "now" not in found.fit(X, y, fn=amount).feature_names_in_
 
 
@@ -48,11 +48,11 @@ def test_the_saving_is_that_against_the_users_decisions(kept):
     found = kept[0]
     view, recommendation = next(iter(found.recommendations.items()))
     rows = found.paired[view]
-    today, taken = (rows.costs[rows.methods.index(name)] for name in ("today", recommendation.recommended))
-    expected = fold_interval(today - taken, rows.fits, rows.units)
+    baseline, taken = (rows.costs[rows.methods.index(name)] for name in ("baseline", recommendation.recommended))
+    expected = fold_interval(baseline - taken, rows.fits, rows.units)
     assert recommendation.recommended == "bayes"
     assert recommendation.saving[1:4] == pytest.approx(tuple(expected))
-    assert recommendation.saving.percent == pytest.approx(100 * expected.estimate / today.mean())
+    assert recommendation.saving.percent == pytest.approx(100 * expected.estimate / baseline.mean())
     assert recommendation.saving.against == "your current decisions"
 
 
@@ -60,14 +60,14 @@ def test_a_folder_remembers_the_users_decisions(kept):
     found, X, y, _ = kept
     again = load_comparison(found.folder)
     assert again.recommendation == found.recommendation
-    assert again.report_data().facts["today: data"] == "decisions, from the column 'now'"
-    assert again.report_data().titles["today"] == "your current decisions"
+    assert again.report_data().facts["current decisions: data"] == "decisions, from the column 'now'"
+    assert again.report_data().titles["baseline"] == "your current decisions"
     strict = load_comparison(found.folder, tolerance=0.02)
     assert (found.tolerance, strict.tolerance) == (0.1, 0.02)
-    with pytest.raises(ValueError, match="'today' are decisions that were given, there is nothing to fit"):
-        found.method("today")
-    with pytest.raises(ValueError, match="stands for the decisions of the baseline"):
-        compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", methods=[("today", BAYES[1])], **QUICK)
+    with pytest.raises(ValueError, match="'baseline' is the current decisions, there is nothing to fit"):
+        found.method("baseline")
+    with pytest.raises(ValueError, match="is that of the current decisions"):
+        compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", methods=[("baseline", BAYES[1])], **QUICK)
 
 
 def test_without_a_baseline_threshold_half_is_one():
@@ -82,10 +82,10 @@ def test_without_a_baseline_threshold_half_is_one():
     assert recommendation.saving.against == "predicting at threshold 0.5"
     assert f", {recommendation.saving.words}." in found.recommendation
     # a constant that is recommended is no baseline of itself
-    known = practice(found, next(iter(found.recommendations)), "always-negative")
+    known = baseline_costs(found, next(iter(found.recommendations)), "always-negative")
     assert (known.against, known.source, known.other) == ("predicting at threshold 0.5", "bayes", "")
-    assert set(known.costs.methods) == {"always-negative", "today"}
-    assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(half.mean())
+    assert set(known.costs.methods) == {"always-negative", "baseline"}
+    assert known.costs.costs[known.costs.methods.index("baseline")].mean() == pytest.approx(half.mean())
 
 
 def test_threshold_half_has_the_best_probabilities_for_it():
@@ -97,9 +97,9 @@ def test_threshold_half_has_the_best_probabilities_for_it():
     best = min(halves, key=halves.get)
     assert halves["worse"] != halves["bayes"]
     for taken in halves:
-        known = practice(found, next(iter(found.recommendations)), taken)
+        known = baseline_costs(found, next(iter(found.recommendations)), taken)
         assert known.source == best
-        assert known.costs.costs[known.costs.methods.index("today")].mean() == pytest.approx(halves[best])
+        assert known.costs.costs[known.costs.methods.index("baseline")].mean() == pytest.approx(halves[best])
 
 
 def test_classes_without_a_name_are_negative_and_positive():
@@ -138,13 +138,13 @@ def test_the_saving_is_against_the_better_of_threshold_half_and_the_best_constan
         assert other[1] in page
 
 
-def test_scores_of_today_are_decided_at_half_and_that_is_said():
+def test_baseline_scores_are_thresholded_at_half_and_the_facts_state_it():
     X, y = table()
     scores = np.where(X["now"] == 1, 0.51, 0.5)
     given = {"methods": ["always-positive", BAYES], **QUICK}
     found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=8), baseline=scores, **given)
     decided = compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", **given)
-    means = [one.table.set_index("method").loc["today", "mean"] for one in (found, decided)]
+    means = [one.table.set_index("method").loc["baseline", "mean"] for one in (found, decided)]
     assert means[0] == means[1]
     assert "your current decisions (your scores at threshold 0.5)" in found.recommendation
 
@@ -157,7 +157,7 @@ def test_more_than_two_classes():
     found = compare(X, names[y], costs, baseline="now", methods=[BAYES], **QUICK)
     rows = found.table.set_index("method")
     numbers = np.searchsorted(names, X["now"])
-    assert rows.loc["today", "mean"] == pytest.approx(costs.mean(y, numbers))
+    assert rows.loc["baseline", "mean"] == pytest.approx(costs.mean(y, numbers))
     assert "your current decisions" in found.recommendation
     plain = compare(X[["a", "b"]], names[y], costs, methods=[BAYES], **QUICK)
     assert "more than always predicting elm (" in plain.recommendation

@@ -77,16 +77,16 @@ def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp
     assert parts == (Parts(tmp_path / "run" / "parts", origins=origins) if kept else None)
 
 
-def test_every_cell_has_a_result(found):
+def test_every_fit_has_a_result(found):
     assert len(found.results) == 6 * 2 * 3
     assert len(found.failures) == 0
     assert set(found.results["ratio"]) == {5.0, 20.0}
 
 
-def test_the_table_holds_means_of_the_cells(found):
+def test_the_table_holds_means_of_the_fits(found):
     row = found.table.query("method == 'net-bayes' and ratio == 20").iloc[0]
-    cells = found.results.query("method == 'net-bayes' and ratio == 20")
-    assert row["mean"] == pytest.approx(cells["total_cost"].sum() / cells["n_test"].sum())
+    fits = found.results.query("method == 'net-bayes' and ratio == 20")
+    assert row["mean"] == pytest.approx(fits["total_cost"].sum() / fits["n_test"].sum())
     assert row["n"] == 3
 
 
@@ -97,11 +97,11 @@ def test_all_methods_were_tested_on_the_same_rows(found):
     assert (positives.groupby("seed")["positives"].nunique() == 1).all()
 
 
-def test_outcomes_reproduce_the_costs_of_the_cells(found):
+def test_outcomes_reproduce_the_costs_of_the_fits(found):
     for name, ratio in (("adacsl", 20.0), ("mine", 5.0), ("always-positive", 20.0)):
         outcome = found.outcome(name, ratio=ratio)
-        cells = found.results.query("method == @name and ratio == @ratio")
-        assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
+        fits = found.results.query("method == @name and ratio == @ratio")
+        assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(fits["total_cost"].sum())
 
 
 def test_the_verdict_of_each_ratio_is_a_line(found):
@@ -190,7 +190,7 @@ def test_a_simpler_method_that_costs_significantly_more_is_recommended_only_if_s
     }
     found = compare(x, y, CostMatrix(fp=1, fn=3), repeats=1, folds=3, **given, **QUICK)
     table = found.table.set_index("method")
-    assert table.loc["logistic", "standing"] == "clearly worse"
+    assert table.loc["logistic", "significance"] == "significantly higher"
     assert 0 < table.loc["logistic", "percent_low"] < table.loc["logistic", "percent_high"] < 10
     (recommendation,) = found.recommendations.values()
     assert (found.best, recommendation.recommended, recommendation.simpler.method) == ("squares", "squares", "logistic")
@@ -225,13 +225,13 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     rest, tested = Protocol(folds=3).split(own_task(), 1)
     unfitted = found.method(name, ratio=ratio)
     assert not hasattr(unfitted, "model_")
-    assert (unfitted.costs.fp, unfitted.costs.fn, unfitted.positive) == (1.0, ratio, "sick")
+    assert (unfitted.costs.fp, unfitted.costs.fn, unfitted.pos_label) == (1.0, ratio, "sick")
     unfitted.set_params(random_state=1, validation=0.15 / (1 - 1 / 3), device="cpu").fit(x.iloc[rest], y[rest])
-    cell = next(c for c in found.fits if (c.method, c.seed, c.ratio) == (name, 1, ratio))
+    fit = next(c for c in found.fits if (c.method, c.seed, c.ratio) == (name, 1, ratio))
     proba = unfitted.predict_proba(x.iloc[tested])[:, list(unfitted.classes_).index("sick")]
-    np.testing.assert_allclose(proba, found.fits[cell].scores, atol=1e-6)
+    np.testing.assert_allclose(proba, found.fits[fit].scores, atol=1e-6)
     clear = np.abs(proba - unfitted.decision_.probability_threshold) > 1e-6
-    assert np.array_equal((unfitted.predict(x.iloc[tested]) == "sick")[clear], found.fits[cell].decisions[clear])
+    assert np.array_equal((unfitted.predict(x.iloc[tested]) == "sick")[clear], found.fits[fit].decisions[clear])
 
 
 def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp_path):
@@ -289,7 +289,7 @@ def test_rows_with_costs_of_their_own_are_fitted_with_them():
     amounts = np.random.default_rng(0).uniform(1, 30, len(x))
     options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "repeats": 1, "folds": 2}
     found = compare(x, y, CostMatrix(fp=2.0, fn=amounts), pos_label="sick", **options)
-    with pytest.raises(ValueError, match="the rows had costs of their own in the comparison: give them"):
+    with pytest.raises(ValueError, match="the comparison had per-sample costs: give them"):
         found.fit(x, y)
     fitted = found.fit(x, y, name="gbm-bayes", fn=amounts)  # a false alarm costs 2 in every row: known
     direct = method("gbm-bayes", pos_label="sick", random_state=0).fit(x, y, fn=amounts, fp=np.full(len(x), 2.0))
@@ -376,10 +376,10 @@ def test_a_report_counts_rows_once_and_says_what_is_saved(found):
         assert (saved.against, *saved.percent) == (told.against, told.percent, told.percent_low, told.percent_high)
         assert saved.each == (told.difference, told.low, told.high)
         paid = made.summary_of(view).set_index("method")["cost"][made.recommended_of(view)]
-        assert saved.today.estimate == pytest.approx(paid + told.difference)
-        assert saved.today.low < saved.today.estimate < saved.today.high
+        assert saved.baseline.estimate == pytest.approx(paid + told.difference)
+        assert saved.baseline.low < saved.baseline.estimate < saved.baseline.high
         decided = saved.outcome
-        assert decided.costs.mean(decided.labels, decided.decisions) == pytest.approx(saved.today.estimate)
+        assert decided.costs.mean(decided.labels, decided.decisions) == pytest.approx(saved.baseline.estimate)
     assert set(made.savings) == set(found.recommendations)
 
 
@@ -501,7 +501,7 @@ def test_what_fails_is_named_and_the_others_are_compared():
 
 def test_when_all_fail_the_first_error_is_told():
     x, y = table()
-    with pytest.raises(RuntimeError, match="no method came to an end: no such luck"):
+    with pytest.raises(RuntimeError, match="every fit failed: no such luck"):
         compare(
             x,
             y,
@@ -531,10 +531,10 @@ def test_rows_with_costs_of_their_own_at_two_ratios():
     for name in ("net-bayes", "gbm-weighted"):
         for ratio in sorted(found.results["ratio"].unique()):
             outcome = found.outcome(name, ratio=ratio)
-            cells = found.results.query("method == @name and ratio == @ratio")
+            fits = found.results.query("method == @name and ratio == @ratio")
             assert outcome.own_costs
             assert outcome.threshold is None
-            assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
+            assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(fits["total_cost"].sum())
 
 
 def three_parts(task, seed):
@@ -620,7 +620,7 @@ def test_a_ratio_is_not_named_twice():
         ({"repeats": 1.5}, "repeats must be a whole number from 1, got 1.5"),
         ({"folds": 1}, "folds must be a whole number from 2, got 1"),
         ({"folds": 300}, "300 folds leave too little to learn from or to test on: 240 rows"),
-        ({"test": 0.3}, "test is the share of the test windows of rows with a time"),
+        ({"test": 0.3}, "test is the share of the test windows of data with a time"),
         ({"folds": 2, "validation": 0.5}, "below the 50% that are not tested on, got 0.5"),
     ],
 )
@@ -642,31 +642,31 @@ def test_tasks_need_names_of_their_own():
 def test_small_nets_of_all_methods_are_one_job_and_large_ones_several(n):
     task = Task.from_data(*table(n), pos_label="sick")
     jobs = plan_jobs([task], {task.name: choose_methods()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
-    cells = [cell for job in jobs for cell in job.fits]
-    assert len(cells) == len(set(cells)) == 2 * len(choose_methods())
-    trainings = [{training_of(cell) for cell in job.fits if needs_net(method(cell.method))} for job in jobs]
+    fits = [fit for job in jobs for fit in job.fits]
+    assert len(fits) == len(set(fits)) == 2 * len(choose_methods())
+    trainings = [{training_of(fit) for fit in job.fits if needs_net(method(fit.method))} for job in jobs]
     nets = [sum(5 if name == "adacsl-cv" else 1 for name, _ in group) for group in trainings if group]
     assert len(nets) == 1 if n == 300 else max(nets) == 6
     # no training in two jobs
     assert sum(len(group) for group in trainings) == len(set().union(*trainings))
     # nor a booster that serves several: plain ones know no costs
-    others = [{training_of(cell) for cell in job.fits if not needs_net(method(cell.method))} for job in jobs]
+    others = [{training_of(fit) for fit in job.fits if not needs_net(method(fit.method))} for job in jobs]
     assert sum(len(group) for group in others) == len(set().union(*others))
 
 
-def training_of(cell):
+def training_of(fit):
     """What is trained for a fit, by the first name that asks for it, and the ratio where that counts."""
-    if cell.method in ("net", "net-bayes", "net-tuned", "net-calibrated"):
+    if fit.method in ("net", "net-bayes", "net-tuned", "net-calibrated"):
         return "net", None
-    if cell.method in ("oversample", "undersample", "net-smote", "ensemble"):
-        return cell.method, None
-    return ("net-weighted" if cell.method == "net-weighted-tuned" else cell.method), cell.ratio
+    if fit.method in ("oversample", "undersample", "net-smote", "ensemble"):
+        return fit.method, None
+    return ("net-weighted" if fit.method == "net-weighted-tuned" else fit.method), fit.ratio
 
 
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("epoch", "compare has no parameter 'epoch'; where it runs is said by engine, workers, address, gpus"),
+        ("epoch", "compare has no parameter 'epoch'; options of the execution are backend, n_jobs, address, gpus"),
     ],
 )
 def test_unknown_parameters_are_named(option, message):

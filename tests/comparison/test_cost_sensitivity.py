@@ -37,7 +37,7 @@ def said(tmp_path_factory):
 def test_ranges_that_were_said_are_looked_at(said):
     found = next(iter(said.regrets.values()))
     assert (found.low, found.high) == (pytest.approx(2.5, rel=1e-4), pytest.approx(20, rel=1e-4))
-    assert found.said
+    assert found.given
     assert said.price_range == found.words
     assert said.price_range.startswith("If a false negative costs 2.5 to 20 false positives,")
     table = said.regret()
@@ -82,7 +82,7 @@ def test_other_ranges_can_be_asked_for(said):
 def test_without_ranges_half_to_double():
     found = compared(CostMatrix(fp=1, fn=8), ratios=["1x", "4x"])
     one, four = found.regrets.values()
-    assert (one.low, one.high, one.said) == (4.0, 16.0, False)
+    assert (one.low, one.high, one.given) == (4.0, 16.0, False)
     assert (four.low, four.high) == (16.0, 64.0)
     assert "data, ratio 8: If a false negative costs 4 to 16 false positives (half to double" in found.price_range
 

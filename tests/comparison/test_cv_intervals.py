@@ -155,7 +155,7 @@ def test_what_does_not_vary_has_an_interval_of_no_width(value):
         (np.zeros((1, 4)), np.zeros((1, 4)), np.zeros((1, 4)), {}, "vectors"),
         (np.full(4, np.nan), np.arange(4), np.arange(4), {}, "finite"),
         (np.ones(4), np.zeros(4), np.arange(4), {}, "two fits"),
-        (np.ones(4), np.arange(4), np.ones(4), {}, "two rows or groups"),
+        (np.ones(4), np.arange(4), np.ones(4), {}, "two samples or groups"),
         (np.ones(4), np.arange(4), np.arange(4), {"level": 1.0}, "level"),
     ],
 )

@@ -53,8 +53,8 @@ def test_by_default_for_tables_and_images_and_one_job_a_split():
         chosen = choose_methods(images=task.images)
         assert "ensemble" in chosen
         jobs = plan_jobs([task], {task.name: chosen}, {task.name: [5.0, 9.0]}, [0, 1], Protocol(device="cpu"))
-        mine = [job for job in jobs if any(cell.method == "ensemble" for cell in job.fits)]
-        assert [sorted(cell.ratio for cell in job.fits) for job in mine] == [[5.0, 9.0]] * 2
+        mine = [job for job in jobs if any(fit.method == "ensemble" for fit in job.fits)]
+        assert [sorted(fit.ratio for fit in job.fits) for job in mine] == [[5.0, 9.0]] * 2
 
 
 def test_portfolios_that_differ_deep_inside_are_different_jobs():
@@ -81,13 +81,13 @@ def found(tmp_path_factory):
 
 def test_one_fit_serves_all_ratios_as_if_each_were_alone(found):
     x, y = table()
-    cells = {cell.ratio: result for cell, result in found.fits.items() if cell[2:] == ("ensemble", 0)}
+    fits = {fit.ratio: result for fit, result in found.fits.items() if fit[2:] == ("ensemble", 0)}
     rest = np.setdiff1d(np.arange(len(y)), test := found.splits["data", 0].test_rows)
     settings = {"estimators": MEMBERS, "net": {"epochs": 2}, "n_jobs": 1, "random_state": 0, "device": "cpu"}
-    for ratio, cell in cells.items():  # the same members, each with a stack of its own
+    for ratio, fit in fits.items():  # the same members, each with a stack of its own
         clf = EnsembleClassifier(CostMatrix(fp=1, fn=ratio), **settings).fit(x[rest], y[rest])
-        np.testing.assert_array_equal(clf.predict_proba(x[test])[:, 1].astype(np.float32), cell.scores)
-    assert 0.0 < cells[5.0].seconds == cells[20.0].seconds  # shared, not counted twice
+        np.testing.assert_array_equal(clf.predict_proba(x[test])[:, 1].astype(np.float32), fit.scores)
+    assert 0.0 < fits[5.0].seconds == fits[20.0].seconds  # shared, not counted twice
 
 
 def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
@@ -96,13 +96,14 @@ def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
     model = found.fit(*table(), name="ensemble")
     assert set(model.leaderboard_["member"]) == set(MEMBERS)
     again = load_comparison(found.folder).method("ensemble")  # a folder knows the names, and the settings of nets
-    assert (again.learner.members, again.learner.net.epochs) == ("auto", 2)
+    assert (again.learner.estimators, again.learner.net.epochs) == ("auto", 2)
     assert METHODS["ensemble"][0] in found.report_data().titles["ensemble"]
 
 
 def test_members_of_images_have_names():
     chosen = choose_members(["nets", "adacsl-bayes", "net-weighted"], images=True, net=NeuralLearner(epochs=3))
-    assert [(made.target, made.learner.epochs) for made in chosen.values()] == [(None, 3), ("bayes", 3), (0.5, 3)]
+    settings = [(made.target_threshold, made.learner.epochs) for made in chosen.values()]
+    assert settings == [(None, 3), ("bayes", 3), (0.5, 3)]
     assert seconds_for("adacsl-bayes") == seconds_for("nets") < seconds_for("mine")
 
 

@@ -43,7 +43,7 @@ def found(tmp_path_factory):
     return compare(*wine(), PRICES, methods=methods, repeats=1, folds=2, folder=folder, name="wine", **QUICK)
 
 
-def test_every_cell_has_a_result_and_no_ratio_to_speak_of(found):
+def test_every_fit_has_a_result_and_no_ratio_to_speak_of(found):
     assert len(found.results) == 5 * 2
     assert len(found.failures) == 0
     assert set(found.results["ratio"]) == {1.0}
@@ -52,15 +52,15 @@ def test_every_cell_has_a_result_and_no_ratio_to_speak_of(found):
     assert "ratio" not in found.recommendation
 
 
-def test_outcomes_reproduce_the_costs_of_the_cells(found):
+def test_outcomes_reproduce_the_costs_of_the_fits(found):
     for name in ("net", "gbm-bayes", "adacsl", "mine"):
         outcome = found.outcome(name)
         assert outcome.scores.shape == (outcome.n, 3)
         assert outcome.scores.sum(axis=1) == pytest.approx(1.0, abs=1e-5)
-        cells = found.results.query("method == @name")
+        fits = found.results.query("method == @name")
         assert outcome.costs == PRICES.aligned(SORTED)
-        assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(cells["total_cost"].sum())
-        assert cells["accuracy"].mean() == pytest.approx((outcome.labels == outcome.decisions).mean())
+        assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(fits["total_cost"].sum())
+        assert fits["accuracy"].mean() == pytest.approx((outcome.labels == outcome.decisions).mean())
     rules = {name: rule_of(found.outcome(name)) for name in found.table["method"]}
     assert rules == dict.fromkeys(rules, "cheapest") | {"net": "likeliest"}
     assert np.array_equal(found.outcome("net").decisions, found.outcome("net").scores.argmax(axis=1))
@@ -72,7 +72,7 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     rest, tested = Protocol(folds=2).split(Task.from_data(x, y, PRICES), 1)
     unfitted = found.method(name)
     assert unfitted.costs == PRICES.aligned(SORTED)
-    assert unfitted.positive is None
+    assert unfitted.pos_label is None
     unfitted.set_params(random_state=1, validation=0.15 / 0.5, device="cpu").fit(x.iloc[rest], y[rest])
     assert unfitted.classes_.tolist() == SORTED
     result = next(r for c, r in found.fits.items() if (c.method, c.seed) == (name, 1))
@@ -108,10 +108,10 @@ def test_a_comparison_is_read_again_and_goes_on(found):
 def test_pictures_that_speak_of_two_classes_say_so(found):
     for figure in (found.plot_costs(), found.plot_history(), found.plot_lambda(), found.plot_calibration("net")):
         assert len(figure.data) > 0
-    cells = found.outcome("net")
+    outcome = found.outcome("net")
     (heat,) = found.plot_confusion("net").data
     assert heat.x == tuple(SORTED)
-    assert np.allclose(np.asarray(heat.z).T, cells.costs.confusion(cells.labels, cells.decisions))
+    assert np.allclose(np.asarray(heat.z).T, outcome.costs.confusion(outcome.labels, outcome.decisions))
     for plot, what in ((found.plot_threshold, "thresholds"), (found.plot_ratios, "cost ratios")):
         with pytest.raises(ValueError, match=f"{what} are for two classes, but 'wine' has 3: see plot_costs"):
             plot()
@@ -133,14 +133,14 @@ def test_two_and_more_classes_are_compared_together(tmp_path):
         Task.from_data(x, y == "barolo", CostMatrix(fp=1, fn=5), name="barolo"),
     ]
     both = compare_tasks(tasks, methods=["gbm-bayes", "net"], repeats=1, folds=2, **QUICK)
-    first, second, _ = both.recommendation.splitlines()
+    first, second = both.recommendation.splitlines()
     assert first.startswith("barolo, ratio 5: ")
     assert second.startswith("wine: ")
     assert both.outcome("net", data="barolo").scores.ndim == 1
     assert both.results.query("data == 'wine'")["tp"].isna().all()
     text = both.report(tmp_path / "report.html").read_text()
     assert "costs 5 times a false positive" in text
-    with pytest.raises(ValueError, match="ratios are prices of a miss in false alarms, for two classes; a matrix of 3"):
+    with pytest.raises(ValueError, match="ratios are fn : fp of two classes; a matrix of 3"):
         compare_tasks(tasks, methods=["net"], ratios=[2], **QUICK)
 
 
@@ -192,7 +192,7 @@ def test_results_and_splits_survive_being_written(k, n, own, seed):
     rng = np.random.default_rng(seed)
     scores, decisions = rng.random((n, k)).astype(np.float32), rng.integers(0, k, n)
     result = FitResult(FitKey("d", 1.0, "m", 3), {"cost": 0.5}, scores, decisions, provenance={"decide": "half"})
-    again = store.cell_result(store.cell_body(result))
+    again = store.result_from_json(store.result_to_json(result))
     assert np.array_equal(again.scores, scores)
     assert np.array_equal(again.decisions, decisions)
     assert (again.fit, again.threshold, again.provenance["decide"]) == (result.fit, None, "half")
@@ -208,9 +208,9 @@ def test_results_and_splits_survive_being_written(k, n, own, seed):
 
 
 def test_decisions_of_another_length_are_refused():
-    body = store.cell_body(FitResult(FitKey("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(4)))
+    body = store.result_to_json(FitResult(FitKey("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(4)))
     body["decisions"] = store.pack(np.zeros(3, dtype="<i8"))
     with pytest.raises(store.DamagedError, match="its form is wrong"):
-        store.cell_result(body)
+        store.result_from_json(body)
     with pytest.raises(ValueError, match="scores and decisions must be vectors of one length"):
-        store.cell_body(FitResult(FitKey("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(3)))
+        store.result_to_json(FitResult(FitKey("d", 1.0, "m", 3), {}, np.ones((4, 3)), np.zeros(3)))

@@ -59,7 +59,7 @@ def at(costs, name, other=None, fits=range(REPEATS * FOLDS)):
 def test_intervals_are_those_of_the_rows():
     costs = drawn(a=0.2, b=0.4, c=0.8)
     table = summed(made(costs))
-    assert table["standing"].iloc[0] == "cheapest"
+    assert table["significance"].iloc[0] == "lowest cost"
     assert table["rank"].to_dict() == {"a": 1, "b": 2, "c": 3}
     for name in costs:
         assert tuple(table.loc[name, ["mean", "low", "high"]]) == pytest.approx(at(costs, name))
@@ -70,7 +70,7 @@ def test_intervals_are_those_of_the_rows():
         assert tuple(row[["percent", "percent_low", "percent_high"]]) == pytest.approx([100 * v / base for v in found])
         below = [100 * found[0] / own, 100 * found[1] / own, min(100.0, 100 * found[2] / own)]
         assert tuple(row[["below", "below_low", "below_high"]]) == pytest.approx(below)
-    assert table.loc["c", "standing"] == "clearly worse"
+    assert table.loc["c", "significance"] == "significantly higher"
     assert math.isnan(table.loc["a", "p"])
 
 
@@ -80,7 +80,7 @@ def test_p_is_below_the_level_just_where_the_interval_leaves_out_zero():
     for confidence in (1 - 1.001 * p, 1 - 0.999 * p):
         row = summed(made(costs), confidence=confidence).loc["b"]
         assert (row["difference_low"] > 0) == (p < 1 - confidence)
-        assert (row["standing"] == "clearly worse") == (p < 1 - confidence)
+        assert (row["significance"] == "significantly higher") == (p < 1 - confidence)
 
 
 def test_many_methods_make_p_larger():
@@ -114,7 +114,7 @@ def test_failing_on_the_hard_split_does_not_make_a_method_cheapest():
     hard = np.where(FITS == 0, 1.0, 0.1)
     costs = {"a": hard, "b": hard + 0.02}
     table = summed(made(costs, [("b", 0)]))
-    assert table.loc["a", "standing"] == "cheapest"
+    assert table.loc["a", "significance"] == "lowest cost"
     assert table.loc["b", "mean"] < table.loc["a", "mean"]
     assert table["rank"].to_dict() == {"a": 1, "b": 2}
 
@@ -122,8 +122,8 @@ def test_failing_on_the_hard_split_does_not_make_a_method_cheapest():
 def test_one_lucky_split_does_not_make_a_method_cheapest():
     costs = drawn(a=0.3, b=0.5) | {"lucky": np.full(N * REPEATS, 0.01)}
     table = summed(made(costs, [("lucky", fit) for fit in range(1, 6)]))
-    assert table.loc["a", "standing"] == "cheapest"
-    assert table.loc["lucky", "standing"] == "not told apart"
+    assert table.loc["a", "significance"] == "lowest cost"
+    assert table.loc["lucky", "significance"] == "no significant difference"
     assert table.loc["lucky", ["low", "difference_low", "p"]].isna().all()
 
 
@@ -139,7 +139,7 @@ def test_one_split_has_no_intervals_and_tells_nothing_apart():
     costs = drawn(a=0.2, b=0.6)
     table = summed(made(costs, [(name, fit) for name in costs for fit in range(1, 6)]))
     assert table[["low", "high", "difference_low", "difference_high", "p"]].isna().all(axis=None)
-    assert table["standing"].to_dict() == {"a": "cheapest", "b": "not told apart"}
+    assert table["significance"].to_dict() == {"a": "lowest cost", "b": "no significant difference"}
     assert table["n"].tolist() == [1, 1]
 
 
@@ -149,7 +149,11 @@ def test_differences_that_do_not_vary(scale):
     table = summed(made({"a": a, "same": a, "dearer": a + 0.3 * scale}))
     assert table.loc["same", ["difference", "difference_low", "difference_high", "p"]].tolist() == [0, 0, 0, 1]
     assert table.loc["dearer", "p"] == 0
-    assert table["standing"].to_dict() == {"a": "cheapest", "same": "not told apart", "dearer": "clearly worse"}
+    assert table["significance"].to_dict() == {
+        "a": "lowest cost",
+        "same": "no significant difference",
+        "dearer": "significantly higher",
+    }
     assert table["rank"].to_dict() == {"a": 1, "same": 1, "dearer": 3}
 
 
@@ -174,7 +178,7 @@ def test_scale_and_order_change_no_certainty(seed, factor, random):
     random.shuffle(order)
     other = RowCosts(plain.methods, factor * plain.costs[:, order], ROWS[order], FITS[order], ROWS[order])
     one, two = summed(plain), summed(other)
-    assert one[["rank", "standing", "n", "pairs"]].equals(two[["rank", "standing", "n", "pairs"]])
+    assert one[["rank", "significance", "n", "pairs"]].equals(two[["rank", "significance", "n", "pairs"]])
     for name in ("p", "percent", "percent_low", "below_high"):
         np.testing.assert_allclose(one[name], two[name], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(factor * one["low"], two["low"], rtol=1e-6, atol=1e-9 * factor)
@@ -216,7 +220,7 @@ def test_pairwise_is_against_the_reference():
     for name, row in table.set_index("method").iterrows():
         assert tuple(row[["difference", "difference_low", "difference_high"]]) == pytest.approx(at(costs, name, "b"))
         assert row["percent"] == pytest.approx(100 * row["difference"] / costs["b"].mean())
-    assert table["standing"].tolist() == ["clearly cheaper", "clearly worse"]
+    assert table["significance"].tolist() == ["significantly lower", "significantly higher"]
     with pytest.raises(ValueError, match="reference must be a method with results, got 'x'; there are: a, b, c"):
         pairwise(views, "x")
 
@@ -233,14 +237,14 @@ def test_row_costs_are_the_costs_of_stored_decisions():
         ("d", seed): StoredSplit(rows, labels[rows], costs.rows(rows), rows // 3) for seed, rows in tested.items()
     }
 
-    def cell(method, seed, *decided):
+    def fit(method, seed, *decided):
         result = FitResult(FitKey("d", 8.0, method, seed), {}, np.zeros(2, np.float32), np.asarray(decided, bool))
         return {result.fit: result}
 
-    cells = cell("b", 0, False, True) | cell("b", 1, True, False) | cell("a", 1, True, True)
-    dearer = row_costs(cells, splits, lambda _data, ratio, prices: scale_misses(prices, ratio / 4.0))["d", 8.0]
+    fits = fit("b", 0, False, True) | fit("b", 1, True, False) | fit("a", 1, True, True)
+    dearer = row_costs(fits, splits, lambda _data, ratio, prices: scale_misses(prices, ratio / 4.0))["d", 8.0]
     np.testing.assert_array_equal(dearer.costs, [[np.nan, np.nan, 1.0, 0.0], [10.0, 0.0, 1.0, 22.0]])
-    found = row_costs(cells, splits, lambda _data, _ratio, prices: prices)["d", 8.0]
+    found = row_costs(fits, splits, lambda _data, _ratio, prices: prices)["d", 8.0]
     assert found.methods == ("a", "b")
     assert found.rows.tolist() == [0, 2, 1, 3]
     assert found.fits.tolist() == [0, 0, 1, 1]

@@ -91,8 +91,8 @@ def test_a_folder_gives_back_what_memory_holds(table, tmp_path, monkeypatch):
     for found in (there, again):
         wanted = here.results.drop(columns="seconds")
         pd.testing.assert_frame_equal(found.results.drop(columns="seconds"), wanted, check_exact=True)
-        for cell, result in here.fits.items():
-            other = found.fits[cell]
+        for fit, result in here.fits.items():
+            other = found.fits[fit]
             for name in ("scores", "decisions"):
                 np.testing.assert_array_equal(getattr(other, name), getattr(result, name))
                 assert getattr(other, name).dtype == getattr(result, name).dtype

@@ -61,8 +61,8 @@ def results(pictures):
 
     def find(parts, methods, ratio=3.0):
         task = pictures.made_pictures()
-        cells = [FitKey(task.name, ratio, name, 0) for name in methods]
-        return list(run_work({task.name: task}, (methods, pictures.PROTOCOL), cells, parts=parts))
+        fits = [FitKey(task.name, ratio, name, 0) for name in methods]
+        return list(run_work({task.name: task}, (methods, pictures.PROTOCOL), fits, parts=parts))
 
     return find
 
@@ -171,8 +171,8 @@ def test_a_use_that_was_not_watched_then_is_trained_again(tmp_path, trained, res
 
 def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained, pictures):
     task = pictures.made_pictures()
-    cells = [FitKey(task.name, 3.0, name, 0) for name in BOTH]
-    going = run_work({task.name: task}, (BOTH, pictures.PROTOCOL), cells, parts=Parts(tmp_path / "parts"))
+    fits = [FitKey(task.name, 3.0, name, 0) for name in BOTH]
+    going = run_work({task.name: task}, (BOTH, pictures.PROTOCOL), fits, parts=Parts(tmp_path / "parts"))
     next(going)
     next(going)
     assert kept(tmp_path / "parts") == ["0", "1", "2"]
@@ -246,8 +246,8 @@ def test_a_comparison_killed_in_the_middle_of_a_cross_fit_ends_the_same(tmp_path
     whole = pictures.compare(tmp_path / "whole")
     assert trained.folds == [0, 1, 2] * 2
     assert list(whole.fits) == list(again.fits)
-    for cell in whole.fits:
-        same(whole.fits[cell], again.fits[cell])
+    for key in whole.fits:
+        same(whole.fits[key], again.fits[key])
     assert not (tmp_path / "run/parts").exists()
 
 

@@ -15,7 +15,7 @@ from adacsl.comparison.progress import Progress, find_leader
 from adacsl.comparison.runner import Event
 
 
-def cell(method="net", seed=0, data="toy", ratio=8.0):
+def fit(method="net", seed=0, data="toy", ratio=8.0):
     return FitKey(data, ratio, method, seed)
 
 
@@ -45,19 +45,19 @@ def test_the_leader_waits_for_a_common_split_and_ignores_what_is_no_number():
         for done, (method, cost) in enumerate(
             [("net", 0.4), ("net-weighted", float("nan")), ("net-weighted", None)], start=1
         ):
-            bar(Event("done", done, 3, (cell(method),), cost=cost))
-    assert written(out).splitlines()[-1] == "3 / 3 runs, lowest cost so far: net 0.4 per row"
+            bar(Event("done", done, 3, (fit(method),), cost=cost))
+    assert written(out).splitlines()[-1] == "3 / 3 fits, lowest cost so far: net 0.4 per sample"
 
 
 def test_the_unit_is_that_of_the_table():
     """One table: its cost per row. Several: what can be added up, the share of the better constant decision."""
     out = console()
     with Progress(2, console=out) as bar:
-        bar(Event("done", 1, 2, (cell(),), cost=30.5, normalized=0.25))
-        bar(Event("done", 2, 2, (cell(data="other"),), cost=0.5, normalized=0.75))
+        bar(Event("done", 1, 2, (fit(),), cost=30.5, normalized=0.25))
+        bar(Event("done", 2, 2, (fit(data="other"),), cost=0.5, normalized=0.75))
     assert written(out).splitlines() == [
-        "1 / 2 runs, 0 s left, lowest cost so far: net 30.5 per row",
-        "2 / 2 runs, lowest cost so far: net 0.5 normalised",
+        "1 / 2 fits, 0 s left, lowest cost so far: net 30.5 per sample",
+        "2 / 2 fits, lowest cost so far: net 0.5 normalised",
     ]
 
 
@@ -71,13 +71,13 @@ def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
     with Progress(200, console=out) as bar:
         bar(Event("start", 0, 200))
         for done in range(1, 201):
-            bar(Event("done", done, 200, (cell(seed=done),), cost=0.142))
+            bar(Event("done", done, 200, (fit(seed=done),), cost=0.142))
         bar(Event("end", 200, 200))
     lines = written(out).splitlines()
     assert len(lines) == 10
-    assert lines[0].startswith("20 / 200 runs, ")
-    assert lines[0].endswith(" left, lowest cost so far: net 0.142 per row")
-    assert lines[-1] == "200 / 200 runs, lowest cost so far: net 0.142 per row"
+    assert lines[0].startswith("20 / 200 fits, ")
+    assert lines[0].endswith(" left, lowest cost so far: net 0.142 per sample")
+    assert lines[-1] == "200 / 200 fits, lowest cost so far: net 0.142 per sample"
 
 
 def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, capfd):
@@ -92,8 +92,8 @@ def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, 
     methods = [("slow", CostSensitiveClassifier(learner=Slow(strategy="prior"))), "always-negative"]
     compare(x, y, CostMatrix(fp=1, fn=2), methods=methods, repeats=1, folds=2, n_jobs=1)
     first, *_ = seen[0].splitlines()
-    assert first == "data: 60 rows, 2 methods, 2 folds; checking and splitting the rows"
-    assert re.search(r"^0 / 4 runs, running: (slow|always-negative).*fold 1", seen[0], re.MULTILINE)
+    assert first == "data: 60 samples, 2 methods, 2 folds; checking and splitting the data"
+    assert re.search(r"^0 / 4 fits, running: (slow|always-negative).*fold 1", seen[0], re.MULTILINE)
 
 
 def test_every_minute_there_is_a_line_with_what_is_running(monkeypatch):
@@ -102,20 +102,20 @@ def test_every_minute_there_is_a_line_with_what_is_running(monkeypatch):
     out = console()
     with Progress(20, console=out) as bar:
         bar(Event("start", 0, 20))
-        bar(Event("running", 0, 20, (cell("net"), cell("net-weighted"))))
-        bar(Event("running", 0, 20, (cell("adacsl", 1),)))
+        bar(Event("running", 0, 20, (fit("net"), fit("net-weighted"))))
+        bar(Event("running", 0, 20, (fit("adacsl", 1),)))
         for now[0] in (30.0, 60.0, 90.0, 120.0):
             bar(Event("alive", 0, 20))
-        bar(Event("done", 1, 20, (cell("net"),), cost=0.5))
-        bar(Event("failed", 1, 20, (cell("adacsl", 1),), message="E: x"))
+        bar(Event("done", 1, 20, (fit("net"),), cost=0.5))
+        bar(Event("failed", 1, 20, (fit("adacsl", 1),), message="E: x"))
         now[0] = 200.0
         bar(Event("alive", 1, 20))
     assert written(out).splitlines() == [
-        "0 / 20 runs, running: net and net-weighted (fold 1)",
-        "0 / 20 runs, 1 min spent, running: net and net-weighted (fold 1); adacsl (fold 2)",
-        "0 / 20 runs, 2 min spent, running: net and net-weighted (fold 1); adacsl (fold 2)",
+        "0 / 20 fits, running: net and net-weighted (fold 1)",
+        "0 / 20 fits, 1 min spent, running: net and net-weighted (fold 1); adacsl (fold 2)",
+        "0 / 20 fits, 2 min spent, running: net and net-weighted (fold 1); adacsl (fold 2)",
         "failed: toy, ratio 8, adacsl, seed 1: E: x",
-        "1 / 20 runs, 1 h 03 min left, lowest cost so far: net 0.5 per row, running: net-weighted (fold 1)",
+        "1 / 20 fits, 1 h 03 min left, lowest cost so far: net 0.5 per sample, running: net-weighted (fold 1)",
     ]
 
 
@@ -124,14 +124,14 @@ def test_a_resumed_run_says_what_is_there_and_counts_from_it():
     with Progress(10, console=out) as bar:
         bar(Event("start", 9, 10))
         for seed in range(9):
-            bar(Event("kept", 9, 10, (cell(seed=seed),), cost=0.5))
+            bar(Event("kept", 9, 10, (fit(seed=seed),), cost=0.5))
         bar(Event("corrupt", 9, 10, message="x.json was damaged: it is kept there, and its fit runs again"))
-        bar(Event("done", 10, 10, (cell(seed=9),), cost=0.5))
+        bar(Event("done", 10, 10, (fit(seed=9),), cost=0.5))
         bar(Event("end", 10, 10))
     assert written(out).splitlines() == [
-        "9 of 10 runs are done already",
+        "9 of 10 fits are done already",
         "x.json was damaged: it is kept there, and its fit runs again",
-        "10 / 10 runs, lowest cost so far: net 0.5 per row",
+        "10 / 10 fits, lowest cost so far: net 0.5 per sample",
     ]
 
 
@@ -140,11 +140,9 @@ def test_a_failure_is_one_line_whatever_it_says():
     with Progress(4, console=out) as bar:
         bar(Event("start", 0, 4))
         bar(
-            Event(
-                "failed", 0, 4, (cell(), cell("[red]net-weighted")), message="ValueError: no\n  [bold]luck", again=True
-            )
+            Event("failed", 0, 4, (fit(), fit("[red]net-weighted")), message="ValueError: no\n  [bold]luck", again=True)
         )
-        bar(Event("failed", 0, 4, (cell("[red]net-weighted"),), message="ValueError: " + "long " * 99))
+        bar(Event("failed", 0, 4, (fit("[red]net-weighted"),), message="ValueError: " + "long " * 99))
         bar(Event("end", 0, 4))
     first, second = written(out).splitlines()
     assert first == "failed, tried again: toy, ratio 8, net, seed 0 and 1 more: ValueError: no [bold]luck"
@@ -163,20 +161,20 @@ def test_durations_are_short(seconds, text):
 # in a terminal
 
 
-def test_the_bar_shows_cells_and_the_cheapest():
+def test_the_bar_shows_fits_and_the_cheapest():
     out = console(terminal=True)
     with Progress(4, console=out) as bar:
         bar(Event("start", 1, 4))
-        bar(Event("kept", 1, 4, (cell("[b]net", 0),), cost=0.25))
-        bar(Event("done", 2, 4, (cell("[b]net", 1),), cost=0.75))
-        bar(Event("failed", 2, 4, (cell("net-weighted"),), message="ValueError: x"))
+        bar(Event("kept", 1, 4, (fit("[b]net", 0),), cost=0.25))
+        bar(Event("done", 2, 4, (fit("[b]net", 1),), cost=0.75))
+        bar(Event("failed", 2, 4, (fit("net-weighted"),), message="ValueError: x"))
         bar(Event("end", 2, 4))
     text = written(out)
     assert "2/4" in text
-    assert re.search(r"2/4 runs 0:00:0\d \+ \S+ left", text)  # spent, and to come
-    assert "lowest: 0.5 per row [b]net" in text
+    assert re.search(r"2/4 fits 0:00:0\d \+ \S+ left", text)  # spent, and to come
+    assert "lowest: 0.5 per sample [b]net" in text
     assert text.count("failed: toy, ratio 8, net-weighted, seed 0: ValueError: x") == 1
-    assert "2 / 4 runs" not in text
+    assert "2 / 4 fits" not in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
@@ -184,9 +182,9 @@ def test_the_bar_is_one_line_and_shows_the_cost_however_narrow(width):
     out = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     with Progress(36, console=out) as bar:
         bar(Event("start", 0, 36))
-        bar(Event("done", 12, 36, (cell("adacsl-cv-target-bayes-cautious"),), cost=0.4712))
+        bar(Event("done", 12, 36, (fit("adacsl-cv-target-bayes-cautious"),), cost=0.4712))
     last = [line for line in written(out).splitlines() if "lowest" in line][-1]
-    assert "12/36 runs" in last
+    assert "12/36 fits" in last
     assert "lowest: 0.471" in last
     assert "\x1b[1A" not in written(out)  # never up a line
 
@@ -196,8 +194,8 @@ def test_the_bar_is_one_line_and_shows_the_cost_however_narrow(width):
 
 def play(bar):
     bar(Event("start", 0, 1))
-    bar(Event("failed", 0, 1, (cell(),), message="E: x", again=True))
-    bar(Event("done", 1, 1, (cell(),), cost=0.5))
+    bar(Event("failed", 0, 1, (fit(),), message="E: x", again=True))
+    bar(Event("done", 1, 1, (fit(),), cost=0.5))
     bar(Event("end", 1, 1))
 
 

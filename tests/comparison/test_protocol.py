@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostSensitiveClassifier, Task, compare, load_comparison
-from adacsl.comparison.protocol import Protocol, in_words
+from adacsl.comparison.protocol import Protocol, describe_protocol
 from adacsl.comparison.store import StoreError
 
 COSTS = CostMatrix(fp=1, fn=5)
@@ -167,22 +167,22 @@ def test_a_fold_without_positives_is_tested_all_the_same(methods):
         assert row["low"] < 15 / 90 < row["high"]
 
 
-def test_costs_at_other_ratios_are_those_of_the_cells():
+def test_costs_at_other_ratios_are_those_of_the_fits():
     x, y = table(150)
     own = np.random.default_rng(1).uniform(1, 9, 150)
     for costs in (COSTS, CostMatrix(fp=2, fn=own, tp=-0.5)):
         found = compare(x, y, costs, repeats=1, folds=2, ratios=["1x", "3x"], **QUICK)
         for (_, ratio), rows in found.paired.items():
-            cells = found.results[found.results["ratio"] == ratio]
-            sums = [rows.costs[0, rows.fits == seed].sum() for seed in cells["seed"]]
-            assert sums == pytest.approx(cells["total_cost"].tolist())
+            fits = found.results[found.results["ratio"] == ratio]
+            sums = [rows.costs[0, rows.fits == seed].sum() for seed in fits["seed"]]
+            assert sums == pytest.approx(fits["total_cost"].tolist())
 
 
-def test_protocols_in_words():
+def test_protocols_as_text():
     about = Protocol(folds=5).identity()
-    assert in_words(about, list(range(10))) == (
+    assert describe_protocol(about, list(range(10))) == (
         "65% training, 15% validation, 20% test; 2 repeats of 5 folds, stratified: every sample is tested once in each "
         "repeat"
     )
-    assert in_words(about, [0, 1]).endswith("1 repeat of 5 folds, stratified: every sample is tested once")
-    assert "2 random splits (seeds 0, 3)" in in_words(Protocol().identity(), [0, 3])
+    assert describe_protocol(about, [0, 1]).endswith("1 repeat of 5 folds, stratified: every sample is tested once")
+    assert "2 random splits (seeds 0, 3)" in describe_protocol(Protocol().identity(), [0, 3])

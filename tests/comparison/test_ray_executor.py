@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-SCRIPT = Path(__file__).parent / "scripts" / "small_cells.py"
+SCRIPT = Path(__file__).parent / "scripts" / "small_fits.py"
 
 
 @pytest.fixture(scope="module")
@@ -50,32 +50,32 @@ def store(toys, tmp_path):
         yield opened
 
 
-def cells_of(jobs):
-    return {cell for job in jobs for cell in job.fits}
+def fits_of(jobs):
+    return {fit for job in jobs for fit in job.fits}
 
 
 def dangerous(toys):
     """Return work whose workers die where the payload says so, and that is slow on the doomed node."""
     result_of, note = toys.result_of, toys.note
 
-    def work(shared, payload, cells):
+    def work(shared, payload, fits):
         assert float(shared["x"].sum()) == 499_500.0
         folder = Path(shared["log"]).parent
         doomed = ray.get_runtime_context().get_node_id() == shared["doomed"]
-        for cell in cells:
-            note(shared["log"], f"{cell.method} {cell.seed}")
-            flag = folder / f"died-{cell.seed}"
-            if payload is not None and cell.method == "net-weighted" and not flag.exists():
+        for fit in fits:
+            note(shared["log"], f"{fit.method} {fit.seed}")
+            flag = folder / f"died-{fit.seed}"
+            if payload is not None and fit.method == "net-weighted" and not flag.exists():
                 flag.touch()
                 os._exit(1) if payload == "exit" else os.kill(os.getpid(), signal.SIGKILL)
-            if doomed and payload is None and cell.method == "net-weighted":
+            if doomed and payload is None and fit.method == "net-weighted":
                 (folder / "busy").touch()
                 time.sleep(300)  # the node goes first
             for _ in range(3000):  # elsewhere nothing is done before
                 if doomed or (folder / "busy").exists():
                     break
                 time.sleep(0.02)
-            yield result_of(cell)
+            yield result_of(fit)
 
     return work
 
@@ -104,9 +104,9 @@ def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path
     assert tally[:2] == (16, 0)
     assert tally.ran == 16
     assert [event.done for event in events if event.kind == "done"] == list(range(1, 17))
-    assert sorted(event.fits[0] for event in events if event.kind == "done") == sorted(cells_of(jobs))
+    assert sorted(event.fits[0] for event in events if event.kind == "done") == sorted(fits_of(jobs))
     scan = store.scan()
-    assert scan.done == cells_of(jobs)
+    assert scan.done == fits_of(jobs)
     assert scan.failed == {}
     # what had been stored before a death was not done again
     lines = log.read_text().splitlines()
@@ -126,13 +126,13 @@ def test_workers_and_a_node_may_die_in_the_middle(toys, store, cluster, tmp_path
 def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cluster):
     result_of = toys.result_of
 
-    def work(shared, payload, cells):
-        for cell in cells:
-            if payload == "raise" and cell.method == "net-weighted":
+    def work(shared, payload, fits):
+        for fit in fits:
+            if payload == "raise" and fit.method == "net-weighted":
                 raise ValueError("no luck")
             if payload == "die":
                 os._exit(1)
-            result = result_of(cell)
+            result = result_of(fit)
             if payload == "no JSON":
                 result.history.append({"x": {1}})
             yield result
@@ -148,8 +148,8 @@ def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cl
     assert failed[jobs[1].fits[0]].type == "WorkerDiedError"
     assert failed[jobs[1].fits[0]].message.startswith("the worker process died")
     # what cannot be written is not computed again
-    assert {cell: failure.attempts for cell, failure in failed.items()} == {
-        cell: 1 if cell in jobs[3].fits else 2 for cell in failed
+    assert {fit: failure.attempts for fit, failure in failed.items()} == {
+        fit: 1 if fit in jobs[3].fits else 2 for fit in failed
     }
     assert "must be a JSON value" in failed[jobs[3].fits[0]].message
     # the next start tries the failed ones only
@@ -163,9 +163,9 @@ def test_errors_are_recorded_and_the_worker_that_always_dies_too(toys, store, cl
 def test_a_cluster_of_the_callers_stays_theirs_and_gpus_are_given_to_who_asks(toys, store, cluster):
     result_of = toys.result_of
 
-    def work(shared, payload, cells):
-        for cell in cells:
-            result = result_of(cell)
+    def work(shared, payload, fits):
+        for fit in fits:
+            result = result_of(fit)
             result.metrics["gpus"] = float(len(ray.get_gpu_ids()))
             result.metrics["seen"] = float(os.environ.get("CUDA_VISIBLE_DEVICES", "all") == "0")
             yield result
@@ -229,7 +229,7 @@ def test_a_local_cluster_is_started_and_ended_and_stdout_is_left_alone(tmp_path)
     text = f"""
         import os, sys
         sys.path.insert(0, {str(SCRIPT.parent)!r})
-        import small_cells as toys
+        import small_fits as toys
         from adacsl.comparison.runner import Job, run
         from adacsl.comparison.store import Store
 
@@ -243,7 +243,7 @@ def test_a_local_cluster_is_started_and_ended_and_stdout_is_left_alone(tmp_path)
 
         if __name__ == "__main__":
             with Store.open({str(tmp_path / "run")!r}, toys.IDENTITY) as store:
-                jobs = [Job(job.cells, {str(tmp_path / "flag")!r}) for job in toys.grid(4)]
+                jobs = [Job(job.fits, {str(tmp_path / "flag")!r}) for job in toys.grid(4)]
                 tally = run(jobs, work, store, backend="ray", n_jobs=1)
             import ray
             assert not ray.is_initialized()
@@ -264,7 +264,7 @@ def test_ray_is_not_imported_unless_asked_for():
         "import sys, tempfile; from adacsl.comparison.runner import run; from adacsl.comparison.store import Store\n"
         "sys.modules['ray'] = None\n"
         "store = Store.open(tempfile.mkdtemp(), {}); run([], None, store)\n"
-        "from adacsl.comparison.fits import Cell; from adacsl.comparison.runner import Job\n"
+        "from adacsl.comparison.fits import FitKey; from adacsl.comparison.runner import Job\n"
         "run([Job((FitKey('a', 1.0, 'b', 0),))], None, store, backend='ray')"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

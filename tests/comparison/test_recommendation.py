@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from adacsl import METHODS
 from adacsl.comparison.recommendation import Recommendation, recommendation, recommendations
 from adacsl.comparison.statistics import (
+    BASELINE,
     CONSTANTS,
-    TODAY,
-    Practice,
+    BaselineCosts,
     RowCosts,
     Saving,
     fold_interval,
@@ -32,9 +32,9 @@ def frame(costs, *, data="d", ratio=8.0, n=10, splits=None):
     rows = []
     for name, (mean, half) in costs.items():
         ends = [mean - lowest + side * (name != best) * half for side in (0, -1, 1)]
-        dearer = "clearly worse" if ends[1] > 0 else "not told apart"
+        dearer = "significantly higher" if ends[1] > 0 else "no significant difference"
         row = {"data": data, "ratio": ratio, "method": name, "n": (splits or {}).get(name, n), "mean": mean}
-        row |= {"low": mean - 0.01, "high": mean + 0.01, "standing": "cheapest" if name == best else dearer}
+        row |= {"low": mean - 0.01, "high": mean + 0.01, "significance": "lowest cost" if name == best else dearer}
         for suffix, end in zip(("", "_low", "_high"), ends, strict=True):
             row[f"difference{suffix}"] = end
             row[f"percent{suffix}"] = 100 * end / lowest if lowest > 0 else math.nan
@@ -89,11 +89,11 @@ def test_prefer_simple_takes_the_simplest_within_the_tolerance():
 
 methods = st.sampled_from([name for name in ORDER if name not in CONSTANTS] + ["mine", "another"])
 contests = st.dictionaries(
-    st.one_of(methods, st.sampled_from([*CONSTANTS, TODAY])),
+    st.one_of(methods, st.sampled_from([*CONSTANTS, BASELINE])),
     st.tuples(st.floats(0.1, 3.0), st.floats(0.0, 1.0)),
     min_size=2,
     max_size=7,
-).filter(lambda costs: set(costs) - {TODAY})
+).filter(lambda costs: set(costs) - {BASELINE})
 
 
 def place(name):
@@ -112,8 +112,8 @@ def test_the_recommended_method_is_never_significantly_worse_than_the_lowest(cos
 @given(contests, st.floats(0.0, 0.5))
 def test_constants_are_taken_only_where_the_cheapest_that_predicts_costs_significantly_more(costs, tolerance):
     found = said(costs, tolerance=tolerance)
-    predicting = set(costs) - {*CONSTANTS, TODAY}
-    assert found.recommended != TODAY
+    predicting = set(costs) - {*CONSTANTS, BASELINE}
+    assert found.recommended != BASELINE
     if found.recommended in CONSTANTS and predicting:
         assert min(predicting, key=lambda name: (costs[name][0], place(name))) in found.worse
     elif found.cheapest in predicting:
@@ -134,7 +134,7 @@ def test_more_tolerance_never_takes_a_less_simple_method(costs, tolerance, more)
 @given(contests, st.floats(0.0, 0.5))
 def test_nobody_is_both_dearer_and_less_simple_than_another_that_qualifies(costs, tolerance):
     taken = said(costs, tolerance=tolerance).recommended
-    predicting = set(costs) - {*CONSTANTS, TODAY}
+    predicting = set(costs) - {*CONSTANTS, BASELINE}
     if taken in predicting:
         cheapest = min(predicting, key=lambda name: costs[name][0])  # it always qualifies
         assert costs[cheapest][0] == costs[taken][0] or place(taken) < place(cheapest) or taken == cheapest
@@ -192,7 +192,7 @@ def test_a_simpler_one():
 
 def test_a_difference_that_may_be_chance_among_many_is_said_so():
     table = frame({"adacsl": (0.25, 0.0), "net-bayes": (0.3, 0.02), "gbm-bayes": (0.4, 0.02)})
-    table.loc[table["method"] == "net-bayes", "standing"] = "probably worse"
+    table.loc[table["method"] == "net-bayes", "significance"] = "not significant (corrected)"
     found = recommendation(table, simplest_first=ORDER)
     assert (found.recommended, found.doubtful, found.worse) == ("adacsl", ("net-bayes",), ("gbm-bayes",))
     assert found.text.startswith("Recommended: adacsl, the lowest cost of 3 methods. ")
@@ -259,21 +259,21 @@ def test_tolerance_of_a_benefit_is_a_share_of_it():
     assert "net-bayes is simpler and earns 4 % (95 % CI 2-6 %) less: --prefer simple" in dearer.text
 
 
-def test_today_is_never_recommended_but_kept_where_it_is_cheapest():
-    costs = {"today": (0.2, 0.0), "net-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
+def test_the_baseline_is_never_recommended_but_kept_where_it_is_cheapest():
+    costs = {"baseline": (0.2, 0.0), "net-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
     found = said(costs)
-    assert (found.recommended, found.cheapest) == ("net-bayes", "today")
+    assert (found.recommended, found.cheapest) == ("net-bayes", "baseline")
     assert found.text == (
         "Keep your current decisions: no method costs significantly less. Of the methods, recommended: net-bayes. Mean "
         "cost 0.21 (95 % CI 0.2-0.22) per sample. adacsl costs significantly more."
     )
-    better = said({"today": (0.2, 0.0), "net-bayes": (0.3, 0.02)})
+    better = said({"baseline": (0.2, 0.0), "net-bayes": (0.3, 0.02)})
     assert better.recommended is None
     assert better.text == (
         "Keep your current decisions: every method costs significantly more. The lowest-cost method, net-bayes, costs "
         "50 % (95 % CI 40-60 %) more."
     )
-    none = said({"today": (0.2, 0.0), "net-bayes": (0.3, 0.02)}, splits={"net-bayes": 1})
+    none = said({"baseline": (0.2, 0.0), "net-bayes": (0.3, 0.02)}, splits={"net-bayes": 1})
     assert none.recommended is None
     assert none.text == "No recommendation: no method has enough finished folds. Too few folds to judge: net-bayes."
 
@@ -318,9 +318,9 @@ def judged(costs, **options):
     return recommendation(summary_of(costs).assign(data="d", ratio=8.0), simplest_first=ORDER, costs=costs, **options)
 
 
-def test_a_saving_is_the_paired_difference_in_percent_of_today():
-    costs = rows_of({"net-bayes": 0.6, TODAY: 0.8})
-    found = saving_of("net-bayes", Practice("threshold 0.5", costs))
+def test_a_saving_is_the_paired_difference_in_percent_of_the_baseline():
+    costs = rows_of({"net-bayes": 0.6, BASELINE: 0.8})
+    found = saving_of("net-bayes", BaselineCosts("threshold 0.5", costs))
     dearer = fold_interval(costs.costs[0] - costs.costs[1], costs.fits, costs.units)
     assert found.difference == pytest.approx(0.2)
     assert (found.low, found.high) == pytest.approx((-dearer.high, -dearer.low))
@@ -349,34 +349,34 @@ def test_savings_in_words(saving, words):
 
 
 def test_the_words_say_what_is_saved():
-    costs = rows_of({"net-bayes": 0.5, "ensemble": 0.9, TODAY: 0.8})
+    costs = rows_of({"net-bayes": 0.5, "ensemble": 0.9, BASELINE: 0.8})
     plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
-    found = judged(plain, practice=lambda taken: Practice("threshold 0.5", costs, "always predicting bad", 0.85))
+    found = judged(plain, baseline=lambda taken: BaselineCosts("threshold 0.5", costs, "always predicting bad", 0.85))
     assert (found.saving.against, found.saving.other) == ("threshold 0.5", "always predicting bad")
     assert found.text.startswith("Recommended: net-bayes, significantly the lowest cost of 2 methods. Mean cost 0.5 (")
     assert f"per sample, {found.saving.words}. ensemble costs significantly more." in found.text
 
 
 def test_nothing_is_cheaper_than_free():
-    costs = rows_of({"net-bayes": 0.0, TODAY: 0.8})
+    costs = rows_of({"net-bayes": 0.0, BASELINE: 0.8})
     free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
-    found = saving_of("net-bayes", Practice("now", free))
+    found = saving_of("net-bayes", BaselineCosts("now", free))
     assert found.percent == found.percent_high == 100.0
     assert found.high == found.difference
     assert (
-        saving_of("net-bayes", Practice("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100
+        saving_of("net-bayes", BaselineCosts("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100
     )  # benefits
 
 
 def test_without_a_common_row_nothing_is_saved():
-    costs = rows_of({"net-bayes": 0.6, TODAY: 0.8})
+    costs = rows_of({"net-bayes": 0.6, BASELINE: 0.8})
     values = costs.costs.copy()
     values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
-    assert saving_of("net-bayes", Practice("now", replace(costs, costs=values))) is None
+    assert saving_of("net-bayes", BaselineCosts("now", replace(costs, costs=values))) is None
     assert saving_of("net-bayes", None) is None
 
 
-def test_where_a_constant_or_today_leads_the_excess_is_over_the_cheapest_that_predicts():
+def test_where_a_constant_or_the_baseline_leads_the_excess_is_over_the_cheapest_that_predicts():
     means = {"always-positive": 1.0, "ensemble": 1.001, "logistic": 1.003, "adacsl": 1.5}
     costs = rows_of(means, spread=0.2, n=2000)
     assert judged(costs).recommended == "logistic"
@@ -388,7 +388,7 @@ def test_where_a_constant_or_today_leads_the_excess_is_over_the_cheapest_that_pr
     assert judged(worse, prefer="simple").recommended == "logistic"
     table = summary_of(costs).assign(data="d", ratio=8.0)
     assert recommendation(table, simplest_first=ORDER).recommended == "ensemble"  # nothing is known about the others
-    with_today = {TODAY: 0.9, "always-positive": 1.0, "ensemble": 1.4, "logistic": 1.5}
-    assert judged(rows_of(with_today, spread=0.2)).recommended is None  # all cost significantly more than today
-    assert judged(rows_of(with_today | {"always-positive": 0.91}, spread=0.2)).recommended == "always-positive"
-    assert judged(rows_of(with_today | {"logistic": 0.91}, spread=0.2)).recommended == "logistic"
+    with_baseline = {BASELINE: 0.9, "always-positive": 1.0, "ensemble": 1.4, "logistic": 1.5}
+    assert judged(rows_of(with_baseline, spread=0.2)).recommended is None  # all cost significantly more than today
+    assert judged(rows_of(with_baseline | {"always-positive": 0.91}, spread=0.2)).recommended == "always-positive"
+    assert judged(rows_of(with_baseline | {"logistic": 0.91}, spread=0.2)).recommended == "logistic"

@@ -10,10 +10,10 @@ from adacsl.comparison.cost_sensitivity import (
     better_elsewhere,
     cheapest_of,
     costs_at,
-    decides_anew,
+    describe,
     find_regret,
-    in_words,
-    price_grid,
+    is_cost_aware,
+    ratio_grid,
     ratio_text,
     regret_of,
     worst_of,
@@ -97,22 +97,22 @@ def test_a_method_without_some_splits_has_no_costs_there():
         np.testing.assert_allclose(found.costs[0, kept], found.costs[1, kept])
 
 
-def test_who_decides_anew_is_told_by_the_rule_or_else_by_the_decisions():
-    assert decides_anew(made(rule="bayes"))
-    assert not decides_anew(made(rule="half"))
+def test_cost_aware_methods_are_known_by_their_rule_or_else_by_the_decisions():
+    assert is_cost_aware(made(rule="bayes"))
+    assert not is_cost_aware(made(rule="half"))
     bare = made(rule="bayes")
-    assert decides_anew(Outcome(bare.scores, bare.labels, bare.decisions, bare.seeds, fp=1.0, fn=6.0))
+    assert is_cost_aware(Outcome(bare.scores, bare.labels, bare.decisions, bare.seeds, fp=1.0, fn=6.0))
     blind = made(rule="half")
-    assert not decides_anew(Outcome(blind.scores, blind.labels, blind.decisions, blind.seeds, fp=1.0, fn=6.0))
+    assert not is_cost_aware(Outcome(blind.scores, blind.labels, blind.decisions, blind.seeds, fp=1.0, fn=6.0))
 
 
 def test_prices_looked_at_hold_the_range_and_what_was_run():
-    grid = price_grid(0.3, 7.0)
+    grid = ratio_grid(0.3, 7.0)
     assert {0.3, 7.0, 1.0} <= set(grid.tolist())
     assert grid[0] < 0.3
     assert grid[-1] > 7.0
     assert (np.diff(grid) > 0).all()
-    assert len(price_grid(2.0, 2.0)) > 10
+    assert len(ratio_grid(2.0, 2.0)) > 10
 
 
 def blocks_of(costs, spread=0.001):
@@ -168,11 +168,11 @@ def test_words_say_when_to_take_another(costs, expected):
     found = find_regret(outcomes, (0.5, 2.0), ratio=4.0, entries=entries(outcomes), recommended="a")
     table = worst_of(curve).assign(undecided=0.25)
     found = found._replace(curve=curve, table=table, cheapest=cheapest_of(curve), low=1.0, high=16.0)
-    text = in_words(found, "a")
+    text = describe(found, "a")
     assert text.startswith("If a false negative costs 1 to 16 false positives, a costs")
     for part in (*expected, "25 % of its predictions depend"):
         assert part in text
-    assert in_words(found, "unknown") == ""
+    assert describe(found, "unknown") == ""
 
 
 def test_one_split_alone_says_that_it_may_be_chance():
@@ -181,7 +181,7 @@ def test_one_split_alone_says_that_it_may_be_chance():
         name: Outcome(one.scores, one.labels, one.decisions, np.zeros(one.n), fp=1.0, fn=6.0)
         for name, one in outcomes.items()
     }
-    found = find_regret(outcomes, (0.5, 2.0), ratio=6.0, entries=entries(outcomes), recommended="a", said=False)
+    found = find_regret(outcomes, (0.5, 2.0), ratio=6.0, entries=entries(outcomes), recommended="a", given=False)
     assert "one split: no test" in found.words
     assert "half to double, as no range was given" in found.words
 

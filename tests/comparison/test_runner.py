@@ -23,7 +23,7 @@ from adacsl.comparison.runner import Job, RunInterrupted, run
 from adacsl.comparison.store import Store, StoreError
 from adacsl.execution import threads as execution_threads
 
-SCRIPT = Path(__file__).parent / "scripts" / "small_cells.py"
+SCRIPT = Path(__file__).parent / "scripts" / "small_fits.py"
 
 
 @pytest.fixture(scope="module")
@@ -41,17 +41,17 @@ def plain(toys):
     """The work of most tests: what a job does is its payload."""
     result_of = toys.result_of
 
-    def work(shared, payload, cells):
-        for cell in cells:
+    def work(shared, payload, fits):
+        for fit in fits:
             if payload is not None:
-                payload(cell)
-            yield result_of(cell)
+                payload(fit)
+            yield result_of(fit)
 
     return work
 
 
-def cells_of(jobs):
-    return {cell for job in jobs for cell in job.fits}
+def fits_of(jobs):
+    return {fit for job in jobs for fit in job.fits}
 
 
 def drafts(folder):
@@ -59,16 +59,16 @@ def drafts(folder):
 
 
 def raises(text):
-    def act(cell):
+    def act(fit):
         raise ValueError(text)
 
     return act
 
 
-def at_second_cell(act):
-    def later(cell):
-        if cell.method == "net-weighted":
-            act(cell)
+def at_second_fit(act):
+    def later(fit):
+        if fit.method == "net-weighted":
+            act(fit)
 
     return later
 
@@ -76,18 +76,18 @@ def at_second_cell(act):
 def once(flag, act):
     """Do something the first time only, whichever process it is."""
 
-    def first(cell):
+    def first(fit):
         try:
             flag.touch(exist_ok=False)
         except FileExistsError:
             return
-        act(cell)
+        act(fit)
 
     return first
 
 
 def _death():
-    def act(cell):
+    def act(fit):
         os.kill(os.getpid(), signal.SIGKILL)
 
     return act
@@ -103,19 +103,19 @@ both = pytest.mark.parametrize("n_jobs", [1, 2])
 
 
 @both
-def test_all_cells_run_once_and_a_second_run_does_nothing(toys, store, n_jobs):
+def test_all_fits_run_once_and_a_second_run_does_nothing(toys, store, n_jobs):
     jobs, events = toys.grid(6), []
     tally = run(jobs, plain(toys), store, n_jobs=n_jobs, on_event=events.append)
     assert tally[:2] == (6, 0)
     assert tally.ran == 6
-    assert store.scan().done == cells_of(jobs)
-    begun = {cell for event in events if event.kind == "running" for cell in event.fits}
-    assert begun == set(cells_of(jobs))
+    assert store.scan().done == fits_of(jobs)
+    begun = {fit for event in events if event.kind == "running" for fit in event.fits}
+    assert begun == set(fits_of(jobs))
     events = [event for event in events if event.kind not in ("running", "alive")]
     assert [event.kind for event in events] == ["start", *["done"] * 6, "end"]
     assert [event.done for event in events] == [0, 1, 2, 3, 4, 5, 6, 6]
     assert {event.fits[0]: event.cost for event in events[1:-1]} == {
-        cell: toys.result_of(cell).metrics["normalized_cost"] for cell in cells_of(jobs)
+        fit: toys.result_of(fit).metrics["normalized_cost"] for fit in fits_of(jobs)
     }
     before = {path: path.stat().st_mtime_ns for path in store.folder.rglob("*.json")}
     again = run([Job(job.fits, raises("it ran")) for job in jobs], plain(toys), store, n_jobs=n_jobs)
@@ -126,10 +126,10 @@ def test_all_cells_run_once_and_a_second_run_does_nothing(toys, store, n_jobs):
 
 
 @both
-def test_a_job_gets_only_its_missing_cells(toys, store, tmp_path, n_jobs):
+def test_a_job_gets_only_its_missing_fits(toys, store, tmp_path, n_jobs):
     jobs, log = toys.grid(6), tmp_path / "log"
-    for cell in (jobs[0].fits[1], *jobs[2].fits):
-        store.write(toys.result_of(cell))
+    for fit in (jobs[0].fits[1], *jobs[2].fits):
+        store.write(toys.result_of(fit))
     events = []
     shared = {"log": str(log), "seconds": 0}
     tally = run(jobs, toys.work_slowly, store, shared=shared, n_jobs=n_jobs, on_event=events.append)
@@ -154,16 +154,16 @@ def test_results_carry_where_they_came_from(toys, store):
 def test_shared_data_are_mapped_not_copied_and_each_worker_may_change_its_own(toys, store):
     data = np.arange(200_000, dtype=np.float64)
 
-    def work(shared, payload, cells):
+    def work(shared, payload, fits):
         x = shared["x"]
         base = x
         while isinstance(base, np.ndarray):
             base = base.base
-        for cell in cells:
+        for fit in fits:
             assert x[7] == 7
             assert float(x.sum()) == shared["sum"]
             assert "mmap" in repr(getattr(base, "obj", base))
-            yield result_of(cell)
+            yield result_of(fit)
         x[7] = 8.0
         x[7] = 7.0
 
@@ -177,11 +177,11 @@ def test_shared_data_are_mapped_not_copied_and_each_worker_may_change_its_own(to
 def test_threads_are_shared_among_the_workers(toys, store, monkeypatch):
     result_of = toys.result_of
 
-    def work(shared, payload, cells):
+    def work(shared, payload, fits):
         import torch
 
-        for cell in cells:
-            result = result_of(cell)
+        for fit in fits:
+            result = result_of(fit)
             result.metrics["threads"] = torch.get_num_threads()
             result.metrics["variable"] = int(os.environ["OMP_NUM_THREADS"])
             yield result
@@ -205,12 +205,12 @@ def test_fewer_threads_asked_for_are_respected(monkeypatch, asked, share, thread
 @both
 def test_a_failing_job_is_recorded_tried_again_and_the_others_go_on(toys, store, n_jobs):
     jobs, events = toys.grid(6), []
-    jobs[1] = Job(jobs[1].fits, at_second_cell(raises("no <b>luck</b>")))
+    jobs[1] = Job(jobs[1].fits, at_second_fit(raises("no <b>luck</b>")))
     tally = run(jobs, plain(toys), store, n_jobs=n_jobs, retries=2, on_event=events.append)
     assert tally[:2] == (5, 1)
     bad = jobs[1].fits[1]
     scan = store.scan()
-    assert scan.done == cells_of(jobs) - {bad}
+    assert scan.done == fits_of(jobs) - {bad}
     assert set(scan.failed) == {bad}
     failure = scan.failed[bad]
     assert failure[:2] == ("ValueError", "no <b>luck</b>")
@@ -263,10 +263,10 @@ def test_no_retries_means_one_attempt(toys, store, n_jobs):
 def test_faulty_work_is_a_failure_that_says_why(toys, store, n_jobs, fault, message):
     result_of = toys.result_of
 
-    def work(shared, payload, cells):
+    def work(shared, payload, fits):
         if fault == "exit":
             sys.exit(3)
-        result = result_of(cells[0])
+        result = result_of(fits[0])
         if fault == "another fit":
             yield result_of(FitKey("toy", 8.0, "net", 99))
         elif fault == "no JSON":
@@ -292,7 +292,7 @@ def test_a_job_that_cannot_be_sent_fails_alone(toys, store):
 
 def test_a_dying_worker_takes_no_other_job_with_it(toys, store):
     jobs, events = toys.grid(8), []
-    jobs[1] = Job(jobs[1].fits, at_second_cell(dies))
+    jobs[1] = Job(jobs[1].fits, at_second_fit(dies))
     tally = run(jobs, plain(toys), store, n_jobs=2, on_event=events.append)
     assert tally[:2] == (7, 1), store.failures().to_dict("records")
     failure = store.scan().failed[jobs[1].fits[1]]
@@ -349,7 +349,7 @@ def test_a_full_disk_ends_the_run_in_one_line_and_leaves_nothing_half_written(to
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"backend": "dask"}, r"engine must be 'joblib' \(this machine\) or 'ray' \(a cluster\), got 'dask'"),
+        ({"backend": "dask"}, r"backend must be 'processes' \(this machine\) or 'ray' \(a cluster\), got 'dask'"),
         ({"n_jobs": 0}, "n_jobs must be a whole number of at least 1, got 0"),
         ({"retries": -1}, "retries must not be negative, got -1"),
         ({"gpus": 1.0}, "address and gpus are for backend='ray'; processes of this machine see all its GPUs"),
@@ -362,11 +362,11 @@ def test_wrong_settings_are_named(toys, store, settings, message):
 
 
 def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
-    def sleep_long(cell):
+    def sleep_long(fit):
         time.sleep(60.0)
 
     jobs = [
-        Job((FitKey("made", 4.0, "net", seed), FitKey("made", 4.0, "net-weighted", seed)), at_second_cell(sleep_long))
+        Job((FitKey("made", 4.0, "net", seed), FitKey("made", 4.0, "net-weighted", seed)), at_second_fit(sleep_long))
         for seed in range(3)
     ]
     begin = time.monotonic()
@@ -374,14 +374,14 @@ def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
         run(jobs, plain(toys), store, n_jobs=2, seconds=6.0)
     assert time.monotonic() - begin < 15.0
     # the first fits of the two jobs that had begun
-    assert {cell.method for job in jobs for cell in job.fits if store.has(cell)} == {"net"}
+    assert {fit.method for job in jobs for fit in job.fits if store.has(fit)} == {"net"}
     assert not drafts(store.folder)
 
 
 def test_a_run_says_now_and_then_that_it_is_alive(toys, store, monkeypatch):
     monkeypatch.setattr(runner, "BEAT", 0.2)
     events = []
-    run([Job((FitKey("made", 4.0, "net", 0),), lambda cell: time.sleep(1.5))], plain(toys), store, n_jobs=2,
+    run([Job((FitKey("made", 4.0, "net", 0),), lambda fit: time.sleep(1.5))], plain(toys), store, n_jobs=2,
         on_event=events.append)  # fmt: skip
     kinds = [event.kind for event in events]
     assert kinds[0] == "start"
@@ -391,14 +391,14 @@ def test_a_run_says_now_and_then_that_it_is_alive(toys, store, monkeypatch):
     assert set(kinds[2:-2]) == {"alive"}
 
 
-def test_in_this_process_the_cell_at_hand_is_finished_first(toys, store):
+def test_in_this_process_the_fit_at_hand_is_finished_first(toys, store):
     jobs = [Job((FitKey("made", 4.0, "net", seed), FitKey("made", 4.0, "net-weighted", seed))) for seed in range(2)]
     with pytest.raises(RunInterrupted, match="1 of 4 fits are done"):
         run(jobs, plain(toys), store, n_jobs=1, seconds=0.0)
     assert run(jobs, plain(toys), store, n_jobs=1, seconds=60.0).done == 4
 
 
-def test_a_cell_in_two_jobs_is_refused(toys, store):
+def test_a_fit_in_two_jobs_is_refused(toys, store):
     jobs = toys.grid(2) * 2
     with pytest.raises(ValueError, match="every fit must belong to one job, but 2 belong to several, such as toy, "):
         run(jobs, plain(toys), store)
@@ -412,7 +412,7 @@ def test_no_jobs_are_no_work(toys, store):
 
 
 def test_control_c_in_this_process_says_how_to_go_on(toys, store):
-    def interrupt(cell):
+    def interrupt(fit):
         raise KeyboardInterrupt
 
     jobs = toys.grid(4)
@@ -429,8 +429,8 @@ def start():
     """Start runs of the script; whatever is left of them is ended."""
     started = []
 
-    def launch(folder, log, cells, seconds):
-        command = [sys.executable, str(SCRIPT), str(folder), str(log), str(cells), str(seconds)]
+    def launch(folder, log, fits, seconds):
+        command = [sys.executable, str(SCRIPT), str(folder), str(log), str(fits), str(seconds)]
         with log.with_suffix(".errors").open("wb") as errors:  # a pipe would stay open as long as any worker
             started.append(subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors))
         return started[-1]
@@ -477,14 +477,14 @@ def snapshot(folder):
 
 
 def name_in_log(path):
-    cell = json.loads(path.read_text())["fit"]
-    return f"{cell['method']} {cell['seed']}"
+    fit = json.loads(path.read_text())["fit"]
+    return f"{fit['method']} {fit['seed']}"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc").exists(), reason="needs /proc to see processes")
 @pytest.mark.parametrize("times", [4, pytest.param(10, marks=pytest.mark.weekly)])
-def test_killing_it_loses_no_cell_and_runs_none_twice(toys, tmp_path, start, times):
+def test_killing_it_loses_no_fit_and_runs_none_twice(toys, tmp_path, start, times):
     folder, log, n = tmp_path / "run", tmp_path / "log", 160
     rng, known, finished, sessions, kills = random.Random(4), {}, set(), [], 0
     while kills < times:
@@ -516,7 +516,7 @@ def test_killing_it_loses_no_cell_and_runs_none_twice(toys, tmp_path, start, tim
     assert known.items() <= snapshot(folder).items()
     with Store.open(folder, toys.IDENTITY) as store:
         scan = store.scan()
-        assert scan.done == cells_of(toys.grid(n))
+        assert scan.done == fits_of(toys.grid(n))
         assert len(store.results()) == n
     assert (scan.failed, scan.corrupt) == ({}, {})
     assert not drafts(folder)

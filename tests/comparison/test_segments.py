@@ -99,7 +99,7 @@ def test_one_row_or_one_side_alone_has_no_interval():
     assert np.isfinite(everything.low)
     assert math.isnan(everything.difference)
     assert segment_costs(np.zeros(20), rows < 9, evidence).p == 1.0
-    with pytest.raises(ValueError, match="at least one row"):
+    with pytest.raises(ValueError, match="at least one sample"):
         segment_costs(rows.astype(float), rows < 0, evidence)
 
 
@@ -155,16 +155,16 @@ def test_every_row_is_in_one_segment_and_counted_as_brute_force_counts(kept):
         missed, alarmed = (labels == 1) & (decided == 0), (labels == 0) & (decided == 1)
         assert row["rows"] == (X["region"] == region).sum()
         assert row["share"] == pytest.approx((X["region"] == region).mean())
-        assert row["pos_label"] == pytest.approx(y[X["region"] == region].mean())
+        assert row["positive"] == pytest.approx(y[X["region"] == region].mean())
         assert row["decided"] == pytest.approx(decided.mean())
-        assert row["misses"] == pytest.approx(missed.sum() / (labels == 1).sum())
-        assert row["alarms"] == pytest.approx(alarmed.sum() / (labels == 0).sum())
+        assert row["fnr"] == pytest.approx(missed.sum() / (labels == 1).sum())
+        assert row["fpr"] == pytest.approx(alarmed.sum() / (labels == 0).sum())
         assert row["cost"] == pytest.approx((5 * missed + alarmed).mean())
         always = 1.0 * (labels == 0)  # the baseline: always predicting positive costs less than threshold 0.5
         assert row["saved"] == pytest.approx((always - (5 * missed + alarmed)).mean())
     assert shown["difference"].sum() == pytest.approx(0)
     assert (shown["low"] >= 0).all()
-    assert shown["standing"].tolist() == ["told apart"] * 2
+    assert shown["significance"].tolist() == ["significant difference"] * 2
     assert shown["p"].nunique() == 1  # one question, asked once
     assert list(dict.fromkeys(found.by_segment()["column"])) == ["region", "age"]
 
@@ -197,8 +197,8 @@ def test_more_than_two_classes_count_errors():
     X, y = table(classes=3)
     costs = CostMatrix.from_array([[0, 1, 2], [3, 0, 1], [1, 1, 0]], rows="predicted")
     shown = compare(X, y, costs, repeats=1, segments=["region"], **QUICK).by_segment()
-    assert {"wrong", "cost", "standing"} <= set(shown.columns)
-    assert "misses" not in shown.columns
+    assert {"wrong", "cost", "significance"} <= set(shown.columns)
+    assert "fnr" not in shown.columns
     assert shown.set_index("segment")["wrong"]["west"] > shown.set_index("segment")["wrong"]["north"]
 
 

@@ -29,15 +29,15 @@ IDENTITY = {
     "data": {"toy": {"digest": "aa", "rows": 9, "source": "toy.csv"}},
     "protocol": {"test": 0.25, "epochs": 30, "net": {"width": 64}},
 }
-CELL = FitKey("toy", 8.0, "net-tuned", 3)
-PLACE = "toy/ce-tuned/ratio-8_seed-3.json"
+FIT = FitKey("toy", 8.0, "net-tuned", 3)
+PLACE = "toy/net-tuned/ratio-8_seed-3.json"
 
 
-def made(cell=CELL, n=11, **changes):
+def made(fit=FIT, n=11, **changes):
     rng = np.random.default_rng(1)
     scores = rng.random(n).astype(np.float32)
     fields = {
-        "fit": cell,
+        "fit": fit,
         "metrics": {"cost": 0.1 + 0.2, "normalized_cost": 0.5, "tp": 3.0, "n_test": float(n)},
         "scores": scores,
         "decisions": scores > 0.4,
@@ -93,8 +93,8 @@ def forge(path, **changes):
 def test_a_result_comes_back_as_it_was(store):
     result = made()
     assert store.write(result)
-    back = store.read(CELL)
-    assert back.fit == CELL
+    back = store.read(FIT)
+    assert back.fit == FIT
     assert isinstance(back.fit, FitKey)
     assert back.metrics == result.metrics
     assert back.scores.dtype == np.float32
@@ -118,7 +118,7 @@ def test_the_file_is_legal_json_with_plain_arrays(store):
     scores = np.frombuffer(base64.b64decode(body["scores"]["base64"]), dtype="<f4")
     assert np.array_equal(scores, made().scores)
     assert body["sha256"] == hashlib.sha256(text[: text.index('"sha256"')].encode()).hexdigest()
-    back = store.read(CELL)
+    back = store.read(FIT)
     assert math.isnan(back.metrics["cost"])
     assert back.metrics["savings"] == -math.inf
     assert back.threshold == math.inf
@@ -136,10 +136,10 @@ def test_any_numbers_come_back(tmp_path_factory, metrics, bits, threshold, messa
     scores[:2] = np.array([np.nan, np.inf], dtype=np.float32)[: len(bits)]
     result = made(metrics=metrics, scores=scores, decisions=np.array(bits, dtype=bool), threshold=threshold)
     with Store.open(tmp_path_factory.mktemp("runs") / "run", IDENTITY) as opened:
-        opened.fail(CELL, Failure("E", message))
-        assert opened.scan().failed[CELL].message == message
+        opened.fail(FIT, Failure("E", message))
+        assert opened.scan().failed[FIT].message == message
         opened.write(result)
-        back = opened.read(CELL)
+        back = opened.read(FIT)
     assert list(back.metrics) == list(metrics)
     assert all(same(back.metrics[key], value) for key, value in metrics.items())
     assert same(back.threshold, threshold)
@@ -151,16 +151,16 @@ def test_numpy_values_and_odd_layouts_are_taken(store):
     scores = np.linspace(0, 1, 20)[::2]
     history = [{"lambda": np.float64(2.5), "thresholds": np.array([0.25, np.nan]), "epoch": np.int64(1), "t": (1, 2)}]
     store.write(made(scores=scores.astype(">f8"), decisions=(scores > 0.5).astype(int), history=history))
-    back = store.read(CELL)
+    back = store.read(FIT)
     assert np.array_equal(back.scores, scores.astype(np.float32))
     assert back.history[0]["thresholds"][0] == 0.25
     assert math.isnan(back.history[0]["thresholds"][1])
     assert (back.history[0]["epoch"], back.history[0]["t"]) == (1, [1, 2])
 
 
-def test_numpy_numbers_name_the_same_cell(store):
+def test_numpy_numbers_name_the_same_fit(store):
     store.write(made(FitKey("toy", np.float64(8), "net-tuned", np.int64(3))))
-    assert store.scan().done == {CELL}
+    assert store.scan().done == {FIT}
     assert store.has(FitKey("toy", 8, "net-tuned", 3))
 
 
@@ -180,7 +180,7 @@ def test_without_hard_links_the_first_result_stays_too(store, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     assert store.write(made())
     assert not store.write(made(threshold=0.9))
-    assert store.read(CELL).threshold == 0.4
+    assert store.read(FIT).threshold == 0.4
     assert not list(store.folder.rglob("*.draft"))
 
 
@@ -242,7 +242,7 @@ def test_ratios_have_exact_names(ratios):
     assert all(re.fullmatch(r"[0-9.e+-]+", ratio_name(ratio)) for ratio in ratios)
 
 
-def test_nearly_equal_ratios_are_two_cells(store):
+def test_nearly_equal_ratios_are_two_fits(store):
     for ratio in (3.0, 3.0000001):
         store.write(made(FitKey("toy", ratio, "net", 0)))
     assert len(store.scan().done) == 2
@@ -299,7 +299,7 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
     forge(store.folder / "fits" / PLACE, schema_version=5)
-    for act in (store.scan, store.results, lambda: store.read(CELL)):
+    for act in (store.scan, store.results, lambda: store.read(FIT)):
         with pytest.raises(StoreError, match=r"has schema version 5; adacsl .* reads version 4: update adacsl"):
             act()
     store.close()
@@ -372,7 +372,7 @@ def test_drafts_of_killed_processes_are_removed_and_never_read(store):
     (folder / ".0123.draft").write_bytes(b"{")
     (store.folder / ".shared-1.draft").mkdir()
     (store.folder / ".shared-1.draft" / "buffers").write_bytes(b"x")
-    assert store.scan().done == {CELL}
+    assert store.scan().done == {FIT}
     store.close()
     Store.open(store.folder, IDENTITY).close()
     assert sorted(files(store.folder)) == [".lock", f"fits/{PLACE}", "run.json"]
@@ -404,7 +404,7 @@ def binary(path):
     path.write_bytes(bytes(range(256)))
 
 
-def other_cell(path):
+def other_fit(path):
     forge(path, fit={"data": "toy", "ratio": 8.0, "method": "net-tuned", "seed": 4})
 
 
@@ -443,7 +443,7 @@ def odd_number(path):
 @pytest.mark.parametrize(
     "damage",
     [
-        *(truncate, empty, flip, append, binary, other_cell, other_kind, no_version, missing_part, odd_number),
+        *(truncate, empty, flip, append, binary, other_fit, other_kind, no_version, missing_part, odd_number),
         *(bad_scores, strange_scores, few_scores, few_bits),
     ],
     ids=lambda damage: damage.__name__,
@@ -456,7 +456,7 @@ def test_damage_is_found_set_aside_and_counts_as_missing(store, damage):
     damage(path)
     content = path.read_bytes()
     with pytest.raises(StoreError, match=r"seed-3.json is damaged \(.*\): start the comparison again, it re-runs"):
-        store.read(CELL)
+        store.read(FIT)
     with pytest.warns(UserWarning, match=r"seed-3.json is damaged \(.*\) and left out: start the comparison again"):
         assert set(store.results()["seed"]) == {5}
     reader = Store.read_only(store.folder)
@@ -470,11 +470,11 @@ def test_damage_is_found_set_aside_and_counts_as_missing(store, damage):
     assert not path.exists()
     assert store.scan().corrupt == {}
     assert store.write(made())
-    assert store.scan().done == {CELL, whole}
+    assert store.scan().done == {FIT, whole}
     damage(path)
     assert len({*store.scan().corrupt, aside}) == 2  # nothing that was set aside is overwritten
     with pytest.raises(StoreError, match=r"has no result of toy, ratio 8, net-tuned, seed 3: run the comparison again"):
-        store.read(CELL)
+        store.read(FIT)
 
 
 def test_other_files_do_not_matter(store):
@@ -482,41 +482,41 @@ def test_other_files_do_not_matter(store):
     (store.folder / "fits" / "notes.txt").write_text("x")
     (store.folder / "report.html").write_text("x")
     (store.folder / "fits" / "toy" / "net-tuned" / ".DS_Store").write_text("x")
-    assert store.scan() == ({CELL}, {}, {}, {CELL: pytest.approx({"cost": 0.3, "normalized": 0.5})})
+    assert store.scan() == ({FIT}, {}, {}, {FIT: pytest.approx({"cost": 0.3, "normalized": 0.5})})
 
 
 # failures
 
 
-def test_failures_are_recorded_counted_and_forgotten_when_the_cell_is_done(store):
+def test_failures_are_recorded_counted_and_forgotten_when_the_fit_is_done(store):
     with pytest.raises(ZeroDivisionError) as caught:
         raise ZeroDivisionError("no positives\nin fold 3")
-    assert store.fail(CELL, caught.value).attempts == 1
-    store.fail(CELL, caught.value)
-    failure = store.scan().failed[CELL]
+    assert store.fail(FIT, caught.value).attempts == 1
+    store.fail(FIT, caught.value)
+    failure = store.scan().failed[FIT]
     assert failure[:2] == ("ZeroDivisionError", "no positives\nin fold 3")
     assert failure.attempts == 2
     assert 'raise ZeroDivisionError("no positives' in failure.traceback
-    assert not store.has(CELL)
+    assert not store.has(FIT)
     assert store.scan().done == set()
     row = store.failures().iloc[0]
-    assert tuple(row[["data", "ratio", "method", "seed", "type", "attempts"]]) == (*CELL, "ZeroDivisionError", 2)
+    assert tuple(row[["data", "ratio", "method", "seed", "type", "attempts"]]) == (*FIT, "ZeroDivisionError", 2)
     assert store.results().empty
     store.write(made())
     assert store.scan().failed == {}
     assert store.failures().empty
-    store.fail(CELL, ValueError("too late"))
-    assert store.scan() == ({CELL}, {}, {}, {CELL: pytest.approx({"cost": 0.3, "normalized": 0.5})})
+    store.fail(FIT, ValueError("too late"))
+    assert store.scan() == ({FIT}, {}, {}, {FIT: pytest.approx({"cost": 0.3, "normalized": 0.5})})
     assert not list((store.folder / "failed").rglob("*.json"))
 
 
 def test_messages_with_broken_letters_are_kept(store):
-    store.fail(CELL, ValueError("bad name \udcff"))
+    store.fail(FIT, ValueError("bad name \udcff"))
     assert store.failures()["message"].tolist() == ["bad name \\udcff"]
 
 
 def test_a_failure_left_beside_a_result_does_not_count(store):
-    store.fail(CELL, ValueError("x"))
+    store.fail(FIT, ValueError("x"))
     path = store.folder / "failed" / PLACE
     content = path.read_bytes()
     store.write(made())
@@ -527,20 +527,20 @@ def test_a_failure_left_beside_a_result_does_not_count(store):
 
 @pytest.mark.parametrize("damage", [truncate, missing_part, other_kind], ids=lambda damage: damage.__name__)
 def test_a_damaged_failure_is_as_good_as_none(store, damage):
-    store.fail(CELL, ValueError("x"))
+    store.fail(FIT, ValueError("x"))
     damage(store.folder / "failed" / PLACE)
     if damage is missing_part:
         forge(store.folder / "failed" / PLACE, fit={"data": 1})
     if damage is other_kind:
-        forge(store.folder / "failed" / PLACE, format="adacsl-cell")
+        forge(store.folder / "failed" / PLACE, format="adacsl-fit")
     assert store.scan().failed == {}
-    assert store.fail(CELL, ValueError("x")).attempts == 1
+    assert store.fail(FIT, ValueError("x")).attempts == 1
 
 
 # frames
 
 
-def test_results_have_one_row_per_cell_in_order(store):
+def test_results_have_one_row_per_fit_in_order(store):
     full = ["cost", "total_cost", "normalized_cost", "savings", "accuracy", "tp", "fp", "fn", "tn", "n_train", "n_test"]
     metrics = dict.fromkeys(reversed(full), 1.0)
     store.write(made(FitKey("b", 8.0, "net", 1), metrics=metrics | {"epoch": 4.0}, threshold=None))
@@ -629,7 +629,7 @@ def test_a_damaged_or_missing_split_is_named_and_written_anew(store):
         if damage is truncate:
             store.write_split("toy", 0, split(rows, labels, costs))
             assert store.read_split("toy", 0).labels.tolist() == [0, 1]
-    with pytest.raises(ValueError, match="a split needs one label and unit for each test row and costs of these rows"):
+    with pytest.raises(ValueError, match="a split needs one label and unit for each test sample and their costs"):
         store.write_split("toy", 0, split(rows, labels[:1], costs))
     with pytest.raises(ValueError, match="a split needs one label and unit"):
         store.write_split("toy", 0, split(rows, labels, CostMatrix(fp=1, fn=np.array([1.0, 2.0, 3.0]))))
@@ -711,13 +711,13 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(store, monkeypatch):
 
 def test_results_are_stamped_with_where_and_when(store, monkeypatch):
     store.write(made(provenance={}))
-    found = store.read(CELL).provenance
+    found = store.read(FIT).provenance
     assert set(found["versions"]) >= {"python", "adacsl", "numpy", "torch", "scikit-learn"}
     assert found["device"] == "cpu"
     assert found["finished"] <= comparison_store.now()
     given = {"device": "abacus", "versions": {"x": "1"}, "commit": "c0ffee", "started": "then"}
-    store.write(made(CELL._replace(seed=4), provenance=given))
-    assert store.read(CELL._replace(seed=4)).provenance.items() >= given.items()
+    store.write(made(FIT._replace(seed=4), provenance=given))
+    assert store.read(FIT._replace(seed=4)).provenance.items() >= given.items()
 
 
 def test_the_commit_is_that_of_the_working_directory(tmp_path, monkeypatch):

@@ -141,4 +141,4 @@ def test_groups_of_a_window_teach_nothing_before_it():
         rest, tested = protocol.split(task, seed)
         assert not set(groups[rest]) & set(groups[tested])
         assert task.time[rest].max() < task.time[tested].min()
-    assert "left out for gap, label_delay and groups" in protocol.told(task)[0]
+    assert "left out for gap, label_delay and groups" in protocol.describe_windows(task)[0]

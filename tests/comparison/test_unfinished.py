@@ -60,31 +60,31 @@ def test_an_unfinished_run_says_so_and_recommends_nothing(finished, unfinished):
     assert finished.progress == ""
     assert finished.best is not None
     found = load_comparison(unfinished)
-    assert found.progress == "4 of 9 runs done"
+    assert found.progress == "4 of 9 fits done"
     assert found.best is None
     (recommendation,) = found.recommendations.values()
     assert (recommendation.recommended, recommendation.saving) == (None, None)
-    assert recommendation.text.startswith("4 of 9 runs done: no recommendation until every method has every fold.")
+    assert recommendation.text.startswith("4 of 9 fits done: no recommendation until every method has every fold.")
     assert "always-positive (1 of 3 folds)" in recommendation.text
     assert "logistic (not started)" in recommendation.text
-    with pytest.raises(ValueError, match=r"no method is recommended: 4 of 9 runs done.*name=\.\.\."):
+    with pytest.raises(ValueError, match=r"no method is recommended: 4 of 9 fits done.*name=\.\.\."):
         found.fit(*table())
     assert found.method("always-positive") is not None
 
 
 def test_the_report_of_an_unfinished_run_has_a_banner(finished, unfinished, tmp_path, capsys):
-    assert "runs done" not in render_report(finished.report_data())
+    assert "fits done" not in render_report(finished.report_data())
     page = render_report(load_comparison(unfinished).report_data())
     assert 'class="banner"' in page
-    assert "4 of 9 runs done" in page
+    assert "4 of 9 fits done" in page
     assert "Recommended" not in page.split("<main", 1)[1].split("<script", 1)[0]
     text = load_comparison(unfinished).to_markdown()
-    assert "**4 of 9 runs done" in text
+    assert "**4 of 9 fits done" in text
     assert "(recommended)" not in text
     code = run(["report", str(unfinished), "--out", str(tmp_path / "page.html")])
     said = capsys.readouterr()
     assert code == 1
-    assert "4 of 9 runs done" in said.out
+    assert "4 of 9 fits done" in said.out
     assert "logistic (not started)" in said.out
 
 
@@ -102,14 +102,14 @@ def test_an_interrupted_comparison_knows_what_was_planned(tmp_path, monkeypatch)
     with pytest.raises(RunInterrupted):
         compare(*table(), CostMatrix(fp=1, fn=5), methods=METHODS, folder=tmp_path / "run", **QUICK)
     found = load_comparison(tmp_path / "run")
-    assert found.progress == "4 of 9 runs done"
+    assert found.progress == "4 of 9 fits done"
     assert found.best is None
 
 
 def test_a_run_of_other_methods_in_the_same_folder_is_complete_on_its_own(unfinished):
     found = compare(*table(), CostMatrix(fp=1, fn=5), methods=METHODS[:1], folder=unfinished, **QUICK)
     assert (found.progress, found.best) == ("", "always-negative")
-    assert load_comparison(unfinished).progress == "4 of 6 runs done"  # what was begun belongs to the folder
+    assert load_comparison(unfinished).progress == "4 of 6 fits done"  # what was begun belongs to the folder
 
 
 def test_a_method_that_failed_everywhere_is_named_with_the_reason():

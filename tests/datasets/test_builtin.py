@@ -97,7 +97,7 @@ def test_embedded_data_of_many_classes(name, load):
     assert task.costs == CostMatrix.balanced(y, classes=task.classes)
     turned = CostMatrix.from_array(1 - np.eye(len(task.classes)), rows="actual", classes=task.classes[::-1])
     assert load_task(name, costs=turned).costs == turned.aligned(task.classes)
-    with pytest.raises(DataError, match=r"has (3|10) classes .*fp and fn are prices of two"):
+    with pytest.raises(DataError, match=r"has (3|10) classes .*fp and fn are costs of two"):
         load_task(name, costs={"fp": 1, "fn": 8})
 
 
@@ -158,7 +158,7 @@ def test_another_file_of_the_same_name_is_refused(made):
 
 
 def test_pictures_have_no_columns(tmp_path):
-    with pytest.raises(DataError, match="ham10000 holds pictures: columns of labels, groups"):
+    with pytest.raises(DataError, match="ham10000 holds images: columns of labels, groups"):
         load_task("ham10000", folder=tmp_path, group_column="age")
 
 
@@ -181,7 +181,7 @@ def test_the_list_without_a_folder_names_the_variable(monkeypatch):
 
 def test_descriptions_are_plain_values():
     told = describe("churn_tv")
-    assert (told["rows"], told["positives"], told["pos_label"]) == (9379, 449, "left")
+    assert (told["rows"], told["positives"], told["positive"]) == (9379, 449, "left")
     assert told["left_out"] == ["id", "C_FP", "C_FN", "C_TP", "C_TN"]
     assert all(isinstance(value, str | int | list | None) for value in told.values())
 

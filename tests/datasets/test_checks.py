@@ -20,16 +20,16 @@ from adacsl.datasets.checks import (
     FEW,
     FEW_LEVELS,
     LARGE,
+    LEAKAGE,
     LEAST,
     MANY,
     NEARLY,
     OF_A_CLASS,
     ROWS,
     SURE,
-    TELLING,
     UNIQUE,
     check_task,
-    told_share,
+    leakage_share,
 )
 from adacsl.datasets.findings import CODES, finding
 from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
@@ -112,7 +112,7 @@ def dominated(X, y):
 
 PLANTED = {
     "duplicate-rows": copied,
-    "column-tells-label": leaking,
+    "target-leakage": leaking,
     "looks-like-id": numbered,
     "unique-text": commented,
     "few-rows": small,
@@ -136,14 +136,14 @@ def test_a_row_that_dominates_all_costs_is_found_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert codes(X, y, prices) == ("row-dominates",)
-        assert codes(X, y, {"fp": 5, "fn": "income - 500"}) == ("price-below-right", "row-dominates")
+        assert codes(X, y, {"fp": 5, "fn": "income - 500"}) == ("cost-below-correct", "row-dominates")
         y_known = np.where(y == 1, X["visits"] + 1.0, 0.0)
-        assert codes(X, y, {"fp": 5, "fn": y_known}) == ("price-tells-label",)
+        assert codes(X, y, {"fp": 5, "fn": y_known}) == ("cost-leakage",)
 
 
 def test_what_is_missing_for_one_class_only_tells_the_label():
     (found,) = check(*missing_for_one_class(*clean()), COSTS)
-    assert (found.code, found.severity) == ("column-tells-label", "stop")
+    assert (found.code, found.severity) == ("target-leakage", "error")
     assert "'closed_after'" in found.text
 
 
@@ -181,7 +181,7 @@ KINDS = (
 def test_a_column_filled_for_one_class_only_is_found(kind, share):
     X, y = clean()
     found = check(X.assign(closed_on=filled_for_one_class(kind, y, share)), y, COSTS)
-    assert [(each.code, each.severity) for each in found] == [("column-tells-label", "stop")]
+    assert [(each.code, each.severity) for each in found] == [("target-leakage", "error")]
     assert "'closed_on'" in found.findings[0].text
     assert "missing" in found.findings[0].text or share == 1.0
 
@@ -198,27 +198,27 @@ def test_a_date_filled_for_one_class_only_is_found_in_every_format(tmp_path, suf
     else:
         frame.assign(closed_on=frame["closed_on"].dt.strftime("%Y-%m-%d")).to_json(path, orient="records", lines=True)
     (found,) = check_task(load_task(str(path), target="default", costs=COSTS))
-    assert (found.code, found.severity) == ("column-tells-label", "stop")
+    assert (found.code, found.severity) == ("target-leakage", "error")
 
 
 def test_a_column_filled_for_one_of_three_classes_is_found():
     X, _ = clean()
     y = np.arange(600) % 3
     (found,) = check(X.assign(closed_on=filled_for_one_class("dates as text", y)), y, "balanced")
-    assert (found.code, found.severity) == ("column-tells-label", "stop")
+    assert (found.code, found.severity) == ("target-leakage", "error")
 
 
 def test_dates_with_another_word_for_missing_are_found():
     X, y = clean()
     dates = filled_for_one_class("dates as text", y).fillna("open")
-    assert codes(X.assign(closed_on=dates), y) == ("column-tells-label",)
+    assert codes(X.assign(closed_on=dates), y) == ("target-leakage",)
 
 
 def test_the_date_that_leaks_is_not_offered_as_the_time():
     X, y = dated(*clean())
     X.insert(0, "closed_on", filled_for_one_class("dates as text", y))
     found = check(X, y, COSTS)
-    assert found.codes == ("column-tells-label", "time-ignored")
+    assert found.codes == ("target-leakage", "time-ignored")
     assert "'opened'" in found.findings[1].text
 
 
@@ -228,11 +228,11 @@ def test_missing_values_that_only_hint_at_the_class_are_not_called_leakage(kind,
     X, y = clean(seed=seed)
     chance = np.random.default_rng(seed).random(len(y))
     column = filled_for_one_class(kind, np.ones(len(y), dtype=int)).where(chance < np.where(y == 1, 0.9, 0.15), None)
-    assert "column-tells-label" not in codes(X.assign(last=column), y)
+    assert "target-leakage" not in codes(X.assign(last=column), y)
     few = pd.Series(filled_for_one_class(kind, y)).where(np.cumsum(y) <= 5, None)  # five values, all of one class
-    assert "column-tells-label" not in codes(X.assign(last=few), y)
+    assert "target-leakage" not in codes(X.assign(last=few), y)
     common = filled_for_one_class(kind, 1 - y).where(np.arange(len(y)) < 40, None)  # of the common class: by chance
-    assert "column-tells-label" not in codes(X.assign(last=common), y)
+    assert "target-leakage" not in codes(X.assign(last=common), y)
 
 
 @pytest.mark.parametrize("values", [np.arange(600), np.arange(600) * 977, [f"c{i}" for i in range(600)]])
@@ -259,7 +259,7 @@ def test_an_id_of_a_sorted_file_tells_the_label():
     X, y = clean()
     order = np.argsort(y, kind="stable")
     (found,) = check(X.iloc[order].assign(loan_id=np.arange(600)), y[order], COSTS)
-    assert (found.code, found.severity) == ("column-tells-label", "stop")
+    assert (found.code, found.severity) == ("target-leakage", "error")
 
 
 def test_groups_of_one_class_each_are_no_leakage():
@@ -334,7 +334,7 @@ def test_few_copies_are_a_note():
     X, y = clean(3000)
     rows = np.r_[np.arange(3000), 7]
     (found,) = check(X.iloc[rows], y[rows], COSTS)
-    assert (found.code, found.severity) == ("duplicate-rows", "note")
+    assert (found.code, found.severity) == ("duplicate-rows", "info")
 
 
 def test_columns_that_only_help_are_not_called_telling():
@@ -342,12 +342,12 @@ def test_columns_that_only_help_are_not_called_telling():
     noise = np.random.default_rng(3).normal(size=len(y))
     assert codes(X.assign(strong=3 * y + noise, grade=np.clip(np.round(2 * y + noise), 0, 4)), y) == ()
     (found,) = check(X.assign(same=y + noise / 15), y, COSTS)
-    assert found.severity == "stop"
+    assert found.severity == "error"
 
 
 def test_copies_do_not_make_numbers_telling():
     X, y = clean(300)
-    assert "column-tells-label" not in codes(pd.concat([X] * 4), np.tile(y, 4))
+    assert "target-leakage" not in codes(pd.concat([X] * 4), np.tile(y, 4))
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_which_class_is_positive():
     X, y = clean(2000)
     text = str(check(X, 1 - y, COSTS))
     assert "positive-is-common" in text
-    assert "70% of the rows are '1', and missing one costs 8 false alarms" in text
+    assert "70% of the rows are '1', and a false negative costs 8 false positives" in text
     assert codes(X, 1 - y, {"fp": 8, "fn": 1}) == ()
     assert codes(*clean(2000, share=0.55)) == ()
     assert codes(X, 1 - y) == ("positive-is-common",)
@@ -417,8 +417,8 @@ def test_few_rows_of_a_class_of_many():
     y = np.r_[np.zeros(300, int), np.ones(275, int), np.full(17, 2), np.full(8, 3)]
     found = check(X, y, CostMatrix.from_array(1 - np.eye(4), rows="predicted"))
     assert [(f.code, f.severity, f.text[:12]) for f in found] == [
-        ("few-positives", "stop", "8 rows are '"),
-        ("few-positives", "warn", "17 rows are "),
+        ("few-positives", "error", "8 rows are '"),
+        ("few-positives", "warning", "17 rows are "),
     ]
 
 
@@ -476,12 +476,12 @@ def test_the_share_that_a_column_tells_is_what_counting_says(k, levels, seed, or
     values = np.where(rng.random(n) < lean, y * levels // k, rng.integers(0, levels, n)).astype(float)
     values[rng.random(n) < 0.05] = np.nan
     column = values if ordered else pd.Series([None if np.isnan(v) else f"v{v:03.0f}" for v in values])
-    share = told_share(column, y, k)
+    share = leakage_share(column, y, k)
     assert share == pytest.approx(by_hand(values, y, k, ordered=ordered))
     order = rng.permutation(n)
-    assert told_share(pd.Series(column)[order], y[order], k) == share
+    assert leakage_share(pd.Series(column)[order], y[order], k) == share
     if ordered:
-        assert told_share(np.exp(values / 10), y, k) == share
+        assert leakage_share(np.exp(values / 10), y, k) == share
 
 
 @given(st.integers(0, 10**6), st.integers(20, 300), st.integers(2, 4), st.floats(0.1, 0.5))
@@ -489,7 +489,7 @@ def test_noise_tells_nothing(seed, n, k, share):
     rng = np.random.default_rng(seed)
     y = np.minimum(rng.geometric(share, n) - 1, k - 1)
     for values in (rng.normal(size=n), rng.integers(0, 5, n), rng.integers(0, n, n)):
-        assert told_share(values, y, k) < TELLING
+        assert leakage_share(values, y, k) < LEAKAGE
 
 
 @settings(max_examples=15)
@@ -505,9 +505,9 @@ def test_a_large_table_is_looked_at_in_parts_with_the_same_answer():
     rng = np.random.default_rng(0)
     y = (rng.random(150_000) < 0.02).astype(int)
     leak = y + rng.normal(0, 0.05, len(y))
-    assert told_share(leak, y, 2) == 1.0
+    assert leakage_share(leak, y, 2) == 1.0
     # in a sample with fewer of the common class it would stand out
-    assert told_share(np.where(rng.random(len(y)) < 0.06, 1, y), y, 2) < TELLING
+    assert leakage_share(np.where(rng.random(len(y)) < 0.06, 1, y), y, 2) < LEAKAGE
 
 
 # what was found
@@ -517,19 +517,19 @@ def test_findings_are_sorted_silenced_and_shown():
     X, y = leaking(*clean())
     X = X.assign(empty=np.nan)
     found = check(X, y)
-    assert found.codes == ("column-tells-label", "costs-not-given", "empty-column")
-    assert found.stop
+    assert found.codes == ("target-leakage", "costs-not-given", "empty-column")
+    assert found.has_errors
     assert len(found) == 3
     assert isinstance(found.findings[0], Finding)
     assert str(found).splitlines()[2] == (
-        "note: column 'empty' holds no value at all: leave it out (--drop empty) [empty-column]"
+        "info: column 'empty' holds no value at all: leave it out (--drop empty) [empty-column]"
     )
-    fewer = check(X, y, ignore=["column-tells-label", "empty-column"])
+    fewer = check(X, y, ignore=["target-leakage", "empty-column"])
     assert fewer.codes == ("costs-not-given",)
-    assert fewer.ignored == ("column-tells-label", "empty-column")
-    assert not fewer.stop
+    assert fewer.ignored == ("target-leakage", "empty-column")
+    assert not fewer.has_errors
     assert not check(X, y, ignore=found.codes)
-    assert found.frame()["page"].tolist()[0] == "docs/checks.md#column-tells-label"
+    assert found.frame()["page"].tolist()[0] == "docs/checks.md#target-leakage"
     assert Checks.from_list(found.to_list()) == Checks(found.findings)
     html = Checks.of([finding("empty-column", "column '<b>'")])._repr_html_()
     assert "&lt;b&gt;" in html
@@ -553,19 +553,19 @@ def test_a_task_is_checked_once(monkeypatch):
 
 def test_no_honest_column_comes_near_the_limit():
     task = load_task("breast-cancer")
-    shares = [told_share(task.X[name], task.y, 2) for name in task.X]
+    shares = [leakage_share(task.X[name], task.y, 2) for name in task.X]
     assert 0.85 < max(shares) < 0.95
 
 
 def test_the_page_names_the_limits_of_the_code():
     words = " ".join(PAGE.read_text(encoding="utf-8").split())
     for said in (
-        f"**stop** from {100 * SURE:g} % on, **warn** from {100 * TELLING:g} % on",
+        f"**error** from {100 * SURE:g} % on, **warning** from {100 * LEAKAGE:g} % on",
         f"Classes with fewer than {FEW} rows are not looked at",
         f"A value that {LARGE} rows or more share",
-        f"**warn** below {OF_A_CLASS} rows of a class, **stop** below {LEAST}",
-        f"**warn** below {ROWS} rows",
-        f"**warn** from {100 * COPIES:g} % of the rows on",
+        f"**warning** below {OF_A_CLASS} rows of a class, **error** below {LEAST}",
+        f"**warning** below {ROWS} rows",
+        f"**warning** from {100 * COPIES:g} % of the rows on",
         f"{MANY} rows or more, and another value in more than {100 * NEARLY:g} % of the rows",
         f"called an id (more than {100 * UNIQUE:g} % then)",
         f"at least {FEW} rows have a value, {100 * SURE:g} % of them of one class",
@@ -590,7 +590,7 @@ def test_infinite_numbers_are_found():
     bad = X.assign(ratio=np.where(np.arange(len(y)) % 50 == 3, np.inf, X["income"]), debt=X["income"].map(repr))
     bad.loc[7, "debt"] = "-inf"
     found = [one for one in check(bad, y, COSTS) if one.code == "infinite-values"]
-    assert [one.severity for one in found] == ["stop"]
+    assert [one.severity for one in found] == ["error"]
     assert found[0].text.startswith("2 columns (ratio, debt) hold infinite numbers")
     assert "infinite-values" in check(bad[["ratio"]].to_numpy(), y, COSTS).codes
     assert "infinite-values" not in check(X.assign(word=np.where(y == 1, "inf", "A")), y, COSTS).codes

@@ -14,7 +14,7 @@ from PIL import Image
 
 from adacsl import CostMatrix
 from adacsl.datasets import DataError, DataWarning, Task, load_task
-from adacsl.datasets.costs import read_costs, settle_costs
+from adacsl.datasets.costs import read_costs, resolve_costs
 
 
 @pytest.fixture
@@ -71,16 +71,16 @@ def test_prices_may_be_expressions_over_all_columns(shop):
     task = load_task(shop, target="fraud", pos_label="yes", costs=said, drop=["check"])
     assert task.costs.fn.tolist() == [6.0, 2.0, 18.25, 21.0, 3.5, 4.0]
     assert task.costs.fp == 2
-    assert task.said == CostMatrix(**said)
-    assert task.said.ranges == task.costs.ranges == {"fp": (1.0, 4.0)}
+    assert task.cost_spec == CostMatrix(**said)
+    assert task.cost_spec.ranges == task.costs.ranges == {"fp": (1.0, 4.0)}
     assert "check" not in task.X
-    assert task.rows([0, 1]).said == task.said
+    assert task.rows([0, 1]).cost_spec == task.cost_spec
     short = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": "amount"})
-    assert short.said == CostMatrix(fp=1, fn="amount")
+    assert short.cost_spec == CostMatrix(fp=1, fn="amount")
     long = load_task(shop, target="fraud", pos_label="yes", costs=CostMatrix(fp=1, fn="amount"))
     assert long.digest == short.digest
     plain = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": 2})
-    assert plain.said is None
+    assert plain.cost_spec is None
     with pytest.raises(DataError, match="no column 'amounts'; did you mean 'amount'"):
         load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": "2 * amounts"})
 
@@ -89,13 +89,13 @@ def test_data_in_memory_settle_their_prices_too():
     frame = pd.DataFrame({"amount": [5.0, 7.0, 9.0], "x": [1, 2, 3]}, index=[4, 2, 9])
     task = Task.from_data(frame, [0, 1, 1], CostMatrix(fp=1, fn="amount * 2"))
     assert task.costs == CostMatrix(fp=1, fn=[10.0, 14.0, 18.0])
-    assert task.said == CostMatrix(fp=1, fn="amount * 2")
+    assert task.cost_spec == CostMatrix(fp=1, fn="amount * 2")
     assert Task.from_data(frame.to_numpy(), [0, 1, 1], {"fp": 1, "fn": "x0"}).costs.fn.tolist() == [5, 7, 9]
     prices = [[0, "amount", 1], [1, 0, 1], [1, 1, 0]]
     three = CostMatrix.from_array(prices, rows="predicted", classes=["a", "b", "c"])
     task = Task.from_data(frame, ["a", "b", "c"], three)
     assert task.costs.to_array()[:, 0, 1].tolist() == [5, 7, 9]
-    assert task.said == three
+    assert task.cost_spec == three
     with pytest.raises(DataError, match="depend on the column 'amount', but data has no columns"):
         Task.from_data(np.zeros((2, 4, 4, 3), np.uint8), [0, 1], {"fp": 1, "fn": "amount"})
 
@@ -103,15 +103,15 @@ def test_data_in_memory_settle_their_prices_too():
 def test_costs_are_settled_as_asked():
     y = np.asarray([0, 0, 0, 1])
     own = CostMatrix(fp=1, fn=7)
-    assert settle_costs(None, y) == settle_costs("balanced", y, own=own) == CostMatrix(fp=4 / 3, fn=4)
-    assert settle_costs(None, y, own=own) == own
-    assert settle_costs({"fp": 2, "fn": 5, "tp": 1}, y, own=own) == CostMatrix(fp=2, fn=5, tp=1)
+    assert resolve_costs(None, y) == resolve_costs("balanced", y, own=own) == CostMatrix(fp=4 / 3, fn=4)
+    assert resolve_costs(None, y, own=own) == own
+    assert resolve_costs({"fp": 2, "fn": 5, "tp": 1}, y, own=own) == CostMatrix(fp=2, fn=5, tp=1)
 
 
 @pytest.mark.parametrize(
     ("costs", "message"),
     [
-        ({"fn": 5}, "only fn has a price: say what fp costs too, costs=\\{'fp': 1, ...\\}"),
+        ({"fn": 5}, "only fn was given: give fp too, costs=\\{'fp': 1, ...\\}"),
         ({"fp": 5}, "say what fn costs too"),
         ({"fp": 1, "fx": 5}, "names fp, fn, tp and tn, got 'fx'"),
         ({"fp": 0, "fn": 5}, "fp must cost more than tn"),
@@ -127,7 +127,7 @@ def test_costs_are_settled_as_asked():
 )
 def test_bad_costs_are_explained(costs, message):
     with pytest.raises(DataError, match=message):
-        settle_costs(costs, np.asarray([0, 0, 0, 1]))
+        resolve_costs(costs, np.asarray([0, 0, 0, 1]))
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_bad_costs_are_explained(costs, message):
         ({"target": "fraud", "pos_label": "yes", "drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
         ({"target": "fraud", "pos_label": "yes", "group_column": "client"}, "no column 'client'"),
         ({"target": "fraud", "pos_label": "yes", "group_column": "channel"}, "missing in 1 rows, first in row 4"),
-        ({"target": "fraud", "pos_label": "yes", "costs": {"fn": "amount"}}, "only fn has a price"),
+        ({"target": "fraud", "pos_label": "yes", "costs": {"fn": "amount"}}, "only fn was given"),
         (
             {"target": "fraud", "pos_label": "yes", "costs": {"fp": 1, "fn": "amnt"}},
             "no column 'amnt'; did you mean 'amount'",
@@ -211,7 +211,7 @@ def test_names_and_paths_that_do_not_exist(tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(DataError, match=r"cannot tell what notes\.txt is: expected a table \(.csv"):
         load_task("notes.txt")
-    with pytest.raises(DataError, match="brings its own labels: leave out target and positive"):
+    with pytest.raises(DataError, match="has its own labels: omit target and pos_label"):
         load_task("breast-cancer", target="x")
 
 
@@ -260,14 +260,14 @@ def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
     with pytest.raises(DataError, match="no class 'Dog'; did you mean 'dog'"):
         load_task(pets, pos_label="Dog")
     for option in ({"target": "y"}, {"segments": ["y"]}, {"drop": ["y"]}, {"group_column": "y"}):
-        with pytest.raises(DataError, match="holds pictures: columns of labels, groups"):
+        with pytest.raises(DataError, match="holds images: columns of labels, groups"):
             load_task(pets, **option)
     (pets / "dog" / "broken.jpg").write_bytes(b"no jpeg")
     with pytest.raises(DataError, match=r"cannot read image .*broken\.jpg"):
         load_task(pets, pos_label="dog", on_error="stop")
     (pets / "dog" / "broken.jpg").unlink()
     (pets / "bird").mkdir()
-    with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\): say what errors cost"):
+    with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\): state the costs"):
         load_task(pets, pos_label="dog")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no images"):
@@ -302,9 +302,9 @@ def test_a_table_of_three_classes_becomes_a_task(tmp_path):
     assert (task.classes, task.y.tolist(), task.name) == (("bird", "cat", "dog"), [0, 2, 1, 0], "animals")
     assert task.costs == THREE.aligned(task.classes)
     assert load_task(path, target="kind", costs="balanced").costs.to_array()[1].tolist() == [2, 0, 4]
-    with pytest.raises(DataError, match=r"column 'kind' of .*animals\.csv has 3 classes .*: say what errors cost"):
+    with pytest.raises(DataError, match=r"column 'kind' of .*animals\.csv has 3 classes .*: state the costs"):
         load_task(path, target="kind")
-    with pytest.raises(DataError, match=r"has 3 classes .*, but fp and fn are prices of two"):
+    with pytest.raises(DataError, match=r"has 3 classes .*, but fp and fn are costs of two"):
         load_task(path, target="kind", costs={"fp": 1, "fn": "legs"})
 
 
@@ -368,7 +368,7 @@ def test_an_archive_of_jpegs_becomes_a_task(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"labels": np.zeros(4, np.uint8)}, "do not belong together: 5 pictures by offsets, 4 labels"),
+        ({"labels": np.zeros(4, np.uint8)}, "do not belong together: 5 images by offsets, 4 labels"),
         ({"groups": np.zeros(4)}, "do not belong together"),
         ({"jpeg": np.zeros(10, np.uint8)}, "do not belong together: .* 10 bytes"),
         ({"labels": np.arange(5)}, "has 5 classes"),
@@ -389,11 +389,11 @@ def test_a_broken_picture_of_an_archive_is_named(tmp_path):
     np.savez(tmp_path / "skin.npz", **arrays)
     with pytest.raises(DataError, match=r"cannot read picture 3 of .*skin\.npz \(ISIC_2\)"):
         load_task(tmp_path / "skin.npz", on_error="stop")
-    with pytest.warns(DataWarning, match=r"1 pictures cannot be read and are left out \(picture 3 of .*ISIC_2"):
+    with pytest.warns(DataWarning, match=r"1 images cannot be read and are left out \(image 3 of .*ISIC_2"):
         task = load_task(tmp_path / "skin.npz")
     assert (len(task.X), task.y.tolist(), task.groups.tolist()) == (4, [0, 1, 1, 0], [0, 0, 1, 2])
     np.savez(tmp_path / "skin.npz", **jpegs())
-    with pytest.raises(DataError, match="holds pictures"):
+    with pytest.raises(DataError, match="holds images"):
         load_task(tmp_path / "skin.npz", target="y")
 
 
@@ -432,7 +432,7 @@ def test_medmnist_archives_are_read_and_repeated_pictures_are_groups(tmp_path):
     ("change", "message"),
     [
         ({"val_labels": None}, "lacks val_labels"),
-        ({"val_labels": np.asarray([[1]])}, "6 pictures but 5 labels"),
+        ({"val_labels": np.asarray([[1]])}, "6 images but 5 labels"),
         ({f"{p}_labels": np.zeros((n, 14), int) for p, n in (("train", 3), ("val", 2), ("test", 1))}, "14 labels per"),
         ({f"{p}_images": np.zeros((n, 8, 8)) for p, n in (("train", 3), ("val", 2), ("test", 1))}, "must be bytes"),
     ],

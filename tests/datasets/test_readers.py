@@ -432,7 +432,7 @@ def test_broken_pictures_are_left_out_and_listed(tmp_path):
     (tmp_path / "cat" / "1.png").write_bytes(b"no picture")
     cut = (tmp_path / "dog" / "2.png").read_bytes()
     (tmp_path / "dog" / "2.png").write_bytes(cut[:-30])
-    with pytest.warns(DataWarning, match=r"2 pictures cannot be read and are left out \(cat/1.png, dog/2.png\), 4 are"):
+    with pytest.warns(DataWarning, match=r"2 images cannot be read and are left out \(cat/1.png, dog/2.png\), 4 are"):
         task = load_task(tmp_path, pos_label="cat", image_size=6)
     np.testing.assert_array_equal(task.X, whole.X[[0, 2, 3, 4]])
     assert task.y.tolist() == [1, 1, 0, 0]

@@ -41,7 +41,7 @@ def test_peers_pay_the_prices_of_the_data_on_rows_they_did_not_see(folds):
 
 
 def test_percentages_are_of_what_is_recommended(folds):
-    costs = folds.paying(("adacsl-cv", "half"), np.stack([folds.costs[0], 1.5 * folds.costs[0]]))
+    costs = folds.with_costs(("adacsl-cv", "half"), np.stack([folds.costs[0], 1.5 * folds.costs[0]]))
     table = pd.DataFrame(today.measured(costs, "adacsl-cv")).set_index("method")
     assert table["cost"].tolist() == pytest.approx([0.7, 1.05])
     assert table.loc["half", "dearer_percent"] == pytest.approx(50.0)

@@ -12,7 +12,7 @@ from sklearn.model_selection import cross_val_score
 
 import adacsl
 from adacsl import CostMatrix, CostSensitiveClassifier
-from adacsl.datasets.costs import PriceWarning
+from adacsl.datasets.costs import CostWarning
 from adacsl.integrations.sklearn import cost_scorer, mean_cost
 
 COSTS = CostMatrix(fp=5, fn="0.5 * amount + 1")
@@ -119,10 +119,10 @@ def test_names_of_classes_and_three_classes(data):
 
 def test_strange_prices_are_named_when_fitting(data):
     frame, y = data
-    with pytest.warns(PriceWarning, match="fn is below the price of being right in 1 row, first in row 4"):
+    with pytest.warns(CostWarning, match="fn is below the cost of a correct prediction in 1 row, first in row 4"):
         model = fitted(frame.assign(amount=np.where(np.arange(300) == 3, -9.0, frame["amount"])), y)
     assert model.costs_.fn > 0
-    with pytest.warns(PriceWarning, match="fn tells the label: it is 0 for all"):
+    with pytest.warns(CostWarning, match="fn leaks the label: it is 0 for all"):
         fitted(frame, y, CostMatrix(fp=1, fn=1), fn=frame["amount"].to_numpy() * y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

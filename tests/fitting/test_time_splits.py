@@ -214,7 +214,7 @@ def test_what_is_told_counts_what_was_left_out():
     ((train, adapts),) = rows.folds(None, protocol.inner_validation, 1)
     out = 80 - len(train) - len(adapts)
     assert out == 6
-    assert rows.describe_times([(train, adapts)], tested) == protocol.told(task)[1] == (
+    assert rows.describe_times([(train, adapts)], tested) == protocol.describe_windows(task)[1] == (
         f"trained on rows until {train.max()}, adapted on {adapts.min()} to 76, tested on 80 to 89; "
         "6 rows left out for gap and label_delay"
     )  # fmt: skip
@@ -228,7 +228,7 @@ def test_a_window_of_one_class_stops_a_comparison_at_once():
     y = np.where(np.arange(100) < 85, np.arange(100) % 2, 0)
     task = Task.from_data(np.zeros((100, 1)), y, CostMatrix(fp=1, fn=2), time=np.arange(100), name="loans")
     with pytest.raises(ValueError, match="test window 0 of loans: the held-out window from 90 to 99 has rows of one"):
-        Protocol(windows=2).told(task)
+        Protocol(windows=2).describe_windows(task)
     with pytest.raises(ValueError, match="say when they were"):
         Protocol(gap="7d")
     with pytest.raises(ValueError, match="windows 0 to 1"):

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from adacsl.cli.app import run as adacsl
 from paper import command
 from paper.running import Reproduced
 from paper.wishes import Wishes
@@ -20,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.mark.weekly
 def test_table_two_quick_from_the_command_to_the_page(paper, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = ("table2", "--quick", "--device", "cpu", "--workers", 1, "--seeds", 1, "--quiet")
+    words = ("table2", "--quick", "--device", "cpu", "--n-jobs", 1, "--seeds", 1, "--quiet")
     said = paper(*words, "--json")
     assert said.code == 0, said.err
     assert said.json["done"] == said.json["total"] == 18
@@ -131,7 +130,7 @@ def asked(monkeypatch):
 def test_options_reach_the_experiments(paper, asked, tmp_path):
     said = paper(
         "all", "--data", tmp_path, "--datasets", "ham10k", "pvd", "--profile", "modern",
-        "--splits", "group", "--methods", "adacsl,net-bayes", "--seeds", 3, "--device", "cuda", "--workers", 9,
+        "--splits", "group", "--methods", "adacsl,net-bayes", "--seeds", 3, "--device", "cuda", "--n-jobs", 9,
         "--out", tmp_path / "o",
         "--export", tmp_path / "e", "--skip-done", tmp_path / "a.csv", tmp_path / "b", "--time-limit", 60,
     )  # fmt: skip
@@ -140,18 +139,18 @@ def test_options_reach_the_experiments(paper, asked, tmp_path):
     (wishes,) = asked
     assert wishes == Wishes(
         "all", data=tmp_path, datasets=("ham10k", "pvd"),
-        profile=("modern",), splits=("group",), methods=("adacsl", "net-bayes"), seeds=3, device="cuda", workers=9,
+        profile=("modern",), splits=("group",), methods=("adacsl", "net-bayes"), seeds=3, device="cuda", n_jobs=9,
         out=tmp_path / "o", export=tmp_path / "e", skip_done=(tmp_path / "a.csv", tmp_path / "b"), time_limit=60.0,
     )  # fmt: skip
 
 
 def test_failed_nets_are_bad_news(paper, monkeypatch, tmp_path):
-    lines = tuple(f"cell {i}: RuntimeError: broken" for i in range(7))
+    lines = tuple(f"fit {i}: RuntimeError: broken" for i in range(7))
     result = Reproduced(tmp_path, (), 3, 10, lines, stopped=True)
     monkeypatch.setattr(command, "run", lambda *_, **__: result)
     said = paper("table2", "--quick", "--out", tmp_path)
     assert said.code == 1
-    assert "failed: cell 0: RuntimeError: broken" in said.out
+    assert "failed: fit 0: RuntimeError: broken" in said.out
     assert "... and 2 more" in said.out
     assert "the time limit was reached" in said.out
 
@@ -200,14 +199,6 @@ def test_as_a_user_starts_it():
     wrong = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT)
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert wrong.stderr == "error: Unknown option: --seedz. Did you mean --seeds?\n"
-
-
-def test_where_it_was_before_says_where_it_is(called):
-    moved = called(adacsl)("reproduce", "table2", "--quick")
-    assert (moved.code, moved.out) == (2, "")
-    assert moved.err == (
-        "error: the paper's experiments have moved: run python -m paper table2 --quick in a checkout of adacsl\n"
-    )
 
 
 def test_a_missing_package_is_one_line():

@@ -15,7 +15,7 @@ from paper.intervals import pairwise, summarise
 
 
 def made(costs, *, data="d", ratio=8.0, n_train=400, n_test=100):
-    """Results of methods by seed; None is a cell that failed."""
+    """Results of methods by seed; None is a fit that failed."""
     rows = [
         (data, ratio, method, seed, cost, 2 * cost, 1 - 2 * cost, n_train, n_test)
         for method, by_seed in costs.items()
@@ -99,12 +99,12 @@ def test_holm_equals_a_hand_worked_case():
     costs = {name: [100 + s + error * stats.t(9).isf(p / 2) for s in signs] for name, p in wanted.items()}
     found = by_method(summarise(made({"best": [100.0] * 10, **costs})))
     assert found["p"].drop("best").to_dict() == pytest.approx({"w": 0.03, "x": 0.06, "y": 0.06, "z": 0.02})
-    assert found["standing"].to_dict() == {
-        "best": "cheapest",
-        "z": "clearly worse",
-        "w": "clearly worse",
-        "y": "probably worse",
-        "x": "probably worse",
+    assert found["significance"].to_dict() == {
+        "best": "lowest cost",
+        "z": "significantly higher",
+        "w": "significantly higher",
+        "y": "not significant (corrected)",
+        "x": "not significant (corrected)",
     }
 
 
@@ -134,7 +134,7 @@ def test_another_measure():
     results = made({"a": A, "b": B})
     results["seconds"] = np.where(results["method"] == "a", 9.0, 4.0)
     table = by_method(summarise(results, measure="seconds"))
-    assert table.loc["b", "standing"] == "cheapest"
+    assert table.loc["b", "significance"] == "lowest cost"
     assert table.loc["a", "difference"] == 5.0
     assert by_method(summarise(results.drop(columns=["savings"])))["savings"].isna().all()
 
@@ -153,11 +153,11 @@ def test_low_end_stops_at_the_floor_unless_benefits_were_seen():
 def test_one_seed_has_no_intervals_and_tells_nothing_apart():
     table = by_method(summarise(made({"a": [0.1], "b": [0.2]})))
     assert table[["low", "high", "difference_low", "difference_high", "p"]].isna().all(axis=None)
-    assert table["standing"].to_dict() == {"a": "cheapest", "b": "not told apart"}
+    assert table["significance"].to_dict() == {"a": "lowest cost", "b": "no significant difference"}
     assert table.loc["b", "difference"] == pytest.approx(0.1)
 
 
-def test_missing_cells_pair_by_seed():
+def test_missing_fits_pair_by_seed():
     b = [B[0], None, B[2], None, B[4]]
     row = by_method(summarise(made({"a": A, "b": b}))).loc["b"]
     mean, low, high, p = corrected([B[i] - A[i] for i in (0, 2, 4)], 0.25)
@@ -171,19 +171,19 @@ def test_failing_on_the_hard_split_does_not_make_a_method_cheapest():
     a = [0.1, 0.1, 0.1, 0.9]  # mean .3
     b = [0.12, 0.13, 0.12, None]  # mean .123, but dearer wherever both were measured
     table = by_method(summarise(made({"a": a, "b": b})))
-    assert table.loc["a", "standing"] == "cheapest"
+    assert table.loc["a", "significance"] == "lowest cost"
     assert table["rank"].to_dict() == {"a": 1, "b": 2}
     assert table.loc["b", "mean"] < table.loc["a", "mean"]
 
 
 def test_one_lucky_split_does_not_make_a_method_cheapest():
     table = by_method(summarise(made({"a": A, "b": B, "lucky": [0.01, None, None, None, None]})))
-    assert table.loc["a", "standing"] == "cheapest"
-    assert table.loc["lucky", "standing"] == "not told apart"
+    assert table.loc["a", "significance"] == "lowest cost"
+    assert table.loc["lucky", "significance"] == "no significant difference"
     assert table.loc["lucky", "difference"] < 0
     twice = by_method(summarise(made({"a": A, "lucky": [A[0] - 0.1, A[1] - 0.1, None, None, None]})))
     assert twice.loc["lucky", "p"] == 0  # surely different, but not worse
-    assert twice.loc["lucky", "standing"] == "not told apart"
+    assert twice.loc["lucky", "significance"] == "no significant difference"
 
 
 def test_methods_without_a_common_split_are_not_told_apart():
@@ -191,7 +191,7 @@ def test_methods_without_a_common_split_are_not_told_apart():
     assert table.loc["b", ["difference", "difference_low", "p"]].isna().all()
     assert table["pairs"].to_dict() == {"a": 2, "b": 0}
     assert table["rank"].to_dict() == {"a": 1, "b": 2}
-    assert table.loc["b", "standing"] == "not told apart"
+    assert table.loc["b", "significance"] == "no significant difference"
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -200,13 +200,17 @@ def test_differences_that_do_not_vary(scale):
     table = by_method(summarise(made({"a": a, "same": a, "dearer": [x + 0.3 * scale for x in a]})))
     assert table.loc["same", ["difference", "difference_low", "difference_high", "p"]].tolist() == [0, 0, 0, 1]
     assert table.loc["dearer", "p"] == 0
-    assert table["standing"].to_dict() == {"a": "cheapest", "same": "not told apart", "dearer": "clearly worse"}
+    assert table["significance"].to_dict() == {
+        "a": "lowest cost",
+        "same": "no significant difference",
+        "dearer": "significantly higher",
+    }
     assert table["rank"].to_dict() == {"a": 1, "same": 1, "dearer": 3}
 
 
 def test_costs_below_nothing_have_no_percentages():
     table = by_method(summarise(made({"a": [-x for x in C], "b": [-x for x in A]})))
-    assert table.loc["a", "standing"] == "cheapest"
+    assert table.loc["a", "significance"] == "lowest cost"
     assert table.loc["b", "difference"] == pytest.approx(0.4)
     assert table.loc["b", ["percent", "percent_low", "below", "below_high"]].isna().all()
     assert table.loc["a", "low"] < -0.6
@@ -232,7 +236,7 @@ def test_input_is_left_alone_and_categories_are_welcome():
         (lambda r: pd.concat([r, r.iloc[[3]]]), r"results hold d, ratio 8, a, seed 3 twice: keep one row"),
         (lambda r: r.drop(columns=["n_test", "seed"]), r"results lack the columns \['seed', 'n_test'\]; got \['data'"),
         (lambda r: r.assign(cost=r["cost"].where(r.index != 6)), "d, ratio 8, b, seed 1 with a cost that is no finite"),
-        (lambda r: r.assign(cost=np.inf), "no finite number: drop or repeat that cell"),
+        (lambda r: r.assign(cost=np.inf), "no finite number: drop or repeat that fit"),
         (lambda r: r.assign(n_train=0), "a, seed 0 without n_train and n_test above 0"),
         (lambda r: r.assign(method=None), "must name its data, ratio, method, seed; some are missing"),
         (lambda r: r.assign(n_test=np.where(r.index == 7, 90, 100)), "d, seed 2 were tested on 90 and on 100 rows"),
@@ -272,7 +276,7 @@ def test_pairwise_is_against_the_reference():
         assert row["percent"] == pytest.approx(100 * mean / 0.25)
     assert rows.loc["a", "p"] == pytest.approx(raw["a"])
     assert rows.loc["c", "p"] == pytest.approx(2 * raw["c"])
-    assert rows["standing"].to_dict() == {"a": "clearly cheaper", "c": "clearly worse"}
+    assert rows["significance"].to_dict() == {"a": "significantly lower", "c": "significantly higher"}
 
 
 def test_pairwise_leaves_out_blocks_without_the_reference():
@@ -307,7 +311,7 @@ def test_order_of_rows_does_not_matter(rows, random):
 @given(matrices, st.floats(1e-9, 1e9))
 def test_scaling_all_costs_changes_no_certainty(rows, factor):
     plain, scaled = summarise(from_counts(rows)), summarise(from_counts(rows, factor))
-    assert plain[["method", "rank", "standing"]].equals(scaled[["method", "rank", "standing"]])
+    assert plain[["method", "rank", "significance"]].equals(scaled[["method", "rank", "significance"]])
     for name in ("p", "percent", "percent_low", "below_low", "below_high"):
         np.testing.assert_allclose(scaled[name], plain[name], rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(scaled["difference"], plain["difference"] * factor, rtol=1e-9, atol=1e-12 * factor)
@@ -317,20 +321,20 @@ def test_scaling_all_costs_changes_no_certainty(rows, factor):
 @given(matrices, st.integers(-100, 1000))
 def test_a_constant_added_to_all_costs_changes_no_difference(rows, shift):
     plain, moved = by_method(summarise(from_counts(rows))), by_method(summarise(from_counts(rows, shift=shift)))
-    assert plain[["rank", "standing"]].equals(moved[["rank", "standing"]])
+    assert plain[["rank", "significance"]].equals(moved[["rank", "significance"]])
     for name in ("difference", "difference_low", "difference_high", "p"):
         np.testing.assert_allclose(moved[name], plain[name], rtol=1e-6, atol=1e-9)
 
 
 @settings(max_examples=25)
 @given(matrices)
-def test_standing_follows_p(rows):
+def test_significance_follows_p(rows):
     table = summarise(from_counts(rows))
-    assert (table["standing"] == "cheapest").sum() == 1
-    worse = table["standing"] == "clearly worse"
+    assert (table["significance"] == "lowest cost").sum() == 1
+    worse = table["significance"] == "significantly higher"
     assert (table.loc[worse, "p"] < 0.05).all()
     assert (table.loc[worse, "difference_low"] >= 0).all()
-    doubtful = table["standing"] == "probably worse"
+    doubtful = table["significance"] == "not significant (corrected)"
     assert (table.loc[doubtful, "difference_low"] > 0).all()
     assert not (table.loc[doubtful, "p"] < 0.05).any()
     assert (table["difference"] >= 0).all()
@@ -363,6 +367,6 @@ def test_intervals_cover_the_truth_where_plain_ones_do_not():
 def test_equal_methods_seldom_make_a_headline():
     """Two are equally cheap: one of them is rarely called cheapest alone, nor the truly cheapest clearly worse."""
     table = summarise(drawn(np.random.default_rng(1), 300, [0.0, 0.0, 1.5, 1.5]))
-    beaten = (table["standing"] == "clearly worse").groupby(table["method"]).mean()
+    beaten = (table["significance"] == "significantly higher").groupby(table["method"]).mean()
     assert beaten["r0"] + beaten["r1"] < 0.08
     assert min(beaten["r2"], beaten["r3"]) > 0.9

@@ -30,23 +30,23 @@ from paper.sources import SOURCES, find_source, made_task
 from paper.wishes import Wishes
 
 ROOT = Path(__file__).resolve().parents[2]
-QUICK = Wishes("table2", quick=True, device="cpu", workers=1)
+QUICK = Wishes("table2", quick=True, device="cpu", n_jobs=1)
 
 
 @pytest.fixture
 def without_training(monkeypatch):
-    """Results at once instead of nets; remembers which cells were asked for."""
+    """Results at once instead of nets; remembers which fits were asked for."""
     ran = []
 
-    def work(tasks, payload, cells, *, parts=None):
-        for cell in cells:
-            ran.append(cell)
-            assert cell.data in tasks
-            metrics = {"total_cost": 40.0 + cell.seed, "cost": 0.5, "accuracy": 0.75, "epoch": 1.0}
+    def work(tasks, payload, fits, *, parts=None):
+        for fit in fits:
+            ran.append(fit)
+            assert fit.data in tasks
+            metrics = {"total_cost": 40.0 + fit.seed, "cost": 0.5, "accuracy": 0.75, "epoch": 1.0}
             metrics["validation_cost"] = 0.45
             history = [{"epoch": 0, "fold": 0, "lambda": 1.0, "threshold": 0.4, "train_cost": 0.3, "val_cost": 0.4}]
             scores = np.zeros(2, np.float32)
-            yield FitResult(cell, metrics, scores, scores > 0.5, 0.5, history, 1.5)
+            yield FitResult(fit, metrics, scores, scores > 0.5, 0.5, history, 1.5)
 
     monkeypatch.setattr(package, "run_work", work)
     return ran
@@ -71,7 +71,7 @@ def test_profile_paper_is_the_published_protocol():
     assert list(PAPER_METHODS) == ["net", "ta", "net-smote", "net-weighted", "adacsl"]
     assert PROFILES["paper"].splits == ("random",)
     ce, smote = PAPER_METHODS["net"], PAPER_METHODS["net-smote"]
-    assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "net-smote")
+    assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "smote")
     assert PAPER_METHODS["ta"].loss is shifted_loss
     for method in PAPER_METHODS.values():
         assert method.target in (None, 0.5)  # None is 0.5, of two classes
@@ -126,7 +126,7 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
 def test_a_net_of_its_own_is_trained_as_all_others():
     protocol = PROFILES["modern"].conditions(upright=True, weights=None, device="cpu")
     made = under(planning.ABLATIONS["every"]["adacsl-every-25"], protocol).learner
-    assert (made.every, made.epochs, made.batch_size, made.lr, made.image_size) == (25, 15, 128, 4e-4, 64)
+    assert (made.every, made.epochs, made.batch_size, made.learning_rate, made.image_size) == (25, 15, 128, 4e-4, 64)
     assert under(PAPER_METHODS["net-weighted"], protocol) is PAPER_METHODS["net-weighted"]
 
 
@@ -208,7 +208,7 @@ def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
 def test_a_choice_is_run_by_running_what_it_chooses_among():
     wishes = {"what": "table2", "profile": ("modern",), "splits": ("random",), "seeds": 1}
     planned = full_plan(**wishes, methods=("adacsl-cv-auto",))
-    assert {cell.method for cell in planned.places} == set(CHOICES[1].among)
+    assert {fit.method for fit in planned.places} == set(CHOICES[1].among)
     order = PROFILES["modern"].order
     assert all(order.index(choice.name) > order.index(name) for choice in CHOICES for name in choice.among)
     assert len(order) == len(set(order))
@@ -297,9 +297,9 @@ def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
 
 def test_figure_one_alone_needs_adacsl_only():
     planned = full_plan("figure1", seeds=1)
-    assert {cell.method for cell in planned.places} == {"adacsl"}
+    assert {fit.method for fit in planned.places} == {"adacsl"}
     assert {setting.split for setting, _ in planned.places.values()} == {"random"}
-    # the cells are those of Table 2: nothing is run twice
+    # the fits are those of Table 2: nothing is run twice
     assert set(planned.places) <= set(full_plan("table2", seeds=1).places)
 
 
@@ -317,7 +317,7 @@ def test_costs_are_inverse_priors_times_k():
     planned = full_plan("table2", seeds=1)
     task = next(iter(planned.tasks.values()))
     assert task.costs == CostMatrix.balanced(task.y)
-    ratios = {k: cell.ratio for cell, (_, k) in planned.places.items()}
+    ratios = {k: fit.ratio for fit, (_, k) in planned.places.items()}
     assert ratios == {1: 3.0, 3: 9.0, 5: 15.0}  # one made-up picture in four is positive
 
 
@@ -330,7 +330,7 @@ def test_costs_are_inverse_priors_times_k():
         ({"seeds": 0}, "seeds must be at least 1, got 0"),
         ({"time_limit": -1.0}, "the time limit must be a number of seconds from 0, got -1"),
         ({"time_limit": float("nan")}, "the time limit must be a number of seconds from 0, got nan"),
-        ({"n_jobs": 0}, "workers must be at least 1, got 0"),
+        ({"n_jobs": 0}, "n_jobs must be at least 1, got 0"),
         ({"factors": (0,)}, "factors k of the costs must be numbers from 1"),
         ({"methods": ("adaboost",)}, "there is no method 'adaboost' here; known: adacsl"),
     ],
@@ -426,9 +426,9 @@ def test_a_damaged_list_of_calls_is_told_before_anything_runs(tmp_path, without_
 def test_nets_of_unfinished_jobs_are_kept_beside_the_results(tmp_path, monkeypatch, without_training):
     good, places = package.run_work, set()
 
-    def work(tasks, payload, cells, *, parts):
+    def work(tasks, payload, fits, *, parts):
         places.add(parts.folder)
-        return good(tasks, payload, cells)
+        return good(tasks, payload, fits)
 
     monkeypatch.setattr(package, "run_work", work)
     reproduce(replace(QUICK, out=tmp_path))
@@ -450,7 +450,7 @@ def test_results_of_another_machine_are_taken_over_and_not_run_again(tmp_path, w
     without_training.clear()
     wishes = replace(QUICK, out=tmp_path / "b", skip_done=(tmp_path / "a",))
     found = reproduce(wishes, command="second")
-    assert {cell.data for cell in without_training} == {"made-up.modern.random"}
+    assert {fit.data for fit in without_training} == {"made-up.modern.random"}
     assert found.total == 16
     assert len(read_rows(tmp_path / "b/table2.csv")) == 36
     assert len(read_rows(tmp_path / "b/figure1.csv")) == 8
@@ -503,10 +503,10 @@ def test_rows_are_on_disk_as_soon_as_they_are_there(tmp_path, without_training):
 def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_training):
     good = package.run_work
 
-    def work(tasks, payload, cells, *, parts=None):
-        if any(cell.method == "ta" for cell in cells):
+    def work(tasks, payload, fits, *, parts=None):
+        if any(fit.method == "ta" for fit in fits):
             raise RuntimeError("out of memory")
-        return good(tasks, payload, cells)
+        return good(tasks, payload, fits)
 
     monkeypatch.setattr(package, "run_work", work)
     found = reproduce(replace(QUICK, out=tmp_path))

@@ -182,8 +182,10 @@ def _summary(results):
     frame["p"] = np.where(
         frame["difference"] == 0, 1.0, np.exp(-3 * frame["difference"] / half.clip(1e-9)).clip(1e-6, 1)
     )
-    frame["standing"] = np.where(
-        frame["difference"] == 0, "cheapest", np.where(frame["p"] < 0.05, "clearly worse", "not told apart")
+    frame["significance"] = np.where(
+        frame["difference"] == 0,
+        "lowest cost",
+        np.where(frame["p"] < 0.05, "significantly higher", "no significant difference"),
     )
     return frame
 
@@ -195,7 +197,7 @@ def _view(summary, view):
 
 def _verdict(rows):
     first, second = rows.iloc[0], rows.iloc[1]
-    worse = rows.loc[rows["standing"] == "clearly worse", "method"].tolist()
+    worse = rows.loc[rows["significance"] == "significantly higher", "method"].tolist()
     share = 1 - first["cost"] / second["cost"]
     tail = f"; {' and '.join(worse[-2:])} are clearly worse" if len(worse) > 1 else ""
     return f"{first['method']} is cheapest: {100 * share:.0f} % below the next, {second['method']}{tail}."

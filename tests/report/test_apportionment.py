@@ -82,10 +82,10 @@ SIZES = st.floats(0.01, 1e4)
 
 @given(paid=SIZES, saved=SIZES, count=st.sampled_from([1, 1000, 50_000]))
 def test_money_adds_up_as_it_is_shown(paid, saved, count):
-    each = {"today": paid + saved, "recommended": paid, "saved": saved}
+    each = {"baseline": paid + saved, "recommended": paid, "saved": saved}
     texts = money_texts({what: Interval(value, value / 2, value * 2) for what, value in each.items()}, count)
     shown = {what: float(text.replace(",", "")) for what, (text, _) in texts.items()}
-    assert shown["today"] == pytest.approx(shown["recommended"] + shown["saved"], rel=1e-9)
+    assert shown["baseline"] == pytest.approx(shown["recommended"] + shown["saved"], rel=1e-9)
     for what, value in each.items():
         assert shown[what] == pytest.approx(value * count, abs=0.021 * (paid + saved) * count)
 

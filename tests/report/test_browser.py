@@ -38,7 +38,7 @@ def report(report):
     """The report with all that a comparison adds to it."""
     seen = [
         {"code": f"code-{kind}", "severity": kind, "text": "A finding. " * 9, "page": "https://a.b"}
-        for kind in ("stop", "warn", "note")
+        for kind in ("error", "warning", "info")
     ]
     lines = {"made for": "Deciding which patients are malignant. " * 4, "digest of the data": "0123456789abcdef" * 4}
     views = report.views

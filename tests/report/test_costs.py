@@ -32,5 +32,5 @@ def test_cost_figure_names_what_lies_beyond_its_end(report):
 
 
 def test_cost_figure_of_one_repetition_has_no_interval(report):
-    rows = report.summary_of(VIEW).assign(low=np.nan, high=np.nan).drop(columns="standing")
+    rows = report.summary_of(VIEW).assign(low=np.nan, high=np.nan).drop(columns="significance")
     assert len(costs.cost_figure(rows).data) == 1

@@ -44,8 +44,8 @@ def report(made):
     (view,) = small.views
     saved = Saved("deciding at 0.5", Interval(40.0, 20.0, 60.0), Interval(0.2, 0.1, 0.3), Interval(0.5, 0.3, 0.9))
     seen = [
-        {"code": "few-rows", "severity": "note", "text": "50 rows.", "page": ""},
-        {"code": "looks-like-id", "severity": "warn", "text": f"Drop {HOSTILE}.", "page": ""},
+        {"code": "few-rows", "severity": "info", "text": "50 rows.", "page": ""},
+        {"code": "looks-like-id", "severity": "warning", "text": f"Drop {HOSTILE}.", "page": ""},
     ]
     return replace(
         small, savings={view: saved}, volume=50_000, people="patients", checks={view[0]: seen},

@@ -29,7 +29,7 @@ def test_money_is_per_sample_and_per_year(report):
     (view,) = report.views
     money = money_input(report, view)
     each = money.each
-    assert each["today"].estimate == pytest.approx(each["recommended"].estimate + each["saved"].estimate)
+    assert each["baseline"].estimate == pytest.approx(each["recommended"].estimate + each["saved"].estimate)
     rows = money_rows(money)
     assert rows.headers[1:] == ["per sample, EUR", "a year, 50,000 patients, EUR"]
     assert [row[0] for row in rows.rows] == ["baseline: threshold 0.5", "adacsl-cv", "saved"]

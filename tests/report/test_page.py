@@ -226,7 +226,7 @@ def test_fit_time_stands_beside_the_cost(small):
 
 
 def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(small):
-    summary = small.summary.replace({"method": {"net": "today"}}).assign(
+    summary = small.summary.replace({"method": {"net": "baseline"}}).assign(
         percent=[44.4, 0.0], percent_low=[-3.2, 0.0], percent_high=[91.7, 0.0]
     )
     summary["cost"] = [1.444, 1.0]
@@ -234,9 +234,9 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     cards = {card.id: card for _, card in cards_of(report_page(report))}
     (table,) = cards["methods"].tables
     found = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
-    assert [row["method"] for row in found] == ["adacsl-cv", "today"]
+    assert [row["method"] for row in found] == ["adacsl-cv", "baseline"]
     assert [row["above the lowest"] for row in found] == ["0 %", "44 % (\u22123.2 to 92 %)"]
-    assert (table.marked, table.badges) == ("adacsl-cv", {"adacsl-cv": "recommended", "today": "current decisions"})
+    assert (table.marked, table.badges) == ("adacsl-cv", {"adacsl-cv": "recommended", "baseline": "current decisions"})
     assert "your current decisions" in {trace.name for trace in cards["cost"].figure.data}
     text = render_report(report)
     assert text.count('class="badge">recommended') == 1
@@ -249,14 +249,14 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
 def test_what_checks_saw_is_told_above_and_listed_below(small):
     (view,) = small.views
     seen = [
-        {"code": "few-rows", "severity": "note", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
-        {"code": "column-tells-label", "severity": "stop", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
+        {"code": "few-rows", "severity": "info", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
+        {"code": "target-leakage", "severity": "error", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
     ]
     parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))
     words = " ".join(parsed.text.split())
     told = "1 finding of the data checks to review before using these results; at least one may invalidate them."
     assert words.count(told) == 2
-    assert words.index("column-tells-label") < words.index("few-rows")
+    assert words.index("target-leakage") < words.index("few-rows")
     assert {"href": "#view-0-data"} in [attrs for tag, attrs in parsed.elements if tag == "a"]
     assert "view-0-data" in parsed.ids
     outside = [attrs for tag, attrs in parsed.elements if tag == "a" and attrs["href"][0] != "#"]

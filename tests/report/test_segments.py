@@ -27,13 +27,15 @@ def segments(column="region", names=("north", "west", "(missing)"), told="west")
     frame = pd.DataFrame(
         {
             "column": column, "segment": names, "rows": [700, 480, 20][:n], "share": [0.6, 0.38, 0.02][:n],
-            "positive": 0.3, "decided": 0.4, "misses": [0.1, 0.3, np.nan][:n], "misses_low": 0.05, "misses_high": 0.35,
-            "alarms": 0.2, "alarms_low": 0.1, "alarms_high": 0.3, "cost": [0.5, 1.2, 0.8][:n], "low": 0.4, "high": 1.4,
+            "positive": 0.3, "decided": 0.4, "fnr": [0.1, 0.3, np.nan][:n], "fnr_low": 0.05, "fnr_high": 0.35,
+            "fpr": 0.2, "fpr_low": 0.1, "fpr_high": 0.3, "cost": [0.5, 1.2, 0.8][:n], "low": 0.4, "high": 1.4,
             "difference": difference, "difference_low": difference - 0.1, "difference_high": difference + 0.1,
             "p": 0.01, "saved": 0.25, "saved_low": 0.125, "saved_high": 0.375,
         }
     )  # fmt: skip
-    return frame.assign(standing=np.where(frame["segment"] == told, "told apart", "not told apart"))
+    return frame.assign(
+        significance=np.where(frame["segment"] == told, "significant difference", "no significant difference")
+    )
 
 
 OVERVIEW = {
@@ -96,7 +98,7 @@ def test_a_segment_that_costs_less_is_named():
 
 
 def test_segments_of_more_than_two_classes_have_one_kind_of_error():
-    frame = segments().drop(columns=["positive", "decided", "misses", "alarms", "saved"])
+    frame = segments().drop(columns=["positive", "decided", "fnr", "fpr", "saved"])
     frame = frame.assign(wrong=[0.1, 0.2, 0.3], wrong_low=0.0, wrong_high=0.5)
     (_, rates), (numbers,) = section_rows(frame)
     assert rates.result == "Error rate: from 10\u00a0% in “north” to 30\u00a0% in “(missing)”."
@@ -112,7 +114,7 @@ def test_pictures_show_intervals_and_who_is_told_apart(small):
     assert dearer.x[0] + dearer.error_x.array[0] == pytest.approx(1.4)
     mean = figure.layout.shapes[0].x0
     assert mean == pytest.approx(0.6 * 0.5 + 0.38 * 1.2 + 0.02 * 0.8)
-    rates = rates_figure(segments(), {"misses": "missed", "alarms": "alarms"})
+    rates = rates_figure(segments(), {"fnr": "missed", "fpr": "fpr"})
     assert list(rates.data[0].x) == [10.0, 30.0]  # where there is no positive, there is no rate
     assert stakes_figure(OVERVIEW["classes"]).data[1].x == (30.0, 75.0)
 

@@ -21,15 +21,15 @@ def load_checked(
     ``refuse``: data with an error are no data to train on.
     """
     from adacsl.datasets.checks import check_task  # noqa: PLC0415  pandas
-    from adacsl.datasets.costs import PriceWarning  # noqa: PLC0415
+    from adacsl.datasets.costs import CostWarning  # noqa: PLC0415
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriceWarning)
+        warnings.simplefilter("ignore", CostWarning)
         task = source.load(data, prices, **known)
     checks = check_task(task, checking.codes)
-    if refuse and checks.stop:
-        errors = [each for each in checks if each.severity == "stop"]
+    if refuse and checks.has_errors:
+        errors = [each for each in checks if each.severity == "error"]
         codes = ",".join(dict.fromkeys(each.code for each in errors))
         text = "; ".join(f"{each.text} [{each.code}]" for each in errors)
         raise DataError(f"{text}; nothing was trained: repair the data, or, if they are right, --ignore {codes}")
@@ -70,4 +70,4 @@ def check(
         shown += ["", *map(str, checks), "", "what each [code] means: docs/checks.md; to silence one: --ignore CODE"]
     document = {"data": task.name, "rows": len(task.y), "findings": checks.to_list(), "ignored": list(checks.ignored)}
     document |= task.reading.facts()
-    return Answer(document, tuple(shown), code=1 if checks.stop else 0)
+    return Answer(document, tuple(shown), code=1 if checks.has_errors else 0)

@@ -318,7 +318,7 @@ def _default_folder(tasks: list[Task]) -> Path:
 
 
 def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
-    from adacsl.comparison.model_card import copies_in_words  # noqa: PLC0415  torch
+    from adacsl.comparison.model_card import describe_duplicates  # noqa: PLC0415  torch
 
     failed = failed_fits(found)
     document = {
@@ -360,7 +360,7 @@ def _answer(found: Comparison, folder: Path, page: Path, trainings: list[Trainin
         classes = found.facts["data"].get(name, {}).get("classes", ())
         price = f"{len(classes)} classes" if len(classes) > 2 else f"a miss costs {ratio:g} false alarms"
         shown += [f"{name}, {price}; cost per row", "", _table(block), ""]
-    copies = {name: copies_in_words(about) for name, about in found.facts["data"].items()}
+    copies = {name: describe_duplicates(about) for name, about in found.facts["data"].items()}
     several = len(copies) > 1
     shown += [found.intervals, *(f"{name}: {said}" if several else said for name, said in copies.items() if said), ""]
     shown += [f"window {seed}: {words}" for told in found.windows.values() for seed, words in told.items()]
@@ -407,7 +407,7 @@ def _by_segment(told: dict[str, Any]) -> list[Any]:
     for row in told["segments"]:
         interval = interval_text(row["low"], row["high"])
         more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
-        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["standing"])
+        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["significance"])
     return ["", f"{told['data']} by {told['column']}, ratio {told['ratio']:g}; cost per row", "", table]
 
 
@@ -417,9 +417,10 @@ def _table(block: Any) -> Any:
     table = listing("method", right=("cost", "95 % interval", "dearer"), then=("",))
     rows = block.to_dict("records")
     for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # no methods: last
-        dearer = "" if row["standing"] == "cheapest" or row["percent"] != row["percent"] else f"{row['percent']:+.1f} %"
+        alone = row["significance"] == "lowest cost" or row["percent"] != row["percent"]
+        dearer = "" if alone else f"{row['percent']:+.1f} %"
         interval = interval_text(row["low"], row["high"])
-        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, dearer, str(row["standing"]))
+        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, dearer, str(row["significance"]))
     return table
 
 

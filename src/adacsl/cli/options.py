@@ -95,7 +95,7 @@ class Prices:
     @property
     def known(self) -> Costs:
         """The prices by name (some may depend on columns) or as a matrix, None where nothing was said."""
-        from adacsl.datasets.costs import read_costs, read_price  # noqa: PLC0415  pandas
+        from adacsl.datasets.costs import read_cost, read_costs  # noqa: PLC0415  pandas
 
         if self.costs is not None:
             return "balanced" if self.costs == "balanced" else read_costs(self.costs)
@@ -103,7 +103,7 @@ class Prices:
         for name in ("fn", "fp", "tp", "tn"):
             said = getattr(self, name)
             try:
-                found |= {name: read_price(said)} if said is not None else {}
+                found |= {name: read_cost(said)} if said is not None else {}
             except ValueError as error:
                 raise ValueError(f"--{name}: {error}") from None
         return found or None
@@ -238,7 +238,7 @@ class Judging:
 
     baseline_column: str | None = None
     """Column with your current decisions (labels, or 0 and 1), or scores from 0 to 1 (threshold 0.5). Excluded from the
-    features; shown as the method `today`, and the saving is measured against it. Without it: the better of threshold
+    features; shown as the method `baseline`, and the saving is measured against it. Without it: the better of threshold
     0.5 and the best constant decision."""
 
     seeds: Annotated[str | None, Parameter(show=False)] = None
@@ -382,7 +382,7 @@ def _typed(value: Any) -> str:
 
 def hidden_text(task: Task) -> str | None:
     """Return which columns are no features, as they hold a price that is to be predicted."""
-    hidden = () if task.said is None else task.said.hidden
+    hidden = () if task.cost_spec is None else task.cost_spec.hidden
     if not hidden:
         return None
     named = ", ".join(map(repr, hidden))

@@ -192,7 +192,7 @@ def _answer(
     unit: str = "rows",
     **counts: Any,
 ) -> Answer:  # fmt: skip
-    from adacsl.datasets.readers.base import left_out_in_words  # noqa: PLC0415  pandas
+    from adacsl.datasets.readers.base import describe_left_out  # noqa: PLC0415  pandas
 
     rows, cost = summary.rows, summary.cost
     decided, text = _decided(classifier, summary)
@@ -206,7 +206,7 @@ def _answer(
         (
             f"{rows:,} {unit}: {text}, expected cost {mean:.4g} each, {cost:.6g} in all",
             *summary.notes,
-            *left_out_in_words(counts | {"rows": rows}),
+            *describe_left_out(counts | {"rows": rows}),
             *_files_text(counts),
             f"{seconds:.1f} s, {speed:,.0f} {unit}/s",
             f"written: {out}",

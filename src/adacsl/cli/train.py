@@ -188,7 +188,7 @@ def _checked_policy(limits: Limits, times: Times, task: Task, made: CostSensitiv
 
 def _costs(task: Task) -> CostMatrix | None:
     """Return the costs as a method takes them: over columns it sees, too; None where rows bring theirs."""
-    said = task.said
+    said = task.cost_spec
     seen = () if said is None else set(said.columns) - set(said.hidden)
     if said is not None and not said.settled and set(seen) <= set(map(str, task.X.columns)):
         return said
@@ -251,7 +251,7 @@ def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
 
 
 def _fit(made: CostSensitiveClassifier, task: Task, times: Times, screen: Screen) -> None:
-    from adacsl.datasets.costs import PriceWarning  # noqa: PLC0415  pandas
+    from adacsl.datasets.costs import CostWarning  # noqa: PLC0415  pandas
 
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
@@ -260,7 +260,7 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: Times, screen: Screen
     bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
     with bar as advance, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "member .* is left out")  # the answer says it
-        warnings.simplefilter("ignore", PriceWarning)  # the checks have said it
+        warnings.simplefilter("ignore", CostWarning)  # the checks have said it
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(

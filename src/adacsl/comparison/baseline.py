@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adacsl.comparison.fits import FitKey, FitResult, measure, scale_misses
 from adacsl.comparison.protocol import at_ratio, mean_ratio
-from adacsl.comparison.statistics import CONSTANTS, TODAY, Practice, RowCosts, row_costs
+from adacsl.comparison.statistics import BASELINE, CONSTANTS, BaselineCosts, RowCosts, row_costs
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task
 
@@ -25,16 +25,16 @@ HALF = 0.5
 
 
 def decided_at_half(scores: NDArray[Any]) -> NDArray[Any]:
-    """Return whether rows are positive, by their probability, or the likeliest class; costs are not looked at."""
+    """Return whether samples are predicted positive, or their likeliest class, whatever the costs."""
     return np.asarray(scores > HALF if scores.ndim == 1 else scores.argmax(axis=1))
 
 
-def results_of_today(
+def baseline_results(
     task: Task, ratios: Iterable[float], seed: int, tested: NDArray[np.int64], costs: CostMatrix
 ) -> Iterator[FitResult]:
-    """Yield what the user's own decisions cost on the test rows of a split, at each ratio; nothing without them.
+    """Yield the results of the current decisions on the test samples of a split, at each ratio; nothing without them.
 
-    ``costs`` are those of all rows of the task, as they were settled for this split.
+    ``costs`` are those of all samples of the task, as resolved for this split.
     """
     if task.baseline is None:
         return
@@ -46,39 +46,41 @@ def results_of_today(
         paid = at_ratio(costs, ratio, own=mean_ratio(task.costs)).rows(tested)
         metrics = measure(decided, task.y[tested], paid) | {"validation_cost": math.nan}
         metrics["n_train"] = len(task.y) - len(tested)
-        fit = FitKey(task.name, ratio, TODAY, seed)
+        fit = FitKey(task.name, ratio, BASELINE, seed)
         yield FitResult(fit, metrics, scores, decided, threshold, provenance={"decide": "half"})
 
 
-def refuse_today(tasks: Iterable[Task], methods: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse a method that is called as the user's own decisions are."""
-    if any(task.baseline is not None and TODAY in methods[task.name] for task in tasks):
-        raise ValueError(f"the name {TODAY!r} stands for the decisions of the baseline: call the method otherwise")
+def refuse_baseline_name(tasks: Iterable[Task], methods: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise if a method has the name that the current decisions have in the table."""
+    if any(task.baseline is not None and BASELINE in methods[task.name] for task in tasks):
+        raise ValueError(
+            f"the name {BASELINE!r} is that of the current decisions in the table: give the method another name"
+        )
 
 
-def about_today(task: Task) -> dict[str, Any]:
-    """Return what a run remembers of the user's own decisions."""
+def baseline_facts(task: Task) -> dict[str, Any]:
+    """Return the facts of a run about the current decisions."""
     if task.baseline is None:
         return {}
-    return {"today": {"column": task.baseline.column, "kind": task.baseline.kind}}
+    return {"baseline": {"column": task.baseline.column, "kind": task.baseline.kind}}
 
 
-def practice(found: Comparison, view: tuple[str, float], taken: str) -> Practice | None:
-    """Return the baseline that a method's saving is measured against, with what each row costs under both.
+def baseline_costs(found: Comparison, view: tuple[str, float], method: str) -> BaselineCosts | None:
+    """Return the baseline that a method's saving is measured against, with the costs of samples under both.
 
-    The user's own decisions, if they were given. Otherwise the better of two simple rules: threshold 0.5 (of more than
-    two classes: the likeliest class), on the probabilities that cost least so, and the best constant decision. A
-    constant decision that is itself ``taken`` is no baseline.
+    The current decisions, if they were given. Otherwise the better of two simple rules: threshold 0.5 (of more than two
+    classes: the likeliest class), on the probabilities that cost least so, and the best constant baseline. A constant
+    baseline that is itself the ``method`` is not used.
     """
     about = found.facts["data"].get(view[0], {})
     own = {fit: result for fit, result in found.fits.items() if (fit.data, fit.ratio) == view}
-    if TODAY in found.paired[view].methods:
-        scores = about.get("today", {}).get("kind") == "scores"
-        words = f"your current decisions{' (your scores at threshold 0.5)' if scores else ''}"
-        given = {fit: result for fit, result in own.items() if fit.method == TODAY}
-        best = None if taken in CONSTANTS else _best_constant(found, view, given)
-        known = Practice(words, found.paired[view])
-        return known if best is None else known._replace(other=best.words, other_cost=best.cost)
+    if BASELINE in found.paired[view].methods:
+        scores = about.get("baseline", {}).get("kind") == "scores"
+        text = f"your current decisions{' (your scores at threshold 0.5)' if scores else ''}"
+        given = {fit: result for fit, result in own.items() if fit.method == BASELINE}
+        best = None if method in CONSTANTS else _best_constant(found, view, given)
+        known = BaselineCosts(text, found.paired[view])
+        return known if best is None else known._replace(other=best.text, other_cost=best.cost)
     halves = {
         fit: replace(result, decisions=decided_at_half(result.scores))
         for fit, result in own.items()
@@ -90,38 +92,38 @@ def practice(found: Comparison, view: tuple[str, float], taken: str) -> Practice
     means = np.nanmean(decided.costs, axis=1)
     source, cost = decided.methods[int(means.argmin())], float(means.min())
     half = {fit: result for fit, result in halves.items() if fit.method == source}
-    made = {fit: result for fit, result in own.items() if fit.method == taken}
-    words = "predicting the likeliest class" if len(about["classes"]) > 2 else "predicting at threshold 0.5"
-    best = None if taken in CONSTANTS else _best_constant(found, view, half)
+    made = {fit: result for fit, result in own.items() if fit.method == method}
+    text = "predicting the likeliest class" if len(about["classes"]) > 2 else "predicting at threshold 0.5"
+    best = None if method in CONSTANTS else _best_constant(found, view, half)
     if best is not None and best.cost < cost:
-        costs = _paid(found, view, made | _as_today(best.results))
-        return Practice(best.words, costs, words, cost, source, best.label)
-    known = Practice(words, _paid(found, view, made | _as_today(half)), source=source)
-    return known if best is None else known._replace(other=best.words, other_cost=best.cost)
+        costs = _paid(found, view, made | _as_baseline(best.results))
+        return BaselineCosts(best.text, costs, text, cost, source, best.label)
+    known = BaselineCosts(text, _paid(found, view, made | _as_baseline(half)), source=source)
+    return known if best is None else known._replace(other=best.text, other_cost=best.cost)
 
 
 class _Constant(NamedTuple):
-    """A constant decision: the class, what it costs per row, in words, and as results."""
+    """A constant baseline: the class, its mean cost per sample, its description, and its results."""
 
     label: int
     cost: float
-    words: str
+    text: str
     results: dict[FitKey, FitResult]
 
 
 def _paid(found: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> RowCosts:
-    """Return what each row of a view costs under some results."""
+    """Return the costs of the samples of a view under some results."""
     own = found.facts["data"][view[0]]["ratio"]
     return row_costs(results, found.splits, lambda _, ratio, costs: scale_misses(costs, ratio / own))[view]
 
 
-def _as_today(results: Mapping[FitKey, FitResult]) -> dict[FitKey, FitResult]:
-    return {fit._replace(method=TODAY): result for fit, result in results.items()}
+def _as_baseline(results: Mapping[FitKey, FitResult]) -> dict[FitKey, FitResult]:
+    return {fit._replace(method=BASELINE): result for fit, result in results.items()}
 
 
 def _best_constant(found: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> _Constant:
-    """Return the constant decision that costs least on the rows of some results."""
-    names = _spoken(found.facts["data"][view[0]])
+    """Return the constant baseline that costs least on the samples of some results."""
+    names = _class_names(found.facts["data"][view[0]])
     each = []
     for label, name in enumerate(names):
         always = {
@@ -132,27 +134,27 @@ def _best_constant(found: Comparison, view: tuple[str, float], results: Mapping[
     return min(each, key=lambda constant: constant.cost)
 
 
-def _spoken(about: Mapping[str, Any]) -> list[str]:
-    """Return names of classes for a sentence: their own; of two that are only numbers or signs, negative, positive."""
+def _class_names(about: Mapping[str, Any]) -> list[str]:
+    """Return the names of classes for a sentence; two that have no letters are called negative and positive."""
     names = [str(name) for name in about.get("classes", ("", ""))]
-    words = all(any(letter.isalpha() for letter in name) for name in names)
-    return names if words or len(names) > 2 else ["negative", "positive"]
+    readable = all(any(letter.isalpha() for letter in name) for name in names)
+    return names if readable or len(names) > 2 else ["negative", "positive"]
 
 
-def without_today(found: Comparison, data: str, table: Any) -> Any:
-    """Return features without the column of today's decisions, which is none."""
-    column = found.facts["data"][data].get("today", {}).get("column")
+def without_baseline_column(found: Comparison, data: str, table: Any) -> Any:
+    """Return the features without the column of the current decisions."""
+    column = found.facts["data"][data].get("baseline", {}).get("column")
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     if column is None or not isinstance(frame, nw.DataFrame) or column not in frame.columns:
         return table
     return frame.drop(column).to_native()
 
 
-def facts_of_today(found: Comparison) -> dict[str, str]:
-    """Return where today's decisions come from, in words, by data set."""
-    told = {name: about["today"] for name, about in found.facts["data"].items() if "today" in about}
+def describe_baselines(found: Comparison) -> dict[str, str]:
+    """Return a description of where the current decisions come from, by data set."""
+    given = {name: about["baseline"] for name, about in found.facts["data"].items() if "baseline" in about}
     return {
-        f"current decisions: {name}": f"{'scores at threshold 0.5' if said['kind'] == 'scores' else 'decisions'}, "
-        + (f"from the column {said['column']!r}" if said["column"] else "as they were given")
-        for name, said in told.items()
+        f"current decisions: {name}": f"{'scores at threshold 0.5' if each['kind'] == 'scores' else 'decisions'}, "
+        + (f"from the column {each['column']!r}" if each["column"] else "as they were given")
+        for name, each in given.items()
     }

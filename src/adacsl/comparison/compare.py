@@ -1,4 +1,4 @@
-"""compare: every method on every data set, cost ratio and split."""
+"""Comparison of methods on every data set, cost ratio and split."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from adacsl.base.arrays import refuse_reordered
-from adacsl.comparison.baseline import about_today, refuse_today, results_of_today
+from adacsl.comparison.baseline import baseline_facts, baseline_results, refuse_baseline_name
 from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
 from adacsl.comparison.memory_store import MemoryStore
@@ -36,7 +36,7 @@ RUNNING = ("backend", "n_jobs", "address", "gpus")
 """How jobs are run."""
 
 
-def compare(  # noqa: PLR0913  prices by name, as fit has them
+def compare(  # noqa: PLR0913  costs by name, as fit has them
     X: Any,  # noqa: N803  scikit-learn's name
     y: Any,
     costs: CostMatrix | None = None,
@@ -58,7 +58,7 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
     tn: Any = None,
     **options: Any,
 ) -> Comparison:
-    """Find out which method is cheapest on this data, and how sure that is.
+    """Compare methods by cross-validated cost and recommend one.
 
     Parameters
     ----------
@@ -67,54 +67,59 @@ def compare(  # noqa: PLR0913  prices by name, as fit has them
     y : array of shape (n,)
         Labels.
     costs : CostMatrix or mapping of fp, fn, tp and tn, optional
-        Class-wide, of each row, over columns of X (``fn="0.8 * amount"``) or ranges (``fn=(5, 20)``). Default: inverse
+        Class-wide, per sample, over columns of X (``fn="0.8 * amount"``) or ranges (``fn=(5, 20)``). Default: inverse
         class frequencies. More than two classes need a matrix of as many, or "balanced".
     pos_label : label, optional
-        The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming. For two classes.
+        The positive class, whose errors cost ``fn``; not needed for 0/1, -1/1 and False/True. For two classes.
     groups : array of shape (n,), optional
-        Rows of one group never stand on both sides of a split.
+        Samples of one group are never split across folds.
     sample_weight : array of shape (n,), optional
-        How much each row counts in training.
+        Weight of each sample in training.
     time : array of shape (n,) or str, optional
-        When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature. Then
-        nothing is shuffled: the past trains, later rows adapt and select, the latest are tested on, and ``folds`` are
-        test windows, one after another. ``gap`` and ``label_delay``: see :func:`compare_tasks`.
+        Observation times (dates, ISO text or numbers), or the column of X that holds them, which is excluded from the
+        features. Then nothing is shuffled: the past trains, later samples adapt and select, the latest are tested on,
+        and ``folds`` are test windows, one after another. ``gap`` and ``label_delay``: see :func:`compare_tasks`.
     baseline : array of shape (n,) or str, optional
-        Current decision about each row: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the column
-        of X that holds them, which is then excluded from the features. Shown as the method ``today``; the saving is
-        measured against it. Default: the better of threshold 0.5 and the best constant decision.
+        Current decision about each sample: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the
+        column of X that holds them, which is then excluded from the features. Shown as the method ``baseline``; the
+        saving is measured against it. Default: the better of threshold 0.5 and the best constant baseline.
     segments : str, sequence of str, or mapping from str to array of shape (n,), optional
-        Columns of X that costs are also shown by (:meth:`Comparison.by_segment`, and the report), such as a region;
-        they stay features. Or values of each row by name. Numbers are cut into five parts.
-    methods : names, (name, Method or scikit-learn classifier) pairs or a mapping, optional
-        Default: few of :data:`adacsl.METHODS` that differ and fit the data; "all" takes all that do. Both words may
-        stand beside others: ``["default", ("mine", RandomForestClassifier())]``.
+        Columns of X by which costs are also shown (:meth:`Comparison.by_segment`, and the report), such as a region;
+        they stay features. Or values of each sample by name. Numbers are cut into five parts.
+    methods : names, (name, classifier) pairs or a mapping, optional
+        Built-in methods by name, or classifiers of yours. Default: a few of :data:`adacsl.METHODS` that suit the data;
+        "all": all that do. Both words can be combined with others: ``["default", ("mine", RandomForestClassifier())]``.
     ratios : numbers or strings like "3x", optional
-        Further prices of a miss to compare at, for two classes. Default: the costs as they are.
+        Further cost ratios fn : fp to compare at, for two classes. Default: the costs as they are.
     repeats, folds : int, default 2 and 5
-        Cross-validation: every row is tested once in each repeat, in one of so many folds. More repeats make intervals
-        narrower. Groups, and rows that are copies of each other, stay together. With a time there is one repeat.
+        Cross-validation: every sample is tested once in each repeat, in one of the folds. More repeats make intervals
+        narrower. Groups and duplicates stay in one fold. With a time there is one repeat.
     name : str
-        What to call the data.
+        Name of the data in tables and the report.
     fp, fn, tp, tn : arrays of shape (n,), numbers or texts, optional
-        Costs of each row, as :meth:`CostSensitiveClassifier.fit` takes them; what is left out comes from ``costs``.
+        Per-sample costs, as in :meth:`CostSensitiveClassifier.fit`; default: those of ``costs``.
     **options
         See :func:`compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``, ``net``, ``progress``, ...
+
+    Returns
+    -------
+    Comparison
+        Table, recommendation, figures and report; ``fit`` fits the recommended method.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> found = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["net", "gbm-bayes"], repeats=1, folds=2,
+    >>> result = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["net", "gbm-bayes"], repeats=1, folds=2,
     ...                 n_jobs=1, net={"epochs": 2}, progress=False)
-    >>> sorted(found.table["method"])
+    >>> sorted(result.table["method"])
     ['net', 'gbm-bayes']
     """
-    said = {name: price for name, price in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if price is not None}
-    refuse_reordered(X, **said)
+    given = {name: cost for name, cost in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if cost is not None}
+    refuse_reordered(X, **given)
     if isinstance(costs, Mapping):
-        costs, said = {**costs, **said}, {}
-    costs = row_costs(said, costs) if said else costs
+        costs, given = {**costs, **given}, {}
+    costs = row_costs(given, costs) if given else costs
     task = Task.from_data(
         X, y, costs, pos_label=pos_label, groups=groups, sample_weight=sample_weight, time=time, baseline=baseline,
         segments=segments, name=name,
@@ -151,40 +156,45 @@ def compare_tasks(
     methods, ratios, repeats, folds
         As in :func:`compare`.
     net : mapping, optional
-        Settings of all nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
+        Settings of all neural networks: ``{"epochs": 30, "weights": ..., "views": 4}``, see
         :class:`~adacsl.neural.learner.NeuralLearner`.
     device : str
-        Where nets train.
+        Device on which neural networks train.
     test : float, optional
-        For tasks with a time: the share of the rows in all test windows together; default 0.20.
+        For tasks with a time: the share of samples in all test windows together; default 0.20.
     validation : float, default 0.15
-        The share of all rows that adapt and select.
+        The share of all samples for adaptation and selection.
     gap : duration, optional
-        For tasks with a time: rows so close before a cut are left out. A number in the unit of the times, or "12h",
-        "7d", "2w", "3mo".
+        For tasks with a time: training samples within this time before a split are excluded. A number in the unit of
+        the times, or "12h", "7d", "2w", "3mo".
     label_delay : duration, optional
-        For tasks with a time: a label is known only so long after its row, so rows whose label was not known at a cut
-        neither train nor adapt.
+        For tasks with a time: the time after which the label of a sample is known. Samples whose label was not known
+        at a split are excluded from training and adaptation.
     tolerance : float, default 0.1
         The share of the lowest cost that a method which is recommended because it is simpler may cost more.
     prefer : "cost" or "simple", default "cost"
         "cost": a simpler method is recommended only where its cost does not differ significantly from the lowest.
         "simple": the simplest method within the tolerance, even where it costs significantly more.
     folder : path, optional
-        Keep every result here as soon as it is there; a run that was interrupted, started again, goes on. Default: in
-        memory only.
+        Folder in which every result is kept as soon as it is finished; an interrupted run resumes when started again.
+        Default: in memory only.
     ignore : codes
-        Checks of the data to say nothing about in :attr:`Comparison.checks` and the report, see docs/checks.md. Of
-        errors among the others a :class:`~adacsl.datasets.findings.CheckWarning` warns.
+        Codes of data checks to leave out of :attr:`Comparison.checks` and the report, see docs/checks.md. Other errors
+        are also given as a :class:`~adacsl.datasets.findings.CheckWarning`.
     progress : bool
-        Show a bar with the cheapest method so far.
+        Show a progress bar with the lowest-cost method so far.
     **running
-        ``backend``: "processes", processes on this machine (default), or "ray", a cluster; ``n_jobs``: how many jobs at
-        once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster; ``gpus`` a job
-        asks Ray for.
+        ``backend``: "processes", processes on this machine (default), or "ray", a cluster; ``n_jobs``: the number of
+        jobs at once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster;
+        ``gpus`` of each job on Ray.
+
+    Returns
+    -------
+    Comparison
+        The results of all tasks.
     """
     if unknown := [name for name in running if name not in RUNNING]:
-        raise TypeError(f"compare has no parameter {unknown[0]!r}; where it runs is said by {', '.join(RUNNING)}")
+        raise TypeError(f"compare has no parameter {unknown[0]!r}; options of the execution are {', '.join(RUNNING)}")
     check_tolerance(tolerance)
     check_preference(prefer)
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
@@ -195,7 +205,7 @@ def compare_tasks(
         )
         for task in tasks
     }
-    refuse_today(tasks, chosen)
+    refuse_baseline_name(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, label_delay)
     every = {name: method for some in chosen.values() for name, method in some.items()}
@@ -203,11 +213,11 @@ def compare_tasks(
     planned = frozenset(fit for job in jobs for fit in job.fits)
     own = set(planned)
     for task in tasks:
-        if task.time is None:  # windows of time are looked at with their dates
-            conditions.split(task, 0)  # says so where there are too few rows, before a folder is made
+        if task.time is None:  # test windows are checked with their dates
+            conditions.split(task, 0)  # raises where there are too few samples, before a folder is made
     with Progress(len(planned), quiet=not progress) as bar:
         for task in tasks:
-            bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the rows")
+            bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the data")
         checks = {task.name: check_task(task, ignore) for task in tasks}
         _warn_of_errors(checks)
         identity = _identity(tasks, conditions, checks, warned="time-ignored" not in known_codes(ignore))
@@ -230,15 +240,17 @@ def compare_tasks(
 
 
 def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
-    """Return what is compared on a data set, in words."""
+    """Return a description of what is compared on a data set."""
     folds = len(conditions.numbers(task, repeats))
-    return f"{task.name}: {len(task.y):,} {'images' if task.images else 'rows'}, {len(methods)} methods, {folds} folds"
+    return (
+        f"{task.name}: {len(task.y):,} {'images' if task.images else 'samples'}, {len(methods)} methods, {folds} folds"
+    )
 
 
 def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
     for name, found in checks.items():
         for each in found:
-            if each.severity == "stop":
+            if each.severity == "error":
                 text = f"{name}: {each.text} [{each.code}]; if the data are right, ignore=[{each.code!r}]"
                 warnings.warn(text, CheckWarning, stacklevel=4)
 
@@ -253,7 +265,7 @@ def _conditions(
             raise ValueError(f"{name} must be a whole number from {least}, got {number!r}")
     timed = any(task.time is not None for task in tasks)
     if test is not None and not timed:
-        raise ValueError("test is the share of the test windows of rows with a time; others are tested by folds=...")
+        raise ValueError("test is the share of the test windows of data with a time; others are tested by folds=...")
     share = 0.20 if test is None else test
     return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, label_delay, folds)
 
@@ -261,13 +273,13 @@ def _conditions(
 def _write_splits(
     store: ResultStore, task: Task, conditions: Protocol, repeats: int, ratios: Sequence[float]
 ) -> set[FitKey]:
-    """Keep which rows every split tests on, and what today's decisions about them cost; return the fits of these."""
+    """Keep the test samples of every split and the results of the current decisions; return the fits of these."""
     units, written = conditions.together(task).units, set()
     for seed in conditions.numbers(task, repeats):
         rest, tested = conditions.split(task, seed)
         costs = costs_of_split(task, conditions.rows(task, rest), seed)
         store.write_split(task.name, seed, StoredSplit(tested, task.y[tested], costs.rows(tested), units[tested]))
-        for result in results_of_today(task, ratios, seed, tested, costs):
+        for result in baseline_results(task, ratios, seed, tested, costs):
             store.write(result)
             written.add(result.fit)
     return written
@@ -303,11 +315,11 @@ def _identity(
             **task.reading.facts(),
             **_copies(task, protocol),
             "ratio": mean_ratio(task.costs),
-            "costs": _costs_in_words(task),
+            "costs": _describe_costs(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
-            **({} if task.said is None or task.said.settled else {"said": task.said.to_dict()}),
-            **about_today(task),
+            **({} if task.cost_spec is None or task.cost_spec.settled else {"cost_spec": task.cost_spec.to_dict()}),
+            **baseline_facts(task),
             **_times(task, protocol, warned=warned),
             "overview": overview(task),
         }
@@ -317,20 +329,20 @@ def _identity(
 
 
 def _times(task: Task, protocol: Protocol, *, warned: bool) -> dict[str, Any]:
-    """Return which times every window trains, adapts and tests on; warn where dates are split by chance."""
+    """Return the times of every test window; warn where data with dates are split at random."""
     if task.time is not None:
-        return {"windows": protocol.told(task)}
+        return {"windows": protocol.describe_windows(task)}
     if warned and (dated := date_columns(task.X)):
         warnings.warn(
-            f"rows of {task.name} have dates (column {dated[0]!r}) and are split by chance: --time-column {dated[0]} "
-            f"(time={dated[0]!r} in Python) trains on the past and tests on the latest",
+            f"column {dated[0]!r} of {task.name} contains dates, but folds are random. If it is the observation time, "
+            f"pass --time-column {dated[0]} (time={dated[0]!r} in Python)",
             stacklevel=4,
         )
     return {}
 
 
 def _copies(task: Task, protocol: Protocol) -> dict[str, int]:
-    """Return how many rows are copies of others, and how many of those do not stay together."""
+    """Return the number of duplicates, and of those that do not stay in one fold."""
     found = protocol.together(task)
     return {name: n for name, n in (("copies", found.copies), ("copies_apart", found.apart)) if n}
 
@@ -342,21 +354,21 @@ def _counted(task: Task) -> dict[str, Any]:
 
 
 def _ranges(task: Task) -> dict[str, tuple[float, float]]:
-    """Return the prices that were given as ranges."""
-    return (task.said or task.costs).ranges
+    """Return the costs that were given as ranges."""
+    return (task.cost_spec or task.costs).ranges
 
 
-def _costs_in_words(task: Task) -> str:
+def _describe_costs(task: Task) -> str:
     costs = task.costs
     mean = costs.averaged()
-    each = "" if costs.n_instances is None else " on average, rows have costs of their own"
-    if task.said is not None and task.said.learns:
-        each += ", predicted from the row when deciding"
+    each = "" if costs.n_instances is None else " on average, with per-sample costs"
+    if task.cost_spec is not None and task.cost_spec.learns:
+        each += ", predicted for each sample"
     if costs.n_classes > 2:
         prices = mean.reduced().to_array()
         prices = prices[~np.eye(len(prices), dtype=bool)]
         return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
-    said = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
+    ranges = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
     named = (
         ("a false negative costs", "fn"),
         ("a false positive", "fp"),
@@ -364,24 +376,24 @@ def _costs_in_words(task: Task) -> str:
         ("a true negative", "tn"),
     )
     prices = [
-        f"{word} {getattr(mean, name):.6g}{said.get(name, '')}"
+        f"{word} {getattr(mean, name):.6g}{ranges.get(name, '')}"
         for word, name in named
-        if name in ("fn", "fp", *said) or getattr(mean, name)
+        if name in ("fn", "fp", *ranges) or getattr(mean, name)
     ]
     text = ", ".join(prices)
     return f"{text[0].upper()}{text[1:]}{each}"
 
 
 def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
-    """Return what was found in a run; a warning names the fits that failed."""
+    """Return the results of a run; a warning names the fits that failed."""
     results, failures = results_frame(stored.results.values()), failures_frame(stored.failures)
     if results.empty:
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
-        raise NoResultError(f"no method came to an end{first}")
+        raise NoResultError(f"every fit failed{first}")
     found = Comparison(
         results, failures, stored.identity, stored.results, stored.splits, folder, segments=stored.segments,
         planned=stored.planned,
     )  # fmt: skip
     if failed := [str(each) for each in found.missing if each.failed]:
-        warnings.warn(f"{'; '.join(failed)}: the table is about the other fits", stacklevel=3)
+        warnings.warn(f"{'; '.join(failed)}: the table contains the other fits only", stacklevel=3)
     return found

@@ -26,10 +26,10 @@ __all__ = [
     "better_elsewhere",
     "cheapest_of",
     "costs_at",
-    "decides_anew",
+    "describe",
     "find_regret",
-    "in_words",
-    "price_grid",
+    "is_cost_aware",
+    "ratio_grid",
     "ratio_text",
     "regret_of",
     "worst_of",
@@ -37,26 +37,26 @@ __all__ = [
 
 
 BLIND = ("half", "raw", "negative", "positive")
-"""Ways to decide that do not look at prices."""
+"""Decision rules that do not depend on costs."""
 
 INSIDE, OUTSIDE = 41, 10
-"""So many prices are looked at within a range, and on each side of it."""
+"""Numbers of ratios in the grid: within the range, and on each side of it."""
 
-TRIFLE = 1.0
-"""Percent: who is dearer by less is not worth a change of method."""
+NEGLIGIBLE = 1.0
+"""Percent; a smaller excess cost is not worth a change of method."""
 
-NOBODY = "No other method costs significantly less at any ratio in or near this range."
+NONE_LOWER = "No other method costs significantly less at any ratio in or near this range."
 
 
-def decides_anew(outcome: Outcome) -> bool:
-    """Tell whether a method's decisions follow from its probabilities and the prices, so that others change them."""
+def is_cost_aware(outcome: Outcome) -> bool:
+    """Return whether a method's decisions follow from its probabilities and the costs."""
     if outcome.rule in BLIND:
         return False
     return np.array_equal(as_host(outcome.costs.decide(outcome.scores.astype(np.float64))), outcome.decisions)
 
 
-def price_grid(low: float, high: float, *, with_: float = 1.0) -> NDArray[np.float64]:
-    """Return prices from below to above a range, its ends and another price among them, evenly by their logarithms."""
+def ratio_grid(low: float, high: float, *, with_: float = 1.0) -> NDArray[np.float64]:
+    """Return a logarithmic grid around a range that contains its ends and ``with_``."""
     beyond = float(np.clip(np.sqrt(high / low), 1.5, 4.0))
     inside = np.geomspace(low, high, INSIDE)
     below, above = np.geomspace(low / beyond, low, OUTSIDE + 1)[:-1], np.geomspace(high, high * beyond, OUTSIDE + 1)[1:]
@@ -65,10 +65,10 @@ def price_grid(low: float, high: float, *, with_: float = 1.0) -> NDArray[np.flo
 
 
 def costs_at(outcomes: Mapping[str, Outcome], factors: NDArray[np.float64], entries: RowCosts) -> Iterator[RowCosts]:
-    """Yield what each row costs under each method at each factor on the misses.
+    """Yield the cost of each sample under each method, for each factor on the costs of false negatives.
 
-    Methods that look at prices decide anew at each, from the same probabilities; the decisions of others stay.
-    ``entries`` says which rows and splits there are; outcomes have theirs in the same order.
+    Cost-aware methods decide again at each factor, from the same probabilities; the decisions of others stay.
+    ``entries`` has the samples and splits; outcomes have theirs in the same order.
     """
     names = sorted(outcomes)
     chosen = [outcomes[name] for name in names]
@@ -78,31 +78,31 @@ def costs_at(outcomes: Mapping[str, Outcome], factors: NDArray[np.float64], entr
         costs = np.full((len(names), len(entries.fits)), np.nan)
         for own, place, rows in zip(costs, places, paid, strict=True):
             own[place] = next(rows)
-        yield entries.paying(names, costs)
+        yield entries.with_costs(names, costs)
 
 
 def _flips(outcome: Outcome) -> NDArray[np.float64]:
-    """Return above which factor on the misses each row is called positive."""
-    if decides_anew(outcome):
+    """Return the factor on the costs of false negatives above which each sample is predicted positive."""
+    if is_cost_aware(outcome):
         return flip_factors(outcome.scores.astype(np.float64), outcome.costs)
     return np.where(outcome.decisions == 1, -np.inf, np.inf)
 
 
 def regret_of(blocks: Iterable[tuple[float, RowCosts]], low: float, high: float) -> pd.DataFrame:
-    """Return how much dearer than the cheapest each method is at each ratio.
+    """Return how much each method costs above the lowest cost, at each ratio.
 
     Parameters
     ----------
     blocks : pairs of ratio and RowCosts
-        What rows cost at each price.
+        Costs of samples at each ratio.
     low, high : float
         Ends of the range.
 
     Returns
     -------
     DataFrame
-        method, ratio, cost, regret, percent (of the cheapest's cost; infinity where that is nothing or less), standing
-        (against the cheapest, as in :func:`summarise`), within (whether the ratio lies in the range).
+        method, ratio, cost, regret, percent (of the lowest cost; infinity where that is zero or negative), significance
+        (as in :func:`summarise`), within (whether the ratio lies in the range).
     """
     table = pd.concat([summary_of(rows, floor=None).assign(ratio=ratio) for ratio, rows in blocks], ignore_index=True)
     regret = table["difference"].clip(lower=0.0)
@@ -114,15 +114,15 @@ def regret_of(blocks: Iterable[tuple[float, RowCosts]], low: float, high: float)
         "cost": table["mean"],
         "regret": regret,
     }
-    columns |= {"percent": percent, "standing": table["standing"], "within": within}
+    columns |= {"percent": percent, "significance": table["significance"], "within": within}
     return pd.DataFrame(columns)
 
 
 def worst_of(curve: pd.DataFrame) -> pd.DataFrame:
-    """Return the worst of each method within the range, the least bad (minimax) first.
+    """Return the largest regret of each method within the range, the smallest (minimax) first.
 
-    Columns: method, percent and regret (the worst), at (the ratio of it), cheapest (the share of prices at which the
-    method costs least).
+    Columns: method, percent and regret (the largest), at (the ratio of it), cheapest (the share of ratios at which the
+    method has the lowest cost).
     """
     inside = curve[curve["within"]]
     rows = []
@@ -135,8 +135,8 @@ def worst_of(curve: pd.DataFrame) -> pd.DataFrame:
 
 
 def cheapest_of(curve: pd.DataFrame) -> pd.DataFrame:
-    """Return which method costs least from which ratio to which: low, high, method; borders lie between two prices."""
-    firsts = curve[curve["standing"] == "cheapest"].sort_values("ratio")
+    """Return the lowest-cost method by interval of ratios: low, high, method; borders lie between two ratios."""
+    firsts = curve[curve["significance"] == "lowest cost"].sort_values("ratio")
     ratios, names = firsts["ratio"].to_numpy(dtype=float), firsts["method"].to_numpy(dtype=str)
     turns = np.flatnonzero(names[1:] != names[:-1]) + 1
     borders = np.concatenate((ratios[:1], np.sqrt(ratios[turns] * ratios[turns - 1]), ratios[-1:]))
@@ -150,46 +150,53 @@ def find_regret(
     ratio: float,
     entries: RowCosts,
     recommended: str,
-    said: bool = True,
+    given: bool = True,
 ) -> Regret:
-    """Return the regret of all methods over a range, and what it means for the recommended one.
+    """Return the regret of all methods over a range, with sentences about the recommended one.
 
     Parameters
     ----------
     outcomes : mapping from str to Outcome
-        Test rows of each method, at the prices that were run.
+        Test samples of each method, at the costs of the comparison.
     factors : (float, float)
-        The range, as factors on the price of a miss: :func:`adacsl.costs.ranges.factors_of`.
+        The range, as factors on the cost of a false negative: :func:`adacsl.costs.ranges.factors_of`.
     ratio : float
-        How many false alarms a miss is worth at the prices that were run.
+        The cost ratio fn : fp of the comparison.
     entries : RowCosts
-        Rows and splits of all outcomes, in the same order.
+        Samples and splits of all outcomes, in the same order.
     recommended : str
-        The method to speak of.
-    said : bool
-        Whether somebody gave the range; else it is said to be a guess.
+        The method that the sentences are about.
+    given : bool
+        Whether the user gave the range; otherwise the sentences mention that it is a default.
+
+    Returns
+    -------
+    Regret
+        Curve, table and text.
     """
-    at = price_grid(*factors)
+    at = ratio_grid(*factors)
     low, high = (at[np.argmin(np.abs(at - end))] * ratio for end in factors)
     curve = regret_of(zip((at * ratio).tolist(), costs_at(outcomes, at, entries), strict=True), low, high)
     table = worst_of(curve)
     changed = {name: _undecided(outcomes[name], factors) for name in table["method"]}
     table = table.assign(undecided=table["method"].map(changed))
-    found = Regret(curve, table, cheapest_of(curve), low, high, ratio, said, "")
+    found = Regret(curve, table, cheapest_of(curve), low, high, ratio, given, "")
     own = any(outcome.own_costs for outcome in outcomes.values())
     splits = len(np.unique(entries.fits))
-    return found._replace(words=in_words(found, recommended, own_costs=own, splits=splits))
+    return found._replace(words=describe(found, recommended, own_costs=own, splits=splits))
 
 
 def _undecided(outcome: Outcome, factors: tuple[float, float]) -> float:
-    return share_undecided(outcome.scores.astype(np.float64), outcome.costs, *factors) if decides_anew(outcome) else 0.0
+    return (
+        share_undecided(outcome.scores.astype(np.float64), outcome.costs, *factors) if is_cost_aware(outcome) else 0.0
+    )
 
 
-# in words
+# text
 
 
-def in_words(found: Regret, recommended: str, *, own_costs: bool = False, splits: int = 2) -> str:
-    """Return a few plain sentences about the recommended method: its worst, when to take another, what is undecided."""
+def describe(found: Regret, recommended: str, *, own_costs: bool = False, splits: int = 2) -> str:
+    """Return the worst case of the recommended method, where others cost less, and which predictions change."""
     row = found.table[found.table["method"] == recommended]
     if row.empty:
         return ""
@@ -197,12 +204,12 @@ def in_words(found: Regret, recommended: str, *, own_costs: bool = False, splits
     sentences = [_opening(found, worst, own_costs=own_costs)]
     if least["method"] == recommended and worst["regret"] > 0:
         sentences.append("No other method has a smaller worst case.")
-    elif least["method"] != recommended and not worst["percent"] - least["percent"] <= TRIFLE:
+    elif least["method"] != recommended and not worst["percent"] - least["percent"] <= NEGLIGIBLE:
         worst_case = _at_most(least) if least["regret"] else "the lowest cost at every ratio"
         sentences.append(f"The smallest worst case has {least['method']}: {worst_case}.")
     others = _when_others(found, recommended, splits)
     if others or worst["regret"] > 0:
-        sentences.append(others or NOBODY if splits > 1 else others)
+        sentences.append(others or NONE_LOWER if splits > 1 else others)
     if worst["undecided"]:
         share = worst["undecided"]
         few = "Less than 1 %" if share < 0.01 else f"{share:.0%}".replace("%", " %")
@@ -214,7 +221,7 @@ def in_words(found: Regret, recommended: str, *, own_costs: bool = False, splits
 
 def _opening(found: Regret, worst: Any, *, own_costs: bool) -> str:
     span = f"{show(found.low, 2)} to {show(found.high, 2)} false positives"
-    asides = ["on average" if own_costs else "", "" if found.said else "half to double, as no range was given"]
+    asides = ["on average" if own_costs else "", "" if found.given else "half to double, as no range was given"]
     asides = [aside for aside in asides if aside]
     span = f"{span} ({'; '.join(asides)})" if asides else span
     start = f"If a false negative costs {span}, {worst['method']} costs"
@@ -240,9 +247,9 @@ def _when_others(found: Regret, recommended: str, splits: int) -> str:
         places.setdefault(name, []).append(_stretch(found.curve["ratio"], low, high))
     (name, where), *more = places.items()
     first = f"{' and '.join(where)} {name} costs significantly less"
-    said = "; ".join([first, *(f"{at[0]} {one}" for one, at in more)])
+    text = "; ".join([first, *(f"{at[0]} {one}" for one, at in more)])
     doubt = " (one split: no test)" if splits == 1 else ""
-    return f"{said[0].upper()}{said[1:]}{doubt}."
+    return f"{text[0].upper()}{text[1:]}{doubt}."
 
 
 def _stretch(ratios: pd.Series[float], low: float, high: float) -> str:
@@ -256,17 +263,18 @@ def _stretch(ratios: pd.Series[float], low: float, high: float) -> str:
 def better_elsewhere(
     curve: pd.DataFrame, method: str, *, own: float, splits: int = 2
 ) -> Iterator[tuple[float, float, str]]:
-    """Go through the stretches of ratios where another method is told apart as cheaper: from, to, and which most often.
+    """Yield the intervals of ratios where another method costs significantly less: ends, and the most frequent method.
 
-    A stretch ends halfway (of logarithms) to the next ratio looked at. Tests at single prices flicker: gaps of a few
-    prices at which the other is cheaper without being told apart are passed over, stretches of one or two left out.
+    An interval ends halfway (of logarithms) to the next ratio of the grid. Tests at single ratios flicker: gaps of
+    a few ratios without a significant difference are filled, intervals of one or two ratios are dropped.
     """
     mine = curve[curve["method"] == method].sort_values("ratio")
     ratios = mine["ratio"].to_numpy(dtype=float)
-    dearer = (mine["percent"] > TRIFLE).to_numpy()
-    told = mine["standing"].isin(["clearly worse", "probably worse"]).to_numpy() if splits > 1 else dearer
-    beaten = _steady(told & dearer, dearer & (ratios != ratios[np.argmin(np.abs(ratios - own))]))
-    firsts = curve[curve["standing"] == "cheapest"].set_index("ratio")["method"]
+    higher = (mine["percent"] > NEGLIGIBLE).to_numpy()
+    kinds = ["significantly higher", "not significant (corrected)"]
+    apart = mine["significance"].isin(kinds).to_numpy() if splits > 1 else higher
+    beaten = _steady(apart & higher, higher & (ratios != ratios[np.argmin(np.abs(ratios - own))]))
+    firsts = curve[curve["significance"] == "lowest cost"].set_index("ratio")["method"]
     edges = np.concatenate((ratios[:1], np.sqrt(ratios[1:] * ratios[:-1]), ratios[-1:]))
     for start, stop in _runs(beaten):
         name = firsts.loc[ratios[start:stop]].mode().iloc[0]
@@ -274,7 +282,7 @@ def better_elsewhere(
 
 
 def _steady(sure: NDArray[np.bool_], likely: NDArray[np.bool_], gap: int = 6, least: int = 3) -> NDArray[np.bool_]:
-    """Fill short gaps between what is sure where it is at least likely, and leave out what is short."""
+    """Fill short gaps between what is significant where it is at least likely, and drop short runs."""
     found = sure.copy()
     for start, stop in _runs(~sure):
         if start > 0 and stop < len(sure) and stop - start <= gap and likely[start:stop].all():
@@ -286,13 +294,13 @@ def _steady(sure: NDArray[np.bool_], likely: NDArray[np.bool_], gap: int = 6, le
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return where flags are up, from and to."""
+    """Return the runs of true values: start and stop."""
     turns = np.flatnonzero(np.diff(np.concatenate(([0], flags.astype(int), [0]))))
     return list(zip(turns[::2].tolist(), turns[1::2].tolist(), strict=True))
 
 
 def ratio_text(ratio: float) -> str:
-    """Return a ratio as people say it.
+    """Return a ratio as text.
 
     >>> ratio_text(6.0), ratio_text(0.2)
     ('6 : 1', '1 : 5')
@@ -301,21 +309,21 @@ def ratio_text(ratio: float) -> str:
 
 
 def regret_in(found: Comparison, view: tuple[str, float], given: Mapping[str, Any] | None = None) -> Regret:
-    """Return the regret of all methods of a view, over the ranges that are given, or were said with the costs."""
+    """Return the regret of all methods of a view, over the ranges that are given here or with the costs."""
     data, ratio = view
     about = found.facts["data"][data]
     ranges = {name: tuple(ends) for name, ends in about.get("ranges", {}).items()} | dict(given or {})
     names = found.table.query("data == @data and ratio == @ratio")["method"]
     outcomes = {name: found.outcome(name, data=data, ratio=ratio) for name in names}
-    # ranges are about the costs as they were given; this view may have been run at another ratio
+    # ranges refer to the costs as they were given; this view may have another ratio
     costs = next(iter(outcomes.values())).costs.averaged()
     factors = factors_of(at_ratio(costs, ratio), ranges or None)
     name = str(found.recommendations[view].recommended)  # without a recommendation there are no words about it
-    said = bool(ranges)
-    return find_regret(outcomes, factors, ratio=ratio, entries=found.paired[view], recommended=name, said=said)
+    known = bool(ranges)
+    return find_regret(outcomes, factors, ratio=ratio, entries=found.paired[view], recommended=name, given=known)
 
 
 def words_of(regrets: Mapping[tuple[str, float], Regret], place: Callable[[str, float], str] | None) -> str:
-    """Return what all regrets say, a line for each; ``place`` says of what, where there are several."""
+    """Return the text of all regrets, a line for each, that begins with ``place`` where there are several."""
     lines = {view: found.words for view, found in regrets.items() if found.words}
     return "\n".join(f"{place(*view)}: {words}" if place else words for view, words in lines.items())

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from adacsl.comparison.store import StoredSplit
 
 
-TODAY = "today"
-"""What stands in the place of a method's name for the user's own decisions."""
+BASELINE = "baseline"
+"""The name, in place of a method's, of the current decisions."""
 
 
 class FitKey(NamedTuple):
-    """What one result is a result of."""
+    """Name of one fit: data set, cost ratio, method and split."""
 
     data: str
     # how many false positives one false negative is worth (means, where rows have their own costs); 1 with more than
@@ -38,19 +38,19 @@ class FitKey(NamedTuple):
 
 @dataclass(frozen=True)
 class FitResult:
-    """What a method did on the test rows of one split.
+    """Result of one fit: scores and decisions on the test samples of its split, with their costs.
 
-    ``metrics`` always has: cost (mean per test row), total_cost, normalized_cost, savings, accuracy,
-    n_train (rows that were not test), n_test; of two classes tp, fp, fn, tn; where they make sense also
+    ``metrics`` always has: cost (mean per test sample), total_cost, normalized_cost, savings, accuracy,
+    n_train (samples that were not tested), n_test; of two classes tp, fp, fn, tn; where they make sense also
     validation_cost (of the chosen epoch: how optimistic was it?), epoch, lambda, calibration_error.
     """
 
     fit: FitKey
     metrics: dict[str, float]
-    # probability of the positive class for each test row (n,), or of each class (n, K), corrected for any weighting
+    # probability of the positive class for each test sample (n,), or of each class (n, K), corrected for any weighting
     scores: NDArray[np.float32]
-    decisions: NDArray[Any]  # whether each test row was called positive, or the number of the class it was called
-    threshold: float | None = None  # decided positive where scores > threshold; None: rows have thresholds of their own
+    decisions: NDArray[Any]  # whether each test sample is predicted positive, or the number of its class
+    threshold: float | None = None  # positive where scores > threshold; None: per-sample thresholds
     # by epoch: epoch, fold, lambda, threshold, val_cost, train_cost
     history: list[dict[str, Any]] = field(default_factory=list)
     seconds: float = 0.0  # training and deciding; a training that serves several fits is divided among them
@@ -58,13 +58,13 @@ class FitResult:
 
 
 def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
-    """Return the costs with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    """Return the costs with the cost of a false negative, above that of a true positive, multiplied by ``factor``."""
     close = math.isclose(factor, 1.0, rel_tol=1e-5)  # ratios are written with six digits
     return costs if close else core.scale_misses(costs, factor)
 
 
 def measure(decided: NDArray[Any], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:
-    """Return what the decisions about the test rows cost, and, of two classes, the counts behind it."""
+    """Return the costs of decisions about the test samples, and, of two classes, the counts of outcomes."""
     truth = labels == 1 if costs.n_classes == 2 else labels
     total = costs.total(truth, decided)
     metrics = {
@@ -86,24 +86,25 @@ def check_result(result: FitResult, split: StoredSplit, own_ratio: float) -> Non
     decided, classes = result.decisions, 2 if result.scores.ndim == 1 else result.scores.shape[1]
     if (len(decided), classes) != (n, k):
         raise DamagedError(
-            f"it decides about {len(decided)} rows and {classes} classes, its split has {n} rows and {k} classes"
+            f"it has decisions about {len(decided)} samples and {classes} classes, its split has {n} samples "
+            f"and {k} classes"
         )
     if k > 2 and n and not 0 <= decided.min() <= decided.max() < k:
         raise DamagedError(f"it decides for a class that is none of {k}")
     try:
         costs = scale_misses(split.costs, result.fit.ratio / own_ratio)
-    except ValueError:  # all errors on these rows are free: there is nothing to scale
+    except ValueError:  # all errors on these samples are free: there is nothing to scale
         return
     largest = float(np.abs(costs.to_array()).max())
     slack = {"cost": largest, "total_cost": n * largest}
     for name, value in measure(decided, split.labels, costs).items():
-        told = result.metrics.get(name)
+        stored = result.metrics.get(name)
         # other machines add up in another order
-        if not _agree(told, value, 1e-9 * slack.get(name, 1.0)):
-            raise DamagedError(f"its {name} is {str(told)[:20]}, its decisions make {value:g}")
+        if not _agree(stored, value, 1e-9 * slack.get(name, 1.0)):
+            raise DamagedError(f"its {name} is {str(stored)[:20]}, its decisions make {value:g}")
 
 
-def _agree(told: Any, value: float, slack: float) -> bool:
-    if not isinstance(told, int | float):
+def _agree(stored: Any, value: float, slack: float) -> bool:
+    if not isinstance(stored, int | float):
         return False
-    return math.isclose(told, value, rel_tol=1e-6, abs_tol=slack) or (math.isnan(told) and math.isnan(value))
+    return math.isclose(stored, value, rel_tol=1e-6, abs_tol=slack) or (math.isnan(stored) and math.isnan(value))

@@ -1,7 +1,7 @@
 """Jobs: fits that share a training, and their unfinished parts.
 
-A job's result is written when its last net is trained. Where a net takes minutes and a job has five, each is kept as
-soon as it is trained, and thrown away when the results of all have been written.
+A job's results are written when its last network is trained. Where a network takes minutes and a job has five, each is
+kept as soon as it is trained, and removed when the results of all have been written.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Parts:
     data, seed
         Which split.
     origins : mapping
-        Digest of the data and the settings of the run, by the name of the data: other parts are not taken.
+        Digest of the data and the settings of the run, by the name of the data: parts with another are not used.
     """
 
     folder: Path
@@ -71,7 +71,7 @@ class Parts:
     origins: Mapping[str, str] = field(default_factory=dict)
 
     def read(self, training: str, fold: int) -> dict[str, Any] | None:
-        """Return what was kept of a net, or None where there is nothing that can be used."""
+        """Return what was kept of a network, or None where nothing usable is there."""
         try:
             body = read_document(self._folder(training) / f"{fold}.json", "part")
             return dict(_restored(body["kept"])) if body.items() >= self._place(training, fold).items() else None
@@ -79,7 +79,7 @@ class Parts:
             return None
 
     def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
-        """Keep what a net is needed for: numbers, lists and arrays by name."""
+        """Keep what is needed of a network: numbers, lists and arrays by name."""
         body = self._place(training, fold) | {"kept": _plain(kept)}
         put(self._folder(training) / f"{fold}.json", document("part", body), replace=True)
 
@@ -87,7 +87,7 @@ class Parts:
         """Remove all parts of a training, and folders that are empty then."""
         own = self._folder(training)
         shutil.rmtree(own, ignore_errors=True)
-        with contextlib.suppress(OSError):  # others are at work there
+        with contextlib.suppress(OSError):  # other jobs use it
             own.parent.rmdir()
             self.folder.rmdir()
 
@@ -120,8 +120,9 @@ def _restored(value: Any) -> Any:
     return [_restored(item) for item in value] if isinstance(value, list) else value
 
 
-ROWS_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
-"""Rows times nets of one job: enough to train many small nets at once, few enough to lose little when killed."""
+SAMPLES_AT_ONCE = {"cpu": 400_000, "gpu": 20_000_000}
+"""Samples times networks of one job: enough to train many small networks jointly, few enough to lose little when
+killed."""
 
 
 def plan_jobs(
@@ -131,7 +132,7 @@ def plan_jobs(
     seeds: Sequence[int],
     protocol: Protocol,
 ) -> list[Job]:
-    """Gather all fits into jobs: nets that train together, estimators one by one; seeds in turns over all data.
+    """Group all fits into jobs: networks that train jointly, estimators one by one; seeds in turns over all data.
 
     Parameters
     ----------
@@ -142,7 +143,12 @@ def plan_jobs(
     seeds : sequence of int
         Numbers of the splits; those with a time have no more than the protocol has windows.
     protocol : Protocol
-        The conditions. Jobs of several plans, each under its own, may be put together: :func:`run_jobs` takes any.
+        The conditions. :func:`run_jobs` accepts jobs of several plans, each with its own protocol.
+
+    Returns
+    -------
+    list of Job
+        Each fit belongs to one job.
     """
     jobs = []
     for seed in seeds:
@@ -157,50 +163,50 @@ def plan_jobs(
 def _groups(
     task: Task, fits: Iterable[FitKey], methods: Mapping[str, CostSensitiveClassifier], protocol: Protocol
 ) -> Iterator[list[FitKey]]:
-    """Yield fits that are one job, the dearest first."""
-    works: dict[str, list[FitKey]] = {}
+    """Yield the fits of each job, the most expensive first."""
+    trainings: dict[str, list[FitKey]] = {}
     for fit in fits:
-        works.setdefault(_work(methods[fit.method], fit.ratio), []).append(fit)
-    nets = {key: some for key, some in works.items() if needs_net(methods[some[0].method])}
+        trainings.setdefault(_training(methods[fit.method], fit.ratio), []).append(fit)
+    networks = {key: some for key, some in trainings.items() if needs_net(methods[some[0].method])}
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
-    room = max(1, ROWS_AT_ONCE[device] // len(task.y)) if not task.images else 1
+    room = max(1, SAMPLES_AT_ONCE[device] // len(task.y)) if not task.images else 1
     batch: list[FitKey] = []
-    members = 0
-    for some in sorted(nets.values(), key=lambda some: -_members(methods[some[0].method])):
-        count = _members(methods[some[0].method])
-        if batch and members + count > room:
+    networks = 0
+    for some in sorted(networks.values(), key=lambda some: -_networks(methods[some[0].method])):
+        count = _networks(methods[some[0].method])
+        if batch and networks + count > room:
             yield batch
-            batch, members = [], 0
-        batch, members = batch + some, members + count
+            batch, networks = [], 0
+        batch, networks = batch + some, networks + count
     if batch:
         yield batch
-    others = [some for key, some in works.items() if key not in nets]
+    others = [some for key, some in trainings.items() if key not in networks]
     yield from sorted(others, key=lambda some: not is_ensemble(methods[some[0].method]))
 
 
-def _work(method: CostSensitiveClassifier, ratio: float) -> str:
-    """Return what one training (or one fit) serves: equal for fits that share it."""
+def _training(method: CostSensitiveClassifier, ratio: float) -> str:
+    """Return a key that is equal for fits that share one training."""
     own = [in_full(method.learner), method.resample, repr(method.loss), repr(method.cv)]
-    # plain cross-entropy, and what knows no costs, serve all ratios
+    # plain cross-entropy does not depend on the ratio
     costs = [] if method.loss == "plain" else [ratio, repr(method.controller), method.target_threshold]
     return repr(own + costs)
 
 
-def _members(method: CostSensitiveClassifier) -> int:
+def _networks(method: CostSensitiveClassifier) -> int:
     return method.cv if isinstance(method.cv, int) else 1
 
 
 def count_nets(job: Job) -> int:
-    """Return how many nets a job trains: fits that differ only in how they decide share theirs."""
+    """Return how many networks a job trains: fits that differ only in the decision rule share theirs."""
     methods, _ = job.payload
-    nets = [fit for fit in job.fits if needs_net(methods[fit.method])]
-    return sum({_work(methods[fit.method], fit.ratio): _members(methods[fit.method]) for fit in nets}.values())
+    networks = [fit for fit in job.fits if needs_net(methods[fit.method])]
+    return sum({_training(methods[fit.method], fit.ratio): _networks(methods[fit.method]) for fit in networks}.values())
 
 
 def run_jobs(
     jobs: Iterable[Job], store: ResultStore, tasks: Mapping[str, Task], *, backend: str = "processes", **options: Any
 ) -> Tally:
-    """Run what a store lacks of the jobs of :func:`plan_jobs`, on tasks by name.
+    """Run the fits of :func:`plan_jobs` that a store lacks, on tasks by name.
 
     ``options`` are those of :func:`adacsl.comparison.runner.run`: ``n_jobs``, ``seconds``, ``on_event``, ...
     """
@@ -217,9 +223,9 @@ def run_work(
     *,
     parts: Parts | None = None,
 ) -> Iterator[FitResult]:
-    """Do a job (or what is left of it): fit what these fits need and yield their results.
+    """Run a job (or what is left of it): fit the methods and yield the results.
 
-    The payload of a job says which methods, under which conditions.
+    The payload of a job holds the methods and the protocol.
     """
     if not fits:
         return
@@ -236,12 +242,12 @@ def run_work(
 
 
 def costs_of_split(task: Task, rows: Rows, seed: int) -> CostMatrix:
-    """Return what the rows of a task cost; prices to be predicted are learned from the rows that are learned from."""
-    if task.said is None or not task.said.learns:
+    """Return the costs of the samples of a task; costs that are predicted are learned from the training samples."""
+    if task.cost_spec is None or not task.cost_spec.learns:
         return task.costs
     key = (rows.use.tobytes(), seed)
     if key not in task.learned:
-        task.learned[key] = learn_prices(task.said, task.costs, rows, task.X, seed).costs
+        task.learned[key] = learn_prices(task.cost_spec, task.costs, rows, task.X, seed).costs
     return task.learned[key]
 
 
@@ -258,7 +264,7 @@ def _result(
     raw = to_probabilities(np.asarray(candidate.watched))
     scores = decision.probabilities(raw, costs=costs).astype(np.float32)
     decided = decision.of_probabilities(scores.astype(np.float64), costs=costs)
-    about = {"decide": decision.decide}  # the page decides anew at other prices
+    about = {"decide": decision.decide}  # the report decides again at other costs
     if costs.n_classes == 2:
         decided = decided == 1
     metrics = measure(decided, labels, costs) | {"validation_cost": math.nan} | candidate.extra

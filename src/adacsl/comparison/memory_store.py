@@ -1,4 +1,4 @@
-"""Results of a run that has no folder."""
+"""In-memory store: results of a run that has no folder."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class MemoryStore:
         self._planned: frozenset[FitKey] = frozenset()
 
     def scan(self) -> Scan:
-        """Return what is there already."""
+        """Return the fits that are done or failed."""
         costs = {fit: costs_of(result) for fit, result in self._results.items()}
         return Scan(set(self._results), dict(self._failures), {}, costs)
 
     def write(self, result: FitResult) -> bool:
-        """Keep the result of a fit; tell whether it is new (the first one stays)."""
+        """Keep the result of a fit; return whether it is new (the first one stays)."""
         if result.fit in self._results:
             return False
         self._results[result.fit] = as_stored(stamped(result))
@@ -52,15 +52,15 @@ class MemoryStore:
         return failure
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
-        """Keep which rows a split tests on, with their labels, units and costs."""
+        """Keep the test samples of a split, with their labels, units and costs."""
         self._splits[data, seed] = split
 
     def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
-        """Keep which segment each row of a data set belongs to."""
+        """Keep the segment of each sample of a data set."""
         self._segments[data] = dict(segments)
 
     def write_plan(self, fits: Iterable[FitKey]) -> None:
-        """Keep which fits are to have results."""
+        """Keep the fits that are planned."""
         self._planned = frozenset(fits)
 
     def load(self) -> StoredRun:

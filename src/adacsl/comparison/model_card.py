@@ -1,4 +1,4 @@
-"""Provenance of a comparison as text, and the model card."""
+"""Model card, and the provenance of a comparison as text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from adacsl.comparison.protocol import in_words
+from adacsl.comparison.protocol import describe_protocol
 from adacsl.comparison.statistics import CONSTANTS, span
 from adacsl.datasets.findings import Checks
-from adacsl.datasets.readers.base import left_out_in_words
+from adacsl.datasets.readers.base import describe_left_out
 from adacsl.estimators.artefact import DOCUMENT
 from adacsl.estimators.persistence import load
 from adacsl.estimators.registry import title_of
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from adacsl.comparison.result import Comparison
 
 
-def facts_in_words(found: Comparison) -> dict[str, str]:
+def describe_facts(found: Comparison) -> dict[str, str]:
     """Return data, protocol, versions and date, as the report shows them."""
     facts = {}
     seeds = sorted(found.results["seed"].unique().tolist())
     for name, about in found.facts["data"].items():
-        facts[f"data: {name}"] = f"{counted_in_words(about)}. {about['costs']}. {source_in_words(about)}".strip()
+        facts[f"data: {name}"] = f"{describe_counts(about)}. {about['costs']}. {describe_source(about)}".strip()
         facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
     protocol = found.facts["protocol"]
-    facts["protocol"] = in_words(protocol, seeds)
-    facts["intervals"] = intervals_in_words(found)
+    facts["protocol"] = describe_protocol(protocol, seeds)
+    facts["intervals"] = describe_intervals(found)
     if any(name.startswith(("gbm-", "ensemble")) for name in found.results["method"]):
         facts["boosting"] = str(protocol.get("boosting"))
     about = next(iter(found.fits.values())).provenance
@@ -42,7 +42,7 @@ def facts_in_words(found: Comparison) -> dict[str, str]:
     return facts
 
 
-def intervals_in_words(found: Comparison) -> str:
+def describe_intervals(found: Comparison) -> str:
     """Return how the intervals were made."""
     protocol, splits = found.facts.get("protocol", {}), found.results["seed"].nunique()
     folds = protocol.get("folds")
@@ -52,27 +52,27 @@ def intervals_in_words(found: Comparison) -> str:
     return f"95 % intervals: Student's t on paired costs of {where}, with the variance of {units} and fits"
 
 
-def source_in_words(about: Mapping[str, Any]) -> str:
+def describe_source(about: Mapping[str, Any]) -> str:
     """Return where the data come from, if that is known."""
     return f"Source: {about['source']}" if about["source"] else ""
 
 
-def counted_in_words(about: Mapping[str, Any]) -> str:
+def describe_counts(about: Mapping[str, Any]) -> str:
     """Return the number of samples and their classes, groups and duplicates."""
     kind = "images" if about["images"] else "samples"
     grouped = ", split by group" if about["groups"] else ""
-    counted = f"{about['rows']:,} {kind}{_classes_in_words(about)}{grouped}"
-    return ". ".join(filter(None, (counted, copies_in_words(about), *left_out_in_words(about))))
+    counted = f"{about['rows']:,} {kind}{_describe_classes(about)}{grouped}"
+    return ". ".join(filter(None, (counted, describe_duplicates(about), *describe_left_out(about))))
 
 
-def _classes_in_words(about: Mapping[str, Any]) -> str:
+def _describe_classes(about: Mapping[str, Any]) -> str:
     if "counts" not in about:
         return f", {about['positives']:,} of them {about['classes'][1]!r}"
     counts = sorted(zip(about["counts"], about["classes"], strict=True), reverse=True)
     return f" of {len(counts)} classes, from {counts[0][0]:,} {counts[0][1]!r} to {counts[-1][0]:,} {counts[-1][1]!r}"
 
 
-def copies_in_words(about: Mapping[str, Any]) -> str:
+def describe_duplicates(about: Mapping[str, Any]) -> str:
     """Return the number of duplicates and how splits treat them; nothing where there are none."""
     copies, apart = about.get("copies", 0), about.get("copies_apart", 0)
     if not copies:
@@ -83,13 +83,13 @@ def copies_in_words(about: Mapping[str, Any]) -> str:
 
 
 def with_checks(facts: Mapping[str, Any], checks: Mapping[str, Checks]) -> dict[str, Any]:
-    """Return the facts of a comparison with what checks say about its data sets now."""
+    """Return the facts of a comparison with the present findings of the data checks."""
     found = {name: {"checks": own.to_list()} for name, own in checks.items()}
     return {**facts, "data": {name: {**about, **found.get(name, {})} for name, about in facts["data"].items()}}
 
 
 def checks_of(facts: Mapping[str, Any]) -> dict[str, Checks]:
-    """Return what checks said about each data set; nothing about those compared before there were checks."""
+    """Return the findings of the data checks by data set."""
     return {name: Checks.from_list(about["checks"]) for name, about in facts["data"].items() if "checks" in about}
 
 
@@ -127,8 +127,8 @@ def model_card(
         "out of scope": (
             f"Other kinds of {people}, or costs far from these. It predicts outcomes and does not explain causes."
         ),
-        "training data": f"{counted_in_words(about)}. {source_in_words(about)}".strip().rstrip(".") + ".",
-        "evaluation": f"{in_words(found.facts['protocol'], sorted(found.results['seed'].unique().tolist()))}.",
+        "training data": f"{describe_counts(about)}. {describe_source(about)}".strip().rstrip(".") + ".",
+        "evaluation": f"{describe_protocol(found.facts['protocol'], sorted(found.results['seed'].unique().tolist()))}.",
         "costs": f"{about['costs']}.{_other_ratio(view[1], about)}",
         "predicts": _predicts(found, view, name),
         "mean cost": _mean_cost(found, view, name),
@@ -167,7 +167,7 @@ def _predicts(found: Comparison, view: tuple[str, float], name: str) -> str:
 def _mean_cost(found: Comparison, view: tuple[str, float], name: str) -> str:
     table = found.table
     row = table[(table["data"] == view[0]) & (table["ratio"] == view[1]) & (table["method"] == name)].iloc[0]
-    return f"{span(row['mean'], row['low'], row['high'], '')} per sample. {intervals_in_words(found)}."
+    return f"{span(row['mean'], row['low'], row['high'], '')} per sample. {describe_intervals(found)}."
 
 
 def _limits(about: Mapping[str, Any], protocol: Mapping[str, Any], people: str) -> Iterator[str]:
@@ -180,7 +180,7 @@ def _limits(about: Mapping[str, Any], protocol: Mapping[str, Any], people: str) 
     if not about["groups"]:
         yield "Samples are assumed to be independent; otherwise name a group column."
     yield "Costs of training, checking and running the model are not included."
-    warned = [finding["code"] for finding in about.get("checks", ()) if finding["severity"] != "note"]
+    warned = [finding["code"] for finding in about.get("checks", ()) if finding["severity"] != "info"]
     if warned:
         yield f"The data checks warn of: {', '.join(dict.fromkeys(warned))}."
 

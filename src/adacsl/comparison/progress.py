@@ -22,11 +22,11 @@ with requires("compare"):
 
 
 SHOWN = 4
-"""So many jobs that run at the same time are named."""
+"""The largest number of running jobs that are named."""
 STEPS = 10
-"""Without a terminal a line is written each time one more of so many parts is done."""
+"""Number of equal parts of a run; without a terminal a line is written after each."""
 SILENCE = 60.0
-"""Seconds after which a line is written there anyway."""
+"""Seconds without a terminal line after which one is written anyway."""
 
 
 class Progress:
@@ -35,7 +35,7 @@ class Progress:
     Parameters
     ----------
     total : int
-        How many fits there are.
+        Number of fits.
     quiet : bool, default False
         Show nothing at all.
     console : rich.console.Console, optional
@@ -48,9 +48,9 @@ class Progress:
         self._costs: dict[str, dict[tuple[Any, ...], Event]] = defaultdict(dict)
         self._kept, self._part = 0, 0
         self._running: list[set[FitKey]] = []
-        self._told = False
-        self._begin = self._said = time.monotonic()
-        counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "runs", progress.TimeElapsedColumn())
+        self._announced = False
+        self._begin = self._last_line = time.monotonic()
+        counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "fits", progress.TimeElapsedColumn())
         room = Column(no_wrap=True, overflow="ellipsis", max_width=max(16, self._console.width - 50))
         leader = progress.TextColumn("{task.description}", markup=False, table_column=room)
         columns = (*counted, "+", progress.TimeRemainingColumn(), "left", leader)
@@ -90,27 +90,27 @@ class Progress:
 
     def _start(self, event: Event) -> None:
         self._kept, self._begin = event.done, time.monotonic()
-        self._said = self._begin
+        self._last_line = self._begin
         self._part = event.done * STEPS // max(event.total, 1)
-        # what earlier runs did took no time now
+        # results of earlier runs took no time in this one
         self._bar.reset(self._task, total=event.total, completed=event.done)
         if event.done:
-            self.say(f"{event.done} of {event.total} runs are done already")
+            self.say(f"{event.done} of {event.total} fits are done already")
 
     def _step(self, event: Event) -> None:
         """Show the lowest cost and what is running: in the bar, or in a line now and then without a terminal."""
         leader, unit = self._leader()
         if leader is not None:
-            # the cost before the name, which may be cut off where a terminal is narrow
+            # the cost before the name, which a narrow terminal may cut off
             self._bar.update(self._task, description=f"lowest: {leader[1]:.4g} {unit} {leader[0]}")
         elif self._running:
             self._bar.update(self._task, description=f"running: {_listed(self._running)}")
         now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
-        first = event.kind == "running" and not self._told
-        if self._console.is_terminal or not (first or part > self._part or now - self._said >= SILENCE):
+        first = event.kind == "running" and not self._announced
+        if self._console.is_terminal or not (first or part > self._part or now - self._last_line >= SILENCE):
             return
-        self._part, self._said, self._told = part, now, True
-        words = [f"{event.done} / {event.total} runs"]
+        self._part, self._last_line, self._announced = part, now, True
+        words = [f"{event.done} / {event.total} fits"]
         spent, ran = now - self._begin, event.done - self._kept
         if not ran and not first:
             words.append(f"{duration(spent)} spent")
@@ -123,9 +123,9 @@ class Progress:
         self.say(", ".join(words))
 
     def _leader(self) -> tuple[tuple[str, float] | None, str]:
-        """Return who is cheapest, and in which unit: as the table has it, unless there will be several tables."""
+        """Return the method with the lowest cost and the unit: as in the table, unless there will be several tables."""
         tables = {place[:2] for own in self._costs.values() for place in own}
-        name, unit = ("cost", "per row") if len(tables) == 1 else ("normalized", "normalised")
+        name, unit = ("cost", "per sample") if len(tables) == 1 else ("normalized", "normalised")
         costs = {
             method: {place: float(cost) for place, event in own.items() if is_number(cost := getattr(event, name))}
             for method, own in self._costs.items()
@@ -142,7 +142,7 @@ def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[s
     """Return the method with the lowest mean cost so far and that mean, or None while nothing can be compared.
 
     ``costs`` are those of each method, by data set, ratio and seed. Methods are compared where all have been measured:
-    the means of easy and of hard splits would say nothing.
+    means over different splits are not comparable.
     """
     common = set.intersection(*map(set, costs.values())) if costs else set()
     if not common:
@@ -152,12 +152,12 @@ def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[s
 
 
 def is_number(cost: float | None) -> bool:
-    """Tell whether there is a cost to compare."""
+    """Return whether there is a cost to compare."""
     return cost is not None and math.isfinite(cost)
 
 
 def _listed(running: Sequence[Collection[FitKey]]) -> str:
-    """Return which methods run on which folds."""
+    """Return the running methods with their folds, as text."""
     jobs = []
     for fits in running[:SHOWN]:
         folds = sorted({fit.seed + 1 for fit in fits})
@@ -175,7 +175,7 @@ def _failure_line(event: Event) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time for people."""
+    """Return a duration as readable text."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

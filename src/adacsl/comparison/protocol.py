@@ -1,4 +1,4 @@
-"""The protocol: splits, cost ratios, settings and device that are the same for every method."""
+"""Protocol of a comparison: splits, cost ratios, settings and device, the same for every method."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adacsl.base.extras import requires
 from adacsl.comparison.fits import scale_misses
 from adacsl.costs.matrix import CostMatrix
-from adacsl.datasets.duplicates import Together, keep_together
+from adacsl.datasets.duplicates import DuplicateGroups, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import Duration
 from adacsl.estimators.adacsl import learner_from
@@ -30,9 +30,9 @@ with requires("compare"):
 
 
 def at_ratio(costs: CostMatrix, ratio: float | None, *, own: float | None = None) -> CostMatrix:
-    """Return the costs with misses made dearer or cheaper until one is worth ``ratio`` false alarms (in the mean).
+    """Return the costs with those of false negatives scaled to ``ratio`` false positives (on average).
 
-    ``own`` is the ratio as it is, where the costs are not all there is to know of it.
+    ``own`` is the present ratio, where it differs from that of ``costs``.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix
 
 
 def joined_cells(costs: Sequence[CostMatrix]) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
-    """Return the prices of two classes of some splits of the data together."""
+    """Return the costs of two classes of some splits of the data together."""
     tn, fn, fp, tp = (
         some[0] if isinstance(some[0], float) else np.concatenate(some)
         for some in ([getattr(each, name) for each in costs] for name in ("tn", "fn", "fp", "tp"))
@@ -61,14 +61,14 @@ def joined_cells(costs: Sequence[CostMatrix]) -> tuple[tuple[Any, Any], tuple[An
 
 
 def mean_ratio(costs: CostMatrix) -> float:
-    """Return how many false alarms one miss is worth, in the mean over the rows; 1 with more than two classes."""
+    """Return the mean cost ratio fn : fp over the samples; 1 with more than two classes."""
     return float(costs.averaged().ratio) if costs.n_classes == 2 else 1.0
 
 
 def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> list[float]:
     """Return cost ratios as numbers of six digits; ``"3x"`` is three times the costs' own.
 
-    More than two classes have no such ratio: their matrix is compared as it is, and its place is called 1.
+    More than two classes have no such ratio: their matrix is compared as it is, as ratio 1.
 
     Examples
     --------
@@ -78,8 +78,8 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
     own = mean_ratio(costs)
     if costs.n_classes > 2 and ratios is not None:
         raise ValueError(
-            f"ratios are prices of a miss in false alarms, for two classes; a matrix of {costs.n_classes} classes is "
-            "compared as it is: leave them out, and give another matrix for other prices"
+            f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: leave "
+            "them out, and give another matrix for other costs"
         )
     found = []
     for ratio in [own] if ratios is None else ratios:
@@ -103,19 +103,20 @@ class Protocol:
     Parameters
     ----------
     test, validation : float
-        Shares of the rows; the rest trains. 65 / 15 / 20 as in the paper. With folds, ``test`` is for rows with a time.
+        Shares of the samples; the rest trains. 65 / 15 / 20 as in the paper. With folds, ``test`` is for data with a
+        time.
     net : mapping
-        Settings of the nets: ``{"epochs": 30, "weights": ..., "views": 4}``, see
+        Settings of the neural networks: ``{"epochs": 30, "weights": ..., "views": 4}``, see
         :class:`~adacsl.neural.learner.NeuralLearner`.
     device : str
-        Where nets train.
+        Device on which neural networks train.
     folds : int
-        Every row is tested once in each repeat of so many folds. 0: by chance, as in the paper.
+        Number of folds; every sample is tested once in each repeat. 0: random splits, as in the paper.
     windows : int
-        How many test windows rows with a time are cut into, one after another, the latest first: each is tested on by
-        models of what lies before it. All together are the ``test`` share.
+        Number of test windows of data with a time, the latest first; the samples before a window train its models. All
+        windows together are the ``test`` share.
     gap, label_delay : duration
-        Rows so close before a cut are left out; a label is known only so long after its row.
+        Time before a split whose samples are excluded; time after which the label of a sample is known.
     """
 
     test: float = 0.20
@@ -133,16 +134,16 @@ class Protocol:
             object.__setattr__(self, name, Duration.read(getattr(self, name), name))
         if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:
             raise ValueError(
-                f"validation is a share of all rows, above 0 and below the {1.0 - 1.0 / self.folds:.0%} that are not "
-                f"tested on, got {self.validation!r}"
+                f"validation is a share of all samples, above 0 and below the {1.0 - 1.0 / self.folds:.0%} that are "
+                f"not tested on, got {self.validation!r}"
             )
         if (self.gap.amount or self.label_delay.amount) and not self.windows:
             raise ValueError(
-                "gap and label_delay are for rows with a time: say when they were, time=... (--time-column)"
+                "gap and label_delay are for data with a time: give the observation times, time=... (--time-column)"
             )
 
     def identity(self) -> dict[str, Any]:
-        """Return what decides about results: everything but the device, and which booster is installed."""
+        """Return the settings that results depend on: everything but the device, and the installed boosting library."""
         net = {name: _plain(value) for name, value in sorted(self.net.items())}
         boosting = installed_engine() or "scikit-learn"
         about = {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
@@ -155,7 +156,7 @@ class Protocol:
         return range(self.windows if task.time is not None else repeats * self.folds)
 
     def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Cut rows into those to learn from and those to test on: a fold, a test window, or (0 folds) by chance."""
+        """Return training and test samples of a split: a fold, a test window, or (0 folds) at random."""
         if task.time is not None:
             line = Timeline.of(task.time, self.gap, self.label_delay)
             return rolling_window(line, task.y, task.groups, self.test, seed, self.windows)
@@ -168,19 +169,19 @@ class Protocol:
         tested = task.worked_out[key] == fold
         return np.flatnonzero(~tested), np.flatnonzero(tested)
 
-    def together(self, task: Task) -> Together:
-        """Return which rows stay together in all folds: groups and copies."""
+    def together(self, task: Task) -> DuplicateGroups:
+        """Return which samples stay together in all folds: groups and duplicates."""
         key = ("together", self.folds)
         if key not in task.worked_out:
             largest = len(task.y) / self.folds
             task.worked_out[key] = keep_together(task.X, task.y, task.groups, task.time, largest)
-        found: Together = task.worked_out[key]
+        found: DuplicateGroups = task.worked_out[key]
         return found
 
     def _groups(self, task: Task) -> NDArray[Any] | None:
-        """Return what stays together in splits; None where every row is alone. Copies have one time, if they have any.
+        """Return the units that splits keep together; None where every sample is one. Duplicates share their time.
 
-        The paper's splits know of no copies.
+        The paper's splits ignore duplicates.
         """
         if not self.folds or task.time is not None:
             return task.groups
@@ -188,11 +189,11 @@ class Protocol:
         return None if np.array_equal(units, np.arange(len(units))) else units
 
     def rows(self, task: Task, use: NDArray[np.int64]) -> Rows:
-        """Return rows of a task to learn from, as every method gets them."""
+        """Return the training samples of a task, as every method gets them."""
         return Rows.of_task(task, use, groups=self._groups(task), gap=self.gap, label_delay=self.label_delay)
 
-    def told(self, task: Task) -> list[str]:
-        """Return of each test window which times trained, adapted and were tested on; [] without a time."""
+    def describe_windows(self, task: Task) -> list[str]:
+        """Return the times of training, adaptation and test of each test window; [] without a time."""
         found = []
         for seed in range(self.windows) if task.time is not None else ():
             try:
@@ -205,7 +206,7 @@ class Protocol:
 
     @property
     def inner_validation(self) -> float:
-        """Share of what is not tested on."""
+        """The validation share of the samples that are not tested on."""
         tested = 1.0 / self.folds if self.folds and not self.windows else self.test
         return self.validation / (1.0 - tested)
 
@@ -223,7 +224,7 @@ class Protocol:
 
 
 def set_ensemble(method: CostSensitiveClassifier, net: Mapping[str, Any], **settings: Any) -> CostSensitiveClassifier:
-    """Give an ensemble settings, and its nets theirs, unless it has some of its own."""
+    """Return an ensemble with settings, and with those of networks unless it has some of its own."""
     inside = "learner__" if "learner" in method.get_params(deep=False) else ""
     if net and method.learner.net is None:
         settings["net"] = NeuralLearner(**net)
@@ -231,19 +232,19 @@ def set_ensemble(method: CostSensitiveClassifier, net: Mapping[str, Any], **sett
 
 
 def compared_nets(given: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Any:
-    """Return the nets of a comparison, as they were given, or by the settings that its folder kept."""
+    """Return the network learner of a comparison, as it was given, or from the settings in its folder."""
     if given is not None:
         return NeuralLearner(**given)
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
-            f"its nets had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
-            f"fit a method with  learner=NeuralLearner({name}=...)  by yourself, or compare again"
+            f"its networks had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+            f"fit a method with  learner=NeuralLearner({name}=...)  yourself, or compare again"
         )
     return NeuralLearner(**settings)
 
 
 def _plain(value: Any) -> Any:
-    """Return a setting as it is, or, of code, what can be told from one run of a program to the next."""
+    """Return a setting as it is, or, of code, a name that does not change between runs of a program."""
     if isinstance(value, bool | int | float | str | None):
         return value
     if isinstance(value, os.PathLike):
@@ -251,8 +252,8 @@ def _plain(value: Any) -> Any:
     return {"code": getattr(value, "__qualname__", None) or repr(value)}
 
 
-def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
-    """Return the identity of a protocol for people."""
+def describe_protocol(protocol: Mapping[str, Any], seeds: list[int]) -> str:
+    """Return the identity of a protocol as readable text."""
     folds, time = protocol.get("folds", 0), protocol.get("time")
     tested = 1.0 / folds if folds and not time else protocol["test"]
     shares = {"validation": protocol["validation"], "test": tested}
@@ -270,13 +271,12 @@ def in_words(protocol: Mapping[str, Any], seeds: list[int]) -> str:
         return f"{words}; {len(seeds)} random splits (seeds {listed}), stratified"
     limits = ", ".join(f"{name} {time[name]}" for name in ("gap", "label_delay") if time[name] != "0")
     return (
-        f"{words}; rows with a time are not shuffled: {time['windows']} test windows, one after another, the latest "
-        f"is number 0 (here: {listed}); each is tested on by models of what lies before it"
-        + (f" ({limits})" if limits else "")
+        f"{words}; not shuffled: {time['windows']} test windows in order of time, the latest is number 0 (here: "
+        f"{listed}); each is tested with models of earlier samples" + (f" ({limits})" if limits else "")
     )
 
 
 def split_rows(task: Task, test: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Cut rows into those to learn from and those to test on: stratified, groups never torn apart."""
+    """Return training and test samples of a random split, stratified; groups are not split."""
     rest, tested = one_split(task.y, task.groups, test, seed)[0]
     return np.sort(rest), np.sort(tested)

@@ -1,4 +1,4 @@
-"""The recommended method, the evidence for it, and both in words."""
+"""Recommended method of a comparison: the rule, and its text."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from adacsl.base.extras import requires
 from adacsl.base.html import html_lines
 from adacsl.comparison.fits import FitKey
 from adacsl.comparison.statistics import (
+    BASELINE,
     CONSTANTS,
-    TODAY,
-    Practice,
+    BaselineCosts,
     RowCosts,
     Saving,
-    deed,
     enough_splits,
     excess_in,
     names_of,
     saving_of,
+    sentence_name,
     span,
 )
 from adacsl.metrics.intervals import Interval
@@ -34,10 +34,10 @@ with requires("compare"):
 
 
 FEW = 2
-"""So many methods that cost significantly more are named, more are counted."""
+"""The largest number of methods with significantly higher costs that are named; more are counted."""
 
 
-def told(
+def describe(
     found: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     base: str | None,
@@ -61,24 +61,24 @@ def told(
         "cost" or "simple".
     """
     if found.recommended is None:
-        return f"{_nothing(found, rows)} {_gaps(found, rows)}".strip()
+        return f"{_nothing(found, rows)} {_missing_folds(found, rows)}".strip()
     parts = [
         _what(found, rows, base, tolerance, prefer),
         _cost(found, rows),
         _sure(found, rows),
         _simpler(found, rows),
-        _gaps(found, rows),
+        _missing_folds(found, rows),
     ]
     return " ".join(part for part in parts if part)
 
 
 def _nothing(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """Say why no method is recommended."""
+    """Return why no method is recommended."""
     if max(row["n"] for row in rows.values()) == 1:
-        lowest = f"The lowest cost on it: {deed(found.cheapest)}."
+        lowest = f"The lowest cost on it: {sentence_name(found.cheapest)}."
         return f"No recommendation: one split shows no variance; give more folds or repeats. {lowest}"
     methods = [name for name in (*found.tied, *found.doubtful, *found.worse) if name not in CONSTANTS]
-    if found.cheapest != TODAY or not methods:
+    if found.cheapest != BASELINE or not methods:
         return "No recommendation: no method has enough finished folds."
     lowest = min(methods, key=lambda name: rows[name]["rank"])
     return (
@@ -90,18 +90,21 @@ def _nothing(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> st
 def _what(
     found: Recommendation, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
 ) -> str:
-    """Name the recommended method and the reason, in one sentence."""
-    taken = str(found.recommended)
+    """Return a sentence with the recommended method and the reason."""
+    method = str(found.recommended)
     if len(rows) == 1:
-        return f"Only {deed(taken)} was evaluated: there is nothing to compare it with."
-    if found.cheapest == TODAY:
-        return f"Keep your current decisions: no method costs significantly less. Of the methods, recommended: {taken}."
-    if TODAY in found.tied:
-        return f"Recommended: {deed(taken)}, or your current decisions: no method costs significantly less than these."
-    if taken in CONSTANTS:
+        return f"Only {sentence_name(method)} was evaluated: there is nothing to compare it with."
+    if found.cheapest == BASELINE:
+        return (
+            f"Keep your current decisions: no method costs significantly less. Of the methods, recommended: {method}."
+        )
+    if BASELINE in found.tied:
+        name = sentence_name(method)
+        return f"Recommended: {name}, or your current decisions: no method costs significantly less than these."
+    if method in CONSTANTS:
         beaten = ": the methods that predict cost significantly more" if base else ", the lowest cost"
-        return f"Recommended: {deed(taken)}{beaten}."
-    return f"Recommended: {taken}{_reason(found, rows, base, tolerance, prefer)}."
+        return f"Recommended: {sentence_name(method)}{beaten}."
+    return f"Recommended: {method}{_reason(found, rows, base, tolerance, prefer)}."
 
 
 def _reason(
@@ -116,7 +119,7 @@ def _reason(
         return ", the lowest cost of the methods that predict"
     if not {*found.tied, *found.doubtful, *found.worse}:
         return ", the only method with enough finished folds"
-    count = len(rows) - (TODAY in rows)
+    count = len(rows) - (BASELINE in rows)
     return ", which costs significantly less than your current decisions" if count == 1 else _lowest_of(found, count)
 
 
@@ -126,7 +129,7 @@ def _lowest_of(found: Recommendation, count: int) -> str:
 
 
 def _cost(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """Say what it costs per row, and what it saves."""
+    """Return a sentence with the mean cost per sample, and the saving."""
     mean, low, high = (rows[str(found.recommended)][name] for name in ("mean", "low", "high"))
     amount = f"cost {span(mean, low, high, '')}" if mean >= 0 else f"benefit {span(-mean, -high, -low, '')}"
     saved = f", {found.saving.words}" if found.saving else ""
@@ -134,17 +137,17 @@ def _cost(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
 
 
 def _sure(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """Say from which methods the cost differs significantly."""
-    taken, first = str(found.recommended), found.cheapest
+    """Return a sentence with the methods from which the cost differs significantly."""
+    method, first = str(found.recommended), found.cheapest
     parts = []
-    if first not in (taken, TODAY):
-        judged = "a significant difference" if taken in found.worse else "no significant difference"
+    if first not in (method, BASELINE):
+        judged = "a significant difference" if method in found.worse else "no significant difference"
         unsure = ": predicting is not shown to cost less" if first in CONSTANTS else ""
-        parts.append(f"It costs {_more(rows[taken])} than {deed(first)}, {judged}{unsure}")
+        parts.append(f"It costs {_more(rows[method])} than {sentence_name(first)}, {judged}{unsure}")
     tied, doubtful, worse = (
-        [name for name in some if name not in (taken, TODAY)] for some in (found.tied, found.doubtful, found.worse)
+        [name for name in some if name not in (method, BASELINE)] for some in (found.tied, found.doubtful, found.worse)
     )
-    it = "it" if taken == first else deed(first)
+    it = "it" if method == first else sentence_name(first)
     parts += [f"no significant difference between {it} and {names_of(tied)}"] if tied else []
     if doubtful:
         verb = "costs" if len(doubtful) == 1 else "cost"
@@ -157,7 +160,7 @@ def _sure(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
 
 
 def _simpler(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """Name the simpler method that costs significantly more, and the cost of its simplicity."""
+    """Return a sentence with the simpler method that costs significantly more, and how much."""
     if found.simpler is None:
         return ""
     name, percent, low, high = found.simpler
@@ -167,14 +170,14 @@ def _simpler(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> st
 
 
 def _more(row: Mapping[Any, Any]) -> str:
-    """``12 % (95 % CI 5-19 %) more``, or in units of cost where a percentage has no meaning."""
+    """Return ``12 % (95 % CI 5-19 %) more``, or units of cost where a percentage has no meaning."""
     if math.isfinite(row["percent"]):
         return f"{span(row['percent'], row['percent_low'], row['percent_high'], ' %')} more"
     return f"{span(row['difference'], row['difference_low'], row['difference_high'], '')} more"
 
 
-def _gaps(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """Name the methods with too few folds to be judged, and say when a leading method lacks some."""
+def _missing_folds(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+    """Return a sentence with the methods that have too few folds, or the leading methods that lack some."""
     most = max(row["n"] for row in rows.values())
     unjudged = [name for name in rows if name not in {found.cheapest, *found.tied, *found.doubtful, *found.worse}]
     if unjudged:
@@ -209,17 +212,17 @@ class Recommendation:
     """The recommended method, never one that costs significantly more than another unless simplicity is preferred;
     None where the evidence supports no recommendation."""
     cheapest: str | None
-    """What has the lowest mean cost: a method, a constant decision or today's practice."""
+    """The lowest mean cost: a method, a constant baseline or the current decisions."""
     tied: tuple[str, ...]
-    """The others that cannot be told from it, cheapest first."""
+    """Methods without a significant difference from it, lowest cost first."""
     worse: tuple[str, ...]
-    """Those that are clearly worse, cheapest first."""
+    """Methods with significantly higher costs, lowest cost first."""
     text: str
-    """A few sentences."""
+    """The recommendation in a few sentences."""
     doubtful: tuple[str, ...] = ()
-    """Those that are probably worse: alone they would count as worse, among so many it may be chance."""
+    """Methods whose higher costs are significant only without the correction for multiple tests."""
     saving: Saving | None = None
-    """What the recommended method saves against today's practice."""
+    """The saving of the recommended method against the baseline."""
     simpler: Simpler | None = None
     """The alternative that ``prefer="simple"`` would recommend, if that is another method."""
 
@@ -237,16 +240,16 @@ def recommendations(
     tolerance: float = TOLERANCE,
     paired: Mapping[tuple[str, float], RowCosts] | None = None,
     prefer: Prefer = "cost",
-    practice: Callable[[tuple[str, float], str], Practice | None] | None = None,
+    baseline: Callable[[tuple[str, float], str], BaselineCosts | None] | None = None,
 ) -> dict[tuple[str, float], Recommendation]:
     """Return a recommendation for each data set and ratio of a summary; parameters as in :func:`recommendation`."""
     found = {}
     for (data, ratio), block in cast("Any", summary.groupby(["data", "ratio"])):
         view = (str(data), float(ratio))
-        habit: Any = None if practice is None else functools.partial(practice, view)
+        of_view: Any = None if baseline is None else functools.partial(baseline, view)
         costs = (paired or {}).get(view)
         found[view] = recommendation(
-            block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, practice=habit
+            block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, baseline=of_view
         )
     return found
 
@@ -258,31 +261,36 @@ def recommendation(
     tolerance: float = TOLERANCE,
     prefer: Prefer = "cost",
     costs: RowCosts | None = None,
-    practice: Callable[[str], Practice | None] | None = None,
+    baseline: Callable[[str], BaselineCosts | None] | None = None,
 ) -> Recommendation:
-    """Return the recommended method for one data set and ratio, with the reasons in words.
+    """Return the recommended method for one data set and ratio, with the reasons as text.
 
     Recommended is the simplest of the methods whose cost does not differ significantly from that of the lowest-cost
     method that predicts, and exceeds it by at most ``tolerance`` at the upper end of the interval; often that is the
     lowest-cost method itself. A simpler method within the tolerance that costs significantly more is returned as
     ``simpler``. The constant baseline is recommended where the methods that predict cost significantly more. Where
-    all methods cost significantly more than today's decisions, none is recommended.
+    all methods cost significantly more than the current decisions, none is recommended.
 
     Parameters
     ----------
     summary : DataFrame
         Rows of one data set and ratio, from :func:`summarise`.
     simplest_first : sequence of str
-        Methods by simplicity; one that is not named counts as less simple than all that are.
+        Methods by simplicity; methods that are not listed are the least simple.
     tolerance : float, default 0.1
         The share of the lowest cost (0.1: 10 %) that a simpler method may cost more.
     prefer : "cost" or "simple", default "cost"
         "simple" recommends the simplest method within the tolerance even where it costs significantly more.
     costs : RowCosts, optional
-        Costs of the rows behind the summary. Without them, where
-        a constant decision or today's practice is the cheapest, the cheapest method that predicts is recommended.
-    practice : function, optional
-        Of the recommended method; returns what is done today. None: nothing to compare with.
+        Costs of the samples behind the summary. Without them, where a constant baseline or the current decisions have
+        the lowest cost, the lowest-cost method that predicts is recommended.
+    baseline : function, optional
+        Returns the costs under the baseline and under the method it is called with; None: no baseline.
+
+    Returns
+    -------
+    Recommendation
+        The recommended method, if there is one, the significance of the others, and the text.
     """
     blocks = summary[["data", "ratio"]].drop_duplicates()
     if len(blocks) != 1:
@@ -293,21 +301,21 @@ def recommendation(
     check_preference(prefer)
     table = summary.sort_values(["rank", "method"]).set_index("method")
     rows = {str(name): row for name, row in table.to_dict("index").items()}
-    found = _standings(rows, simplest_first)
-    predicting = [name for name in _judged(rows) if name not in CONSTANTS and name != TODAY]
+    found = _by_significance(rows, simplest_first)
+    predicting = [name for name in _judged(rows) if name not in CONSTANTS and name != BASELINE]
     base = _lowest(predicting, rows, simplest_first) if predicting else None
     if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
-        dearer = {name: _excess(name, str(base), rows, costs) for name in predicting}
-        near = [name for name, excess in dearer.items() if excess.high <= tolerance]
-        taken = _recommended(found, rows, dearer, near, simplest_first, prefer, costs)
-        saving = saving_of(taken, practice(taken)) if practice and taken and base else None
-        simpler = _simpler_than(taken, near, dearer, simplest_first)
-        found = replace(found, recommended=taken, saving=saving, simpler=simpler)
-    return replace(found, text=told(found, rows, base, tolerance, prefer=prefer))
+        excess = {name: _excess(name, str(base), rows, costs) for name in predicting}
+        near = [name for name, interval in excess.items() if interval.high <= tolerance]
+        chosen = _recommended(found, rows, excess, near, simplest_first, prefer, costs)
+        saving = saving_of(chosen, baseline(chosen)) if baseline and chosen and base else None
+        simpler = _simpler_than(chosen, near, excess, simplest_first)
+        found = replace(found, recommended=chosen, saving=saving, simpler=simpler)
+    return replace(found, text=describe(found, rows, base, tolerance, prefer=prefer))
 
 
 def check_tolerance(tolerance: float) -> None:
-    """Refuse what is no share of a cost."""
+    """Raise unless a tolerance is a share of a cost."""
     if not 0 <= tolerance < 1:
         raise ValueError(f"tolerance is a share of the cost from 0 to below 1, got {tolerance!r}")
 
@@ -318,42 +326,46 @@ def check_preference(prefer: str) -> None:
         raise ValueError(f"prefer must be 'cost' or 'simple', got {prefer!r}")
 
 
-# the parts of a recommendation; ``rows`` are those of the summary by method, cheapest first
+# the parts of a recommendation; ``rows`` are those of the summary by method, lowest cost first
 
 
 def _judged(rows: Mapping[str, Mapping[Any, Any]]) -> list[str]:
-    """Return who has enough splits."""
+    """Return the methods that have enough splits."""
     kept = enough_splits(np.asarray([row["n"] for row in rows.values()]))
     return [name for name, judged in zip(rows, kept, strict=True) if judged]
 
 
-def _standings(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> Recommendation:
-    """Return how all stand against the cheapest; nothing is recommended yet."""
-    lead = next(row["rank"] for row in rows.values() if row["standing"] == "cheapest")
+def _by_significance(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> Recommendation:
+    """Return the methods by the significance of their difference to the lowest cost; nothing is recommended yet."""
+    lead = next(row["rank"] for row in rows.values() if row["significance"] == "lowest cost")
     judged = _judged(rows)
     cheapest = _simplest([name for name in judged if rows[name]["rank"] == lead], simplest_first)  # of equal costs
-    kinds: dict[str, list[str]] = {"not told apart": [], "probably worse": [], "clearly worse": []}
+    kinds: dict[str, list[str]] = {
+        "no significant difference": [],
+        "not significant (corrected)": [],
+        "significantly higher": [],
+    }
     for name in (name for name in judged if name != cheapest):
-        # of equal costs another may be called cheapest
-        standing = rows[name]["standing"]
-        kinds["not told apart" if standing == "cheapest" else standing].append(name)
+        # of equal costs another may have "lowest cost" in the table
+        significance = rows[name]["significance"]
+        kinds["no significant difference" if significance == "lowest cost" else significance].append(name)
     tied, doubtful, worse = map(tuple, kinds.values())
     return Recommendation(None, cheapest, tied, worse, "", doubtful)
 
 
 def _lowest(names: Iterable[str], rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> str:
-    """Return the cheapest of some methods; of equal costs, the simplest."""
+    """Return the lowest-cost method of some; of equal costs, the simplest."""
     known = list(names)
     first = min(rows[name]["rank"] for name in known)
     return _simplest([name for name in known if rows[name]["rank"] == first], simplest_first)
 
 
 def _excess(name: str, base: str, rows: Mapping[str, Mapping[Any, Any]], costs: RowCosts | None) -> Interval:
-    """Return how much dearer a method is than another, as a share of what that costs or earns; NaN: not known."""
+    """Return how much more a method costs than another, as a share of the other's cost or benefit; NaN: unknown."""
     row, scale = rows[name], abs(rows[base]["mean"])
     if name == base:
         return Interval(0.0, 0.0, 0.0)
-    if rows[base]["rank"] == next(other["rank"] for other in rows.values() if other["standing"] == "cheapest"):
+    if rows[base]["rank"] == next(other["rank"] for other in rows.values() if other["significance"] == "lowest cost"):
         if math.isfinite(row["percent"]):
             return Interval(*(row[f"percent{end}"] / 100 for end in ("", "_low", "_high")))
         ends = tuple(row[f"difference{end}"] for end in ("", "_low", "_high"))
@@ -365,7 +377,7 @@ def _excess(name: str, base: str, rows: Mapping[str, Mapping[Any, Any]], costs: 
 def _recommended(
     found: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
-    dearer: Mapping[str, Interval],
+    excess: Mapping[str, Interval],
     near: Sequence[str],
     simplest_first: Sequence[str],
     prefer: Prefer,
@@ -373,59 +385,59 @@ def _recommended(
 ) -> str | None:
     """Return the recommended method.
 
-    ``dearer`` is the excess of the methods that predict over the lowest-cost one of them, ``near`` are those within the
-    tolerance.
+    ``excess`` is how much more the methods that predict cost than the lowest-cost one of them, ``near`` are those
+    within the tolerance.
     """
-    offered = [name for name in _judged(rows) if name != TODAY]
+    offered = [name for name in _judged(rows) if name != BASELINE]
     if not offered:
         return None
     first = _lowest(offered, rows, simplest_first)
-    equal = [name for name in near if dearer[name].low <= 0 and name not in found.worse]
-    taken: str | None = None
-    if first in CONSTANTS and _all_above(dearer, first, found, rows, costs):
-        taken = first
+    equal = [name for name in near if excess[name].low <= 0 and name not in found.worse]
+    chosen: str | None = None
+    if first in CONSTANTS and _all_above(excess, first, found, rows, costs):
+        chosen = first
     elif equal:
-        taken = _simplest(near if prefer == "simple" else equal, simplest_first, rows)
+        chosen = _simplest(near if prefer == "simple" else equal, simplest_first, rows)
     elif found.cheapest in CONSTANTS:
-        taken = found.cheapest
-    return None if taken in found.worse and prefer == "cost" else taken
+        chosen = found.cheapest
+    return None if chosen in found.worse and prefer == "cost" else chosen
 
 
 def _all_above(
-    dearer: Iterable[str],
+    predicting: Iterable[str],
     constant: str,
     found: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     costs: RowCosts | None,
 ) -> bool:
-    """Tell whether all methods that predict cost significantly more than a constant decision."""
+    """Return whether all methods that predict cost significantly more than a constant baseline."""
     if constant == found.cheapest:
-        return all(name in found.worse for name in dearer)
-    return all(_excess(name, constant, rows, costs).low > 0 for name in dearer)
+        return all(name in found.worse for name in predicting)
+    return all(_excess(name, constant, rows, costs).low > 0 for name in predicting)
 
 
 def _simpler_than(
-    taken: str | None, near: Sequence[str], dearer: Mapping[str, Interval], simplest_first: Sequence[str]
+    chosen: str | None, near: Sequence[str], excess: Mapping[str, Interval], simplest_first: Sequence[str]
 ) -> Simpler | None:
     """Return the simplest method within the tolerance, if it is simpler than the one that is recommended."""
-    if taken is None or taken not in near:
+    if chosen is None or chosen not in near:
         return None
-    name = _simplest([taken, *near], simplest_first)
-    if name == taken or name not in simplest_first:
+    name = _simplest([chosen, *near], simplest_first)
+    if name == chosen or name not in simplest_first:
         return None
-    return Simpler(name, *(100 * end for end in dearer[name]))
+    return Simpler(name, *(100 * end for end in excess[name]))
 
 
 def _simplest(
     methods: Iterable[str], simplest_first: Sequence[str], rows: Mapping[str, Mapping[Any, Any]] | None = None
 ) -> str:
-    """Return the simplest of some methods; of those not listed the cheapest, then the first by name."""
+    """Return the simplest of some methods; of those not listed the lowest-cost one, then the first by name."""
     places = {name: place for place, name in enumerate(simplest_first)}
     return str(min(methods, key=lambda name: (places.get(name, len(places)), rows[name]["rank"] if rows else 0, name)))
 
 
 LONGEST = 200
-"""Characters of a reason that are shown."""
+"""The largest number of characters of a reason that are shown."""
 
 
 class Missing(NamedTuple):
@@ -435,17 +447,17 @@ class Missing(NamedTuple):
     ratio: float
     method: str
     folds: int
-    """How many folds it is to have,"""
+    """Number of folds that are planned."""
     done: int
-    """how many have a result,"""
+    """Number of folds with a result."""
     failed: int
-    """and how many failed."""
+    """Number of folds that failed."""
     reason: str
     """The error of the first fold that failed."""
 
     @property
     def withholds(self) -> bool:
-        """Whether nothing can be recommended beside it; a method that failed everywhere is not in the table."""
+        """Whether nothing can be recommended without it; a method that failed in all folds is not in the table."""
         return self.failed < self.folds
 
     def __str__(self) -> str:
@@ -475,7 +487,7 @@ def missing_of(planned: Iterable[FitKey], done: Collection[FitKey], failures: pd
 def completed(recommendation: Recommendation, missing: Sequence[Missing], progress: str) -> Recommendation:
     """Return a recommendation that names methods that lack folds, and recommends nothing while some may be finished.
 
-    ``progress`` says how many fits of an unfinished comparison are done; empty where nothing is left to do.
+    ``progress`` states how many fits of an unfinished comparison are done; empty where nothing is left to do.
     """
     if not missing:
         return recommendation

@@ -12,10 +12,10 @@ import numpy as np
 from adacsl.base.extras import requires
 from adacsl.comparison import baseline
 from adacsl.comparison.fits import FitKey, FitResult, scale_misses
-from adacsl.comparison.model_card import facts_in_words, model_card
+from adacsl.comparison.model_card import describe_facts, model_card
 from adacsl.comparison.protocol import joined_cells, named_costs
 from adacsl.comparison.segments import tables_of
-from adacsl.comparison.statistics import TODAY, estimate
+from adacsl.comparison.statistics import BASELINE, estimate
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
 from adacsl.datasets.overview import overview_frame
 from adacsl.estimators.registry import METHODS, title_of
@@ -34,7 +34,7 @@ UNNAMED = "data"
 
 
 def outcome_of(found: Comparison, mine: Mapping[FitKey, FitResult], place: tuple[str, float, str]) -> Outcome:
-    """Return scores, decisions and costs of all splits together; ``mine`` are the results of that place."""
+    """Return scores, decisions and costs of all splits together; ``mine`` are the results of one method."""
     data, ratio, name = place
     if not mine:
         raise ValueError(f"there is no result of {name!r} on {data!r} at ratio {ratio:g}")
@@ -86,7 +86,7 @@ def report_data(
     return ReportData(
         title=title_for(found, list(dict.fromkeys(names))),
         recommendations={view: str(recommendation) for view, recommendation in found.recommendations.items()},
-        facts=facts_in_words(found) | baseline.facts_of_today(found) | ({"command": command} if command else {}),
+        facts=describe_facts(found) | baseline.describe_baselines(found) | ({"command": command} if command else {}),
         results=found.results,
         summary=summary_of(found),
         outcomes={key: found.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
@@ -95,7 +95,7 @@ def report_data(
         recommended={view: recommendation.recommended for view, recommendation in found.recommendations.items()},
         banner=found.progress,
         titles={name: title_of(name, fewest) for name in (*METHODS, *found.methods)}
-        | {TODAY: "your current decisions"},
+        | {BASELINE: "your current decisions"},
         explained=explained or {},
         regrets=found.regrets,
         savings={
@@ -103,7 +103,7 @@ def report_data(
             for view, recommendation in found.recommendations.items()
             if recommendation.saving
         },
-        checks={name: told["checks"] for name, told in found.facts["data"].items() if "checks" in told},
+        checks={name: about["checks"] for name, about in found.facts["data"].items() if "checks" in about},
         model={
             view: model_card(found, view, recommendation.recommended, people=people, model=(models or {}).get(view))
             for view, recommendation in found.recommendations.items()
@@ -112,9 +112,9 @@ def report_data(
         people=people,
         segments=dict(tables_of(found, views)),
         overview={
-            name: overview_frame(told["overview"], told["costs"])
-            for name, told in found.facts["data"].items()
-            if "overview" in told
+            name: overview_frame(about["overview"], about["costs"])
+            for name, about in found.facts["data"].items()
+            if "overview" in about
         },
         **shown,
     )
@@ -137,7 +137,7 @@ def classes_of(found: Comparison, data: str) -> tuple[str, ...]:
 def recommended(found: Comparison, view: tuple[str, float]) -> str:
     """Return the recommended method, or the one with the lowest cost where none is."""
     rows = found.table[(found.table["data"] == view[0]) & (found.table["ratio"] == view[1])]
-    return str(found.recommendations[view].recommended or next(name for name in rows["method"] if name != TODAY))
+    return str(found.recommendations[view].recommended or next(name for name in rows["method"] if name != BASELINE))
 
 
 def summary_of(found: Comparison) -> pd.DataFrame:
@@ -147,24 +147,27 @@ def summary_of(found: Comparison) -> pd.DataFrame:
 
 def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
     """Return the saving of the recommended method of a view, and the samples under the baseline."""
-    saving, taken = found.recommendations[view].saving, recommended(found, view)
+    saving, method = found.recommendations[view].saving, recommended(found, view)
     if saving is None:
         raise ValueError(f"no baseline is known on {view[0]!r}")
     percent = Interval(saving.percent, saving.percent_low, saving.percent_high)
     each = Interval(saving.difference, saving.low, saving.high)
-    cost, outcome = _under_baseline(found, view, taken)
+    cost, outcome = _under_baseline(found, view, method)
     return Saved(saving.against, percent, each, cost, outcome, saving.other, saving.other_cost)
 
 
-def _under_baseline(found: Comparison, view: tuple[str, float], taken: str) -> tuple[Interval, Outcome | None]:
+def _under_baseline(found: Comparison, view: tuple[str, float], method: str) -> tuple[Interval, Outcome | None]:
     """Return the cost of the baseline per sample, and the samples with its predictions."""
-    known = baseline.practice(found, view, taken)
+    known = baseline.baseline_costs(found, view, method)
     if known is None:
         return UNKNOWN, None
     costs = known.costs
-    mine, kept = costs.methods.index(TODAY), costs.entries(costs.methods.index(taken), costs.methods.index(TODAY))
+    mine, kept = (
+        costs.methods.index(BASELINE),
+        costs.entries(costs.methods.index(method), costs.methods.index(BASELINE)),
+    )
     cost = Interval(*estimate(costs.costs[mine][kept], costs.evidence.only(kept))[:3])
-    outcome = found.outcome(known.source or TODAY, data=view[0], ratio=view[1])
+    outcome = found.outcome(known.source or BASELINE, data=view[0], ratio=view[1])
     if not known.source:
         return cost, outcome
     if known.constant is not None:

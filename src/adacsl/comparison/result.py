@@ -1,4 +1,4 @@
-"""Comparison: the result of a comparison as text, tables and figures, and its recommended method."""
+"""Result of a comparison as text, tables and figures, with its recommended method."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adacsl.base.labels import plain_labels
 from adacsl.comparison import baseline, cost_sensitivity
 from adacsl.comparison import report_data as comparison_report_data
 from adacsl.comparison.fits import FitKey, FitResult, scale_misses
-from adacsl.comparison.model_card import checks_of, intervals_in_words
+from adacsl.comparison.model_card import checks_of, describe_intervals
 from adacsl.comparison.protocol import compared_nets, named_costs, set_ensemble
 from adacsl.comparison.recommendation import (
     TOLERANCE,
@@ -30,7 +30,7 @@ from adacsl.comparison.recommendation import (
 )
 from adacsl.comparison.report_data import outcome_of
 from adacsl.comparison.segments import segment_table
-from adacsl.comparison.statistics import TODAY, RowCosts, row_costs, summarise
+from adacsl.comparison.statistics import BASELINE, RowCosts, row_costs, summarise
 from adacsl.comparison.store import StoredSplit
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.findings import Checks
@@ -50,10 +50,10 @@ class NoResultError(RuntimeError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Results of a comparison: ``recommendation``, ``table``, ``report(path)``."""
+    """Result of a comparison: ``recommendation``, ``table``, ``fit(X, y)``, ``report(path)``."""
 
     results: pd.DataFrame
-    """One row per fit: data, ratio, method, seed, cost and what lies behind it."""
+    """One row per fit: data, ratio, method, seed, cost, counts of outcomes and times."""
     failures: pd.DataFrame
     """One row per fit without a result, with its error."""
     facts: Mapping[str, Any]
@@ -61,34 +61,34 @@ class Comparison:
     fits: Mapping[FitKey, FitResult] = field(repr=False)
     splits: Mapping[tuple[str, int], StoredSplit] = field(repr=False)
     folder: Path | None = None
-    """Where the results lie, if they were to be kept."""
+    """Folder of the results, if they were kept."""
     methods: Mapping[str, CostSensitiveClassifier] = field(default_factory=dict, repr=False)
     """The methods that were compared; those of the table of methods where it was read from a folder."""
     net: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Settings that all nets had."""
+    """Settings of all neural networks."""
     tolerance: float = TOLERANCE
-    """What the simplicity of the recommended method may cost, as a share of the cost of the cheapest."""
+    """How much more a simpler method may cost to be recommended, as a share of the lowest cost."""
     segments: Mapping[str, Mapping[str, Segments]] = field(default_factory=dict, repr=False)
-    """Which segment each row belongs to: by data set, then by column."""
+    """The segment of each sample: by data set, then by column."""
     prefer: Prefer = "cost"
     """Whether a simpler method is recommended where it costs significantly more: "cost" or "simple"."""
     planned: frozenset[FitKey] = field(default_factory=frozenset, repr=False)
-    """The fits that are to be made; without them, those that have a result."""
+    """The fits that are planned; without them, those that have a result."""
 
     def __repr__(self) -> str:
         names = sorted(set(self.results["method"]))
         return f"Comparison({', '.join(self.facts['data'])}: {len(names)} methods, {len(self.results)} results)"
 
-    # the answer
+    # tables and recommendation
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """Mean cost of each method with its interval and its difference to the cheapest, by data set and ratio."""
+        """Mean cost of each method with its interval and its difference to the lowest cost, by data set and ratio."""
         return summarise(self.results, self.paired)
 
     @cached_property
     def paired(self) -> dict[tuple[str, float], RowCosts]:
-        """What every tested row cost under each method, by data set and ratio."""
+        """Cost of every test sample under each method, by data set and ratio."""
         return row_costs(
             self.fits, self.splits, lambda data, ratio, costs: scale_misses(costs, ratio / self._own_ratio(data))
         )
@@ -98,7 +98,7 @@ class Comparison:
         """The recommendation for each data set and ratio."""
         found = recommendations(
             self.table, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer, paired=self.paired,
-            practice=partial(baseline.practice, self),
+            baseline=partial(baseline.baseline_costs, self),
         )  # fmt: skip
         return {
             view: completed(recommendation, self.missing_of(view), self.progress)
@@ -116,13 +116,13 @@ class Comparison:
 
     @property
     def progress(self) -> str:
-        """How many fits of an unfinished comparison are done, in words; empty where nothing is left to do."""
+        """How many fits of an unfinished comparison are done, as text; empty where nothing is left to do."""
         pending = sum(each.folds - each.done - each.failed for each in self.missing)
-        return f"{len(self.planned & set(self.fits)):,} of {len(self.planned):,} runs done" if pending else ""
+        return f"{len(self.planned & set(self.fits)):,} of {len(self.planned):,} fits done" if pending else ""
 
     @property
     def recommendation(self) -> str:
-        """The answer in plain words."""
+        """The recommendation as text, a line for each data set and ratio."""
         if len(self.recommendations) == 1:
             return str(next(iter(self.recommendations.values())))
         return "\n".join(
@@ -131,28 +131,28 @@ class Comparison:
 
     @property
     def intervals(self) -> str:
-        """How the intervals of the table were made, in plain words."""
-        return intervals_in_words(self)
+        """How the intervals of the table were computed, as text."""
+        return describe_intervals(self)
 
     @property
     def windows(self) -> dict[str, dict[int, str]]:
-        """Of data with a time: until when rows trained, from when they adapted and were tested on, by seed."""
+        """Times of training, adaptation and test of each window, by seed, of data with a time."""
         done = set(zip(self.results["data"], self.results["seed"], strict=True))
-        told = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
-        return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in told.items()}
+        windows = {name: about["windows"] for name, about in self.facts["data"].items() if "windows" in about}
+        return {name: {i: text for i, text in enumerate(own) if (name, i) in done} for name, own in windows.items()}
 
     @property
     def checks(self) -> dict[str, Checks]:
-        """What checks have found about each data set; docs/checks.md says what each code means."""
+        """Findings of the data checks by data set; docs/checks.md explains each code."""
         return checks_of(self.facts)
 
     def _place(self, data: str, ratio: float) -> str:
-        """Return a data set and a ratio in words; more than two classes have no ratio."""
+        """Return the name of a data set and its ratio; more than two classes have no ratio."""
         return data if self._n_classes(data) > 2 else f"{data}, ratio {ratio:g}"
 
     @property
     def best(self) -> str | None:
-        """The recommended method, as :meth:`fit` fits it; over several data sets, what is recommended for each."""
+        """The recommended method, which :meth:`fit` fits; over several data sets, the one recommended for all."""
         chosen = {recommendation.recommended for recommendation in self.recommendations.values()}
         if len(chosen) > 1 and len({data for data, _ in self.recommendations}) == 1:
             return self.recommendations[self._view(None, None)].recommended
@@ -161,7 +161,20 @@ class Comparison:
     def method(
         self, name: str | None = None, *, data: str | None = None, ratio: float | None = None
     ) -> CostSensitiveClassifier:
-        """Return a method as it was compared, with its costs, not yet fitted; default: the recommended one."""
+        """Return a method as it was compared, with its costs, not yet fitted.
+
+        Parameters
+        ----------
+        name : str, optional
+            The method; default: the recommended one.
+        data, ratio : optional
+            Data set and cost ratio, where there are several.
+
+        Returns
+        -------
+        CostSensitiveClassifier
+            Unfitted.
+        """
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.recommendations}) > 1
         name = name or (self.best if several else None) or self.recommendations[view].recommended
@@ -170,7 +183,7 @@ class Comparison:
                 f"no method is recommended: {self.recommendations[view].text} To fit one, name it: name=..."
             )
         costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
-        return method_taken(self, name, self.facts["data"][view[0]]["classes"], costs)
+        return unfitted_method(self, name, self.facts["data"][view[0]]["classes"], costs)
 
     def fit(
         self,
@@ -181,81 +194,120 @@ class Comparison:
         random_state: int = 0,
         **given: Any,
     ) -> CostSensitiveClassifier:
-        """Fit the recommended method (or the one named) on all rows, and return it: it predicts, and can be saved.
+        """Fit the recommended method, or the one named, on all samples.
 
-        ``given`` are arguments of :meth:`CostSensitiveClassifier.fit`: ``groups``, ``sample_weight``, and ``fp``,
-        ``fn`` where rows have costs of their own (those that were the same for all rows, or were said over columns,
-        need no naming).
+        Parameters
+        ----------
+        X : table or images
+            As in :func:`compare`.
+        y : array of shape (n,)
+            Labels.
+        name : str, optional
+            The method; default: the recommended one.
+        random_state : int, default 0
+            Seed of the fit.
+        **given
+            Arguments of :meth:`CostSensitiveClassifier.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where
+            costs are per sample (not needed for class-wide costs and expressions over columns).
+
+        Returns
+        -------
+        CostSensitiveClassifier
+            The fitted method: it predicts, and can be saved.
         """
-        made = self.method(name).set_params(random_state=random_state)
+        fresh = self.method(name).set_params(random_state=random_state)
         data, ratio = self._view(None, None)
         if self._costs(data).n_instances is not None and not {"fp", "fn", "tp", "tn"} & set(given):
-            said = self.facts["data"][data].get("said")
-            if said is None or not math.isclose(ratio, self._own_ratio(data), rel_tol=1e-5):
-                raise ValueError("the rows had costs of their own in the comparison: give them, fit(X, y, fn=amounts)")
-            made.set_params(costs=CostMatrix.from_dict(said))
-        return made.fit(baseline.without_today(self, data, X), y, **given)
+            spec = self.facts["data"][data].get("cost_spec")
+            if spec is None or not math.isclose(ratio, self._own_ratio(data), rel_tol=1e-5):
+                raise ValueError("the comparison had per-sample costs: give them, fit(X, y, fn=amounts)")
+            fresh.set_params(costs=CostMatrix.from_dict(spec))
+        return fresh.fit(baseline.without_baseline_column(self, data, X), y, **given)
 
     def _costs(self, data: str) -> CostMatrix:
-        """Return the costs of some test rows."""
+        """Return the costs of the test samples of a split."""
         return next(split.costs for (name, _), split in self.splits.items() if name == data)
 
-    # what is behind it
+    # samples and segments
 
     def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
-        """Return the test rows of a method with scores, decisions and prices, all splits together."""
+        """Return the test samples of a method with scores, decisions and costs, all splits together."""
         view = self._view(data, ratio)
-        return outcome_of(self, self._cells(*view, method), (*view, method))
+        return outcome_of(self, self._fits_of(*view, method), (*view, method))
 
     def by_segment(
         self, *columns: str, method: str | None = None, data: str | None = None, ratio: float | None = None
     ) -> pd.DataFrame:
-        """Return what the recommended method (or the one named) costs in each segment, and against all other rows.
+        """Return the cost of the recommended method, or the one named, in each segment.
 
-        One row for each value of the segment columns (or of those named): rows, share; positive, decided (shares of
-        its rows), misses (of its positives), alarms (of its negatives), or of more than two classes wrong; cost, low,
-        high; difference to all other rows with its interval, p (Holm, over all rows of the table) and standing: "told
-        apart" or not; saved, what it saves against today's practice on the same rows, with its interval.
+        Parameters
+        ----------
+        *columns : str
+            Segment columns; default: all.
+        method : str, optional
+            The method; default: the recommended one.
+        data, ratio : optional
+            Data set and cost ratio, where there are several.
+
+        Returns
+        -------
+        DataFrame
+            One row for each segment of each column: rows, share; positive, decided (shares of its samples), fnr and fpr
+            (false negative and false positive rate), or of more than two classes wrong (error rate); cost, low, high;
+            difference to all other samples with its interval, p (Holm, over all rows of the table) and significance:
+            "significant difference" or "no significant difference"; saved, the saving against the baseline on the same
+            samples, with its interval.
         """
         view = self._view(data, ratio)
         return segment_table(self, view, method or comparison_report_data.recommended(self, view), columns)
 
-    # other prices
+    # other costs
 
     def regret(
         self, data: str | None = None, ratio: float | None = None, *, fp: Any = None, fn: Any = None
     ) -> pd.DataFrame:
-        """Return how much dearer than the cheapest each method may turn out over a range of prices, least bad first.
+        """Return the largest excess of each method over the lowest cost in a range of costs, smallest first.
 
-        ``fp`` and ``fn``, numbers or (low, high), take the place of the ranges the costs were given with; without any,
-        the ratio goes from half to double. With costs of each row they speak of the means. Columns: method, percent and
-        regret (the worst: in percent of the cheapest method there, and in cost per row), at (the ratio of it), cheapest
-        (share of prices at which it costs least), undecided (share of its decisions that change within the range).
-        Methods that look at prices decide anew at each, from the same probabilities; nothing is trained again.
+        Cost-aware methods decide again at each ratio, from the same probabilities; nothing is trained again.
+
+        Parameters
+        ----------
+        data, ratio : optional
+            Data set and cost ratio, where there are several.
+        fp, fn : float or (low, high), optional
+            Replace the ranges the costs were given with; without any, the ratio goes from half to double. Of per-sample
+            costs they are the means.
+
+        Returns
+        -------
+        DataFrame
+            method; percent and regret (the largest excess, in percent of the lowest cost there, and per sample); at
+            (the ratio of it); cheapest (share of ratios at which the method has the lowest cost); undecided (share of
+            its decisions that change within the range).
         """
         view = self._view(data, ratio)
         self._two_classes(view[0], "ranges of fp and fn")
-        given = {name: price for name, price in (("fp", fp), ("fn", fn)) if price is not None}
+        given = {name: cost for name, cost in (("fp", fp), ("fn", fn)) if cost is not None}
         return (cost_sensitivity.regret_in(self, view, given) if given else self.regrets[view]).table
 
     @cached_property
     def regrets(self) -> dict[tuple[str, float], Regret]:
-        """What the prices may be, and what that means: for each data set of two classes, and ratio."""
-        views = [view for view in self.recommendations if self._n_classes(view[0]) == 2 and self._cells(*view)]
+        """Regret over the range of costs, for each data set of two classes, and ratio."""
+        views = [view for view in self.recommendations if self._n_classes(view[0]) == 2 and self._fits_of(*view)]
         return {view: cost_sensitivity.regret_in(self, view) for view in views}
 
     @property
     def price_range(self) -> str:
-        """What other prices would mean, in plain words; of more than two classes nothing."""
+        """Sensitivity to the costs, as text; empty with more than two classes."""
         return cost_sensitivity.words_of(self.regrets, self._place if len(self.recommendations) > 1 else None)
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
-        """Return lambda, T_actual and costs by epoch, of all seeds."""
-        mine = self._cells(*self._view(data, ratio), method)
+        """Return lambda, threshold and costs by epoch, of all seeds."""
+        mine = self._fits_of(*self._view(data, ratio), method)
         return pd.DataFrame([{"seed": fit.seed} | step for fit, result in mine.items() for step in result.history])
 
-    def _cells(self, *place: Any) -> dict[FitKey, FitResult]:
-        """Return the results on a data set at a ratio, perhaps of one method, in order."""
+    def _fits_of(self, *place: Any) -> dict[FitKey, FitResult]:
+        """Return the results on a data set, and if given at a ratio and of a method, in order."""
         return {fit: self.fits[fit] for fit in sorted(self.fits) if fit[: len(place)] == place}
 
     def _view(self, data: str | None, ratio: float | None) -> tuple[str, float]:
@@ -279,10 +331,10 @@ class Comparison:
                 "plot_confusion()"
             )
 
-    # pictures
+    # figures
 
     def plot_costs(self, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw each method's cost with its interval, cheapest first."""
+        """Draw each method's cost with its interval, lowest first."""
         view = self._view(data, ratio)
         table = comparison_report_data.summary_of(self)
         rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
@@ -299,7 +351,7 @@ class Comparison:
         return ratio_figure(ratio_table(own))
 
     def plot_regret(self, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw how much dearer than the cheapest each method is, should the prices be others."""
+        """Draw the excess of each method over the lowest cost, by cost ratio."""
         from adacsl.report.sections.sensitivity import regret_figure  # noqa: PLC0415  plotly only for those who look
 
         view = self._view(data, ratio)
@@ -307,7 +359,7 @@ class Comparison:
         return regret_figure(self.regrets[view], self._recommended(view))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw the cost of every threshold, the chosen and the cheapest one."""
+        """Draw the cost of every threshold, with the chosen and the cost-optimal one."""
         self._two_classes(self._view(data, ratio)[0], "thresholds")
         (outcome,) = self._outcomes([method] if method else [], data, ratio).values()
         from adacsl.report.sections import errors  # noqa: PLC0415  plotly only for those who look
@@ -315,7 +367,7 @@ class Comparison:
         return errors.threshold_figure(errors.threshold_curve(outcome), errors.threshold_points(outcome))
 
     def plot_confusion(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw what each kind of error costs in total: the confusion matrix in money."""
+        """Draw the total cost of each kind of error: the confusion matrix in cost."""
         from adacsl.report.sections.multiclass import confusion_cells, confusion_figure  # noqa: PLC0415  plotly
 
         ((name, outcome),) = self._outcomes([method] if method else [], data, ratio).items()
@@ -325,7 +377,7 @@ class Comparison:
     def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
         """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a).
 
-        With more than two classes: the lambda of each class, of the cheapest method that adapts.
+        With more than two classes: the lambda of each class, of the lowest-cost method that adapts.
         """
         from adacsl.report.sections import training  # noqa: PLC0415  plotly only for those who look
 
@@ -342,7 +394,7 @@ class Comparison:
         return training.history_figure(training.epoch_table(self._histories(*self._view(data, ratio))))
 
     def plot_calibration(self, *methods: str, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw how often what was predicted came true."""
+        """Draw the calibration curve: observed frequency by predicted probability."""
         from adacsl.report.sections import calibration  # noqa: PLC0415  plotly only for those who look
 
         return calibration.calibration_figure(calibration.calibration_table(self._outcomes(methods, data, ratio)))
@@ -356,9 +408,9 @@ class Comparison:
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
     def _histories(self, *view: Any) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        return {(c.method, c.seed): found.history for c, found in self._cells(*view).items() if found.history}
+        return {(c.method, c.seed): found.history for c, found in self._fits_of(*view).items() if found.history}
 
-    # to show
+    # report
 
     def report(
         self,
@@ -378,18 +430,23 @@ class Comparison:
         path : path
             The file.
         command : str
-            Shown as what made it.
+            The command that made the report, shown on it.
         explain : DataFrame, optional
-            From :meth:`CostSensitiveClassifier.permutation_cost` of the method that :meth:`fit` fits: what each column
-            is worth.
+            Permutation importance of the method that :meth:`fit` fits, from
+            :meth:`CostSensitiveClassifier.permutation_cost`.
         unit : str
-            What costs are counted in, such as EUR.
+            Unit of the costs, such as EUR.
         volume : float, optional
-            How many rows are decided about in a year: money is shown per year too.
+            Number of samples in a year: costs are shown per year too.
         people : str
-            What samples are called, such as customers.
+            Name of the samples, such as customers.
         model : path, optional
-            Where the method that :meth:`fit` fitted was saved: named in the model card, with its digest.
+            Folder of the saved model, which the model card names with its digest.
+
+        Returns
+        -------
+        Path
+            The file.
         """
         from adacsl.report.comparison import write_report  # noqa: PLC0415  plotly only for those who look
 
@@ -413,7 +470,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """Show the recommendation and the table in a notebook."""
-        columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "standing"]
+        columns = ["data", "ratio", "method", "n", "mean", "low", "high", "normalized_cost", "savings", "significance"]
         table = self.table[columns].to_html(index=False, float_format="{:.3f}".format)
         lines = "<br>".join(html.escape(line) for line in self.recommendation.splitlines())
         return f"<p><strong>{lines}</strong></p>{table}<p>{html.escape(self.intervals)}</p>"
@@ -422,12 +479,12 @@ class Comparison:
         return self.recommendation
 
 
-def method_taken(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> CostSensitiveClassifier:
+def unfitted_method(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> CostSensitiveClassifier:
     """Return a method of a comparison with its settings, the names of its classes and these costs, not yet fitted."""
-    if name == TODAY:
-        raise ValueError("'today' are decisions that were given, there is nothing to fit: name a method")
+    if name == BASELINE:
+        raise ValueError("'baseline' is the current decisions, there is nothing to fit: name a method")
     if name not in {*found.methods, *METHODS} and name in set(found.results["method"]):
-        raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it by yourself")
+        raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it yourself")
     made: CostSensitiveClassifier = clone(found.methods[name]) if name in found.methods else method(name)
     net = found.facts["protocol"].get("net")
     if net and made.learner == "net":

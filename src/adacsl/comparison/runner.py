@@ -1,4 +1,4 @@
-"""Runs the missing fits of a comparison and keeps every finished one."""
+"""Runner of a comparison: runs the missing fits and keeps every finished one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Event", "Job", "RunInterrupted", "Tally", "run"]
 
 
 BEAT = 30.0
-"""Seconds after which a run says that it is alive, when nothing else has happened."""
+"""Seconds without another event after which a run reports that it is alive."""
 
 Work = Callable[[Any, Any, tuple[FitKey, ...]], Iterator[FitResult]]
 """``work(shared, payload, fits)`` yields the result of each of these fits, in any order."""
@@ -28,14 +28,14 @@ Work = Callable[[Any, Any, tuple[FitKey, ...]], Iterator[FitResult]]
 
 @dataclass(frozen=True)
 class Job:
-    """Cells that one training serves, and what the work needs to know of them; the data are shared by all jobs."""
+    """Fits that share one training, and what the work needs to know of them; the data are shared by all jobs."""
 
     fits: tuple[FitKey, ...]
     payload: Any = None
 
 
 class Tally(NamedTuple):
-    """How a run ended."""
+    """Counts and duration of a finished run."""
 
     done: int  # fits of these jobs that have a result, earlier runs included
     failed: int
@@ -44,20 +44,20 @@ class Tally(NamedTuple):
 
 
 class Event(NamedTuple):
-    """What a run tells while it goes on."""
+    """Progress of a run: what has happened, and the counts so far."""
 
     kind: Literal["start", "kept", "running", "done", "failed", "corrupt", "alive", "end"]
     done: int  # fits that have a result so far, earlier runs included
     total: int
     fits: tuple[FitKey, ...] = ()
-    cost: float | None = None  # per row, as tables have it; of the one fit that is done
-    normalized: float | None = None  # the same by what the better constant decision costs
+    cost: float | None = None  # per sample, as in tables; of the one fit that is done
+    normalized: float | None = None  # relative to the better constant baseline
     message: str = ""
-    again: bool = False  # what failed is tried once more
+    again: bool = False  # what failed is tried again
 
 
 class RunInterrupted(KeyboardInterrupt):
-    """Ctrl-C: the workers have ended and what was finished is stored."""
+    """A run ended early, by Ctrl-C or its deadline: the workers have ended and what was finished is stored."""
 
     def __init__(self, done: int, total: int) -> None:
         super().__init__(f"interrupted: {done} of {total} fits are done; start it again to go on from there")
@@ -78,12 +78,12 @@ def run(
     seconds: float | None = None,
     on_event: Callable[[Event], object] | None = None,
 ) -> Tally:
-    """Run the fits that the store lacks; every result is written as soon as it is there.
+    """Run the fits that the store lacks; every result is written as soon as it is finished.
 
     Parameters
     ----------
     jobs : iterable of Job
-        Each gets those of its fits that are missing; one that misses none is not run.
+        Each runs those of its fits that have no result; one without such fits is not run.
     work : function
         ``work(shared, payload, fits)`` yields a FitResult for each of ``fits``. It must be importable in a worker.
     store : Store or MemoryStore
@@ -101,17 +101,22 @@ def run(
         GPUs that each job needs on a Ray cluster; 0.25 lets four share one.
     retries : int, default 1
         How often the fits that a job still owes are tried again in this run when it raises; when its worker dies,
-        once. Afterwards they are failed, which the next run tries again.
+        once. Afterwards they have failed; the next run tries them again.
     seconds : float, optional
-        End the run as Ctrl-C would after this long, whatever the workers do. In this process (``n_jobs=1``) the fit
-        at hand is finished first.
+        End the run as Ctrl-C would after this long, whatever the workers do. In this process (``n_jobs=1``) the
+        current fit is finished first.
     on_event : callable, optional
-        Gets an Event for everything that happens; :class:`adacsl.comparison.progress.Progress` is one.
+        Called with an Event for everything that happens; :class:`adacsl.comparison.progress.Progress` is one.
+
+    Returns
+    -------
+    Tally
+        How many fits have results, failed and ran.
 
     Raises
     ------
     RunInterrupted
-        A KeyboardInterrupt that says how many fits are done; also when the time is over.
+        A KeyboardInterrupt that states how many fits are done; also after the deadline.
     StoreError
         Results cannot be written (full disk): the run ends, what was finished stays.
     """
@@ -121,30 +126,30 @@ def run(
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
     end = math.inf if seconds is None else begin + seconds
-    course = _Course(jobs, store, tell=on_event or (lambda event: None))
+    course = _Course(jobs, store, on_event=on_event or (lambda event: None))
     try:
         if course.missing:
             count = _processes(placement, len(course.missing))
             threads = cores() // count if count else None
             executor = open_executor(
-                functools.partial(fit_cells, work), shared, placement, n_workers=count, threads=threads
+                functools.partial(fit_job, work), shared, placement, n_workers=count, threads=threads
             )
             updates = run_tasks(
                 executor, course.missing, retries=retries, remaining=course.remaining, deadline=lambda: end, beat=BEAT
             )
             with closing(updates):
                 for update in updates:
-                    course.take(update)
+                    course.handle(update)
                     if update.kind == "result" and time.monotonic() >= end:
                         raise KeyboardInterrupt
     except KeyboardInterrupt:
         raise RunInterrupted(len(course.done), course.total) from None
-    course.say("end")
+    course.report("end")
     return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
 
 
-def fit_cells(work: Work, shared: Any, job: Job) -> Iterator[FitResult]:
-    """Do a job where its worker is: yield the results of its fits, with their provenance, as they come."""
+def fit_job(work: Work, shared: Any, job: Job) -> Iterator[FitResult]:
+    """Run a job in its worker: yield the results of its fits, with their provenance, as they come."""
     started, owed = now(), set(job.fits)
     for result in work(shared, job.payload, job.fits):
         if result.fit not in job.fits:
@@ -158,36 +163,36 @@ def fit_cells(work: Work, shared: Any, job: Job) -> Iterator[FitResult]:
 class _Course:
     """The state of a run: what is missing, what is done, what has failed."""
 
-    def __init__(self, jobs: list[Job], store: ResultStore, *, tell: Callable[[Event], object]) -> None:
-        self.store, self.tell = store, tell
+    def __init__(self, jobs: list[Job], store: ResultStore, *, on_event: Callable[[Event], object]) -> None:
+        self.store, self.on_event = store, on_event
         scan = store.scan()
         wanted = {fit for job in jobs for fit in job.fits}
         self.total, self.ran = len(wanted), 0
         self.done, self.failed = wanted & scan.done, set[FitKey]()
         self.missing = [left for job in jobs if (left := self.remaining(job)) is not None]
-        self.say("start")
+        self.report("start")
         for path, why in scan.corrupt.items():
-            self.say("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its fit runs again")
+            self.report("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its fit runs again")
         for fit in sorted(self.done):
-            self.say("kept", (fit,), **scan.costs[fit])
+            self.report("kept", (fit,), **scan.costs[fit])
 
-    def say(self, kind: Any, fits: tuple[FitKey, ...] = (), **more: Any) -> None:
-        self.tell(Event(kind, len(self.done), self.total, fits, **more))
+    def report(self, kind: Any, fits: tuple[FitKey, ...] = (), **more: Any) -> None:
+        self.on_event(Event(kind, len(self.done), self.total, fits, **more))
 
     def remaining(self, job: Job) -> Job | None:
-        """Return a job with the fits that it still owes, None where it owes none."""
+        """Return a job with the fits that have no result yet, None where all have."""
         owed = tuple(fit for fit in job.fits if fit not in self.done and fit not in self.failed)
         return replace(job, fits=owed) if owed else None
 
-    def take(self, update: Update) -> None:
-        """Keep what has happened to a job."""
+    def handle(self, update: Update) -> None:
+        """Record what has happened to a job."""
         job = self.remaining(self.missing[update.number]) if update.number >= 0 else None
         if update.kind == "idle":
-            self.say("alive")
+            self.report("alive")
         elif update.kind == "result":
             self._keep(update.value)
         elif job is not None and update.kind == "started":
-            self.say("running", job.fits)
+            self.report("running", job.fits)
         elif job is not None and update.kind == "failed":
             if isinstance(update.value, OutOfTimeError):
                 raise KeyboardInterrupt
@@ -203,13 +208,13 @@ class _Course:
             self.done.add(result.fit)
             self.ran += 1
             metrics = result.metrics
-            self.say("done", (result.fit,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
+            self.report("done", (result.fit,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
 
     def _fail(self, fits: tuple[FitKey, ...], error: BaseException, *, again: bool) -> None:
         failure = Failure.of(error)
         for fit in fits:
             self.store.fail(fit, failure)
-        self.say("failed", fits, message=f"{failure.type}: {failure.message}", again=again)
+        self.report("failed", fits, message=f"{failure.type}: {failure.message}", again=again)
         if not again:
             self.failed.update(fits)
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
-from adacsl.comparison.baseline import practice
-from adacsl.comparison.statistics import CONSTANTS, NOISE, SHARED_TRAINING, TODAY, Evidence, holm
+from adacsl.comparison.baseline import baseline_costs
+from adacsl.comparison.statistics import BASELINE, CONSTANTS, NOISE, SHARED_TRAINING, Evidence, holm
 from adacsl.datasets.errors import check_column
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ with requires("compare"):
 
 
 class Segment(NamedTuple):
-    """Mean cost of the rows inside, how much more that is than outside, and how likely so much is by chance."""
+    """Mean cost of the samples inside, its difference to those outside, with intervals and the p-value."""
 
     cost: float
     low: float
@@ -38,12 +38,12 @@ class Segment(NamedTuple):
 def segment_costs(
     costs: NDArray[np.float64], inside: NDArray[np.bool_], evidence: Evidence, *, level: float = 0.95
 ) -> Segment:
-    r"""Return the mean cost inside a segment, how it differs from that of all other entries, and how sure that is.
+    r"""Return the mean cost inside a segment and its difference to that of all other entries, with intervals.
 
     Parameters
     ----------
     costs : array of shape (m,)
-        What each entry (a row in one repeat) cost.
+        Cost of each entry (a sample in one repeat).
     inside : array of shape (m,)
         Which entries belong to the segment.
     evidence : Evidence
@@ -53,14 +53,14 @@ def segment_costs(
 
     Notes
     -----
-    As :func:`~adacsl.comparison.statistics.fold_interval`, with what an entry differs from the mean of its own
-    side. But a segment of few rows, none of which happened to be an expensive error, has no spread of its own. So the
-    luck of its rows is never taken to be less than that of as many rows drawn from all,
-    :math:`\sum_\mathrm{units} (\sum r)^2 / (N n)` with :math:`r` what an entry of all N differs from the mean of all,
-    and n entries in the segment. Degrees of freedom: Satterthwaite's, over rows inside, rows outside and fits.
+    As :func:`~adacsl.comparison.statistics.fold_interval`, with the deviations of entries from the mean of their own
+    side. A segment of few samples, none of which happened to be an expensive error, has almost no variance of its own.
+    The sampling variance is therefore at least that of as many samples drawn from all,
+    :math:`\sum_\mathrm{units} (\sum r)^2 / (N n)` with :math:`r` the deviation of an entry of all N from the mean of
+    all, and n entries in the segment. Degrees of freedom: Satterthwaite's, over samples inside, outside and fits.
     """
     if not inside.any():
-        raise ValueError("a segment needs at least one row")
+        raise ValueError("a segment needs at least one sample")
     mine, others = (_Side.of(costs, side, evidence) for side in (inside, ~inside))
     size = float(np.abs(costs).max(initial=0.0))
     low, high, _ = _student(mine.mean, [mine], evidence, size, level)
@@ -71,14 +71,14 @@ def segment_costs(
 
 
 class _Side(NamedTuple):
-    """The entries inside, or outside: what each adds to the error of their mean, and the luck of their rows."""
+    """The entries inside, or outside: the share of each in the error of their mean, and their sampling variance."""
 
     mean: float
     errors: NDArray[np.float64]
-    luck: float
-    """Of the rows alone, in square."""
+    sampling: float
+    """Sampling variance."""
     missing: float
-    """How much less than that their own spread is."""
+    """How much smaller the variance of their own is."""
     units: int
 
     @classmethod
@@ -99,7 +99,7 @@ def _square(errors: NDArray[np.float64], together: NDArray[np.int64]) -> float:
 def _student(
     middle: float, sides: list[_Side], evidence: Evidence, size: float, level: float
 ) -> tuple[float, float, float]:
-    """Return both ends of the interval, and p; NaN where a side or the fits are too few to say."""
+    """Return both ends of the interval, and p; NaN where a side has one unit, or there is one fit."""
     if min(evidence.n_fits, *(side.units for side in sides)) < 2:
         return math.nan, math.nan, math.nan
     errors = sides[0].errors - (sides[1].errors if len(sides) > 1 else 0.0)
@@ -110,7 +110,7 @@ def _student(
     variance = rows + fits
     if math.sqrt(variance) <= NOISE * size:
         return middle, middle, 1.0
-    doubt = sum((SHARED_TRAINING * side.luck) ** 2 / (side.units - 1) for side in sides) + fits**2 / (n_fits - 1)
+    doubt = sum((SHARED_TRAINING * side.sampling) ** 2 / (side.units - 1) for side in sides) + fits**2 / (n_fits - 1)
     freedom, error = variance**2 / doubt, math.sqrt(variance)
     half = float(stats.t.ppf(0.5 + level / 2, freedom)) * error
     return middle - half, middle + half, float(2 * stats.t.sf(abs(middle) / error, freedom))
@@ -119,7 +119,7 @@ def _student(
 LEVEL = 0.05
 
 Measured = tuple[str, NDArray[np.float64], NDArray[Any], Evidence]
-"""What is measured, its values, the entries (or rows) it is measured of, and their evidence."""
+"""A name, values, the entries (or samples) that have them, and their evidence."""
 
 
 def segment_table(
@@ -152,9 +152,9 @@ def segment_table(
 
 
 def _errors(outcome: Outcome, evidence: Evidence) -> list[Measured]:
-    """Return kinds of errors: which of the entries that they can happen to have them, those entries, their evidence."""
+    """Return the kinds of errors: whether each entry at risk has the error, those entries, and their evidence."""
     labels, decided = outcome.labels, outcome.decisions
-    kinds = {"misses": (decided == 0, labels == 1), "alarms": (decided == 1, labels == 0)}
+    kinds = {"fnr": (decided == 0, labels == 1), "fpr": (decided == 1, labels == 0)}
     if outcome.n_classes > 2:
         kinds = {"wrong": (labels != decided, labels >= 0)}
     return [
@@ -165,7 +165,7 @@ def _errors(outcome: Outcome, evidence: Evidence) -> list[Measured]:
 def _counted(
     outcome: Outcome, rows: NDArray[np.int64], inside: NDArray[np.bool_], errors: list[Measured]
 ) -> dict[str, Any]:
-    """Return rows, shares of decisions (of two classes), and shares of errors with their intervals."""
+    """Return the number of samples, shares of decisions (of two classes), and error rates with their intervals."""
     found: dict[str, Any] = {"rows": len(np.unique(rows[inside])), "share": float(inside.mean())}
     if outcome.n_classes == 2:
         found |= {"positive": outcome.labels[inside].mean(), "decided": outcome.decisions[inside].mean()}
@@ -182,33 +182,33 @@ def _mean_of(name: str, values: NDArray[np.float64], inside: NDArray[np.bool_], 
 
 
 def _saved(found: Comparison, view: tuple[str, float], method: str) -> Measured | None:
-    """Return what each entry costs less than under the baseline, and its row; None: no baseline."""
-    if method == TODAY or method in CONSTANTS:
+    """Return the saving of each entry against the baseline, and its sample; None: no baseline."""
+    if method == BASELINE or method in CONSTANTS:
         return None
-    told = practice(found, view, method)
-    if told is None:
+    known = baseline_costs(found, view, method)
+    if known is None:
         return None
-    costs = told.costs
-    mine, today = costs.methods.index(method), costs.methods.index(TODAY)
-    kept = costs.entries(mine, today)
-    less = (costs.costs[today] - costs.costs[mine])[kept]
+    costs = known.costs
+    mine, base = costs.methods.index(method), costs.methods.index(BASELINE)
+    kept = costs.entries(mine, base)
+    less = (costs.costs[base] - costs.costs[mine])[kept]
     return "saved", less, costs.rows[kept], costs.evidence.only(kept)
 
 
 def _judged(table: pd.DataFrame, *, floor: bool) -> pd.DataFrame:
-    """Adjust the tests of all columns together; where a column has two segments they ask the same question."""
+    """Adjust the tests of all columns jointly; the two segments of a column with two are one test."""
     if floor:
-        table["low"] = table["low"].clip(lower=0.0)  # nothing is cheaper than free
+        table["low"] = table["low"].clip(lower=0.0)  # no cost is below zero
     pairs = table.groupby("column", sort=False)["segment"].transform("size") == 2
     repeated = pairs & table.duplicated("column")
     p = pd.Series(holm(table["p"].mask(repeated).to_numpy()), index=table.index)
     table["p"] = p.where(~repeated, p.shift())
-    table["standing"] = np.where(table["p"] < LEVEL, "told apart", "not told apart")
+    table["significance"] = np.where(table["p"] < LEVEL, "significant difference", "no significant difference")
     return table
 
 
 def tables_of(found: Comparison, views: Any) -> Iterator[tuple[tuple[str, float], pd.DataFrame]]:
-    """Yield the table of the method to take for each data set and ratio that has segments."""
+    """Yield the table of the recommended method for each data set and ratio that has segments."""
     for view in views:
         if found.segments.get(view[0]):
             yield view, found.by_segment(data=view[0], ratio=view[1])

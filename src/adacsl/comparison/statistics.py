@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import TODAY, FitKey, FitResult
+from adacsl.comparison.fits import BASELINE, FitKey, FitResult
 from adacsl.costs.matrix import CostMatrix
 from adacsl.metrics.intervals import Interval
 
@@ -25,9 +25,9 @@ with requires("compare"):
     from scipy import stats
 
 __all__ = [
+    "BASELINE",
     "PAIRWISE_COLUMNS",
     "SUMMARY_COLUMNS",
-    "TODAY",
     "RowCosts",
     "View",
     "holm",
@@ -41,14 +41,14 @@ __all__ = [
 CONSTANTS = {"always-negative": "always predicting negative", "always-positive": "always predicting positive"}
 
 NAMES_SHOWN = 5
-"""A sentence lists so many methods; the others are counted."""
+"""The number of methods that a sentence names; the others are counted."""
 
 
 def names_of(methods: Sequence[str]) -> str:
     """Join names: ``a``, ``a and b``, ``a, b and c``, ``a, b, c, d, e and 3 others``.
 
-    >>> names_of(["smote", "focal", "net"])
-    'smote, focal and net'
+    >>> names_of(["net-smote", "net-focal", "net"])
+    'net-smote, net-focal and net'
     """
     shown = list(methods[:NAMES_SHOWN])
     more = len(methods) - len(shown)
@@ -57,13 +57,13 @@ def names_of(methods: Sequence[str]) -> str:
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def deed(method: str | None) -> str:
-    """Return a method's name in a sentence: constant baselines and today's decisions are described."""
-    return "your current decisions" if method == TODAY else CONSTANTS.get(str(method), str(method))
+def sentence_name(method: str | None) -> str:
+    """Return a method's name in a sentence: constant baselines and the current decisions are described."""
+    return "your current decisions" if method == BASELINE else CONSTANTS.get(str(method), str(method))
 
 
 def capital(words: str) -> str:
-    """Begin a sentence; names of methods stay as they are typed."""
+    """Return the words with a capital first letter; names of methods stay as they are."""
     return words[0].upper() + words[1:] if words.startswith(("always predicting ", "your ")) else words
 
 
@@ -72,46 +72,52 @@ def span(value: float, low: float, high: float, unit: str) -> str:
     middle = f"{number(value)}{unit}"
     if not math.isfinite(low):
         return middle
-    # what is small beside the width is rounding
+    # an end that is tiny relative to the width is 0 but for rounding
     low, high = (0.0 if abs(end) < 1e-9 * (high - low) else end for end in (low, high))
     between = "-" if low >= 0 else " to "
     return f"{middle} (95 % CI {number(low)}{between}{number(high)}{unit})"
 
 
 def number(value: float) -> str:
-    """Two digits that count; whole numbers from 10 on."""
+    """Return a number with two significant digits, from 10 on as a whole number."""
     return f"{value:,.0f}" if abs(value) >= 10 else f"{float(f'{value:.2g}') + 0.0:g}"
 
 
 SHARED_TRAINING = 1.25
-"""Rows are no fresh evidence in every fold: the models that decide about them share most of their training rows."""
+"""Factor on the sampling variance: models of different folds share most of their training samples, so repeated
+predictions of a sample are correlated."""
 
 
 def fold_interval(differences: Any, fits: Any, units: Any, *, weight: Any = None, level: float = 0.95) -> Interval:
-    r"""Return the mean of what rows cost more under one method than another, with its Student t interval.
+    r"""Return the mean paired difference in cost of two methods, with its Student t interval.
 
-    An entry is one row in one repeat of the folds. With :math:`e` what an entry differs from the mean, N entries, F
-    fits, and units (rows, or groups of rows) as pieces of evidence,
+    An entry is one sample in one repeat of the folds. With :math:`e` the deviation of an entry from the mean, N
+    entries, F fits, and units (samples, or groups of samples) that are independent of each other,
 
     .. math:: V = 1.25 \sum_\mathrm{units} \Big(\sum e\Big)^2 / N^2
               + \max\Big(0, \frac{F}{F - 1} \sum_\mathrm{fits} \Big(\sum e\Big)^2
               - \sum_\mathrm{unit, fit} \Big(\sum e\Big)^2\Big) / N^2
 
-    The first part is the luck of the rows, the second that of the fits beyond it; the degrees of freedom are
+    The first part is the sampling variance, the second the training variance beyond it; the degrees of freedom are
     Satterthwaite's. With the costs of one method as differences, it is the interval of its mean cost.
 
     Parameters
     ----------
     differences : array of shape (m,)
-        Cost of each entry under one method less that under the other.
+        Cost of each entry under one method minus that under the other.
     fits : array of shape (m,)
-        Which fit (repeat and fold) decided about the entry.
+        Which fit (repeat and fold) predicted the entry.
     units : array of shape (m,)
-        Which piece of evidence the entry belongs to: its row, or the row's group (patient, customer).
+        Which independent unit the entry belongs to: its sample, or the sample's group (patient, customer).
     weight : array of shape (m,), optional
-        How much each entry counts.
+        Weight of each entry.
     level : float, default 0.95
         Coverage.
+
+    Returns
+    -------
+    Interval
+        The mean difference with the ends of its interval.
 
     Examples
     --------
@@ -129,12 +135,13 @@ def fold_interval(differences: Any, fits: Any, units: Any, *, weight: Any = None
             f"differences, fits and units must be vectors of one length, got {d.shape}, {evidence.fits.shape}"
         )
     if not d.size or not np.isfinite(d).all():
-        raise ValueError("differences must be finite: leave out methods that have no result for some rows")
+        raise ValueError("differences must be finite: leave out methods that have no result for some samples")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if min(evidence.n_fits, evidence.n_units) < 2:
         raise ValueError(
-            f"an interval needs at least two fits and two rows or groups, got {evidence.n_fits} and {evidence.n_units}"
+            f"an interval needs at least two fits and two samples or groups, got {evidence.n_fits} and "
+            f"{evidence.n_units}"
         )
     found = estimate(d, evidence, weight=None if weight is None else np.asarray(weight, dtype=np.float64), level=level)
     return Interval(found.mean, found.low, found.high)
@@ -147,7 +154,7 @@ class Evidence:
     fits: NDArray[np.int64]
     units: NDArray[np.int64]
     pairs: NDArray[np.int64] | None
-    """Of unit and fit together; None where every entry is one of its own."""
+    """Numbers of the pairs of unit and fit; None where every entry is a pair of its own."""
     n_fits: int
     n_units: int
 
@@ -167,7 +174,7 @@ class Evidence:
 
 
 class Estimate(NamedTuple):
-    """A mean, its interval and how likely so much is where there is nothing; NaN where that cannot be said."""
+    """A mean, its interval and the p-value of "the mean is 0"; NaN where they cannot be computed."""
 
     mean: float
     low: float
@@ -176,7 +183,7 @@ class Estimate(NamedTuple):
 
 
 NOISE = 1e-12
-"""Costs that differ by less than this share of themselves are equal: the rest is rounding."""
+"""Costs that differ by less than this share of themselves are equal but for rounding."""
 
 
 def estimate(
@@ -189,8 +196,8 @@ def estimate(
 ) -> Estimate:
     """Return mean, interval and p of values by :func:`fold_interval`'s formula.
 
-    ``size`` is that of the costs behind them: what is small beside it is rounding. One fit, or one unit, is no evidence
-    about luck.
+    ``size`` is the magnitude of the costs behind them: values that are tiny relative to it are rounding. One fit, or
+    one unit, allows no estimate of the variance.
     """
     total = float(len(values) if weight is None else weight.sum())
     if not total:
@@ -203,7 +210,7 @@ def estimate(
     variance, freedom = _variance(e, evidence, total)
     error = math.sqrt(variance)
     if error <= NOISE * max(size, abs(mean)):
-        return Estimate(mean, mean, mean, 0.0 if mean else 1.0)  # no spread: sure, or no difference at all
+        return Estimate(mean, mean, mean, 0.0 if mean else 1.0)  # no variance: certain, or no difference at all
     half = float(stats.t.ppf(0.5 + level / 2.0, freedom)) * error
     return Estimate(mean, mean - half, mean + half, float(2 * stats.t.sf(abs(mean) / error, freedom)))
 
@@ -212,13 +219,13 @@ def _variance(e: NDArray[np.float64], evidence: Evidence, total: float) -> tuple
     """Return the variance of the mean, and its degrees of freedom."""
     by_unit, by_fit = np.bincount(evidence.units, e), np.bincount(evidence.fits, e)
     by_pair = e if evidence.pairs is None else np.bincount(evidence.pairs, e)
-    of_rows = SHARED_TRAINING * float(by_unit @ by_unit) / total**2
+    sampling = SHARED_TRAINING * float(by_unit @ by_unit) / total**2
     n_fits, n_units = evidence.n_fits, evidence.n_units
-    of_fits = max(0.0, n_fits / (n_fits - 1) * float(by_fit @ by_fit) - float(by_pair @ by_pair)) / total**2
-    variance = of_rows + of_fits
+    training = max(0.0, n_fits / (n_fits - 1) * float(by_fit @ by_fit) - float(by_pair @ by_pair)) / total**2
+    variance = sampling + training
     if not variance:
         return 0.0, 1.0
-    return variance, variance**2 / (of_rows**2 / (n_units - 1) + of_fits**2 / (n_fits - 1))
+    return variance, variance**2 / (sampling**2 / (n_units - 1) + training**2 / (n_fits - 1))
 
 
 View = tuple[str, float]
@@ -226,9 +233,9 @@ View = tuple[str, float]
 
 @dataclass(frozen=True, eq=False)
 class RowCosts:
-    """What every tested row cost under each method, on one data set at one ratio.
+    """Cost of every test sample under each method, on one data set at one ratio.
 
-    An entry is one row in one split; with repeats a row has several.
+    An entry is one sample in one split; with repeats a sample has several.
 
     Parameters
     ----------
@@ -237,11 +244,11 @@ class RowCosts:
     costs : array of shape (methods, m)
         NaN where a method has no result of that split.
     rows : array of shape (m,)
-        Number of the row in the data.
+        Number of the sample in the data.
     fits : array of shape (m,)
         Number of the split.
     units : array of shape (m,)
-        One piece of evidence: the row, its group, its copies.
+        Number of the independent unit: the sample, its group or its duplicates.
     """
 
     methods: tuple[str, ...]
@@ -254,8 +261,8 @@ class RowCosts:
         shape = (len(self.methods), len(self.rows))
         if self.costs.shape != shape or {len(self.fits), len(self.units)} != {shape[1]} or not self.costs.size:
             raise ValueError(
-                f"costs must be methods x entries, with a row, fit and unit for each entry; got {self.costs.shape} for "
-                f"{shape[0]} methods, {shape[1]} rows, {len(self.fits)} fits and {len(self.units)} units"
+                f"costs must be methods x entries, with a sample, fit and unit for each entry; got {self.costs.shape} "
+                f"for {shape[0]} methods, {shape[1]} samples, {len(self.fits)} fits and {len(self.units)} units"
             )
         if len(set(self.methods)) != len(self.methods):
             raise ValueError(f"methods must have different names, got {list(self.methods)}")
@@ -269,59 +276,59 @@ class RowCosts:
 
     @cached_property
     def sums(self) -> NDArray[np.float64]:
-        """What each method cost in each fit, methods x fits in the order of their numbers; NaN: no result."""
+        """Total cost of each method in each fit, methods x fits in the order of their numbers; NaN: no result."""
         return np.stack([np.bincount(self.evidence.fits, own) for own in self.costs])
 
     @cached_property
     def sizes(self) -> NDArray[np.float64]:
-        """How many rows each fit was tested on."""
+        """Number of test samples of each fit."""
         return np.bincount(self.evidence.fits).astype(np.float64)
 
     def entries(self, *methods: int) -> NDArray[np.bool_]:
-        """Return which entries belong to splits that all of some methods have."""
+        """Return which entries belong to splits for which all given methods have results."""
         return np.asarray(~np.isnan(self.sums[list(methods)]).any(axis=0))[self.evidence.fits]
 
-    def paying(self, methods: Sequence[str], costs: NDArray[np.float64]) -> RowCosts:
+    def with_costs(self, methods: Sequence[str], costs: NDArray[np.float64]) -> RowCosts:
         """Return the same entries with other methods or costs."""
         other = replace(self, methods=tuple(methods), costs=costs)
-        other.__dict__["evidence"] = self.evidence  # numbering a million entries takes longer than adding them up
+        other.__dict__["evidence"] = self.evidence  # numbering a million entries takes longer than summing them
         return other
 
 
 def row_costs(
     fits: Mapping[FitKey, FitResult],
     splits: Mapping[tuple[str, int], StoredSplit],
-    prices: Callable[[str, float, CostMatrix], CostMatrix],
+    costs_of: Callable[[str, float, CostMatrix], CostMatrix],
 ) -> dict[View, RowCosts]:
-    """Return the costs of all rows by data set and ratio, from stored decisions.
+    """Return the costs of all test samples by data set and ratio, from stored decisions.
 
     Parameters
     ----------
     fits : mapping
         Results with their decisions.
     splits : mapping from (data, seed)
-        Test rows of each split, with labels and costs.
-    prices : function of data, ratio and the costs of a split
-        Returns the costs of its rows at that ratio.
+        Test samples of each split, with labels and costs.
+    costs_of : function of data, ratio and the costs of a split
+        Returns the costs of its samples at that ratio.
     """
     views: dict[View, dict[tuple[str, int], FitResult]] = {}
     for fit, result in fits.items():
         views.setdefault((fit.data, float(fit.ratio)), {})[fit.method, fit.seed] = result
-    return {view: _of_view(view, own, splits, prices) for view, own in sorted(views.items())}
+    return {view: _of_view(view, own, splits, costs_of) for view, own in sorted(views.items())}
 
 
 def _of_view(
     view: View,
     results: Mapping[tuple[str, int], FitResult],
     splits: Mapping[tuple[str, int], StoredSplit],
-    prices: Callable[[str, float, CostMatrix], CostMatrix],
+    costs_of: Callable[[str, float, CostMatrix], CostMatrix],
 ) -> RowCosts:
     methods, seeds = sorted({name for name, _ in results}), sorted({seed for _, seed in results})
     chosen = [splits[view[0], seed] for seed in seeds]
     sizes = [len(split.labels) for split in chosen]
     costs = np.full((len(methods), sum(sizes)), np.nan)
     for split, seed, end, size in zip(chosen, seeds, np.cumsum(sizes).tolist(), sizes, strict=True):
-        own = prices(*view, split.costs)
+        own = costs_of(*view, split.costs)
         for place, name in enumerate(methods):
             if (name, seed) in results:
                 decided = np.asarray(results[name, seed].decisions).astype(np.int64)
@@ -335,11 +342,11 @@ def _of_view(
     )
 
 
-CELL = ["data", "ratio", "method", "seed"]
+FIT_COLUMNS = ["data", "ratio", "method", "seed"]
 
 
 def enough_splits(splits: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Whether a method has enough splits to be called the cheapest: half of them, and two where there are two."""
+    """Return which methods have enough splits to have the lowest cost: half of them, and two where there are two."""
     most = int(splits.max())
     return np.asarray(splits >= max(min(2, most), most / 2))
 
@@ -348,48 +355,51 @@ _DIFFERENCE = ["difference", "difference_low", "difference_high", "percent", "pe
 
 _SUMMARY = ["n", "mean", "low", "high", "normalized_cost", "savings", "rank", "pairs", *_DIFFERENCE]
 
-SUMMARY_COLUMNS = ["data", "ratio", "method", *_SUMMARY, "below", "below_low", "below_high", "standing"]
+SUMMARY_COLUMNS = ["data", "ratio", "method", *_SUMMARY, "below", "below_low", "below_high", "significance"]
 
-PAIRWISE_COLUMNS = ["data", "ratio", "method", "reference", "pairs", *_DIFFERENCE, "standing"]
+PAIRWISE_COLUMNS = ["data", "ratio", "method", "reference", "pairs", *_DIFFERENCE, "significance"]
 
 
 def summarise(
     results: pd.DataFrame, paired: Mapping[View, RowCosts], *, confidence: float = 0.95, floor: float | None = 0.0
 ) -> pd.DataFrame:
-    """Return one row for each data set, ratio and method: its cost, and how it stands against the cheapest.
+    """Return one row for each data set, ratio and method: its cost, and its difference to the lowest cost.
 
     Every interval and p-value is that of :func:`~adacsl.comparison.statistics.fold_interval`: Student's t on
-    costs of rows, paired where two methods are compared; rows (or groups) and fits both count.
+    costs of samples, paired where two methods are compared; it accounts for the variance of samples (or groups) and of
+    fits.
 
     Parameters
     ----------
     results : DataFrame
         One row for each finished fit: data, ratio, method, seed, normalized_cost and savings.
     paired : mapping from (data, ratio) to RowCosts
-        What each row cost: ``comparison.paired``.
+        Cost of each sample: ``comparison.paired``.
     confidence : float, default 0.95
         Coverage of the intervals; ``1 - confidence`` is the level of the tests.
     floor : float or None, default 0.0
-        Intervals of a mean end here, unless a row of that data set and ratio cost less (benefits). None: never.
+        Intervals of a mean end here, unless a sample of that data set and ratio cost less (benefits). None: never.
 
     Returns
     -------
     DataFrame
         Sorted by data, ratio and rank, with the columns
 
-        - n: splits of this method; mean, low, high: its cost per row; normalized_cost, savings: means over splits;
-        - rank: 1 for the cheapest, the same for equal costs;
-        - pairs: splits shared with the cheapest; difference, difference_low, difference_high: how much dearer than the
-          cheapest on those; percent...: the same in percent of the cheapest's mean; below...: by how many percent of
-          this method's mean the cheapest lies below it (both NaN where the cheapest costs nothing or less);
+        - n: splits of this method; mean, low, high: its cost per sample; normalized_cost, savings: means over splits;
+        - rank: 1 for the lowest cost, the same for equal costs;
+        - pairs: splits shared with the lowest-cost method; difference, difference_low, difference_high: how much more
+          this method costs on those; percent...: the same in percent of the lowest mean; below...: by how many percent
+          of this method's mean the lowest mean is below it (both NaN where the lowest cost is zero or negative);
         - p: two-sided, adjusted after Holm over the methods of that data set and ratio;
-        - standing: "cheapest"; "clearly worse" (p below the level); "probably worse" (its own interval leaves out 0,
-          but among so many methods that may be chance); or "not told apart".
+        - significance: "lowest cost"; "significantly higher" (p below the level); "not significant (corrected)" (its
+          own interval excludes 0, but p, corrected for the number of methods, is above the level); or "no significant
+          difference".
 
     Notes
     -----
-    The cheapest is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
-    missing, it is the method that no other undercuts on the splits they share, among those with at least half of them.
+    The lowest cost is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
+    missing, the lowest-cost method is the one that no other undercuts on the splits they share, among those with at
+    least half of the splits.
     """
     _check_level(confidence)
     frames = [
@@ -398,17 +408,17 @@ def summarise(
     ]
     if not frames:
         return pd.DataFrame(columns=SUMMARY_COLUMNS)
-    fits = results.reindex(columns=[*CELL[:3], "normalized_cost", "savings"])
-    means = fits.astype({"data": str, "ratio": float, "method": str}).groupby(CELL[:3]).mean()
-    return pd.concat(frames, ignore_index=True).join(means, on=CELL[:3]).reindex(columns=SUMMARY_COLUMNS)
+    fits = results.reindex(columns=[*FIT_COLUMNS[:3], "normalized_cost", "savings"])
+    means = fits.astype({"data": str, "ratio": float, "method": str}).groupby(FIT_COLUMNS[:3]).mean()
+    return pd.concat(frames, ignore_index=True).join(means, on=FIT_COLUMNS[:3]).reindex(columns=SUMMARY_COLUMNS)
 
 
 def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: float = 0.95) -> pd.DataFrame:
-    """Return how much dearer each method is than ``reference``, on the splits both have.
+    """Return how much more each method costs than ``reference``, on the splits both have.
 
     Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
-    (Holm), and a standing of "clearly cheaper", "not told apart" or "clearly worse". A data set and ratio without the
-    reference has no rows.
+    (Holm), and a significance: "significantly lower", "no significant difference" or "significantly higher". A data set
+    and ratio without the reference has no rows.
     """
     _check_level(confidence)
     known = sorted({name for rows in paired.values() for name in rows.methods})
@@ -418,15 +428,15 @@ def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: flo
     for (data, ratio), rows in sorted(paired.items()):
         if reference in rows.methods:
             table = pd.DataFrame(_against(rows, rows.methods.index(reference), confidence))
-            standing = np.where(table["difference"] < 0, "clearly cheaper", "clearly worse")
-            table["standing"] = np.where(table["p"] < 1 - confidence, standing, "not told apart")
+            significance = np.where(table["difference"] < 0, "significantly lower", "significantly higher")
+            table["significance"] = np.where(table["p"] < 1 - confidence, significance, "no significant difference")
             table = table[table["method"] != reference].sort_values("difference", kind="stable")
             frames.append(table.assign(data=data, ratio=ratio, reference=reference))
     return pd.concat(frames, ignore_index=True).reindex(columns=PAIRWISE_COLUMNS)
 
 
 def summary_of(rows: RowCosts, *, confidence: float = 0.95, floor: float | None = 0.0) -> pd.DataFrame:
-    """Return the summary of one data set and ratio, the cheapest first, without normalised costs and savings."""
+    """Return the summary of one data set and ratio, lowest cost first, without normalised costs and savings."""
     sizes = _sizes(rows)
     own = _columns([_estimate(rows, sizes, confidence, place) for place in range(len(rows.methods))])
     best = _cheapest(rows, sizes)
@@ -435,15 +445,17 @@ def summary_of(rows: RowCosts, *, confidence: float = 0.95, floor: float | None 
     if floor is not None and np.nanmin(rows.costs) >= floor:
         low = np.maximum(low, floor)
         if floor == 0:
-            table["below_high"] = np.minimum(table["below_high"], 100.0)  # nothing is cheaper than free
+            table["below_high"] = np.minimum(table["below_high"], 100.0)  # no cost is below zero
     worse = (table["p"] < 1 - confidence) & (table["difference"] > 0)
-    standing = np.where(table["difference_low"] > 0, "probably worse", "not told apart").astype(object)
-    standing[worse] = "clearly worse"
-    standing[best] = "cheapest"
+    significance = np.where(
+        table["difference_low"] > 0, "not significant (corrected)", "no significant difference"
+    ).astype(object)
+    significance[worse] = "significantly higher"
+    significance[best] = "lowest cost"
     rank = _rank(table, own["mean"], best)
     n = (~np.isnan(rows.sums)).sum(axis=1)
-    table |= {"n": n, "mean": own["mean"], "low": low, "high": own["high"], "rank": rank, "standing": standing}
-    # of equal costs the one called cheapest comes first, the others by name
+    table |= {"n": n, "mean": own["mean"], "low": low, "high": own["high"], "rank": rank, "significance": significance}
+    # of equal costs the one with "lowest cost" comes first, the others by name
     return pd.DataFrame(table).iloc[np.lexsort((np.arange(len(rank)) != best, rank))]
 
 
@@ -453,14 +465,14 @@ def _check_level(confidence: float) -> None:
 
 
 def _sizes(rows: RowCosts) -> NDArray[np.float64]:
-    """Return how large the costs of each method are in the mean, whatever their sign: what rounding is measured by."""
+    """Return the mean absolute cost of each method, relative to which rounding is judged."""
     return np.asarray([np.abs(own[~np.isnan(own)]).mean() for own in rows.costs])
 
 
 def _estimate(
     rows: RowCosts, sizes: NDArray[np.float64], confidence: float, method: int, other: int | None = None
 ) -> Estimate:
-    """Return the mean cost of a method, or how much dearer than another it is on the splits both have."""
+    """Return the mean cost of a method, or its mean difference to another on the splits both have."""
     chosen = [method] if other is None else [method, other]
     kept = rows.entries(*chosen)
     values = rows.costs[method] if other is None else rows.costs[method] - rows.costs[other]
@@ -492,7 +504,7 @@ def _cheapest(rows: RowCosts, sizes: NDArray[np.float64]) -> int:
 
 
 def _mean_over(sums: NDArray[np.float64], there: NDArray[np.bool_], sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the means over the rows of some splits, from sums by split; NaN where there is none."""
+    """Return the means over the samples of some splits, from sums by split; NaN where there is none."""
     counted = (there * sizes).sum(axis=1)
     return np.asarray(np.where(there, sums, 0.0).sum(axis=1) / np.where(counted > 0, counted, np.nan))
 
@@ -532,43 +544,43 @@ def holm(p: NDArray[np.float64]) -> NDArray[np.float64]:
     return adjusted
 
 
-class Practice(NamedTuple):
-    """The baseline that a saving is measured against: today's decisions, or the better of two simple rules."""
+class BaselineCosts(NamedTuple):
+    """The baseline that a saving is measured against: the current decisions, or the better of two simple rules."""
 
     against: str
-    """In words."""
+    """Description of the baseline."""
     costs: RowCosts
-    """Of rows under the baseline (:data:`TODAY`) and under the recommended method."""
+    """Costs of samples under the baseline (:data:`BASELINE`) and under the recommended method."""
     other: str = ""
-    """The other simple rule, in words: threshold 0.5 or the best constant decision."""
+    """Description of the other simple rule: threshold 0.5 or the best constant baseline."""
     other_cost: float = math.nan
-    """Its mean cost per row."""
+    """Its mean cost per sample."""
     source: str = ""
-    """The method whose probabilities are thresholded at 0.5; "": today's decisions."""
+    """The method whose probabilities are thresholded at 0.5; "": the current decisions."""
     constant: int | None = None
-    """The class that the baseline always predicts; None: it is no constant decision."""
+    """The class that the baseline always predicts; None: it is not constant."""
 
 
 class Saving(NamedTuple):
-    """What a method saves per row against a baseline, with its 95 % CI; negative where the method costs more."""
+    """Saving of a method per sample against a baseline, with its 95 % CI; negative where the method costs more."""
 
     against: str
-    """The baseline, in words."""
+    """Description of the baseline."""
     difference: float
     low: float
     high: float
     percent: float
-    """Of the baseline's cost; NaN, as its ends, where that is nothing or less."""
+    """Saving in percent of the baseline's cost; NaN, as its ends, where that cost is zero or negative."""
     percent_low: float
     percent_high: float
     cost: float = math.nan
-    """Of the baseline per row."""
+    """Mean cost of the baseline per sample."""
     other: str = ""
-    """Another baseline, in words: of threshold 0.5 and the best constant decision the one that costs more."""
+    """Description of the other baseline: of threshold 0.5 and the best constant baseline the one that costs more."""
     other_cost: float = math.nan
 
     @property
-    def sure(self) -> bool:
+    def significant(self) -> bool:
         """Whether the saving, or the loss, is significant."""
         return self.low > 0 or self.high < 0
 
@@ -581,39 +593,39 @@ class Saving(NamedTuple):
             return f"as much as {against}{both}"
         known = math.isfinite(self.percent)
         ends = (self.percent, self.percent_low, self.percent_high) if known else self[1:4]
-        dearer = self.difference < 0
-        middle, low, high = (-ends[0], -ends[2], -ends[1]) if dearer else ends
-        doubt = "" if self.sure or math.isnan(self.low) else ", not significantly"
+        loss = self.difference < 0
+        middle, low, high = (-ends[0], -ends[2], -ends[1]) if loss else ends
+        doubt = "" if self.significant or math.isnan(self.low) else ", not significantly"
         amount = span(middle, low, high, " %" if known else "")
-        return f"{amount} {'more' if dearer else 'less'} than {against}{doubt}{both}"
+        return f"{amount} {'more' if loss else 'less'} than {against}{doubt}{both}"
 
 
 def paired_differences(costs: RowCosts, method: str, other: str) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Return how much dearer than another a method was on each row both decided about, with its fit and unit."""
+    """Return the cost of a method minus that of another on each sample both predicted, with its fit and unit."""
     mine, theirs = costs.methods.index(method), costs.methods.index(other)
     kept = costs.entries(mine, theirs)
     return (costs.costs[mine] - costs.costs[theirs])[kept], costs.fits[kept], costs.units[kept]
 
 
 def excess_in(costs: RowCosts, method: str, other: str) -> Estimate:
-    """Return how much dearer than another a method is."""
+    """Return how much more a method costs than another."""
     values, fits, units = paired_differences(costs, method, other)
     return estimate(values, Evidence.of(fits, units), size=float(np.nanmax(np.abs(costs.costs), initial=0.0)))
 
 
-def saving_of(method: str, practice: Practice | None) -> Saving | None:
-    """Return what a method saves against a baseline."""
-    if practice is None:
+def saving_of(method: str, baseline: BaselineCosts | None) -> Saving | None:
+    """Return the saving of a method against a baseline."""
+    if baseline is None:
         return None
-    costs = practice.costs
-    dearer = excess_in(costs, method, TODAY)
-    if not math.isfinite(dearer.mean):
-        return None  # no row that both decided about
-    today = costs.costs[costs.methods.index(TODAY)]
-    cost = float(today[costs.entries(costs.methods.index(method), costs.methods.index(TODAY))].mean())
-    most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # nothing is cheaper than free
-    ends = (-dearer.mean, -dearer.high, min(-dearer.low, most))
+    costs = baseline.costs
+    excess = excess_in(costs, method, BASELINE)
+    if not math.isfinite(excess.mean):
+        return None  # no sample that both predicted
+    current = costs.costs[costs.methods.index(BASELINE)]
+    cost = float(current[costs.entries(costs.methods.index(method), costs.methods.index(BASELINE))].mean())
+    most = cost if np.nanmin(costs.costs) >= 0 else math.inf  # no cost is below zero
+    ends = (-excess.mean, -excess.high, min(-excess.low, most))
     percents = [100 * end / cost if cost > 0 else math.nan for end in ends]
     mean, low, high, percent, percent_low, percent_high = (end + 0.0 for end in (*ends, *percents))
-    own = Saving(practice.against, mean, low, high, percent, percent_low, percent_high)
-    return own._replace(cost=cost, other=practice.other, other_cost=practice.other_cost)
+    own = Saving(baseline.against, mean, low, high, percent, percent_low, percent_high)
+    return own._replace(cost=cost, other=baseline.other, other_cost=baseline.other_cost)

@@ -1,4 +1,4 @@
-"""The run folder: sealed documents of finished fits, written once, with provenance and locks."""
+"""Run folder: sealed documents of finished fits, written once, with provenance and locks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from adacsl import __version__
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import TODAY, FitKey, FitResult, check_result
+from adacsl.comparison.fits import BASELINE, FitKey, FitResult, check_result
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
 from adacsl.storage.atomic import place_file, read_regular, replace_file
 from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
@@ -52,7 +52,7 @@ DTYPES = ("<f4", "<f8", "<i8", "|i1", "|u1")
 
 
 class StoreError(Exception):
-    """A run folder cannot be used; the message is one line that says what to do."""
+    """A run folder cannot be used; the message is one line with the remedy."""
 
 
 # content
@@ -95,7 +95,7 @@ def pack(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
-    """Return what :func:`pack` was given."""
+    """Return the array that :func:`pack` wrote."""
     if packed["dtype"] not in DTYPES:
         raise ValueError(f"unknown dtype {packed['dtype']}")
     return np.frombuffer(base64.b64decode(packed["base64"], validate=True), dtype=packed["dtype"]).copy()
@@ -106,7 +106,7 @@ def unpack(packed: Mapping[str, Any]) -> NDArray[Any]:
 
 @contextlib.contextmanager
 def as_store_error(path: Path) -> Iterator[None]:
-    """Say a full disk, missing permission and the like in one line."""
+    """Turn a full disk, missing permission and the like into an error of one line."""
     try:
         yield
     except OSError as error:
@@ -115,7 +115,7 @@ def as_store_error(path: Path) -> Iterator[None]:
 
 
 def put(path: Path, content: bytes, *, replace: bool) -> bool:
-    """Write a file whole or not at all; tell whether it has this content because of us.
+    """Write a file whole or not at all; return whether this call wrote it.
 
     A file that is there already stays, unless ``replace``.
     """
@@ -123,7 +123,7 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
         if replace:
             replace_file(path, content)
             return True
-        # what is there needs no room on a full disk
+        # a file that is there needs no room on a full disk
         return not path.exists() and place_file(path, content)
 
 
@@ -155,7 +155,7 @@ def locked(path: Path) -> Iterator[None]:
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Return the versions that a result depends on, of what is installed."""
+    """Return the installed versions that a result depends on."""
     found = {"python": platform.python_version(), "adacsl": __version__}
     for package in ("numpy", "scikit-learn", "torch"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -180,7 +180,7 @@ def now() -> str:
 
 
 def stamped(result: FitResult, *, started: str | None = None) -> FitResult:
-    """Return the result with versions, seed, device, host, commit and times; what it says already stays."""
+    """Return the result with versions, seed, device, host, commit and times; what it already has stays."""
     known: dict[str, Any] = {"versions": versions(), "seed": int(result.fit.seed)}
     known |= {"host": platform.node(), "started": started, "finished": now(), "device": _device()}
     if head := commit():
@@ -189,7 +189,7 @@ def stamped(result: FitResult, *, started: str | None = None) -> FitResult:
 
 
 def _device() -> str:
-    """Return where torch computes in this process; a GPU that was never touched does not count."""
+    """Return the device on which torch computes in this process; a GPU without a context does not count."""
     torch: Any = sys.modules.get("torch")
     cuda = torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized()
     return str(torch.cuda.get_device_name()) if cuda else "cpu"
@@ -199,7 +199,7 @@ PLAIN_NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]{0,59}")
 
 
 def file_name(name: str) -> str:
-    """Return a name that any file system takes; different names stay different, also where case does not count.
+    """Return a name that any file system accepts; different names stay different, also where case is ignored.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def ratio_name(ratio: float) -> str:
 
 
 def take_lock(folder: Path, locks: contextlib.ExitStack) -> None:
-    """Be the one process that writes to a folder."""
+    """Lock a folder, which makes this the one process that writes to it."""
     try:
         locks.enter_context(locked(folder / ".lock"))
     except BlockingIOError:
@@ -251,7 +251,7 @@ def check_folder(path: Path) -> None:
 
 
 def remove_drafts(folder: Path) -> None:
-    """Remove what killed processes had not finished."""
+    """Remove unfinished files of killed processes."""
     for draft in list(folder.rglob(".*.draft")):
         if draft.is_dir() and not draft.is_symlink():
             shutil.rmtree(draft, ignore_errors=True)
@@ -260,14 +260,14 @@ def remove_drafts(folder: Path) -> None:
 
 
 def remove_traces(folder: Path) -> None:
-    """Undo a folder that could not become a run."""
+    """Remove a new folder in which no run could be opened."""
     with contextlib.suppress(OSError):
         (folder / ".lock").unlink(missing_ok=True)
         folder.rmdir()
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return what run.json says."""
+    """Return the content of run.json."""
     path = folder / "run.json"
     if not path.exists():
         raise StoreError(f"there is no run in {folder} (it has no run.json): give the --out of a comparison")
@@ -275,14 +275,14 @@ def read_run(folder: Path) -> dict[str, Any]:
         run = read_document(path, "run")
         identity = run.get("identity")
         if not isinstance(identity, dict) or not isinstance(identity.get("data", {}), dict):
-            raise DamagedError("it does not say what the results depend on")
+            raise DamagedError("it does not hold what the results depend on")
     except DamagedError as error:
         raise StoreError(f"{path} is damaged ({error}): restore it, or choose another --out") from error
     return run
 
 
 def origin_of(identity: Mapping[str, Any], data: str) -> str:
-    """Return a digest of what results on a data set depend on: its rows, and the settings of the run."""
+    """Return a digest of what results on a data set depend on: its content, and the settings of the run."""
     about = identity.get("data", {}).get(data)
     digest = about.get("digest", about) if isinstance(about, dict) else about
     settings = {key: value for key, value in identity.items() if key != "data"}
@@ -291,7 +291,7 @@ def origin_of(identity: Mapping[str, Any], data: str) -> str:
 
 
 def inside(folder: Path, path: Path) -> Path:
-    """Return a path in a run folder, unless a link on the way would lead out of it."""
+    """Return a path in a run folder; raise if a link on the way could lead out of it."""
     for above in path.relative_to(folder).parents:
         if (folder / above).is_symlink() and above != Path():
             raise StoreError(f"{folder / above} is a link, which may lead anywhere: remove it, or choose another --out")
@@ -299,7 +299,7 @@ def inside(folder: Path, path: Path) -> Path:
 
 
 def differences(known: Any, asked: Any, where: str = "") -> Iterator[str]:
-    """Say what differs; data are compared by their digests, and those that only one side has do not differ."""
+    """Yield the differences; data are compared by their digests, and data that only one side has do not differ."""
     if where.startswith("data."):
         known, asked = (side.get("digest", side) if isinstance(side, dict) else side for side in (known, asked))
         if known != asked:
@@ -322,11 +322,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:37]}..."
 
 
-PRICES = ("fp", "fn", "tp", "tn")
+OUTCOMES = ("fp", "fn", "tp", "tn")
 
 
 class Failure(NamedTuple):
-    """Why a fit has no result."""
+    """Error of a fit that has no result."""
 
     type: str
     message: str
@@ -344,21 +344,21 @@ class Failure(NamedTuple):
 
 
 class StoredSplit(NamedTuple):
-    """The test rows of one split, in the order of the stored scores."""
+    """Test samples of one split, in the order of the stored scores."""
 
     test_rows: NDArray[np.int64]
     labels: NDArray[np.int64]
     costs: CostMatrix
-    units: NDArray[np.int64]  # the row itself, or one number for all rows of its group or copies of it
+    units: NDArray[np.int64]  # number of the independent unit: the sample, its group or its duplicates
 
 
-def cell_key(fit: FitKey) -> dict[str, Any]:
+def key_to_json(fit: FitKey) -> dict[str, Any]:
     """Return a fit as JSON values."""
     return {"data": fit.data, "ratio": float(fit.ratio), "method": fit.method, "seed": int(fit.seed)}
 
 
-def cell_of(key: Mapping[str, Any]) -> FitKey:
-    """Return what :func:`cell_key` was given."""
+def key_from_json(key: Mapping[str, Any]) -> FitKey:
+    """Return the fit that :func:`key_to_json` wrote."""
     fit = FitKey(**key)
     wanted = (str, float, str, int)
     if not all(isinstance(value, kind) for value, kind in zip(fit, wanted, strict=True)) or not fit.ratio < math.inf:
@@ -366,14 +366,14 @@ def cell_of(key: Mapping[str, Any]) -> FitKey:
     return fit
 
 
-def cell_body(result: FitResult) -> dict[str, Any]:
+def result_to_json(result: FitResult) -> dict[str, Any]:
     """Return a result as JSON values."""
     result = as_stored(result)
     scores, decisions = result.scores, result.decisions
     packed = np.packbits(decisions.astype(bool)) if scores.ndim == 1 else decisions.astype("<i8")
     classes = {} if scores.ndim == 1 else {"classes": scores.shape[1]}
     return {
-        "fit": cell_key(result.fit),
+        "fit": key_to_json(result.fit),
         "metrics": result.metrics,
         "threshold": None if result.threshold is None else float(result.threshold),
         "seconds": float(result.seconds),
@@ -385,8 +385,8 @@ def cell_body(result: FitResult) -> dict[str, Any]:
     }
 
 
-def cell_result(body: dict[str, Any]) -> FitResult:
-    """Return what :func:`cell_body` was given."""
+def result_from_json(body: dict[str, Any]) -> FitResult:
+    """Return the result that :func:`result_to_json` wrote."""
     try:
         scores, packed = unpack(body["scores"]).astype(np.float32), unpack(body["decisions"])
         if classes := body.get("classes"):
@@ -396,7 +396,7 @@ def cell_result(body: dict[str, Any]) -> FitResult:
         if len(decisions) != len(scores) or (not classes and len(packed) != (len(scores) + 7) // 8):
             raise ValueError(f"{len(packed)} numbers of decisions for {len(scores)} scores")
         return FitResult(
-            fit=cell_of(body["fit"]),
+            fit=key_from_json(body["fit"]),
             metrics=dict(body["metrics"]),
             scores=scores,
             decisions=decisions,
@@ -409,37 +409,37 @@ def cell_result(body: dict[str, Any]) -> FitResult:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
 
-def failed_cell(body: dict[str, Any]) -> tuple[FitKey, Failure]:
-    """Return a fit and why it failed."""
+def failure_from_json(body: dict[str, Any]) -> tuple[FitKey, Failure]:
+    """Return a fit and its error."""
     try:
-        return cell_of(body["fit"]), Failure(*(body[name] for name in Failure._fields))
+        return key_from_json(body["fit"]), Failure(*(body[name] for name in Failure._fields))
     except (KeyError, TypeError, ValueError) as error:
         raise DamagedError(f"its form is wrong: {str(error)[:60]}") from error
 
 
 def split_body(split: StoredSplit) -> dict[str, Any]:
-    """Return test rows with their labels, costs and units as JSON values."""
+    """Return test samples with their labels, costs and units as JSON values."""
     rows, labels = np.asarray(split.test_rows, dtype="<i8"), np.asarray(split.labels)
     units, costs = np.asarray(split.units, dtype="<i8"), split.costs
     if rows.ndim != 1 or {labels.shape, units.shape} != {rows.shape} or costs.n_instances not in (None, len(rows)):
         raise ValueError(
-            f"a split needs one label and unit for each test row and costs of these rows, got {len(rows)} rows, "
+            f"a split needs one label and unit for each test sample and their costs, got {len(rows)} samples, "
             f"{len(labels)} labels, {len(units)} units and {costs!r}"
         )
     kind, known = "<i8" if costs.n_classes > 2 else "i1", costs.deciding
-    more = {} if known is costs else {"deciding": _encode_prices(known)}
+    more = {} if known is costs else {"deciding": _encode_costs(known)}
     more |= {} if np.array_equal(units, rows) else {"units": pack(units)}
-    return {"test_rows": pack(rows), "labels": pack(labels.astype(kind)), **_encode_prices(costs), **more}
+    return {"test_rows": pack(rows), "labels": pack(labels.astype(kind)), **_encode_costs(costs), **more}
 
 
 def stored_split(body: dict[str, Any]) -> StoredSplit:
-    """Return what :func:`split_body` was given."""
+    """Return the split that :func:`split_body` wrote."""
     rows, labels = (unpack(body[name]).astype(np.int64) for name in ("test_rows", "labels"))
     units = unpack(body["units"]).astype(np.int64) if "units" in body else rows
-    costs = _decode_prices(body)
-    costs = costs.decided_by(_decode_prices(body["deciding"])) if "deciding" in body else costs
+    costs = _decode_costs(body)
+    costs = costs.decided_by(_decode_costs(body["deciding"])) if "deciding" in body else costs
     if {labels.shape, units.shape} != {rows.shape} or costs.n_instances not in (None, len(rows)):
-        raise ValueError("labels, units or costs are not those of its rows")
+        raise ValueError("labels, units or costs are not those of its samples")
     if len(labels) and not 0 <= labels.min() <= labels.max() < costs.n_classes:
         raise ValueError("it has labels of no class")
     return StoredSplit(rows, labels, costs, units)
@@ -454,7 +454,7 @@ def segments_body(segments: Mapping[str, Segments]) -> dict[str, Any]:
 
 
 def stored_segments(columns: Mapping[str, Any]) -> dict[str, Segments]:
-    """Return what :func:`segments_body` was given."""
+    """Return the segments that :func:`segments_body` wrote."""
     from adacsl.datasets.segments import Segments  # noqa: PLC0415  a run needs no pandas until its end
 
     return {
@@ -463,17 +463,17 @@ def stored_segments(columns: Mapping[str, Any]) -> dict[str, Segments]:
     }
 
 
-def _encode_prices(costs: CostMatrix) -> dict[str, Any]:
+def _encode_costs(costs: CostMatrix) -> dict[str, Any]:
     if costs.n_classes > 2:
         return {"matrix": _encode_matrix(costs)}
-    return {"costs": {name: _encode_cost(getattr(costs, name)) for name in PRICES}}
+    return {"costs": {name: _encode_cost(getattr(costs, name)) for name in OUTCOMES}}
 
 
-def _decode_prices(body: dict[str, Any]) -> CostMatrix:
+def _decode_costs(body: dict[str, Any]) -> CostMatrix:
     if "matrix" in body:
         return _decode_matrix(body["matrix"])
-    fp, fn, tp, tn = (_decode_cost(body["costs"][name]) for name in PRICES)
-    # all errors on these rows alone may be free
+    fp, fn, tp, tn = (_decode_cost(body["costs"][name]) for name in OUTCOMES)
+    # all errors on these samples alone may be free
     return unchecked_costs(((tn, fn), (fp, tp)))
 
 
@@ -511,16 +511,16 @@ LAST_COLUMNS = ("threshold", "seconds", "device")
 
 
 class Scan(NamedTuple):
-    """What a store holds when a run begins: a failed or corrupt fit is not done."""
+    """Content of a store when a run begins: a failed or corrupt fit is not done."""
 
     done: set[FitKey]
     failed: dict[FitKey, Failure]
     corrupt: dict[Path, str]  # where the damaged files lie now, and what is wrong with them
-    costs: dict[FitKey, dict[str, float | None]]  # of the fits that are done: per row, and normalised
+    costs: dict[FitKey, dict[str, float | None]]  # of the fits that are done: per sample, and normalised
 
 
 class StoredRun(NamedTuple):
-    """Everything that is known of a run."""
+    """Content of a run: results, failures, splits, segments and plan."""
 
     identity: dict[str, Any]
     results: dict[FitKey, FitResult]  # in the order of the fits
@@ -530,7 +530,7 @@ class StoredRun(NamedTuple):
     planned: frozenset[FitKey]  # the fits that are to have results
 
     def only(self, fits: Container[FitKey]) -> StoredRun:
-        """Return what is known of some fits: a folder may hold methods and repeats of earlier runs."""
+        """Return the content about some fits: a folder may hold methods and repeats of earlier runs."""
         results = {fit: result for fit, result in self.results.items() if fit in fits}
         failures = {fit: failure for fit, failure in self.failures.items() if fit in fits}
         used = {(fit.data, fit.seed) for fit in results}
@@ -542,25 +542,25 @@ class ResultStore(Protocol):
     """Where a run keeps its results: a folder (:class:`Store`) or memory."""
 
     def scan(self) -> Scan:
-        """Return what is there already."""
+        """Return the fits that are done or failed."""
 
     def write(self, result: FitResult) -> bool:
-        """Keep the result of a fit; tell whether it is new (the first one stays)."""
+        """Keep the result of a fit; return whether it is new (the first one stays)."""
 
     def fail(self, fit: FitKey, error: BaseException | Failure) -> Failure:
-        """Keep why a fit has no result."""
+        """Keep the error of a fit."""
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
-        """Keep which rows a split tests on, with their labels, units and costs."""
+        """Keep the test samples of a split, with their labels, units and costs."""
 
     def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
-        """Keep which segment each row of a data set belongs to."""
+        """Keep the segment of each sample of a data set."""
 
     def write_plan(self, fits: Iterable[FitKey]) -> None:
-        """Keep which fits are to have results."""
+        """Keep the fits that are planned."""
 
     def load(self) -> StoredRun:
-        """Return everything that was kept."""
+        """Return the content of the store."""
 
 
 def as_stored(result: FitResult) -> FitResult:
@@ -575,12 +575,12 @@ def as_stored(result: FitResult) -> FitResult:
 
 
 def costs_of(result: FitResult) -> dict[str, float | None]:
-    """Return what a result cost per row, and normalised."""
+    """Return the cost of a result per sample, and normalised."""
     return {"cost": result.metrics.get("cost"), "normalized": result.metrics.get("normalized_cost")}
 
 
 def results_frame(results: Iterable[FitResult]) -> pd.DataFrame:
-    """Return one row per result, in the order of the fits."""
+    """Return a table with one row per result, in the order of the fits."""
     with requires("compare"):
         import pandas as pd  # noqa: PLC0415  a run needs no pandas until its end
     rows = []
@@ -595,7 +595,7 @@ def results_frame(results: Iterable[FitResult]) -> pd.DataFrame:
 
 
 def failures_frame(failures: Mapping[FitKey, Failure]) -> pd.DataFrame:
-    """Return one row per failed fit."""
+    """Return a table with one row per failed fit."""
     with requires("compare"):
         import pandas as pd  # noqa: PLC0415
     rows = [(*fit, *failure) for fit, failure in failures.items()]
@@ -603,7 +603,7 @@ def failures_frame(failures: Mapping[FitKey, Failure]) -> pd.DataFrame:
 
 
 class Store:
-    """The run folder of one comparison: opened by :meth:`open`, or :meth:`read_only`.
+    """Run folder of one comparison, opened by :meth:`open` or :meth:`read_only`.
 
     :class:`~adacsl.comparison.memory_store.MemoryStore` has the same methods for a run without a folder.
 
@@ -618,11 +618,11 @@ class Store:
         self.folder = folder
         self._locks = locks  # None: only to be read
         self._splits: dict[tuple[str, int], StoredSplit | None] = {}
-        self._checked: dict[Path, FitResult] = {}  # results that a run has found or written: not read again
+        self._checked: dict[Path, FitResult] = {}  # results that this run has read or written: not read again
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What the results depend on: data and settings, as run.json says."""
+        """Data and settings that the results depend on, from run.json."""
         return dict(read_run(self.folder)["identity"])
 
     @cached_property
@@ -630,7 +630,7 @@ class Store:
         return self.identity
 
     def origins(self, data: Iterable[str]) -> dict[str, str]:
-        """Return what results on each of these data sets belong to: a digest of its rows and the run's settings."""
+        """Return the origin of results on each of these data sets: a digest of its content and the run's settings."""
         return {name: origin_of(self._known, name) for name in data}
 
     # opening
@@ -645,8 +645,13 @@ class Store:
             New, empty, or a run with the same identity.
         identity : mapping
             JSON values that results depend on: ``{"data": {name: {"digest": ..., ...}}, ...}`` and the settings of
-            the protocol. Data may be added later; what is there already must not differ. Methods, ratios and seeds are
-            no part of it: they name the fits.
+            the protocol. Data may be added later; present data must not differ. Methods, ratios and seeds are not
+            part of it: they name the fits.
+
+        Returns
+        -------
+        Store
+            Close it, or use it as a context.
         """
         path = Path(os.path.realpath(folder))
         described = encode(dict(identity), "identity")
@@ -668,7 +673,7 @@ class Store:
 
     @classmethod
     def read_only(cls, folder: str | os.PathLike[str]) -> Store:
-        """Open a run folder to look at its results; also while a run writes to it."""
+        """Open a run folder for reading; also while a run writes to it."""
         read_run(Path(folder))
         return cls(Path(folder))
 
@@ -702,9 +707,9 @@ class Store:
     # writing
 
     def write(self, result: FitResult) -> bool:
-        """Write the result of a fit; tell whether it is new (the first one stays)."""
+        """Write the result of a fit; return whether it is new (the first one stays)."""
         path, result = self._path("fits", result.fit), as_stored(stamped(result))
-        body = {**self._belongs(result.fit.data), **cell_body(result)}
+        body = {**self._belongs(result.fit.data), **result_to_json(result)}
         new = put(path, document("fit", body), replace=False)
         if new:
             self._checked[path] = result
@@ -713,19 +718,19 @@ class Store:
         return new
 
     def fail(self, fit: FitKey, error: BaseException | Failure) -> Failure:
-        """Record why a fit has no result; the attempts of earlier runs are counted too."""
+        """Record the error of a fit; the attempts of earlier runs are counted too."""
         path = self._path("failed", fit)
         failure = (error if isinstance(error, Failure) else Failure.of(error))._replace(attempts=1, time=now())
         if path.exists():
             with contextlib.suppress(DamagedError):
-                before = failed_cell(read_document(path, "failure"))[1]
+                before = failure_from_json(read_document(path, "failure"))[1]
                 failure = failure._replace(attempts=1 + before.attempts)
         if not self.has(fit):
-            put(path, document("failure", {"fit": cell_key(fit), **failure._asdict()}), replace=True)
+            put(path, document("failure", {"fit": key_to_json(fit), **failure._asdict()}), replace=True)
         return failure
 
     def write_split(self, data: str, seed: int, split: StoredSplit) -> None:
-        """Write which rows a split tests on, with their labels, units and costs (class-wide, or of these rows)."""
+        """Write the test samples of a split, with their labels, units and costs (class-wide, or of these samples)."""
         place = {**self._belongs(data), "data": data, "seed": int(seed)}
         path, content = self._split_path(data, seed), document("split", place | split_body(split))
         self._splits.pop((data, seed), None)
@@ -738,8 +743,8 @@ class Store:
         put(path, content, replace=True)
 
     def write_plan(self, fits: Iterable[FitKey]) -> None:
-        """Write which fits this run is to have results of, in the place of the plan of an earlier run."""
-        names = [cell_key(fit) for fit in sorted(fits)]
+        """Write the planned fits of this run, replacing the plan of an earlier run."""
+        names = [key_to_json(fit) for fit in sorted(fits)]
         path, content = self.folder / "plan.json", document("plan", {"fits": names})
         with as_store_error(path):
             known = _content(path)
@@ -747,7 +752,7 @@ class Store:
             put(path, content, replace=True)
 
     def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
-        """Write which segment each row of a data set belongs to, beside what is known of other columns."""
+        """Write the segment of each sample of a data set, beside those of other columns."""
         if not segments:
             return
         with contextlib.suppress(StoreError):
@@ -765,7 +770,7 @@ class Store:
     # reading
 
     def has(self, fit: FitKey) -> bool:
-        """Tell whether a fit has a result."""
+        """Return whether a fit has a result."""
         return self._path("fits", fit).exists()
 
     def read(self, fit: FitKey) -> FitResult:
@@ -801,7 +806,7 @@ class Store:
         failures = {fit: failure for fit, failure in self._failed() if fit not in results}
         splits = {key: self.read_split(*key) for key in sorted({(fit.data, fit.seed) for fit in results})}
         segments = {name: self.read_segments(name) for name in sorted({fit.data for fit in results})}
-        begun = {(fit.data, fit.ratio, fit.method) for fit in (*results, *failures) if fit.method != TODAY}
+        begun = {(fit.data, fit.ratio, fit.method) for fit in (*results, *failures) if fit.method != BASELINE}
         seeds = {data: self.seeds(data) for data, _, _ in begun}
         planned = self.read_plan() | {FitKey(*view, seed) for view in begun for seed in seeds[view[0]]}
         return StoredRun(identity, results, failures, splits, segments, frozenset(planned))
@@ -812,21 +817,21 @@ class Store:
         damaged = [(path, result) for path, result in found if isinstance(result, DamagedError)]
         if damaged:
             path, why = damaged[0]
-            told = f"{path} is damaged ({why}) and left out{f', as {len(damaged) - 1} more are' if damaged[1:] else ''}"
-            warnings.warn(f"{told}: start the comparison again, it re-runs what is missing", stacklevel=3)
+            text = f"{path} is damaged ({why}) and left out{f', as {len(damaged) - 1} more are' if damaged[1:] else ''}"
+            warnings.warn(f"{text}: start the comparison again, it re-runs what is missing", stacklevel=3)
         whole = [result for _, result in found if isinstance(result, FitResult)]
         return {result.fit: result for result in sorted(whole, key=lambda result: result.fit)}
 
     def results(self) -> pd.DataFrame:
-        """Return one row per finished fit; damaged files are left out, and a warning names the first."""
+        """Return a table with one row per finished fit; damaged files are left out, and a warning names the first."""
         return results_frame(self._whole_results().values())
 
     def failures(self) -> pd.DataFrame:
-        """Return one row per failed fit."""
+        """Return a table with one row per failed fit."""
         return failures_frame({fit: failure for fit, failure in self._failed() if not self.has(fit)})
 
     def read_split(self, data: str, seed: int) -> StoredSplit:
-        """Return what :meth:`write_split` wrote."""
+        """Return the split that :meth:`write_split` wrote."""
         path = self._split_path(data, seed)
         if not path.exists():
             raise StoreError(f"{self.folder} has no split of {data!r} with seed {seed}: run the comparison again")
@@ -837,12 +842,12 @@ class Store:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
     def read_plan(self) -> set[FitKey]:
-        """Return what :meth:`write_plan` wrote; nothing where it did not."""
+        """Return the planned fits; empty without a plan."""
         path = self.folder / "plan.json"
         if not path.exists():
             return set()
         try:
-            return {cell_of(key) for key in read_document(path, "plan")["fits"]}
+            return {key_from_json(key) for key in read_document(path, "plan")["fits"]}
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
@@ -853,7 +858,7 @@ class Store:
         return {int(name[1]) for name in found if name}
 
     def read_segments(self, data: str) -> dict[str, Segments]:
-        """Return what :meth:`write_segments` wrote, by column; nothing where it did not."""
+        """Return the segments of a data set by column; empty without any."""
         path = self._segments_path(data)
         if not path.exists():
             return {}
@@ -865,7 +870,7 @@ class Store:
 
     def _read(self, path: Path) -> FitResult:
         body = read_document(path, "fit")
-        result = cell_result(body)
+        result = result_from_json(body)
         if self._path("fits", result.fit) != path:
             raise DamagedError(f"it holds {result.fit}")
         self._own(body, result.fit.data)
@@ -873,7 +878,7 @@ class Store:
         return result
 
     def _own(self, body: dict[str, Any], data: str, place: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return a document that belongs to these data and settings, and is at its place."""
+        """Return a document after checking that it belongs to these data and settings, and is at its place."""
         if not body.items() >= self._belongs(data).items():
             raise DamagedError("it belongs to other data or settings")
         if place is not None and not body.items() >= place.items():
@@ -881,19 +886,19 @@ class Store:
         return body
 
     def _check_numbers(self, result: FitResult) -> None:
-        """Compare what a result says it cost with its decisions, where the split is known."""
+        """Raise a DamagedError unless the costs of a result follow from its decisions, where the split is known."""
         key, about = (result.fit.data, result.fit.seed), self._known.get("data", {}).get(result.fit.data)
         if not isinstance(about, dict) or not isinstance(about.get("ratio"), int | float):
             return
         if key not in self._splits:
             self._splits[key] = None
-            with contextlib.suppress(StoreError):  # said when somebody needs it
+            with contextlib.suppress(StoreError):  # raised when the split is needed
                 self._splits[key] = self.read_split(*key)
         if (split := self._splits[key]) is not None:
             check_result(result, split, about["ratio"])
 
     def _results(self, checked: Container[Path] = ()) -> Iterator[tuple[Path, FitResult | DamagedError]]:
-        """Go through the files of all fits: results, and what is wrong with those that are damaged.
+        """Yield the files of all fits with their results, or the errors of those that are damaged.
 
         Files that were ``checked`` before are not read again.
         """
@@ -908,10 +913,10 @@ class Store:
             yield path, found
 
     def _failed(self) -> Iterator[tuple[FitKey, Failure]]:
-        """Go through the records of fits that failed."""
+        """Yield the fits that failed, with their errors."""
         for path in sorted((self.folder / "failed").glob("*/*/*.json")):
             with contextlib.suppress(DamagedError):  # nothing is lost: the fit is missing and runs again
-                fit, failure = failed_cell(read_document(path, "failure"))
+                fit, failure = failure_from_json(read_document(path, "failure"))
                 if self._path("failed", fit) == path:
                     yield fit, failure
 
@@ -938,7 +943,7 @@ class Store:
 
 
 def _is_whole(split: bytes, place: Mapping[str, Any]) -> bool:
-    """Tell whether a split is what was written, for this place."""
+    """Return whether a split is undamaged, and at its place."""
     try:
         return unsealed(split, "adacsl-split").items() >= place.items()
     except DamagedError:
@@ -946,7 +951,7 @@ def _is_whole(split: bytes, place: Mapping[str, Any]) -> bool:
 
 
 def _content(path: Path) -> bytes:
-    """Return what lies there, nothing where it is missing or no ordinary file."""
+    """Return the content of a file; empty where it is missing or no ordinary file."""
     try:
         return read_regular(path, at_most=LARGEST)
     except (FileNotFoundError, DamagedError):

@@ -1,4 +1,4 @@
-"""Data sets: tables and images with their labels, groups and prices."""
+"""Data sets: tables and images with their labels, groups and costs."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""What is done today: decisions, or scores to be decided at 0.5, that a comparison is held against."""
+"""Baseline of a data set: the current decisions, or scores to be thresholded at 0.5."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ with requires("train"):
 
 
 class Baseline(NamedTuple):
-    """What was decided about each row, and by which column."""
+    """Current decision about each sample, and the column it came from."""
 
     values: NDArray[Any]
-    """Of two classes scores from 0 to 1, decisions as 0.0 and 1.0; of more the number of the class."""
+    """With two classes scores from 0 to 1, decisions as 0.0 and 1.0; with more the number of the class."""
     column: str | None = None
 
     @property
@@ -30,40 +30,40 @@ class Baseline(NamedTuple):
         return "decisions" if np.isin(self.values, (0, 1)).all() or self.values.dtype.kind == "i" else "scores"
 
     def rows(self, rows: NDArray[Any]) -> Baseline:
-        """Return what was decided about some rows."""
+        """Return the baseline of some samples."""
         return self._replace(values=self.values[rows])
 
     @classmethod
-    def read(cls, said: Any, frame: Any, classes: Sequence[str]) -> Baseline | None:
-        """Return what somebody gave as today's practice.
+    def read(cls, given: Any, frame: Any, classes: Sequence[str]) -> Baseline | None:
+        """Return a baseline from a column or values.
 
         Parameters
         ----------
-        said : array of shape (n,), str or None
+        given : array of shape (n,), str or None
             Labels, 0 and 1, or scores from 0 to 1, or the column of ``frame`` that holds them.
         frame : DataFrame or array
             The data.
         classes : sequence of str
-            What the classes are called.
+            Names of the classes.
 
         Examples
         --------
         >>> Baseline.read(["yes", "no"], None, ("no", "yes")).values.tolist()
         [1.0, 0.0]
         """
-        if said is None:
+        if given is None:
             return None
-        if not isinstance(said, str):
-            return cls(_values(said, classes, "baseline"))
+        if not isinstance(given, str):
+            return cls(_values(given, classes, "baseline"))
         if not isinstance(frame, pd.DataFrame):
-            raise DataError(f"baseline={said!r} names a column, and X is no table: give one decision for each row")
-        check_column(said, frame.columns, "the table")
-        return cls(_values(frame[said], classes, f"the baseline column {said!r}"), said)
+            raise DataError(f"baseline={given!r} names a column, and X is no table: give one decision for each sample")
+        check_column(given, frame.columns, "the table")
+        return cls(_values(frame[given], classes, f"the baseline column {given!r}"), given)
 
 
-def _values(said: Any, classes: Sequence[str], what: str) -> NDArray[Any]:
-    series = pd.Series(said).reset_index(drop=True)
-    check_present(series, what, "give every row a decision, or leave these rows out")
+def _values(given: Any, classes: Sequence[str], what: str) -> NDArray[Any]:
+    series = pd.Series(given).reset_index(drop=True)
+    check_present(series, what, "give every row a decision, or remove these rows")
     codes, found = pd.factorize(series)
     places = [-1 if index is None else index for index in find_classes(classes, found)]
     if min(places) >= 0:

@@ -1,4 +1,4 @@
-"""Data sets with a name: some come with adacsl or scikit-learn, the others are files in a folder of the user's.
+"""Built-in data sets: some come with adacsl or scikit-learn, the others are files in a folder of the user.
 
 Nothing is downloaded. The folder is the argument ``folder``, or else the one that the environment variable
 ``ADACSL_DATA`` names.
@@ -34,7 +34,7 @@ BALANCED = "balanced (inverse priors)"
 
 @dataclass(frozen=True)
 class DataSet:
-    """What is known about a data set without reading it.
+    """Description of a built-in data set.
 
     Attributes
     ----------
@@ -42,22 +42,22 @@ class DataSet:
     kind : "table" or "images"
     rows : int
     classes : tuple of str
-        The negative class, and the positive one, whose misses cost ``fn``; or more than two, in the order of their
-        numbers.
+        The negative class, and the positive one, whose false negatives cost ``fn``; or more than two, in the order of
+        their numbers.
     prices : str
-        The default costs, in words.
+        Description of the default costs.
     source, licence : str
     file, sha256 : str, optional
         The file in the data folder; None where the data come with adacsl or with scikit-learn.
     left_out : tuple of str
-        Columns that are no features: they give the answer away, or only name the row.
+        Columns excluded from the features: target leakage, or identifiers.
     note : str
     positives : int, optional
-        How many rows are positive, of two classes.
+        Number of positive samples, with two classes.
     own_costs : mapping, optional
-        The default costs by name (fp, fn, tp, tn): a number, or the column with the price of each row.
+        The default costs by name (fp, fn, tp, tn): a number, or the column of per-sample costs.
     matrix : tuple of tuples, optional
-        The default costs of more than two classes, rows predicted, in the order of ``classes``.
+        Default costs of more than two classes, rows predicted, in the order of ``classes``.
     labels : str
         The array of an archive that holds the labels.
     """
@@ -82,7 +82,8 @@ class DataSet:
 
 def _registry() -> dict[str, DataSet]:
     found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    return {name: DataSet(name, **{key: _frozen(value) for key, value in told.items()}) for name, told in found.items()}
+    entries = {name: {key: _frozen(value) for key, value in entry.items()} for name, entry in found.items()}
+    return {name: DataSet(name, **entry) for name, entry in entries.items()}
 
 
 def _frozen(value: Any) -> Any:
@@ -93,7 +94,7 @@ DATASETS: dict[str, DataSet] = _registry()
 
 
 def dataset(name: str) -> DataSet:
-    """Return what is known about a data set; an underscore is as good as a hyphen."""
+    """Return the description of a data set; underscores and hyphens in the name are equal."""
     known = DATASETS.get(name.lower().replace("_", "-"))
     if known is None:
         raise DataError(
@@ -109,17 +110,17 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path | None:
 
 
 def is_builtin(name: object) -> bool:
-    """Tell whether this is the name of a data set."""
+    """Return whether this is the name of a built-in data set."""
     return isinstance(name, str) and name.lower().replace("_", "-") in DATASETS
 
 
 def list_datasets(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
-    """Describe all data sets, whether each is here and where it is or comes from."""
+    """Return a description of all data sets, with their places and whether they are present."""
     return [describe(name, folder=folder) for name in DATASETS]
 
 
 def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Return everything known about a data set as plain values, for a table or JSON."""
+    """Return the description of a data set as plain values, for a table or JSON."""
     known, here = dataset(name), data_folder(folder)
     path = here / known.file if here is not None and known.file is not None else None
     present = known.file is None or (path is not None and path.is_file())
@@ -138,7 +139,7 @@ def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict
 def read_builtin(
     known: DataSet, folder: str | os.PathLike[str] | None, *, image_size: int | tuple[int, int] | None, check: bool
 ) -> tuple[Any, Any, Any]:
-    """Read a data set: its table, or its pictures with their labels and groups."""
+    """Read a data set: its table, or its images with their labels and groups."""
     if known.file is None:
         return _embedded(known.name), None, None
     path = _checked_file(known, folder, check=check)
@@ -150,14 +151,14 @@ def read_builtin(
 
 
 def own_costs(known: DataSet, frame: pd.DataFrame) -> CostMatrix | None:
-    """Return the costs that a data set comes with."""
+    """Return the default costs of a data set."""
     prices = (known.own_costs or {}).items()
     named = {name: frame[price].to_numpy(np.float64) if isinstance(price, str) else price for name, price in prices}
     return CostMatrix(**named) if named else None
 
 
 def own_matrix(known: DataSet) -> CostMatrix | Literal["balanced"]:
-    """Return the costs that a data set of more than two classes comes with."""
+    """Return the default costs of a data set of more than two classes."""
     if known.matrix is None:
         return "balanced"
     return CostMatrix.from_array(known.matrix, rows="predicted", classes=known.classes)
@@ -176,7 +177,7 @@ def _embedded(name: str) -> pd.DataFrame:
 
 
 def _checked_file(known: DataSet, folder: str | os.PathLike[str] | None, *, check: bool) -> Path:
-    """Return the path of a data set's file, which is there and, if asked for, the published one."""
+    """Return the path of a data set's file, checked to be there and, on request, to be the published one."""
     here = data_folder(folder)
     if here is None:
         raise DataError(
@@ -189,7 +190,7 @@ def _checked_file(known: DataSet, folder: str | os.PathLike[str] | None, *, chec
     if check and (digest := _digest(path)) != known.sha256:
         raise DataError(
             f"{path} is not the file adacsl knows as {known.name}: its SHA-256 starts with {digest[:12]}, expected "
-            f"{(known.sha256 or '')[:12]}; get it again, or pass check=False to use it all the same"
+            f"{(known.sha256 or '')[:12]}; get it again, or pass check=False to use it anyway"
         )
     return path
 

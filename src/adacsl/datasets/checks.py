@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
 from adacsl.datasets.columns import Column, clean_text, read_columns, recognised
-from adacsl.datasets.costs import Costs, PriceWarning
+from adacsl.datasets.costs import Costs, CostWarning
 from adacsl.datasets.duplicates import look_of
 from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.findings import Checks, Finding, finding
@@ -26,29 +26,29 @@ with requires("train"):
     import pandas as pd
 
 
-TELLING = 0.99
-"""A column that tells so much is looked at twice: of the tables at hand, no honest one comes near."""
+LEAKAGE = 0.99
+"""From this share on a column is suspected of target leakage; honest columns of known tables stay far below."""
 SURE = 0.999
-"""From here on it is the label under another name, but for errors in it."""
+"""From this share on a column is the label under another name, but for errors."""
 FEW = 30
-"""Of classes with fewer rows, a column sorts all to their like by chance: of 30 and 30, three columns in a million."""
+"""With fewer samples of a class, a column separates the classes by coincidence: of 30 and 30, three in a million."""
 LARGE = 20
-"""Rows that share a value speak for each other from so many on; below, they may be copies, or of one group."""
+"""The smallest number of samples with one value that support each other; fewer may be duplicates, or one group."""
 COVERED = 0.5
-"""A column filled for one class only is an outcome where so much of the class has a value; below, maybe a rare fact."""
-BY_CHANCE = 1e-6
-"""The chance of so many rows of one class among those with a value, below which it is no chance."""
+"""A column filled for one class only is an outcome where this share of the class has a value."""
+COINCIDENCE = 1e-6
+"""The probability below which samples of one class only, among those with a value, are no coincidence."""
 AT_FIRST = 60_000
-"""So many rows are looked at before all are."""
+"""Number of samples that are checked before all are."""
 
 
-def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
-    """Return the share of rows whose label one column alone tells, each class counted alike.
+def leakage_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
+    """Return the share of samples whose label one column alone determines, each class weighted equally.
 
-    A row's label is told where its value is that of many rows, most of the others of this very label; or, of numbers
-    that few rows share, where the next smaller or the next larger value is mostly of its label, and rows of the same
-    value do not object. Text that few rows share counts as one value, and so does what is missing. Rows never speak for
-    themselves, and copies not for each other. 0 where a class has fewer than 30 rows.
+    A sample's label is determined where many samples share its value and most of the others have its label; or,
+    of numbers that few samples share, where the next smaller or larger value mostly has its label, and samples of the
+    same value do not contradict. Rare texts count as one value, and so do missing values. A sample is no evidence for
+    itself, and duplicates are none for each other. 0 where a class has fewer than 30 samples.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
     Examples
     --------
     >>> y = np.arange(200) % 2
-    >>> told_share(pd.Series(np.where(y == 1, "refunded", None)), y, 2)
+    >>> leakage_share(pd.Series(np.where(y == 1, "refunded", None)), y, 2)
     1.0
-    >>> told_share(np.arange(200.0), y, 2)
+    >>> leakage_share(np.arange(200.0), y, 2)
     0.0
     """
     counts = np.bincount(y, minlength=n_classes)
@@ -71,20 +71,20 @@ def told_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
     if counts.min() < FEW:
         return 0.0
     some = _some_of_each(y, counts)
-    if len(some) < len(y) and _told(column.iloc[some], y[some], n_classes) < TELLING:
+    if len(some) < len(y) and _leaked(column.iloc[some], y[some], n_classes) < LEAKAGE:
         return 0.0  # too little, whatever it is exactly
-    return _told(column, y, n_classes)
+    return _leaked(column, y, n_classes)
 
 
 class Filled(NamedTuple):
-    """The number of the only class with values, and the share of its rows that have one."""
+    """Number of the only class with values, and the share of its samples that have one."""
 
     label: int
     share: float
 
 
 def filled_for(present: NDArray[np.bool_], y: NDArray[np.int64], n_classes: int) -> Filled | None:
-    """Return the class that alone has values in a column; None where other classes have some, or it may be chance.
+    """Return the class that alone has values in a column; None where others have some, or it may be a coincidence.
 
     Parameters
     ----------
@@ -104,13 +104,13 @@ def filled_for(present: NDArray[np.bool_], y: NDArray[np.int64], n_classes: int)
     n, label = int(filled.sum()), int(filled.argmax())
     if not FEW <= n < len(y) or filled[label] < SURE * n:
         return None
-    if n * np.log(counts[label] / len(y)) > np.log(BY_CHANCE):
+    if n * np.log(counts[label] / len(y)) > np.log(COINCIDENCE):
         return None
     return Filled(label, float(filled[label] / counts[label]))
 
 
 def _some_of_each(y: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return rows of all classes, not more than enough of each."""
+    """Return a limited number of samples of each class."""
     most = max(AT_FIRST // len(counts), LARGE)
     if counts.max() <= most:
         return np.arange(len(y))
@@ -120,16 +120,16 @@ def _some_of_each(y: NDArray[np.int64], counts: NDArray[np.int64]) -> NDArray[np
     return np.sort(np.concatenate(some))
 
 
-def _told(column: pd.Series[Any], y: NDArray[np.int64], n_classes: int) -> float:
+def _leaked(column: pd.Series[Any], y: NDArray[np.int64], n_classes: int) -> float:
     levels, ordered = _levels(column)
     table = np.bincount(levels * n_classes + y, minlength=n_classes * (int(levels.max()) + 1)).reshape(-1, n_classes)
     right = _by_their_value(table, ordered=ordered)
-    # of each class, the share of its rows that is told
+    # the share of samples whose label is determined, of each class
     return float(((right * table).sum(axis=0) / table.sum(axis=0)).mean())
 
 
 def _levels(column: pd.Series[Any]) -> tuple[NDArray[np.int64], bool]:
-    """Return the number of each row's value, and whether these numbers are in an order that means something."""
+    """Return the number of each sample's value, and whether the order of these numbers is meaningful."""
     kind = column.dtype
     if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan) if pd.api.types.is_numeric_dtype(kind) else column
@@ -140,7 +140,7 @@ def _levels(column: pd.Series[Any]) -> tuple[NDArray[np.int64], bool]:
 
 
 def _by_their_value(table: NDArray[np.int64], *, ordered: bool) -> NDArray[np.bool_]:
-    """Return for each value and class whether the other rows of the value, or of its neighbours, tell the class."""
+    """Return for each value and class whether the other samples of the value, or of its neighbours, have the class."""
     sizes = table.sum(axis=1, keepdims=True)
     mostly = 2 * (table - 1) > sizes - 1
     if not ordered:
@@ -148,21 +148,21 @@ def _by_their_value(table: NDArray[np.int64], *, ordered: bool) -> NDArray[np.bo
     beside = np.zeros(table.shape, dtype=bool)
     beside[1:] |= (2 * table > sizes)[:-1]
     beside[:-1] |= (2 * table > sizes)[1:]
-    # few rows of one value may be copies: they do not speak for each other, but may object
+    # few samples of one value may be duplicates: no evidence for each other, but they may contradict
     agree = (2 * (table - 1) >= sizes - 1) & beside
     return np.asarray(np.where(sizes >= LARGE, mostly, agree))
 
 
 MANY = 50
-"""Of fewer values, all may differ by chance."""
+"""The smallest number of values to judge; fewer may all differ by coincidence."""
 UNIQUE = 0.9
-"""Text that differs in more than this share of the rows is not learned from: hardly a value is seen twice."""
+"""Text that differs in more than this share of the samples cannot be learned from."""
 NEARLY = 0.95
-"""Values that differ in more than this share of the rows name them, a few repeats and missing values aside."""
+"""Values that differ in more than this share of the samples are identifiers."""
 FIRST = 1000
-"""So many rows are looked at before all are."""
+"""Number of samples that are checked before all are."""
 DENSE = 2
-"""Whole numbers, nearly all different, within so many times as many places as there are rows, count the rows."""
+"""Whole numbers, nearly all different, whose range is below this many times the number of samples, are row numbers."""
 ENTITIES = (
     "patient|customer|client|user|subject|person|member|household|family|account|borrower|employee|student|driver|"
     "device|machine|vehicle|card|lesion|animal|farm|company|merchant|applicant|policyholder|visitor|session|case"
@@ -174,23 +174,23 @@ GROUPS = re.compile(
 TIMES = re.compile(r"(^|[\W_])(time|date|datetime|timestamp|day|week|month|year|when|created|at)s?$", re.IGNORECASE)
 BIRTHS = re.compile(r"birth|born|(^|_)dob($|_)", re.IGNORECASE)
 FEW_LEVELS = 20
-"""Groups, or points of time, of which there are fewer are rather kinds of rows."""
+"""Fewer different values are categories rather than groups or times."""
 
 
 class Columns(NamedTuple):
-    """What was found about columns, and which of them only name the rows."""
+    """Findings about columns, and the columns that are identifiers."""
 
     findings: list[Finding]
     names: list[str]
 
 
 def look_at_columns(task: Task) -> Columns:
-    """Return what looks wrong about the columns of a table; each column is named for one thing at most."""
+    """Return the findings about the columns of a table; at most one for each column."""
     if not isinstance(task.X, pd.DataFrame):
         return Columns(_infinite_array(task.X), [])
     empty, constant, rest = _sorted_out(task.X)
     found = [
-        finding(code, f"{_named(names)} {what}: leave {'them' if len(names) > 1 else 'it'} out {_drop(names)}")
+        finding(code, f"{_named(names)} {what}: exclude {'them' if len(names) > 1 else 'it'} {_drop(names)}")
         for code, names, what in (
             ("empty-column", empty, "no value at all"),
             ("constant-column", constant, "the same value in all rows"),
@@ -198,12 +198,12 @@ def look_at_columns(task: Task) -> Columns:
         if names
     ]
     odd = {name: seen for name in rest if (seen := _odd(task, name)) is not None}
-    leaks = {name for name, seen in odd.items() if seen.code == "column-tells-label"}
+    leaks = {name for name, seen in odd.items() if seen.code == "target-leakage"}
     dated = () if task.time is not None else _time_columns(task.X, rest)
     timed, how = next(((name, how) for name, how in dated if name not in leaks), (None, ""))
     if timed is not None:
         advice = f"train on the past and test on the latest, --time-column {timed} (time={timed!r})"
-        text = f"{how} {timed!r}), and are split by chance: if it says when a row was, {advice}"
+        text = f"column {timed!r} {how}, but folds are random: if it is the observation time, {advice}"
         found.append(finding("time-ignored", text))
     if timed is not None:
         odd.pop(timed, None)
@@ -240,7 +240,7 @@ def _distinct(column: pd.Series[Any]) -> Any:
 
 
 def _recognised(column: pd.Series[Any]) -> tuple[str, pd.Series[Any]]:
-    """Return the kind of a column (number, date or text) and its values as learners see them; None or NaN: missing."""
+    """Return the kind of a column (number, date or text) and its values as learners get them; None or NaN: missing."""
     if pd.api.types.is_numeric_dtype(column.dtype):
         return "number", column
     places, distinct = pd.factorize(column)
@@ -253,7 +253,7 @@ def _recognised(column: pd.Series[Any]) -> tuple[str, pd.Series[Any]]:
 
 
 def _odd(task: Task, name: Any) -> Finding | None:
-    """Return the one thing to say about a column: that it groups the rows, tells their labels, or names them."""
+    """Return the finding about a column: it leaks the label, groups the samples, or identifies them."""
     column, seen = _one(task.X, name), None
     kind, values = _recognised(column)
     if (leak := _filled(task, str(name), values)) is not None:
@@ -262,11 +262,11 @@ def _odd(task: Task, name: Any) -> Finding | None:
         seen = (_odd_text if kind == "text" else _odd_numbers)(task, str(name), values)
     if seen is not None and seen.code == "groups-likely":
         return seen  # all samples of a group may well be of one class
-    return _telling(task, str(name), values) or seen
+    return _leaking(task, str(name), values) or seen
 
 
 def _odd_numbers(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
-    """Return whether whole numbers name the rows or group them."""
+    """Return a finding where whole numbers identify or group the samples."""
     known, n = column.dropna(), len(column)
     if len(known) < MANY or not _whole(known.iloc[:FIRST]) or not _whole(known):
         return None
@@ -286,7 +286,7 @@ def _whole(column: pd.Series[Any]) -> bool:
 
 
 def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
-    """Return whether text names the rows, says something else in each, or groups them."""
+    """Return a finding where text identifies or groups the samples, or differs in each."""
     known = column.dropna()
     grouping = task.groups is None and (is_id(name) or bool(GROUPS.search(_words(name))))
     if len(known) < MANY or (not grouping and len(_distinct(known.iloc[:FIRST])) <= UNIQUE * len(known[:FIRST])):
@@ -301,19 +301,19 @@ def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
         return _identity(name, "word", levels, len(column))
     return finding(
         "unique-text",
-        f"column {name!r} holds text that differs in {levels / len(known):.0%} of the rows: nothing is learned from it "
-        f"as it is; make columns of what it says, or leave it out {_drop([name])}",
+        f"column {name!r} holds text that differs in {levels / len(known):.0%} of the rows: nothing can be learned "
+        f"from it as it is; extract columns from it, or exclude it {_drop([name])}",
     )
 
 
 def _is_something_else(text: pd.Series[Any]) -> bool:
-    """Tell whether text is numbers or dates."""
+    """Return whether text is numbers or dates."""
     first = clean_text(text.iloc[:FIRST].to_numpy().astype(object))
     return recognised(Column("", "text", first)).kind != "text"
 
 
 def is_id(name: str) -> bool:
-    """Tell whether a column is called as what names rows is.
+    """Return whether the name of a column is that of an identifier.
 
     >>> [is_id(name) for name in ("id", "customerID", "PassengerId", "row_no", "paid", "width", "Valid")]
     [True, True, True, True, False, False, False]
@@ -322,14 +322,14 @@ def is_id(name: str) -> bool:
 
 
 def _words(name: str) -> str:
-    """Return a name with its words apart: customerID is customer_ID."""
+    """Return a name with its words separated: customerID is customer_ID."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.strip())
 
 
 def _identity(name: str, what: str, levels: int, n: int) -> Finding:
     where = "every row" if levels == n else f"nearly every row ({levels:,} in {n:,})"
-    text = f"column {name!r} holds a different {what} in {where}: it names the rows, and tells nothing about new ones"
-    text += "; leave it out"
+    text = f"column {name!r} holds a different {what} in {where}: it identifies the rows, and carries no information"
+    text += " about new ones; exclude it"
     return finding("looks-like-id", f"{text} {_drop([name])}")
 
 
@@ -339,8 +339,8 @@ def _grouping(task: Task, name: str, levels: int) -> Finding | None:
         return None
     return finding(
         "groups-likely",
-        f"column {name!r} names {levels:,} of something in {n:,} rows: rows of one are on both sides of a split, and "
-        f"costs look better than they will be; keep them together, --group-column {name} (groups=X[{name!r}])",
+        f"column {name!r} has {levels:,} values that look like groups in {n:,} rows: groups are split across folds, "
+        f"and estimated costs are too low; keep them together, --group-column {name} (groups=X[{name!r}])",
     )
 
 
@@ -352,41 +352,41 @@ def _filled(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
     return _leakage(name, f"is filled for {whose}, and missing in all other rows", sure=found.share >= COVERED)
 
 
-def _telling(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
-    share = told_share(values, task.y, len(task.classes))
-    if share < TELLING:
+def _leaking(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
+    share = leakage_share(values, task.y, len(task.classes))
+    if share < LEAKAGE:
         return None
-    told = f"alone tells the label of {100 * share:.4g} % of the rows (each class counted alike)"
-    return _leakage(name, told, sure=share >= SURE)
+    seen = f"alone determines the label of {100 * share:.4g} % of the rows (each class weighted equally)"
+    return _leakage(name, seen, sure=share >= SURE)
 
 
 def _leakage(name: str, seen: str, *, sure: bool) -> Finding:
     return finding(
-        "column-tells-label",
-        f"column {name!r} {seen}: is it known before the decision? If it is an outcome, or the label in other words, "
-        f"leave it out {_drop([name])}",
-        "stop" if sure else "warn",
+        "target-leakage",
+        f"column {name!r} {seen}: is it known at prediction time? If it is an outcome, or another form of the label, "
+        f"exclude it {_drop([name])}",
+        "error" if sure else "warning",
     )
 
 
 def _time_columns(X: pd.DataFrame, names: list[str]) -> Iterator[tuple[Any, str]]:  # noqa: N803
-    """Yield columns that may say when rows were, and how: dates, or numbers that put the rows in order."""
+    """Yield columns that may be the observation time, with the reason: dates, or numbers that increase."""
     dated = set(date_columns(X.loc[:, ~X.columns.duplicated()]))
     for name in names:
         if str(name) in dated and not BIRTHS.search(str(name)):
-            yield name, "rows have dates (column"
+            yield name, "contains dates"
     for name in names:
         column = _one(X, name)
         if TIMES.search(_words(str(name))) and pd.api.types.is_numeric_dtype(column.dtype):
             steps = np.diff(column.to_numpy(dtype=np.float64, na_value=np.nan))
             if (steps >= 0).all() and int((steps > 0).sum()) >= FEW_LEVELS:
-                yield name, "rows are in the order of a time (column"
+                yield name, "increases with the rows"
 
 
 def _infinite(names: list[str]) -> list[Finding]:
     if not names:
         return []
-    advice = "which are refused in training and prediction: correct them, or leave them missing (NaN)"
+    advice = "which are refused in training and prediction: correct them, or set them to missing (NaN)"
     return [finding("infinite-values", f"{_named(names)} infinite numbers, {advice}")]
 
 
@@ -415,32 +415,32 @@ def _drop(names: list[str]) -> str:
 
 
 ROWS = 100
-"""Of fewer rows, each of five folds tests on fewer than twenty: one row more or less moves a rate by over 5 points."""
+"""With fewer samples each of five folds tests on fewer than 20: one sample changes a rate by more than 5 points."""
 OF_A_CLASS = 30
-"""From fewer rows of a class, a rate of errors of one fifth is known to no better than a third of itself."""
+"""With fewer samples of a class, the standard error of an error rate of 20 % is more than a third of it."""
 LEAST = 10
-"""Fewer rows of a class give some of five folds one row of it, or none: nothing can be said."""
+"""With fewer samples of a class, some of five folds have one of it or none."""
 RARE = 0.01
 COMMON = 0.6
-"""A class is called common where it clearly is: of two alike, either may be the dear one."""
+"""From this share on the positive class is called common."""
 COPIES = 0.01
-"""From this share of the rows on, copies weigh enough to be more than a note."""
+"""From this share of the samples on, duplicates are a warning."""
 ALONE = 0.5
-"""Rows are taken for copies where so many of them share a value with nobody but their copies: in coarse columns
-different cases are equal by chance."""
+"""Equal samples are called duplicates where this share of them has a value that no others have: in coarse columns
+different samples are equal by coincidence."""
 LOOKED_AT = 2000
-"""So many rows with equal ones tell whether they are copies."""
+"""Number of equal samples that are checked for being duplicates."""
 
 
 def row_findings(task: Task, names: Sequence[str] = ()) -> Iterator[Finding]:
-    """Yield what looks wrong about the number of rows, the classes, and copies; ``names`` are columns that name rows.
+    """Yield the findings about the number of samples, the classes, and duplicates; ``names`` are identifier columns.
 
-    Rows that differ in nothing but their names are copies.
+    Samples that differ in nothing but identifiers are duplicates.
     """
     n = len(task.y)
     counts = np.bincount(task.y, minlength=len(task.classes))
     if n < ROWS:
-        yield finding("few-rows", f"{n} rows: methods can hardly be told apart by fewer than {ROWS}; gather more rows")
+        yield finding("few-rows", f"{n} rows: with fewer than {ROWS}, differences are rarely significant; gather more")
     yield from _few_of_a_class(task, counts)
     if len(task.classes) == 2:
         yield from _shares(task, counts)
@@ -450,8 +450,8 @@ def row_findings(task: Task, names: Sequence[str] = ()) -> Iterator[Finding]:
 def _few_of_a_class(task: Task, counts: Any) -> Iterator[Finding]:
     for label, count in zip(task.classes, counts.tolist(), strict=True):
         if count < OF_A_CLASS:
-            text = f"{count} rows are {label!r}: with fewer than {OF_A_CLASS}, what errors about them cost is a guess"
-            yield finding("few-positives", f"{text}; gather more of them", "stop" if count < LEAST else None)
+            text = f"{count} rows are {label!r}: with fewer than {OF_A_CLASS}, the cost of their errors is imprecise"
+            yield finding("few-positives", f"{text}; gather more of them", "error" if count < LEAST else None)
 
 
 def _shares(task: Task, counts: Any) -> Iterator[Finding]:
@@ -459,40 +459,40 @@ def _shares(task: Task, counts: Any) -> Iterator[Finding]:
     if share < RARE:
         yield finding(
             "rare-positive",
-            f"{share:.2%} of the rows are {label!r}: accuracy says nothing here, as a rule that finds none is right "
-            f"about {1 - share:.2%}; look at costs, and at the number of positives rather than of rows",
+            f"{share:.2%} of the rows are {label!r}: accuracy is not informative, as a classifier that predicts "
+            f"none has {1 - share:.2%}; look at costs, and at the number of positives rather than of rows",
         )
     ratio = float(task.costs.averaged().ratio)
     given = not any(found.code == "costs-not-given" for found in task.findings)
     if share > COMMON and ratio > 1 and given:
         yield finding(
             "positive-is-common",
-            f"{share:.0%} of the rows are {label!r}, and missing one costs {ratio:.3g} false alarms: is it the class "
-            f"whose misses are dear? Otherwise name the other one (--pos-label {task.classes[0]})",
+            f"{share:.0%} of the rows are {label!r}, and a false negative costs {ratio:.3g} false positives: is it "
+            f"the class whose false negatives are costly? Otherwise name the other one (--pos-label {task.classes[0]})",
         )
 
 
 def _copies(task: Task, names: list[str]) -> Iterator[Finding]:
     table = task.X.drop(columns=names) if names and len(names) < task.X.shape[1] else task.X
-    # equal in the label too, or they would not be copies; and at the same time
+    # duplicates are equal in the label and the time too
     keys = pd.DataFrame({"look": look_of(table), "y": task.y, "time": 0 if task.time is None else task.time})
     same, n = keys.duplicated().to_numpy(), len(task.y)
     copies = int(same.sum())
     if not copies or (isinstance(table, pd.DataFrame) and _share_alone(table, keys) < ALONE):
         return
-    kind = "pictures" if task.images else "rows"
+    kind = "images" if task.images else "rows"
     but = f" but for {listed(map(repr, names))}" if names else ""
-    kept = "" if names else "; comparisons keep copies on one side of a split"
+    kept = "" if names else "; comparisons keep duplicates in one fold"
     yield finding(
         "duplicate-rows",
-        f"{copies:,} of {n:,} {kind} ({copies / n:.1%}) are copies of others{but}, label included (row "
-        f"{same.argmax() + 1} is the first): remove them, unless they are cases of their own{kept}",
-        None if copies >= COPIES * n else "note",
+        f"{copies:,} of {n:,} {kind} ({copies / n:.1%}) are duplicates of others{but}, label included (row "
+        f"{same.argmax() + 1} is the first): remove them, unless they are independent samples{kept}",
+        None if copies >= COPIES * n else "info",
     )
 
 
 def _share_alone(table: pd.DataFrame, keys: pd.DataFrame) -> float:
-    """Return the share of rows with equal ones that have some value in common with these and nobody else."""
+    """Return the share of equal samples that have some value in common with each other only."""
     equal = np.flatnonzero(keys.duplicated(keep=False).to_numpy())
     sizes = keys.iloc[equal].groupby(list(keys), sort=False)["y"].transform("size").to_numpy()[:LOOKED_AT]
     alone = np.zeros(len(sizes), dtype=bool)
@@ -505,7 +505,7 @@ def _share_alone(table: pd.DataFrame, keys: pd.DataFrame) -> float:
 
 
 CHECKED = "checks"
-"""Where a task keeps what was found."""
+"""Key of the findings in a task's cache."""
 
 
 def check(
@@ -518,35 +518,39 @@ def check(
     time: Any = None,
     ignore: Iterable[str] = (),
 ) -> Checks:
-    """Look for what is wrong with data before anything is learned from them.
+    """Check data for target leakage, duplicates and other problems before training.
 
-    Nothing is changed, and nothing is warned of: what was found is returned. docs/checks.md says of each code what it
-    means and what to do.
+    Nothing is changed, and no warnings are issued. docs/checks.md explains each code and its remedy.
 
     Parameters
     ----------
     X, y, costs, pos_label, groups, time
         As in :func:`adacsl.compare`.
     ignore : codes
-        What not to say anything about.
+        Codes to leave out.
+
+    Returns
+    -------
+    Checks
+        The findings, the most severe first.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> print(check(X, 1 - y, {"fp": 1, "fn": 8}))
-    nothing was found
+    no findings
     >>> check(X.assign(diagnosis=y), 1 - y).codes
-    ('column-tells-label', 'costs-not-given')
+    ('target-leakage', 'costs-not-given')
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PriceWarning)
+        warnings.simplefilter("ignore", CostWarning)
         task = Task.from_data(X, y, costs, pos_label=pos_label, groups=groups, time=time)
     return check_task(task, ignore)
 
 
 def check_task(task: Task, ignore: Iterable[str] = ()) -> Checks:
-    """Look for what is wrong with a task, once; ``ignore`` are codes to say nothing about."""
+    """Return the findings about a task, which are computed once; ``ignore`` are codes to leave out."""
     if CHECKED not in task.worked_out:
         columns = look_at_columns(task)
         task.worked_out[CHECKED] = Checks.of([*row_findings(task, columns.names), *task.findings, *columns.findings])

@@ -1,4 +1,4 @@
-"""Duplicate samples, and groups that must stay on one side of a split."""
+"""Duplicates and groups of samples that must stay in one fold."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ with requires("train"):
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-__all__ = ["Together", "keep_together", "look_of"]
+__all__ = ["DuplicateGroups", "keep_together", "look_of"]
 
 
 AT_ONCE = 2**26
-"""Bytes of pictures that are looked at together."""
+"""Bytes of images that are hashed at once."""
 
 
-class Together(NamedTuple):
-    """Which rows stay together."""
+class DuplicateGroups(NamedTuple):
+    """Samples that stay together in splits."""
 
     units: NDArray[np.int64]
-    """The first of the rows that each row stays together with: its own number where it is alone."""
+    """For each sample, the first of those it stays together with; its own number where it is alone."""
     copies: int
-    """So many rows equal an earlier one in all features and label."""
+    """Number of samples that equal an earlier one in all features and the label."""
     apart: int
-    """So many rows have an equal one and are not kept together: more of them than a fold holds are connected."""
+    """Number of samples with duplicates that are split, as more of them are connected than fit into a fold."""
 
 
 def look_of(x: Any) -> NDArray[np.int64]:
-    """Return the first row that has the same features as each row: tables, also with gaps and text, or pictures.
+    """Return for each sample the first with the same features: tables, also with text and missing values, or images.
 
     Examples
     --------
@@ -42,12 +42,12 @@ def look_of(x: Any) -> NDArray[np.int64]:
     [0, 1, 0, 3]
     """
     table = isinstance(x, pd.DataFrame)
-    digest = pd.util.hash_pandas_object(x, index=False).to_numpy() if table else _picture_digests(x)
+    digest = pd.util.hash_pandas_object(x, index=False).to_numpy() if table else _image_digests(x)
     return _firsts(digest)
 
 
 def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return 64 bits for each row, features and label: equal rows of a table have equal ones, in whatever format.
+    """Return 64 bits for each sample, features and label, that are equal for equal samples in any table format.
 
     Examples
     --------
@@ -56,7 +56,7 @@ def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.uint64]:
     np.True_
     """
     if not isinstance(x, pd.DataFrame):
-        own: Any = _picture_digests(x)
+        own: Any = _image_digests(x)
     else:
         _, shape, column = read_columns(x)
         values = {place: recognised(column(place)).values for place in range(shape[1])}
@@ -65,8 +65,8 @@ def row_digests(x: Any, y: NDArray[np.int64]) -> NDArray[np.uint64]:
     return np.asarray(pd.util.hash_pandas_object(labelled, index=False).to_numpy(), dtype=np.uint64)
 
 
-def _picture_digests(x: NDArray[Any]) -> NDArray[np.uint64]:
-    """Return 64 bits for each picture: a sum of its bytes, each times a number of its own."""
+def _image_digests(x: NDArray[Any]) -> NDArray[np.uint64]:
+    """Return 64 bits for each image: the sum of its bytes times random factors."""
     flat = x.reshape(len(x), -1)
     factors = np.random.default_rng(0).integers(0, 2**64, flat.shape[1], dtype=np.uint64)
     step = max(1, AT_ONCE // max(1, 8 * flat.shape[1]))
@@ -77,11 +77,11 @@ def _picture_digests(x: NDArray[Any]) -> NDArray[np.uint64]:
 
 def keep_together(
     x: Any, y: NDArray[np.int64], groups: NDArray[Any] | None, time: NDArray[Any] | None, largest: float
-) -> Together:
-    """Return what has to stay together: rows of a group, copies, and what is connected by them.
+) -> DuplicateGroups:
+    """Return the samples that have to stay together: groups, duplicates, and what is connected by them.
 
-    Rows of equal features stay together whatever their labels: with all of one label on one side, those of the other
-    label would teach the opposite of what is tested. Where rows have a time, only those of the same time are copies.
+    Samples of equal features stay together whatever their labels: with all of one label on one side, those of the other
+    label would teach the opposite of what is tested. With a time, only samples of the same time are duplicates.
 
     Parameters
     ----------
@@ -89,7 +89,12 @@ def keep_together(
         Features and labels.
     groups, time : arrays of shape (n,), optional
     largest : float
-        Rows are not kept together by their features where more than so many would be connected.
+        Samples are not kept together by their features where more than this number would be connected.
+
+    Returns
+    -------
+    DuplicateGroups
+        Units of the samples, and the numbers of duplicates.
     """
     look = look_of(x)
     if time is not None:
@@ -104,11 +109,11 @@ def keep_together(
         units = _connected(own, look)
         large = np.bincount(units, minlength=len(y))[units] > largest
         units = _firsts(np.where(large, own, units))
-    return Together(units, copies, int((large & (np.bincount(look, minlength=len(y))[look] > 1)).sum()))
+    return DuplicateGroups(units, copies, int((large & (np.bincount(look, minlength=len(y))[look] > 1)).sum()))
 
 
 def _connected(*numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the first row of each set of rows that are connected by equal numbers of either kind."""
+    """Return the first sample of each set that is connected by equal numbers of either kind."""
     rows = np.arange(len(numbers[0]))
     ends = np.concatenate(numbers)
     ones = np.ones(len(ends), dtype=np.int8)
@@ -123,7 +128,7 @@ def _joined(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _firsts(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return for each value the place where it stands first."""
+    """Return for each value the position of its first occurrence."""
     codes, unique = pd.factorize(values)
     first = np.full(len(unique), -1, dtype=np.int64)
     first[codes[::-1]] = np.arange(len(codes))[::-1]

@@ -1,4 +1,4 @@
-"""What is said when data cannot be used: expected, came, what to do; in one line."""
+"""Errors and warnings about data, in one line: what was expected, what came, what to do."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from itertools import islice
 
 
 class DataError(ValueError):
-    """Data that cannot be used as they are; the message is one line that says what to do."""
+    """Data that cannot be used as they are; the message is one line with the remedy."""
 
 
 class DataWarning(UserWarning):
-    """Data that can be used, but not all of them, or not as they seem: the message says which."""
+    """Data that can be used in part, or with care."""
 
 
 LONGEST_NAME = 100
@@ -31,7 +31,7 @@ def shortened(name: object) -> str:
     text = str(name)
     if len(text) <= LONGEST_NAME:
         return text
-    end = LONGEST_NAME // 3  # of a path the end says most
+    end = LONGEST_NAME // 3  # the end of a path is informative
     return f"{text[: LONGEST_NAME - end - 3]}...{text[-end:]}"
 
 
@@ -63,7 +63,7 @@ def did_you_mean(name: object, names: Iterable[object]) -> str:
 
 
 def check_column(column: object, known: Collection[object], what: str) -> None:
-    """Refuse a column that is not there.
+    """Raise unless a column is there.
 
     >>> check_column("agee", ["age", "job"], "people.csv")
     Traceback (most recent call last):

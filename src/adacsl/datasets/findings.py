@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Severity = Literal["stop", "warn", "note"]
-SEVERITIES: tuple[Severity, ...] = ("stop", "warn", "note")
+Severity = Literal["error", "warning", "info"]
+SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 PAGE = "docs/checks.md"
 
 
 class CheckWarning(DataWarning):
-    """Data with an error, which makes results worthless until it is repaired."""
+    """A data check found an error that makes results worthless until it is repaired."""
 
 
 class Code(NamedTuple):
-    """What a code stands for: how bad it is, and what was seen in a few words."""
+    """Severity and title of a code."""
 
     severity: Severity
     title: str
@@ -31,34 +31,34 @@ class Code(NamedTuple):
 
 CODES: dict[str, Code] = {
     # data
-    "column-tells-label": Code("stop", "one column alone gives the label away"),
-    "infinite-values": Code("stop", "a column holds infinite numbers, which no model takes"),
-    "price-tells-label": Code("warn", "a price is known only once the label is"),
-    "few-positives": Code("warn", "a class has too few rows to say what its errors cost"),
-    "few-rows": Code("warn", "too few rows to tell methods apart"),
-    "costs-not-given": Code("warn", "nobody said what errors cost"),
-    "row-dominates": Code("warn", "one row, or few, carry most of what errors could cost"),
-    "price-below-right": Code("warn", "an error costs less than being right"),
-    "time-ignored": Code("warn", "rows have a time, and are split by chance"),
-    "groups-likely": Code("warn", "rows seem to belong together, and are split apart"),
-    "duplicate-rows": Code("warn", "rows are copies of others"),
-    "looks-like-id": Code("warn", "a column only names or counts the rows"),
-    "unique-text": Code("warn", "text that is different in nearly every row"),
-    "empty-column": Code("note", "a column without any value"),
-    "constant-column": Code("note", "a column with one value only"),
-    "rare-positive": Code("note", "fewer than one row in a hundred is positive"),
-    "positive-is-common": Code("note", "the class with the dear misses is the common one"),
+    "target-leakage": Code("error", "target leakage: one column alone determines the class"),
+    "infinite-values": Code("error", "a column holds infinite numbers, which models refuse"),
+    "cost-leakage": Code("warning", "a cost depends on the label: unknown at prediction time"),
+    "few-positives": Code("warning", "too few samples of a class to estimate the cost of its errors"),
+    "few-rows": Code("warning", "too few samples for significant differences between methods"),
+    "costs-not-given": Code("warning", "no costs were given"),
+    "row-dominates": Code("warning", "one sample, or few, carry most of the possible cost"),
+    "cost-below-correct": Code("warning", "an error costs less than a correct prediction"),
+    "time-ignored": Code("warning", "samples have a time, but folds are random"),
+    "groups-likely": Code("warning", "samples seem to form groups, which are split across folds"),
+    "duplicate-rows": Code("warning", "duplicate samples"),
+    "looks-like-id": Code("warning", "a column identifies or numbers the samples"),
+    "unique-text": Code("warning", "text that differs in nearly every sample"),
+    "empty-column": Code("info", "a column without any value"),
+    "constant-column": Code("info", "a column with one value only"),
+    "rare-positive": Code("info", "fewer than one sample in a hundred is positive"),
+    "positive-is-common": Code("info", "the class with the costly false negatives is the common one"),
     # fitted models
-    "no-better-than-constant": Code("warn", "the model is not clearly cheaper than one decision for all"),
-    "badly-calibrated": Code("warn", "the probabilities are not what they say"),
-    "threshold-at-border": Code("warn", "all held-out rows are decided alike"),
-    "lambda-at-bound": Code("warn", "the controller's lambda has run into its bound"),
-    "stopped-early": Code("note", "training ended before it was done"),
+    "no-better-than-constant": Code("warning", "no significant saving against the constant baseline"),
+    "badly-calibrated": Code("warning", "predicted probabilities differ from observed frequencies"),
+    "threshold-at-border": Code("warning", "all held-out samples get one decision"),
+    "lambda-at-bound": Code("warning", "the controller's lambda reached its bound"),
+    "stopped-early": Code("info", "training ended early"),
 }
 
 
 class Finding(NamedTuple):
-    """One thing that looks wrong: its code, how bad it is, and one line that says what was seen and what to do."""
+    """Finding of a check: its code, severity, and one line with the observation and the remedy."""
 
     code: str
     severity: Severity
@@ -69,25 +69,25 @@ class Finding(NamedTuple):
 
 
 def finding(code: str, text: str, severity: Severity | None = None) -> Finding:
-    """Return a finding with the severity of its code, unless another one is said."""
+    """Return a finding with the severity of its code, unless another is given."""
     return Finding(code, severity or CODES[code].severity, text)
 
 
 @dataclass(frozen=True)
 class Checks:
-    """What checks have found, the worst first; empty where all is well.
+    """Findings of checks, the most severe first; empty without findings.
 
     Parameters
     ----------
     findings : tuple of Finding
     ignored : tuple of str
-        Codes that were silenced.
+        Codes that were ignored.
 
     Examples
     --------
-    >>> found = Checks.of([finding("constant-column", "column 'a' is always 1: leave it out (--drop a)")])
+    >>> found = Checks.of([finding("constant-column", "column 'a' is always 1: exclude it (--drop a)")])
     >>> print(found)
-    note: column 'a' is always 1: leave it out (--drop a) [constant-column]
+    info: column 'a' is always 1: exclude it (--drop a) [constant-column]
     >>> found.without(["constant-column"])
     Checks(findings=(), ignored=('constant-column',))
     """
@@ -97,18 +97,18 @@ class Checks:
 
     @classmethod
     def of(cls, findings: Iterable[Finding], ignore: Iterable[str] = ()) -> Checks:
-        """Return findings, the worst first, without those whose codes are silenced."""
+        """Return findings, the most severe first, without those of ignored codes."""
         codes = known_codes(ignore)
         kept = [found for found in findings if found.code not in codes]
         return cls(tuple(sorted(kept, key=lambda found: SEVERITIES.index(found.severity))), codes)
 
     @classmethod
     def from_list(cls, documents: Iterable[dict[str, Any]]) -> Checks:
-        """Read what :meth:`to_list` gave."""
+        """Return the findings that :meth:`to_list` wrote."""
         return cls.of(Finding(each["code"], each["severity"], each["text"]) for each in documents)
 
     def without(self, ignore: Iterable[str]) -> Checks:
-        """Return the findings with other codes than these."""
+        """Return the findings without these codes."""
         return Checks.of(self.findings, (*self.ignored, *ignore))
 
     def __iter__(self) -> Iterator[Finding]:
@@ -121,17 +121,17 @@ class Checks:
         return bool(self.findings)
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self.findings)) or "nothing was found"
+        return "\n".join(map(str, self.findings)) or "no findings"
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The codes of what was found, each once."""
+        """The codes of the findings, each once."""
         return tuple(dict.fromkeys(found.code for found in self.findings))
 
     @property
-    def stop(self) -> bool:
-        """Whether something was found that makes results worthless until it is repaired."""
-        return any(found.severity == "stop" for found in self.findings)
+    def has_errors(self) -> bool:
+        """Whether there is an error, which makes results worthless until it is repaired."""
+        return any(found.severity == "error" for found in self.findings)
 
     def to_list(self) -> list[dict[str, str]]:
         """Return code, severity, text and page of documentation of each finding, as JSON values."""
@@ -150,7 +150,7 @@ class Checks:
 
 
 def known_codes(ignore: Iterable[str]) -> tuple[str, ...]:
-    """Return the codes to silence, each once; refuse one that is no code.
+    """Return the codes to ignore, each once; raise if one is unknown.
 
     >>> known_codes(["duplicates"])
     Traceback (most recent call last):

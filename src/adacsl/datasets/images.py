@@ -33,7 +33,7 @@ with requires("train"):
 
 Progress = Callable[[int, int], None]
 Size = int | tuple[int, int] | None
-"""The side of square pictures, their height and width, or None: as they are."""
+"""The side of square images, their height and width, or None: as they are."""
 
 SUFFIXES = frozenset({".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"})
 SKIPPED_FOLDERS = frozenset({"__MACOSX", "__pycache__"})
@@ -405,9 +405,9 @@ CREDITCARD = {"V", "scale", "time", "amount_cents", "target"}
 def read_folder(
     path: Path, *, image_size: Size, check: Callable[[list[str]], None], broken: list[str] | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
-    """Read a folder with one subfolder of pictures for each class; the labels are the subfolders' names.
+    """Read a folder with one subfolder of images for each class; the labels are the subfolders' names.
 
-    What ``check`` has against these is said before thousands of pictures are decoded. A picture that cannot be read is
+    ``check`` is called with these before thousands of images are decoded. An image that cannot be read is
     an error, or left out and added to ``broken``.
     """
     check(class_folders(path))
@@ -415,7 +415,7 @@ def read_folder(
     if broken is not None:
         broken += images.broken
     if images.labels is None:
-        raise DataError(f"{path} holds pictures but no class folders: put them into one subfolder for each class")
+        raise DataError(f"{path} holds images but no class folders: put them into one subfolder for each class")
     return images.pixels.transpose(0, 2, 3, 1), images.labels
 
 
@@ -429,7 +429,7 @@ def class_folders(path: Path) -> list[str]:
 
 
 def decoded(inputs: Any, *, image_size: Size, skip_broken: bool = False) -> Images:
-    """Decode pictures; what is wrong with one is said in one line."""
+    """Decode images; what is wrong with one is said in one line."""
     with _one_line():
         return as_images(inputs, image_size=image_size, skip_broken=skip_broken)
 
@@ -445,13 +445,13 @@ def _one_line() -> Iterator[None]:
 def read_archive(
     path: Path, *, image_size: Size = None, labels: str = "labels", broken: list[str] | None = None
 ) -> tuple[Any, NDArray[Any], NDArray[Any] | None]:
-    """Read an .npz file of one of the three layouts: pictures or a table, labels, and groups if there are any.
+    """Read an .npz file of one of the three layouts: images or a table, labels, and groups if there are any.
 
-    Pictures keep their size unless one is given; ``labels`` names the array of their labels in the first layout. A
-    picture that cannot be read is an error, or left out and added to ``broken``.
+    Images keep their size unless one is given; ``labels`` names the array of their labels in the first layout. A
+    image that cannot be read is an error, or left out and added to ``broken``.
 
     * ``jpeg`` (bytes of all files), ``offsets`` (N + 1), ``labels``, and optionally ``groups`` and ``names``;
-    * ``train_images``, ``train_labels`` and the same for ``val`` and ``test``, which are put together; pictures that
+    * ``train_images``, ``train_labels`` and the same for ``val`` and ``test``, which are put together; images that
       are the same byte for byte form a group, as published sets repeat some of them across their parts;
     * ``V``, ``scale``, ``time``, ``amount_cents``, ``target``: the credit-card table.
     """
@@ -464,7 +464,7 @@ def read_archive(
         frame = _creditcard(arrays)
         return frame, frame["target"].to_numpy(), None
     raise DataError(
-        f"{path} holds {listed(arrays)}; expected {', '.join(sorted(JPEGS))} (pictures) or "
+        f"{path} holds {listed(arrays)}; expected {', '.join(sorted(JPEGS))} (images) or "
         f"{', '.join(sorted(MEDMNIST))} (MedMNIST)"
     )
 
@@ -486,17 +486,17 @@ def _jpegs(
     lengths = {len(labels), n if groups is None else len(groups), n}
     if n < 1 or lengths != {n} or (np.diff(offsets) <= 0).any() or offsets[0] != 0 or offsets[-1] != len(content):
         raise DataError(
-            f"the arrays of {path} do not belong together: {n} pictures by offsets, {len(labels)} labels, "
+            f"the arrays of {path} do not belong together: {n} images by offsets, {len(labels)} labels, "
             f"{len(content)} bytes of JPEG; make the archive again"
         )
     called = [f" ({label_name(label)})" for label in arrays.get("names", [])]
-    names = [f"picture {i + 1} of {path}{called[i] if i < len(called) else ''}" for i in range(n)]
+    names = [f"image {i + 1} of {path}{called[i] if i < len(called) else ''}" for i in range(n)]
     files = [io.BytesIO(content[start:end]) for start, end in itertools.pairwise(offsets)]
     gone: dict[int, str] | None = None if broken is None else {}
     with _one_line():
         pixels = decode_files(files, names, image_size=image_size, broken=gone)
     if gone and len(gone) == n:
-        raise DataError(f"none of the {n} pictures of {path} can be read, the first: {gone[0]}")
+        raise DataError(f"none of the {n} images of {path} can be read, the first: {gone[0]}")
     if broken is not None and gone:
         broken += [f"{names[i]}: {why}" for i, why in gone.items()]
         labels = np.delete(labels, list(gone))
@@ -512,9 +512,9 @@ def _medmnist(arrays: dict[str, NDArray[Any]], path: Path, image_size: Size) -> 
     images = np.concatenate([arrays[f"{part}_images"] for part in parts])
     labels = np.concatenate([arrays[f"{part}_labels"] for part in parts])
     if labels.ndim == 2 and labels.shape[1] != 1:
-        raise DataError(f"{path} has {labels.shape[1]} labels per picture: one is needed")
+        raise DataError(f"{path} has {labels.shape[1]} labels per image: one is needed")
     if len(labels) != len(images):
-        raise DataError(f"{path} has {len(images)} pictures but {len(labels)} labels")
+        raise DataError(f"{path} has {len(images)} images but {len(labels)} labels")
     rows = np.ascontiguousarray(images).reshape(len(images), -1)
     same = rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).reshape(-1)
     groups = np.unique(same, return_inverse=True)[1].astype(np.int64)

@@ -14,7 +14,7 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.datasets.builtin import DATASETS, dataset, is_builtin, own_costs, own_matrix, read_builtin
-from adacsl.datasets.costs import Costs, said_costs, settle, strange_prices, worth_saying
+from adacsl.datasets.costs import Costs, check_costs, cost_specification, kept_specification, resolve
 from adacsl.datasets.errors import DataError, did_you_mean, listed
 from adacsl.datasets.labels import check_classes, class_labels, label_names, missing_labels
 from adacsl.datasets.readers.base import OnError, Reading, Table, check_on_error
@@ -29,7 +29,7 @@ with requires("train"):
 Size = int | tuple[int, int] | None
 
 FOLDER_SIZE = 64
-"""The side of pictures from folders, unless another is named: photographs come in many sizes."""
+"""The default side of images from folders, which come in many sizes."""
 
 COLUMNS = "columns of labels, groups, times, baselines and segments, or to drop,"
 
@@ -52,7 +52,7 @@ def load_task(
     on_error: OnError = "skip",
     **how: Unpack[How],
 ) -> Task:
-    """Read a table, pictures or a built-in data set as a task.
+    """Read a table, images or a built-in data set as a task.
 
     More than two classes need ``costs`` of all of them, or "balanced".
 
@@ -61,49 +61,54 @@ def load_task(
     data : str or path
         * a table: ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` (also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``,
           ``.xlsx`` and other workbooks, or a folder of Parquet files (:func:`~adacsl.datasets.read_table`);
-        * a folder of pictures with one subfolder for each class;
-        * an ``.npz`` archive of pictures (:func:`~adacsl.datasets.images.read_archive`);
+        * a folder of images with one subfolder for each class;
+        * an ``.npz`` archive of images (:func:`~adacsl.datasets.images.read_archive`);
         * the name of a built-in data set. A name comes before a file of the same name: write ``./adult`` for that.
     target : str, optional
-        The column of the labels; may be left out where it is called ``target``.
+        The column of the labels; not needed if it is called ``target``.
     pos_label : optional
-        The label (class folder) whose misses cost ``fn``. May be left out where labels are 0 and 1, -1 and 1, or false
-        and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
+        The label (class folder) whose false negatives cost ``fn``. Not needed where labels are 0 and 1, -1 and 1, or
+        false and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
     costs : CostMatrix, mapping, "balanced" or None
-        What errors cost: a matrix (of K classes: with their names, or in sorted order), or prices by name, each a
+        A matrix (of K classes: with their names, or in sorted order), or costs by name, each a
         number, a range ``(5, 20)``, a column or an expression over columns (``{"fp": 1, "fn": "0.8 * amount + 12"}``).
-        Columns that prices need stay features unless they are in ``drop``. None: the built-in data set's own costs, or
-        else "balanced", the inverse priors.
+        Columns that costs depend on stay features unless they are in ``drop``. None: the built-in data set's own costs,
+        or else "balanced", the inverse priors.
     group_column : str, optional
-        Rows with equal values are never torn apart by a split; no feature.
+        Samples with equal values stay in one fold; excluded from the features.
     time_column : str, optional
-        When each row was (dates, ISO text such as 2024-03-31, or numbers): the past trains, the latest rows are tested
-        on; no feature.
+        Observation times (dates, ISO text such as 2024-03-31, or numbers): the past trains, the latest samples are
+        tested on; excluded from the features.
     baseline_column : str, optional
-        What is done today about each row: labels, 0 and 1, or scores from 0 to 1 (decided at 0.5); no feature.
+        Current decisions: labels, 0 and 1, or scores from 0 to 1 (threshold 0.5); excluded from the features.
     segments : sequence of str
-        Columns that results are also shown by, such as regions; they stay features unless they are in ``drop``.
+        Columns by which results are also shown, such as regions; they stay features unless they are in ``drop``.
     drop : sequence of str
-        Columns that are no features: they give the answer away, or only name the row.
+        Columns to exclude from the features: target leakage, identifiers.
     image_size : int or (height, width), optional
-        Resize pictures; by default those of a folder to 64 x 64, those of an archive not at all.
+        Resize images; by default those of a folder to 64 x 64, those of an archive not at all.
     folder : path, optional
         Where the files of built-in data sets are; by default the folder that ``ADACSL_DATA`` names.
     check : bool
         Compare files of built-in data sets with their published SHA-256.
     known_classes : sequence of str, optional
-        More than two classes there may be, in their order, as a model knows them: the data may lack some.
+        All possible classes in their order, as of a model; the data may lack some.
     on_error : {"skip", "stop"}
-        Rows without a label and pictures that cannot be read are left out with a :class:`DataWarning` and counted in
+        Rows without a label and images that cannot be read are left out with a :class:`DataWarning` and counted in
         ``reading`` of the task, or are an error.
     **how
-        ``separator``, ``encoding`` and ``sheet`` of a table where they are not to be found out, or ``sql`` and ``db``
+        ``separator``, ``encoding`` and ``sheet`` of a table where they cannot be detected, or ``sql`` and ``db``
         in place of ``data``: see :class:`~adacsl.datasets.readers.formats.How`.
+
+    Returns
+    -------
+    Task
+        The data with labels and costs.
 
     Raises
     ------
     DataError
-        One line that says what was expected, what came and what to do.
+        One line with what was expected, what came and what to do.
 
     Examples
     --------
@@ -120,9 +125,9 @@ def load_task(
         found = _read(data, how, image_size, costs, known_classes, on_error, table_only=table_only)
     else:
         if target is not None or pos_label is not None:
-            raise DataError(f"{data} brings its own labels: leave out target and positive")
+            raise DataError(f"{data} has its own labels: omit target and pos_label")
         if table_only and known.kind == "images":
-            raise DataError(f"{known.name} holds pictures: {COLUMNS} are for tables")
+            raise DataError(f"{known.name} holds images: {COLUMNS} are for tables")
         target, drop = "target", (*known.left_out, *drop)
         pos_label, costs = (1, costs) if len(known.classes) == 2 else (None, costs or own_matrix(known))
         found = _Found(*read_builtin(known, folder, image_size=image_size, check=check), known.name, known.name)
@@ -138,16 +143,18 @@ def load_task(
             )  # fmt: skip
     else:
         y, classes = class_labels(labels, pos_label, costs=costs, classes=own_classes, known=known_classes, what=called)
-        said = said_costs(costs, y, classes=classes)
-        settled = settle(said, y, what=called)
-        strange = strange_prices(said, y, given=costs is not None)
-        task = Task(called, content, y, settled, groups, classes, source, said=worth_saying(said), findings=strange)
+        spec = cost_specification(costs, y, classes=classes)
+        settled = resolve(spec, y, what=called)
+        strange = check_costs(spec, y, given=costs is not None)
+        task = Task(
+            called, content, y, settled, groups, classes, source, cost_spec=kept_specification(spec), findings=strange
+        )
     reading.warn(called, len(task.y))
     return replace(task, name=found.name, reading=reading)
 
 
 class _Found(NamedTuple):
-    """A table, or pictures with labels and perhaps groups; what messages call it, and a short name."""
+    """A table, or images with labels and perhaps groups; its name in messages, and a short name."""
 
     content: Any
     labels: Any
@@ -159,7 +166,7 @@ class _Found(NamedTuple):
 
 
 def _opened(data: str | os.PathLike[str] | None, how: How) -> tuple[Table | None, str, str]:
-    """Return a table that was opened (None: no table), what messages call the data, and a short name of them."""
+    """Return an opened table (None: no table), the name of the data in messages, and a short name."""
     if data is None:
         table, db = open_table(None, **how), how.get("db")
         return table, table.name, "query" if db is None else _name(Path(db), Path(db).suffix)
@@ -168,7 +175,7 @@ def _opened(data: str | os.PathLike[str] | None, how: How) -> tuple[Table | None
 
 
 def _labelled(found: _Found, target: str | None, on_error: OnError) -> tuple[tuple[Any, Any, Any], Reading]:
-    """Return what has a label, and what was left out: nothing where no row has one, or that is an error."""
+    """Return the labelled samples and a summary of those left out; all stay where none has a label."""
     content, labels, groups, name, *_ = found
     frame = isinstance(content, pd.DataFrame)
     missing = missing_labels(content[target_column(content.columns, target, name)] if frame else pd.Series(labels))
@@ -182,7 +189,7 @@ def _labelled(found: _Found, target: str | None, on_error: OnError) -> tuple[tup
 
 @contextmanager
 def _counting(gone: int) -> Iterator[None]:
-    """Say in errors how rows are counted, where some have been left out."""
+    """State in errors how rows are counted, where some have been left out."""
     try:
         yield
     except DataError as error:
@@ -213,10 +220,10 @@ def data_classes(
     from adacsl.datasets.images import class_folders, read_archive  # noqa: PLC0415  torch is slow to import
 
     if target is not None:
-        raise DataError(f"{path} holds pictures: target is for tables")
+        raise DataError(f"{path} holds images: target is for tables")
     labels = class_folders(path) if path.is_dir() else read_archive(path)[1]
     if len(labels) == 0:
-        raise DataError(f"{path} has no class folders: put the pictures into one subfolder for each class")
+        raise DataError(f"{path} has no class folders: put the images into one subfolder for each class")
     return label_names(labels, what=str(path))
 
 
@@ -234,7 +241,7 @@ def _read(
     path, broken = Path(called), list[str]() if on_error == "skip" else None
     archive: Any = None if path.is_dir() else read_archive(path, image_size=image_size, broken=broken)
     if table_only and (archive is None or not isinstance(archive[0], pd.DataFrame)):
-        raise DataError(f"{path} holds pictures: {COLUMNS} are for tables")
+        raise DataError(f"{path} holds images: {COLUMNS} are for tables")
 
     def fits(names: list[str]) -> None:
         if known is None and len(names) > 1:
@@ -255,7 +262,7 @@ def _existing(data: str | os.PathLike[str]) -> Path:
     if path.is_file() and not is_table(path) and path.suffix.lower() != ".npz":
         raise DataError(
             f"cannot tell what {path} is: expected a table ({', '.join(SUFFIXES)}), an .npz archive, or a folder with "
-            "one subfolder of pictures for each class"
+            "one subfolder of images for each class"
         )
     return path
 

@@ -13,7 +13,6 @@ from adacsl.base.extras import requires
 
 with requires("sklearn"):
     import joblib
-    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
     from threadpoolctl import ThreadpoolController
 
 
@@ -32,6 +31,8 @@ def cores() -> int:
 
 def threads_in_use() -> int:
     """Return how many threads libraries may use now; for those that look at the number of cores only."""
+    from sklearn.utils._openmp_helpers import _openmp_effective_n_threads  # noqa: PLC0415  not for reading results
+
     return int(_openmp_effective_n_threads())
 
 

@@ -25,7 +25,7 @@ from adacsl.base.labels import Encoded, encode_labels, find_classes
 from adacsl.costs.cells import is_recipe
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.columns import ParsedTable, dense, without_columns
-from adacsl.datasets.costs import warn_of_prices
+from adacsl.datasets.costs import warn_of_implausible_costs
 from adacsl.datasets.errors import one_line
 from adacsl.datasets.task import Task
 from adacsl.fitting.splits import Fold, random_folds
@@ -482,7 +482,7 @@ def resolve_costs(classifier: Any, rows: Rows, table: Any) -> Rows:
     if spec is None:
         return rows
     raw = spec.of(table, clipped=False)
-    warn_of_prices(raw, rows.y, telling=not spec.learns, stacklevel=4)
+    warn_of_implausible_costs(raw, rows.y, leakage=not spec.learns, stacklevel=4)
     if not spec.learns:
         return replace(rows, costs=raw.clipped().checked())
     seed = classifier.random_state if isinstance(classifier.random_state, Integral) else 0

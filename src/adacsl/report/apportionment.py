@@ -67,17 +67,17 @@ def people_spoken_of(outcome: Outcome) -> int:
 def money_texts(each: dict[str, Interval], people: float) -> dict[str, tuple[str, str]]:
     """Return costs per sample times a number of samples as text, with the ends of their intervals.
 
-    All are rounded at the same place, so that the largest has three digits. The cost of the baseline ("today") is shown
+    All are rounded at the same place, so that the largest has three digits. The cost of the baseline is shown
     as the sum of cost and saving of the recommended method.
     """
     amounts = {what: Interval(*(end * people for end in amount)) for what, amount in each.items()}
     largest = max(abs(end) for amount in amounts.values() for end in amount if math.isfinite(end))
     place = DIGITS - 1 - math.floor(math.log10(largest)) if largest > 0 else 0
     middle = {what: round(amount.estimate, place) for what, amount in amounts.items()}
-    if {"today", "recommended", "saved"} <= set(each):
-        today, *others = (each[what].estimate for what in ("today", "recommended", "saved"))
-        if math.isclose(today, sum(others), rel_tol=1e-6, abs_tol=1e-9):  # else some splits are missing
-            middle["today"] = middle["recommended"] + middle["saved"]
+    if {"baseline", "recommended", "saved"} <= set(each):
+        baseline, *others = (each[what].estimate for what in ("baseline", "recommended", "saved"))
+        if math.isclose(baseline, sum(others), rel_tol=1e-6, abs_tol=1e-9):  # else some splits are missing
+            middle["baseline"] = middle["recommended"] + middle["saved"]
 
     def text(value: float) -> str:
         rounded = round(value, place)

@@ -62,10 +62,9 @@ class Heat(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A finding of a data check: severity ("stop", "warn" or "note"), the word for it, text, code, and its address."""
+    """A finding of a data check: severity ("error", "warning" or "info"), text, code, and the address of its page."""
 
     severity: str
-    word: str
     text: str
     code: str
     page: str

@@ -19,7 +19,7 @@ with requires("compare"):
     import pandas as pd
 
 
-TODAY = "today"
+BASELINE = "baseline"
 """The name of the user's current decisions among the methods."""
 
 SUMMARY_COLUMNS = ("data", "ratio", "method", "n", "cost", "low", "high")
@@ -139,7 +139,7 @@ class Regret(NamedTuple):
     """Extra cost of each method over the lowest cost, for cost ratios within a range."""
 
     curve: pd.DataFrame
-    """method, ratio, cost, regret, percent, standing, within: at ratios within the range, and a little beyond."""
+    """method, ratio, cost, regret, percent, significance, within: at ratios within the range, and a little beyond."""
     table: pd.DataFrame
     """method, percent, regret, at, cheapest, undecided: the worst case of each method, the smallest first."""
     cheapest: pd.DataFrame
@@ -150,7 +150,7 @@ class Regret(NamedTuple):
     """and its upper end."""
     ratio: float
     """The ratio of the comparison."""
-    said: bool
+    given: bool
     """Whether the range was given by the user."""
     words: str
     """A few sentences about the recommended method."""
@@ -168,7 +168,7 @@ class Saved(NamedTuple):
     """In percent of the baseline's cost."""
     each: Interval = UNKNOWN
     """Per sample."""
-    today: Interval = UNKNOWN
+    baseline: Interval = UNKNOWN
     """Cost of the baseline per sample."""
     outcome: Outcome | None = None
     """The test samples with the predictions of the baseline."""
@@ -229,7 +229,8 @@ class ReportData:
     results : DataFrame
         One row per fit; "seconds", where it is there, is the time of the fit.
     summary : DataFrame
-        One row per data set, ratio and method: n, cost, low, high, normalized_cost, savings, difference, p, standing.
+        One row per data set, ratio and method: n, cost, low, high, normalized_cost, savings, difference, p,
+        significance.
     outcomes : mapping from (data, ratio, method) to Outcome
         Test samples; without them, the sections that need them are left out.
     histories : mapping from (data, ratio, method, split) to list of dict
@@ -259,7 +260,7 @@ class ReportData:
     overview : mapping from str to DataFrame
         The columns of each data set.
     checks : mapping from str to list of dict
-        Findings of the data checks: code, severity ("stop", "warn" or "note"), text, page.
+        Findings of the data checks: code, severity ("error", "warning" or "info"), text, page.
     model : mapping from (data, ratio) to mapping from str to str
         The model card of the recommended method.
     """
@@ -336,7 +337,7 @@ class ReportData:
     def recommended_of(self, view: tuple[str, float]) -> str:
         """Return the recommended method, by default the one with the lowest cost: the one that figures show."""
         names = self.summary_of(view)["method"]
-        return self.recommended.get(view) or str(next((name for name in names if name != TODAY), names.iloc[0]))
+        return self.recommended.get(view) or str(next((name for name in names if name != BASELINE), names.iloc[0]))
 
     def recommends(self, view: tuple[str, float]) -> bool:
         """Tell whether a method is recommended."""

@@ -317,7 +317,7 @@ class Part(NamedTuple):
 
 
 def holds_parquet(folder: Path) -> bool:
-    """Tell whether a folder, or one below it, holds Parquet files, and no picture comes before them."""
+    """Tell whether a folder, or one below it, holds Parquet files, and no image comes before them."""
     for path in visible_files(folder):
         if path.suffix.lower() in PARQUET:
             return True

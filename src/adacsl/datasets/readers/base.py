@@ -24,7 +24,7 @@ with requires("train"):
 
 
 OnError = Literal["skip", "stop"]
-"""What happens to rows without a label and pictures that cannot be read: they are left out, or an error."""
+"""What happens to rows without a label and images that cannot be read: they are left out, or an error."""
 
 
 class Reading(NamedTuple):
@@ -33,7 +33,7 @@ class Reading(NamedTuple):
     unlabelled: int = 0
     """So many rows have no label."""
     broken: tuple[str, ...] = ()
-    """Pictures that could not be read, each with the reason."""
+    """Images that could not be read, each with the reason."""
     read_as: tuple[str, ...] = ()
 
     def facts(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Reading(NamedTuple):
     def warn(self, name: str, rows: int) -> None:
         """Warn of everything, once each."""
         lines = [f"{name} {line}" for line in self.read_as]
-        lines += [f"{name}: {line}" for line in left_out_in_words(self.facts() | {"rows": rows})]
+        lines += [f"{name}: {line}" for line in describe_left_out(self.facts() | {"rows": rows})]
         for line in lines:
             warnings.warn(line, DataWarning, stacklevel=3)
 
@@ -52,10 +52,10 @@ class Reading(NamedTuple):
 NOTHING = Reading()
 
 
-def left_out_in_words(about: Mapping[str, Any]) -> list[str]:
-    """Return how many rows and pictures were left out, by the facts of a run.
+def describe_left_out(about: Mapping[str, Any]) -> list[str]:
+    """Return how many rows and images were left out, by the facts of a run.
 
-    >>> left_out_in_words({"rows": 90, "unlabelled": 10})
+    >>> describe_left_out({"rows": 90, "unlabelled": 10})
     ['10 rows have no label and are left out, 90 are used']
     """
     lines, used = [], f"{about['rows']:,} are used"
@@ -63,7 +63,7 @@ def left_out_in_words(about: Mapping[str, Any]) -> list[str]:
         lines.append(f"{unlabelled:,} rows have no label and are left out, {used}")
     if broken := about.get("broken"):
         names = listed(line.partition(": ")[0] for line in broken)
-        lines.append(f"{len(broken):,} pictures cannot be read and are left out ({names}), {used}")
+        lines.append(f"{len(broken):,} images cannot be read and are left out ({names}), {used}")
     return lines
 
 

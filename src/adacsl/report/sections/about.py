@@ -20,8 +20,8 @@ with requires("compare"):
     import plotly.graph_objects as go
 
 
-SEVERITIES = {"stop": "error", "warn": "warning", "note": "info"}
-"""Severities of findings in their order, and what they are called."""
+SEVERITIES = ("error", "warning", "info")
+"""Severities of findings, the most severe first."""
 
 OPEN = 12
 """A table of more columns than these is folded."""
@@ -56,10 +56,9 @@ def checks_card(checks: Sequence[Mapping[str, str]]) -> Card:
     """Return the findings of data checks, the most severe first."""
     if not checks:
         return Card("checks", title="Data checks", result="No findings.")
-    order = list(SEVERITIES)
     rows = [
-        Finding(one["severity"], SEVERITIES[one["severity"]], one["text"], one["code"], one.get("page", ""))
-        for one in sorted(checks, key=lambda one: order.index(one["severity"]))
+        Finding(one["severity"], one["text"], one["code"], one.get("page", ""))
+        for one in sorted(checks, key=lambda one: SEVERITIES.index(one["severity"]))
     ]
     return Card("checks", title="Data checks", result=notice(checks), findings=rows)
 

@@ -11,7 +11,7 @@ import numpy as np
 from adacsl.base.extras import requires
 from adacsl.report import style
 from adacsl.report.content import Card, Section, Table
-from adacsl.report.data import TODAY, Terms
+from adacsl.report.data import BASELINE, Terms
 from adacsl.report.formatting import DASH, show, show_column, show_short
 from adacsl.report.style import PALETTES, Palette, plain
 from adacsl.report.tables import intervals_of, table_of
@@ -21,15 +21,6 @@ with requires("compare"):
     import plotly.graph_objects as go
 
 
-SIGNIFICANCE = {
-    "cheapest": "lowest cost",
-    "not told apart": "no significant difference",
-    "probably worse": "not significant (corrected)",
-    "clearly worse": "significantly more",
-}
-"""The difference of a method to the lowest cost, in words, by its standing in the summary."""
-
-
 @dataclass(frozen=True)
 class Costs:
     """The costs of all methods of a view.
@@ -37,7 +28,7 @@ class Costs:
     Parameters
     ----------
     rows : DataFrame
-        method, cost, low, high; where known also standing, percent and its ends, p, normalized_cost, savings, n.
+        method, cost, low, high; where known also significance, percent and its ends, p, normalized_cost, savings, n.
     recommended : str
         The recommended method, or an empty string.
     seconds : mapping from str to float
@@ -56,7 +47,7 @@ def fit_seconds(results: pd.DataFrame) -> dict[str, float]:
     """Return the mean time of a fit of each method, of results with their seconds."""
     if "seconds" not in results.columns:
         return {}
-    means = results[results["method"] != TODAY].groupby("method", sort=False)["seconds"].mean()
+    means = results[results["method"] != BASELINE].groupby("method", sort=False)["seconds"].mean()
     return {str(name): float(value) for name, value in means.items() if np.isfinite(value)}
 
 
@@ -92,8 +83,8 @@ def cost_table(costs: Costs) -> Table:
     }
     if "percent" in rows.columns:
         columns["above the lowest"] = _above(rows)
-    if "standing" in rows.columns:
-        columns["difference"] = [SIGNIFICANCE.get(standing, standing) for standing in rows["standing"]]
+    if "significance" in rows.columns:
+        columns["difference"] = list(rows["significance"])
     for head, column, write in (
         ("p", "p", _show_p),
         ("normalized cost", "normalized_cost", None),
@@ -105,7 +96,7 @@ def cost_table(costs: Costs) -> Table:
     if costs.seconds:
         columns["fit time"] = [_show_seconds(costs.seconds.get(name)) for name in columns["method"]]
     words = [list(columns).index("difference")] if "difference" in columns else []
-    badges = {TODAY: "current decisions"}
+    badges = {BASELINE: "current decisions"}
     if len(rows) > 1 and costs.recommended:
         badges[costs.recommended] = "recommended"
     return table_of("Cost of each method, lowest first", columns, marked=costs.recommended, text=words, badges=badges)
@@ -140,15 +131,15 @@ def cost_figure(
     """Draw the mean cost of each method with its interval, lowest on top."""
     colors = PALETTES[theme]
     rows = summary.sort_values("cost", kind="stable")
-    kinds = np.where(rows["method"] == TODAY, TODAY, rows.get("standing", ""))
+    kinds = np.where(rows["method"] == BASELINE, BASELINE, rows.get("significance", ""))
     kinds = np.where(rows["method"] == recommended, "recommended", kinds)
     looks = {
         "recommended": ("recommended", colors.first, "diamond", 13),
-        "cheapest": ("lowest cost", colors.third, "circle", 11),
-        "not told apart": ("no significant difference from the lowest", colors.ink, "circle", 9),
-        "probably worse": ("not significant after correction", colors.ink, "circle-open", 9),
-        TODAY: ("your current decisions", colors.second, "square", 10),
-        "clearly worse": ("significantly more", colors.muted, "circle-open", 9),
+        "lowest cost": ("lowest cost", colors.third, "circle", 11),
+        "no significant difference": ("no significant difference from the lowest", colors.ink, "circle", 9),
+        "not significant (corrected)": ("not significant after correction", colors.ink, "circle-open", 9),
+        BASELINE: ("your current decisions", colors.second, "square", 10),
+        "significantly higher": ("significantly higher", colors.muted, "circle-open", 9),
         "": ("mean", colors.ink, "circle", 9),
     }
     title = f"Mean cost per sample, {plain(unit)}" if unit else "Mean cost per sample"

@@ -44,7 +44,7 @@ class Money:
 
     @property
     def each(self) -> dict[str, Interval]:
-        """Costs per sample of the baseline ("today") and the recommended method, and the saving; what is known."""
+        """Costs per sample of the baseline and the recommended method, and the saving; what is known."""
         return amounts_of(self.paid, self.saved)
 
 
@@ -64,7 +64,7 @@ def money_rows(money: Money) -> Table:
     """Return costs and saving per sample, and per year where that is asked for, as a table whose columns add up."""
     each, known, terms = money.each, money.saved, money.terms
     against = known.against if known else ""
-    heads = {"today": against if against.startswith("your ") else f"baseline: {against}", "saved": "saved"}
+    heads = {"baseline": against if against.startswith("your ") else f"baseline: {against}", "saved": "saved"}
     heads["recommended"] = money.method
     columns = {terms.head("per sample"): money_texts(each, 1)}
     if terms.volume is not None:

@@ -22,8 +22,8 @@ with requires("compare"):
     import plotly.graph_objects as go
 
 
-SIGNIFICANT = "told apart"
-"""The standing of a segment whose difference to all others is significant."""
+SIGNIFICANT = "significant difference"
+"""The significance of a segment whose difference to all others is significant."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def _cost_card(rows: pd.DataFrame, terms: Terms, key: str) -> Card:
 
 
 def _rates_card(rows: pd.DataFrame, terms: Terms, key: str) -> Card:
-    names = {name: head for name, head in _shares(rows, terms).items() if name in ("wrong", "misses", "alarms")}
+    names = {name: head for name, head in _shares(rows, terms).items() if name in ("wrong", "fnr", "fpr")}
     alt = f"Error rates by {rows['column'].iloc[0]}: {', '.join(names.values())}. The table has all numbers."
     title = f"Errors by {rows['column'].iloc[0]}"
     words = unbroken(" ".join(_rates_words(rows, names)))
@@ -73,7 +73,7 @@ def _rates_card(rows: pd.DataFrame, terms: Terms, key: str) -> Card:
 def segment_words(rows: pd.DataFrame, terms: Terms) -> str:
     """Return the segments that differ significantly from all others, in a sentence."""
     column = rows["column"].iloc[0]
-    found = rows[rows["standing"] == SIGNIFICANT].sort_values("difference", ascending=False)
+    found = rows[rows["significance"] == SIGNIFICANT].sort_values("difference", ascending=False)
     if found.empty:
         return f"By “{column}”, no segment differs significantly from all others."
     named = []
@@ -97,7 +97,7 @@ def segment_tables(rows: pd.DataFrame, terms: Terms) -> list[Table]:
     if "saved" in rows:
         costs["saved against the baseline"] = intervals_of(rows, "saved", "saved_low", "saved_high")
     shares = {head: [show_percent(share) for share in rows[name]] for name, head in _shares(rows, terms).items()}
-    badges = dict.fromkeys(rows.loc[rows["standing"] == SIGNIFICANT, "segment"], "significant")
+    badges = dict.fromkeys(rows.loc[rows["significance"] == SIGNIFICANT, "segment"], "significant")
     return [
         _with_segments(f"Cost by {column}, per sample (95 % interval)", column, rows, costs)._replace(badges=badges),
         _with_segments(f"Predictions and errors by {column}", column, rows, counts | shares),
@@ -117,8 +117,8 @@ def _shares(rows: pd.DataFrame, terms: Terms) -> dict[str, str]:
     return {
         "positive": f"“{positive}”",
         "decided": f"predicted “{positive}”",
-        "misses": "false negative rate",
-        "alarms": "false positive rate",
+        "fnr": "false negative rate",
+        "fpr": "false positive rate",
     }
 
 
@@ -138,7 +138,7 @@ def segment_figure(rows: pd.DataFrame, *, unit: str = "", theme: str = "light") 
     """Draw the mean cost of each segment with its interval; a dotted line is the mean of all."""
     colors = PALETTES[theme]
     figure = style.new_figure(theme, f"Cost by {plain(rows['column'].iloc[0])}", height=130 + 32 * len(rows))
-    sure = (rows["standing"] == SIGNIFICANT).to_numpy()
+    sure = (rows["significance"] == SIGNIFICANT).to_numpy()
     more = (rows["difference"] > 0).to_numpy()
     looks = {
         "costs more than all others": (sure & more, colors.second, "circle"),

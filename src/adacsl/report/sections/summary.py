@@ -18,7 +18,7 @@ with requires("compare"):
     import pandas as pd
 
 
-SERIOUS = ("stop", "warn")
+SERIOUS = ("error", "warning")
 """Severities of findings that the summary points to."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=\S)")
@@ -33,7 +33,7 @@ class Summary:
     text : str
         The recommendation in a few sentences.
     rows : DataFrame
-        The costs of all methods, lowest first: method, cost, low, high; where known standing and savings.
+        The costs of all methods, lowest first: method, cost, low, high; where known significance and savings.
     method : str
         The recommended method, else the one with the lowest cost.
     recommends : bool
@@ -98,10 +98,10 @@ def turned(saving: Interval) -> Interval:
 
 
 def amounts_of(paid: Interval, saved: Saved | None) -> dict[str, Interval]:
-    """Return costs per sample of the baseline ("today") and the recommended method, and the saving; what is known."""
+    """Return costs per sample of the baseline and the recommended method, and the saving; what is known."""
     each = {"recommended": paid}
     if saved is not None:
-        each = {"today": saved.today, **each, "saved": saved.each}
+        each = {"baseline": saved.baseline, **each, "saved": saved.each}
     return {what: amount for what, amount in each.items() if math.isfinite(amount.estimate)}
 
 
@@ -126,12 +126,19 @@ def tiles(summary: Summary) -> list[Tile]:
         found.append(_saving_tile(summary.saved))
     elif "savings" in rows.columns and math.isfinite(row["savings"]):
         found.append(Tile("Saved", show_percent(row["savings"]), "against the best constant baseline"))
-    if "standing" in rows.columns and len(rows) > 1:
-        counts = rows["standing"].value_counts()
-        known = (("not told apart", "no significant difference"), ("probably worse", "not after correction"))
+    if "significance" in rows.columns and len(rows) > 1:
+        counts = rows["significance"].value_counts()
+        known = (
+            ("no significant difference", "no significant difference"),
+            ("not significant (corrected)", "not after correction"),
+        )
         others = [f"{counts[kind]} {words}" for kind, words in known if kind in counts]
         found.append(
-            Tile("Significantly more", f"{counts.get('clearly worse', 0)} of {len(rows) - 1}", "; ".join(others))
+            Tile(
+                "Significantly higher cost",
+                f"{counts.get('significantly higher', 0)} of {len(rows) - 1}",
+                "; ".join(others),
+            )
         )
     return found
 
