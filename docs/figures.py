@@ -133,10 +133,10 @@ def credit_cost(run: Any) -> Callable[[dict[str, Any]], Any]:
         figure, axis = plt.subplots(figsize=(8.4, 3.2))
         axis.plot(curve.thresholds, curve.costs, lw=1.8, color=blue, drawstyle="steps-post")
         axis.axhline(refused, color=style["ink"], lw=1, ls=":")
-        axis.text(0.99, refused - 0.02, "turn everybody away", ha="right", va="top")
+        axis.text(0.99, refused - 0.02, "refuse all applicants", ha="right", va="top")
         for at, cost, color, words, to in (
-            (0.5, rule["half"], orange, f"decide at 0.5: {rule['half']:.2f}", (-8, 10)),
-            (costs.threshold, rule["bayes"], green, f"decide by cost, at 1/6: {rule['bayes']:.2f}", (12, -22)),
+            (0.5, rule["half"], orange, f"predict at threshold 0.5: {rule['half']:.2f}", (-8, 10)),
+            (costs.threshold, rule["bayes"], green, f"Bayes threshold 1/6: {rule['bayes']:.2f}", (12, -22)),
         ):
             axis.plot([at], [cost], "o", color=color, ms=8)
             axis.annotate(words, (at, cost), to, textcoords="offset points", color=color, weight="bold",
@@ -188,7 +188,7 @@ def overview(run: Any) -> Callable[[dict[str, Any]], Any]:
         left.axvline(0.5, color=style["ink"], lw=1, ls=":")
         left.plot([best.value], [best.cost], "o", color=style["colors"][1], ms=7, clip_on=False)
         left.annotate(
-            f"cheapest: {best.value:.3f}", (best.value, best.cost), (-4, -19),
+            f"optimal: {best.value:.3f}", (best.value, best.cost), (-4, -19),
             textcoords="offset points", ha="left", color=style["colors"][1],
         )  # fmt: skip
         left.text(0.515, left.get_ylim()[1] * 0.96, "T'", va="top")
@@ -239,7 +239,7 @@ def tied_intervals(style: dict[str, Any]) -> Any:
     axis.axvline(0.5, color=style["ink"], lw=1, ls=":")
     axis.text(0.51, 6.4, "T'")
     axis.plot([best.value], [best.total_cost], "D", color=style["colors"][1], ms=7)
-    axis.annotate(f"taken: {best.value:.3f}", (best.value, best.total_cost), (8, 9), textcoords="offset points",
+    axis.annotate(f"selected: {best.value:.3f}", (best.value, best.total_cost), (8, 9), textcoords="offset points",
                   color=style["colors"][1])  # fmt: skip
     axis.set(xlabel="threshold", ylabel="cost", xlim=(0, 1), ylim=(0, 7))
     axis.legend(loc="upper left")
