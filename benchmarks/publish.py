@@ -466,7 +466,7 @@ def suite_section(folder: Path) -> str:
     lines = [
         head,
         "The main job, `adacsl compare`, on every built-in table with its own costs, false negatives 1, 3 and 5 times as costly: "
-        f"{len(results):,} cells ({len(means.columns)} tables, {ratios_} ratios, {len(means)} methods, {kind}) "
+        f"{len(results):,} fits ({len(means.columns)} tables, {ratios_} ratios, {len(means)} methods, {kind}) "
         f"in {about['wall_seconds']:.0f} s. Normalised test cost, means over ratios and splits; the cheapest of each "
         f"table in bold; -: not run there. **{over}**{'' if 'folds' in about else BEFORE}\n\n",
         f"`{about['command']}`; {about['date']}; {about['device']}; {about.get('note', 'whole tables')}; "
