@@ -88,11 +88,11 @@ def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
     assert isinstance(kept, Checks)
     assert kept.has_errors
     page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
-    assert "alone tells the label" in page
+    assert "alone determines the label" in page
     said = adacsl(*words, "--out", tmp_path / "run", "--ignore", "target-leakage,looks-like-id")
-    assert "tells the label" not in said.err
+    assert "determines the label" not in said.err
     assert "--ignore target-leakage,looks-like-id" in said.out  # the next command
-    assert "alone tells the label" not in (tmp_path / "run/report.html").read_text(encoding="utf-8")
+    assert "alone determines the label" not in (tmp_path / "run/report.html").read_text(encoding="utf-8")
 
 
 def test_python_compares_without_warnings_of_checks(rows):
@@ -112,7 +112,7 @@ SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", 
 def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
     words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
     said = refused(*words)
-    assert "column 'left' alone tells the label" in said
+    assert "column 'left' alone determines the label" in said
     assert said.endswith(
         "[target-leakage]; nothing was trained: repair the data, or, if they are right, --ignore target-leakage"
     )
@@ -152,7 +152,7 @@ def test_python_compare_warns_of_errors(leaking):
     frame = pd.read_csv(leaking).drop(columns=["id", "since"])
     X, y = frame.drop(columns="churn"), (frame["churn"] == "yes").astype(int)
     small = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
-    with pytest.warns(DataWarning, match=r"'left' alone tells the label .*\[target-leakage\]"):
+    with pytest.warns(DataWarning, match=r"'left' alone determines the label .*\[target-leakage\]"):
         found = compare(X, y, fp=1, fn=8, **small)
     assert found.checks["data"].has_errors
     compare(X, y, fp=1, fn=8, **small, ignore=["target-leakage"])  # silent

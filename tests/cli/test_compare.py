@@ -322,7 +322,7 @@ def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
         (("--fn", "8"), "--fp 1 (or --fp COLUMN) is missing"),
         (("nothing.csv",), "there is no file or folder nothing.csv"),
         (("breast-cancr",), "did you mean 'breast-cancer'?"),
-        (("breast-cancer", "--target", "y"), "brings its own labels"),
+        (("breast-cancer", "--target", "y"), "has its own labels"),
         (("breast-cancer", "breast-cancer"), "data sets must have different names"),
         (("--epochs", "0"), "--epochs must be at least 1"),
         (("--device", "abacus"), "device must be"),

@@ -128,7 +128,7 @@ def test_strange_prices_are_noted_once(adacsl, place, rows, tmp_path):
     rows.assign(amount=np.where(np.arange(400) == 7, -1.0, rows["amount"])).to_parquet(tmp_path / "rows.parquet")
     words = (*ROWS[:-1], "--drop", "id", "--fn", "amount", "--fp", 1, "--out", tmp_path / "m")
     said = adacsl("train", tmp_path / "rows.parquet", *words)
-    assert said.err.count("fn is below the price of being right in 1 row, first in row 8 (-1 against 0)") == 1
+    assert said.err.count("fn is below the cost of a correct prediction in 1 row, first in row 8 (-1 against 0)") == 1
 
 
 def test_prices_are_typed_as_they_were_said():

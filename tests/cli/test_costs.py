@@ -274,7 +274,7 @@ def test_thresholds_take_a_matrix_of_two_classes(adacsl, refused, tmp_path):
     by_name = adacsl(*words, "--fn", "8", "--fp", "1", "--pos-label", "ill")
     assert json.loads(adacsl(*words, "--costs", tmp_path / "two.csv").out) == json.loads(by_name.out)
     PRICES.to_csv(tmp_path / "three.csv")
-    assert "a threshold parts two classes, but" in refused(*words, "--costs", tmp_path / "three.csv")
+    assert "a threshold separates two classes, but" in refused(*words, "--costs", tmp_path / "three.csv")
 
 
 def test_comparing_three_classes(adacsl, wines, tmp_path):

@@ -115,7 +115,7 @@ def test_no_costs_are_named(adacsl, place, tmp_path):
     words = ("--target", "churn", "--pos-label", "yes", "--method", "adacsl", "--epochs", "1")
     said = adacsl("train", place / "rows.csv", *words, "--out", tmp_path / "m")
     assert said.code == 0
-    assert "warning: no costs were given: each class counts as much as all others" in said.err
+    assert "warning: no costs were given: all classes have equal weight" in said.err
     assert "[costs-not-given]\n" in said.err
 
 

@@ -68,7 +68,7 @@ def test_a_column_is_no_feature_and_travels_with_its_rows(tmp_path):
     assert load_task(tmp_path / "t.csv", baseline_column="now", **words).digest != task.digest
     with pytest.raises(DataError, match="has no column 'noww'; did you mean 'now'"):
         load_task(tmp_path / "t.csv", baseline_column="noww", **words)
-    with pytest.raises(DataError, match=r"'y' of .* holds the labels: the baseline is what is done without them"):
+    with pytest.raises(DataError, match=r"'y' of .* holds the labels: name the column of the current decisions"):
         load_task(tmp_path / "t.csv", baseline_column="y", **words)
 
 
@@ -78,7 +78,7 @@ def test_in_python_it_is_an_array_or_a_column_of_x():
     given = Task.from_data(X[["a"]], y, pos_label="yes", baseline=FRAME["now"].to_list())
     assert list(task.X.columns) == ["a"]
     assert task.digest == given.digest
-    with pytest.raises(ValueError, match=r"baseline must hold one decision for each of 4 rows, got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"baseline must hold one decision for each of 4 samples, got shape \(2,\)"):
         Task.from_data(X, y, pos_label="yes", baseline=[0, 1])
     pictures = np.zeros((4, 8, 8, 3), np.uint8)
     assert Task.from_data(pictures, y, pos_label="yes", baseline=[0.1, 0.2, 0.3, 0.4]).baseline.kind == "scores"

@@ -97,7 +97,7 @@ def test_embedded_data_of_many_classes(name, load):
     assert task.costs == CostMatrix.balanced(y, classes=task.classes)
     turned = CostMatrix.from_array(1 - np.eye(len(task.classes)), rows="actual", classes=task.classes[::-1])
     assert load_task(name, costs=turned).costs == turned.aligned(task.classes)
-    with pytest.raises(DataError, match=r"has (3|10) classes .*fp and fn are prices of two"):
+    with pytest.raises(DataError, match=r"has (3|10) classes .*fp and fn are costs of two"):
         load_task(name, costs={"fp": 1, "fn": 8})
 
 

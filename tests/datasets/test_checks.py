@@ -395,7 +395,7 @@ def test_which_class_is_positive():
     X, y = clean(2000)
     text = str(check(X, 1 - y, COSTS))
     assert "positive-is-common" in text
-    assert "70% of the rows are '1', and missing one costs 8 false alarms" in text
+    assert "70% of the rows are '1', and a false negative costs 8 false positives" in text
     assert codes(X, 1 - y, {"fp": 8, "fn": 1}) == ()
     assert codes(*clean(2000, share=0.55)) == ()
     assert codes(X, 1 - y) == ("positive-is-common",)

@@ -34,12 +34,12 @@ def test_one_outlying_row_is_named():
     fn = amounts()
     fn[7] = 50 * fn.sum()
     (said,) = price_notes(CostMatrix(fp=1, fn=fn), Y)
-    assert said.startswith("row 8 alone carries 99 % of what misses could cost in all (fn = ") or "100 %" in said
+    assert said.startswith("row 8 alone carries 99 % of the possible cost of false negatives (fn = ") or "100 %" in said
     fn[7], fp = 1.0, amounts(1)
     fp[4] = 3 * fp[Y == 0].sum()
     (said,) = price_notes(CostMatrix(fp=fp, fn=fn), Y)
     assert said.startswith("row 5 alone carries 7")
-    assert "of what false alarms could cost in all (fp = " in said
+    assert "of the possible cost of false positives (fp = " in said
     fp[5] = fp[4]  # of a positive, which pays no false alarm
     assert len(price_notes(CostMatrix(fp=fp, fn=fn), Y)) == 1
 
@@ -48,8 +48,8 @@ def test_few_outlying_rows_are_named():
     fn = amounts()
     fn[[1, 3]] = 0.7 * fn.sum()
     (said,) = price_notes(CostMatrix(fp=1, fn=fn), Y)
-    assert said.startswith("the dearest 2 of 200 rows carry ")
-    assert "dearest: row 2, fn = " in said
+    assert said.startswith("the costliest 2 of 200 rows carry ")
+    assert "costliest: row 2, fn = " in said
 
 
 def test_outliers_of_three_classes():
@@ -59,10 +59,10 @@ def test_outliers_of_three_classes():
     costs = CostMatrix.from_array(prices, rows="predicted", classes=["a", "b", "c"])
     (said,) = price_notes(costs, y)
     assert "row 5 alone carries" in said
-    assert "errors about 'b' could cost in all (up to 500)" in said
+    assert "the possible cost of errors on 'b' (up to 500)" in said
     prices[4, 2, 1], prices[:, 0, 2] = 1.0, np.where(y == 2, 3.0, 2 + np.arange(90) / 7)
     (said,) = price_notes(CostMatrix.from_array(prices, rows="predicted", classes=["a", "b", "c"]), y)
-    assert said.startswith("the cost of 'a' when 'c' is true tells the label: it is 3 for all 30 rows of class 2")
+    assert said.startswith("the cost of 'a' when 'c' is true leaks the label: it is 3 for all 30 rows of class 2")
 
 
 def test_negative_prices_are_counted_and_taken_as_free():
@@ -73,7 +73,7 @@ def test_negative_prices_are_counted_and_taken_as_free():
         task = Task.from_data(frame, Y, {"fp": 1, "fn": "amount", "tp": 1})
     assert task.costs.fn[[2, 9, 11]].tolist() == [1.0, 1.0, 1.0]
     assert task.costs.fn[3] == price[3]
-    with pytest.warns(CostWarning, match="fp is below the price of being right in 3 rows, first in row 3"):
+    with pytest.warns(CostWarning, match="fp is below the cost of a correct prediction in 3 rows, first in row 3"):
         task = Task.from_data(frame, Y, {"fp": price, "fn": 9, "tn": 1})
     assert task.costs.fp[2] == 1.0
 
@@ -90,7 +90,7 @@ def test_negative_prices_are_counted_and_taken_as_free():
 )
 def test_prices_that_tell_the_label_are_named(price, how):
     (said,) = price_notes(CostMatrix(fp=1, fn=price), Y)
-    assert said.startswith(f"fn tells the label: {how}")
+    assert said.startswith(f"fn leaks the label: {how}")
     assert "CostModel" in said
 
 

@@ -64,7 +64,7 @@ def test_labels_follow_their_name(values):
         (["yes", "no", "no"], None, "which class of y is positive .*as positive: 'no' or 'yes'"),
         ([1, 2, 2], None, "as positive: 1 or 2"),
         (["a", "b", "c", "a"], "a", "positive 'a' is for two classes, but y has 3: leave it out"),
-        (np.arange(100) / 7, None, "has 100 classes .*\\(100 in all\\)\\): say what errors cost"),
+        (np.arange(100) / 7, None, "has 100 classes .*\\(100 in all\\)\\): state the costs"),
         ([1, 1, 1], None, "one class only \\(1: 3\\): both are needed"),
         ([0, np.nan, 1, np.nan], None, "y is missing in 2 of 4 rows, first in row 2"),
         (["a", " ", "b"], "a", "missing in 1 of 3 rows, first in row 2"),

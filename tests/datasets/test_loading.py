@@ -111,7 +111,7 @@ def test_costs_are_settled_as_asked():
 @pytest.mark.parametrize(
     ("costs", "message"),
     [
-        ({"fn": 5}, "only fn has a price: say what fp costs too, costs=\\{'fp': 1, ...\\}"),
+        ({"fn": 5}, "only fn was given: give fp too, costs=\\{'fp': 1, ...\\}"),
         ({"fp": 5}, "say what fn costs too"),
         ({"fp": 1, "fx": 5}, "names fp, fn, tp and tn, got 'fx'"),
         ({"fp": 0, "fn": 5}, "fp must cost more than tn"),
@@ -147,7 +147,7 @@ def test_bad_costs_are_explained(costs, message):
         ({"target": "fraud", "pos_label": "yes", "drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
         ({"target": "fraud", "pos_label": "yes", "group_column": "client"}, "no column 'client'"),
         ({"target": "fraud", "pos_label": "yes", "group_column": "channel"}, "missing in 1 rows, first in row 4"),
-        ({"target": "fraud", "pos_label": "yes", "costs": {"fn": "amount"}}, "only fn has a price"),
+        ({"target": "fraud", "pos_label": "yes", "costs": {"fn": "amount"}}, "only fn was given"),
         (
             {"target": "fraud", "pos_label": "yes", "costs": {"fp": 1, "fn": "amnt"}},
             "no column 'amnt'; did you mean 'amount'",
@@ -211,7 +211,7 @@ def test_names_and_paths_that_do_not_exist(tmp_path, monkeypatch):
     (tmp_path / "notes.txt").write_text("x")
     with pytest.raises(DataError, match=r"cannot tell what notes\.txt is: expected a table \(.csv"):
         load_task("notes.txt")
-    with pytest.raises(DataError, match="brings its own labels: leave out target and positive"):
+    with pytest.raises(DataError, match="has its own labels: omit target and pos_label"):
         load_task("breast-cancer", target="x")
 
 
@@ -267,7 +267,7 @@ def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
         load_task(pets, pos_label="dog", on_error="stop")
     (pets / "dog" / "broken.jpg").unlink()
     (pets / "bird").mkdir()
-    with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\): say what errors cost"):
+    with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\): state the costs"):
         load_task(pets, pos_label="dog")
     (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="holds no images"):
@@ -302,9 +302,9 @@ def test_a_table_of_three_classes_becomes_a_task(tmp_path):
     assert (task.classes, task.y.tolist(), task.name) == (("bird", "cat", "dog"), [0, 2, 1, 0], "animals")
     assert task.costs == THREE.aligned(task.classes)
     assert load_task(path, target="kind", costs="balanced").costs.to_array()[1].tolist() == [2, 0, 4]
-    with pytest.raises(DataError, match=r"column 'kind' of .*animals\.csv has 3 classes .*: say what errors cost"):
+    with pytest.raises(DataError, match=r"column 'kind' of .*animals\.csv has 3 classes .*: state the costs"):
         load_task(path, target="kind")
-    with pytest.raises(DataError, match=r"has 3 classes .*, but fp and fn are prices of two"):
+    with pytest.raises(DataError, match=r"has 3 classes .*, but fp and fn are costs of two"):
         load_task(path, target="kind", costs={"fp": 1, "fn": "legs"})
 
 

@@ -1,4 +1,4 @@
-"""Parts of the rows: what is cut, how parts are called, and that they are no features of their own."""
+"""Segments: bins, their names, and that they are excluded from the model."""
 
 import itertools
 
@@ -89,7 +89,7 @@ def test_wrong_segments_are_refused(frame, tmp_path):
     costs = {"fp": 1, "fn": 2}
     with pytest.raises(DataError, match="no column 'town'"):
         Task.from_data(frame[["a", "city"]], frame["y"], costs, segments=["town"])
-    with pytest.raises(ValueError, match="one value for each of 4 rows"):
+    with pytest.raises(ValueError, match="one value for each of 4 samples"):
         Task.from_data(frame[["a"]], frame["y"], costs, segments={"half": [0, 1]})
     with pytest.raises(DataError, match="X is no table"):
         Task.from_data(np.zeros((4, 2, 2, 3), dtype=np.uint8), frame["y"], costs, segments=["city"])

@@ -69,7 +69,7 @@ def test_the_digest_counts_weights_only_where_there_are_any():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"sample_weight": [1, 2]}, r"one number for each of 4 rows, got shape \(2,\)"),
+        ({"sample_weight": [1, 2]}, r"one number for each of 4 samples, got shape \(2,\)"),
         ({"sample_weight": [1, 2, -1, 0]}, "finite and not negative, got -1.0 in row 3"),
         ({"sample_weight": [1, 2, 1, np.nan]}, "finite and not negative, got nan in row 4"),
         ({"groups": [1, 2]}, "X, y and groups must be equally long"),
@@ -126,10 +126,10 @@ REFER = CostMatrix.from_array(
             "abca",
             None,
             {},
-            r"3 classes \(a: 2, b: 1, c: 1\): say what errors cost, costs=.* a matrix with these 3 .* merge",
+            r"3 classes \(a: 2, b: 1, c: 1\): state the costs, costs=.*a matrix with these 3 .* merge",
         ),
-        ("abca", {"fp": 1, "fn": 8}, {}, "3 classes .*, but fp and fn are prices of two: say .*a matrix with these 3"),
-        ("abca", CostMatrix(fp=1, fn=8), {}, "but fp and fn are prices of two"),
+        ("abca", {"fp": 1, "fn": 8}, {}, "3 classes .*, but fp and fn are costs of two: state .*a matrix with these 3"),
+        ("abca", CostMatrix(fp=1, fn=8), {}, "but fp and fn are costs of two"),
         ("abca", 1 - np.eye(3), {}, r"an array of 3 x 3: say what its rows are, CostMatrix\.from_array"),
         ("0101", [[0, 8], [1, 0]], {}, r"an array of 2 x 2: say what its rows are, CostMatrix\.from_array"),
         ("abca", PETS, {}, "no column for 'a', 'b', 'c' and names 'dog', 'cat', 'ant'"),
@@ -158,7 +158,7 @@ def test_a_task_of_many_classes_checks_its_parts():
     X, y = pd.DataFrame({"a": [1, 2, 3]}), np.array([0, 1, 2])
     with pytest.raises(ValueError, match="needs costs of two classes"):
         Task("made", X, y, PETS)
-    with pytest.raises(ValueError, match="speak of its classes"):
+    with pytest.raises(ValueError, match="must be those of its classes"):
         Task("made", X, y, PETS, classes=("ant", "cat", "dog"))
     with pytest.raises(ValueError, match=r"labels of a task are 0 to 2; got \[0, 1, 3\]"):
         Task("made", X, np.array([0, 1, 3]), PETS, classes=("dog", "cat", "ant"))

@@ -58,7 +58,7 @@ def test_numbers_stay_numbers(given_as):
         ([1.0, np.nan], "missing in 1 rows, first in row 2"),
         ([1.0, np.inf], "missing in 1 rows, first in row 2"),
         (["2024-03-31", "31.12.2023"], r"'31.12.2023' in row 2"),
-        ([[1, 2]], "one time for each row"),
+        ([[1, 2]], "one time for each sample"),
     ],
 )
 def test_times_that_are_none_are_named(bad, said):
@@ -147,7 +147,7 @@ def test_a_task_knows_its_times(tmp_path):
     assert same.digest != Task.from_data(frame[["amount"]], frame["fraud"]).digest
     assert same.digest != Task.from_data(frame[["amount"]], frame["fraud"], time=[3, 1, 3]).digest
     assert np.array_equal(task.rows([2, 1]).time, INSTANTS[[2, 1]])
-    with pytest.raises(ValueError, match="one time for each of 3 rows"):
+    with pytest.raises(ValueError, match="one time for each of 3 samples"):
         Task.from_data(frame[["amount"]], frame["fraud"], time=[1, 2])
 
 

@@ -183,7 +183,7 @@ def test_tasks_leave_the_price_out(train):
     assert list(task.X.columns) == ["a", "b", "c"]
     assert np.array_equal(np.asarray(task.costs.fn)[train.y == 1], train.amount[train.y == 1])
     assert task.cost_spec.learns
-    with pytest.warns(UserWarning, match="tells the label"):
+    with pytest.warns(UserWarning, match="leaks the label"):
         known = Task.from_data(train.X, train.y, CostMatrix(fp=FP, fn=np.asarray(task.costs.fn)))
     assert task.digest != known.digest
     part = task.rows(slice(100, 300)).cost_spec.of(gaps[100:300])

@@ -119,10 +119,10 @@ def test_names_of_classes_and_three_classes(data):
 
 def test_strange_prices_are_named_when_fitting(data):
     frame, y = data
-    with pytest.warns(CostWarning, match="fn is below the price of being right in 1 row, first in row 4"):
+    with pytest.warns(CostWarning, match="fn is below the cost of a correct prediction in 1 row, first in row 4"):
         model = fitted(frame.assign(amount=np.where(np.arange(300) == 3, -9.0, frame["amount"])), y)
     assert model.costs_.fn > 0
-    with pytest.warns(CostWarning, match="fn tells the label: it is 0 for all"):
+    with pytest.warns(CostWarning, match="fn leaks the label: it is 0 for all"):
         fitted(frame, y, CostMatrix(fp=1, fn=1), fn=frame["amount"].to_numpy() * y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

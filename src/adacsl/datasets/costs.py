@@ -26,47 +26,47 @@ with requires("train"):
 
 
 FEW = 20
-"""Of fewer rows of a class, one is easily dearer than all others, or all cost the same."""
-DEAREST = 0.01
-"""This share of the rows should not carry more than half of what errors could cost."""
-TELLING = 0.999
-"""An area under the ROC curve of a price against the label, from which on the price tells the label."""
+"""With fewer samples of a class, one easily costs more than all others, or all cost the same."""
+TOP = 0.01
+"""This share of the samples should not carry more than half of the possible cost of errors."""
+LEAKAGE = 0.999
+"""Area under the ROC curve of a cost against the label, from which on the cost leaks the label."""
 
 
 class CostWarning(DataWarning):
-    """Prices of rows that can be used, but look wrong."""
+    """Per-sample costs that can be used, but are implausible."""
 
 
 def warn_of_implausible_costs(
-    costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True, stacklevel: int = 3
+    costs: CostMatrix, y: NDArray[np.int64], *, leakage: bool = True, stacklevel: int = 3
 ) -> list[Finding]:
-    """Warn of each thing that is strange about prices of rows, as they came: before they were clipped; return them."""
-    found = cost_findings(costs, y, telling=telling)
+    """Warn of implausible per-sample costs, before they are clipped; return the findings."""
+    found = cost_findings(costs, y, leakage=leakage)
     for each in found:
         warnings.warn(each.text, CostWarning, stacklevel=stacklevel + 1)
     return found
 
 
-def cost_findings(costs: CostMatrix, y: NDArray[np.int64], *, telling: bool = True) -> list[Finding]:
-    """Return each thing that is strange about prices of rows; class-wide costs have none.
+def cost_findings(costs: CostMatrix, y: NDArray[np.int64], *, leakage: bool = True) -> list[Finding]:
+    """Return the findings about per-sample costs; class-wide costs have none.
 
-    ``telling``: also where a price tells the label.
+    ``leakage``: also where a cost leaks the label.
 
     Examples
     --------
     >>> amounts = np.r_[np.full(99, 10.0), 5000.0]
     >>> cost_findings(CostMatrix(fp=1, fn=amounts), np.arange(100) % 2)[0].text
-    'row 100 alone carries 91 % of what misses could cost in all (fn = 5000): check this price, or cap it (clip)'
+    'row 100 alone carries 91 % of the possible cost of false negatives (fn = 5000): check this cost, or cap it (clip)'
     """
     if not costs.settled or costs.n_instances is None:
         return []
-    told = {"cost-below-correct": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
-    told |= {"cost-leakage": _telling(costs, y)} if telling else {}
-    return [finding(code, text) for code, texts in told.items() for text in texts]
+    found = {"cost-below-correct": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
+    found |= {"cost-leakage": _leaking(costs, y)} if leakage else {}
+    return [finding(code, text) for code, texts in found.items() for text in texts]
 
 
 def _cells(costs: CostMatrix) -> Iterator[tuple[str, NDArray[Any]]]:
-    """Yield the name and the prices of each outcome whose prices differ."""
+    """Yield the name and the costs of each outcome whose costs differ between samples."""
     table, two = costs.to_array(), costs.n_classes == costs.n_actions == 2
     classes = [repr(label) for label in costs.classes or range(costs.n_classes)]
     actions = [repr(label) for label in costs.actions or range(costs.n_actions)]
@@ -78,7 +78,7 @@ def _cells(costs: CostMatrix) -> Iterator[tuple[str, NDArray[Any]]]:
 
 
 def _negative(costs: CostMatrix) -> Iterator[str]:
-    """Yield where an error costs less than being right."""
+    """Yield where an error costs less than a correct prediction."""
     table = costs.to_array()
     for i, j in np.argwhere((table < table.diagonal(0, 1, 2)[:, None, :]).any(0)).tolist() if costs.square else ():
         names = costs.classes or range(costs.n_classes)
@@ -86,34 +86,35 @@ def _negative(costs: CostMatrix) -> Iterator[str]:
         below = table[:, i, j] < table[:, j, j]
         first, n = int(below.argmax()), int(below.sum())
         yield (
-            f"{name} is below the price of being right in {n} row{'s' if n > 1 else ''}, first in row {first + 1} "
-            f"({table[first, i, j]:g} against {table[first, j, j]:g}): such errors are taken as free"
+            f"{name} is below the cost of a correct prediction in {n} row{'s' if n > 1 else ''}, first in row "
+            f"{first + 1} ({table[first, i, j]:g} against {table[first, j, j]:g}): such errors count as 0"
         )
 
 
 def _outlying(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
-    """Yield where one row, or the dearest hundredth, carries more than half of what errors about a class cost."""
+    """Yield where one sample, or the costliest hundredth, carries more than half of the possible cost of a class."""
     weights, table = np.asarray(as_host(costs.row_weights(y))), costs.to_array()
     for j, label in enumerate(costs.classes or range(costs.n_classes)):
         own = np.flatnonzero(y == j)
-        few = int(np.ceil(DEAREST * len(own)))
-        dearest = own[np.argsort(-weights[own], kind="stable")][:few]
-        shares = weights[dearest] / max(len(own), 1)
+        few = int(np.ceil(TOP * len(own)))
+        costliest = own[np.argsort(-weights[own], kind="stable")][:few]
+        shares = weights[costliest] / max(len(own), 1)
         if len(own) < FEW or shares.sum() <= 0.5:
             continue
-        row, errors, price = int(dearest[0]) + 1, f"errors about {label!r}", f"up to {table[dearest[0], :, j].max():g}"
+        row, errors, cost = int(costliest[0]) + 1, f"errors on {label!r}", f"up to {table[costliest[0], :, j].max():g}"
         if costs.n_classes == costs.n_actions == 2:
-            errors, price = ("false alarms", "misses")[j], f"{('fp', 'fn')[j]} = {table[dearest[0], 1 - j, j]:g}"
+            errors = ("false positives", "false negatives")[j]
+            cost = f"{('fp', 'fn')[j]} = {table[costliest[0], 1 - j, j]:g}"
         if shares[0] > 0.5:
-            who, where = f"row {row} alone carries {100 * shares[0]:.0f} %", price
+            who, where = f"row {row} alone carries {100 * shares[0]:.0f} %", cost
         else:
-            who = f"the dearest {few} of {len(own)} rows carry {100 * shares.sum():.0f} %"
-            where = f"dearest: row {row}, {price}"
-        yield f"{who} of what {errors} could cost in all ({where}): check this price, or cap it (clip)"
+            who = f"the costliest {few} of {len(own)} rows carry {100 * shares.sum():.0f} %"
+            where = f"costliest: row {row}, {cost}"
+        yield f"{who} of the possible cost of {errors} ({where}): check this cost, or cap it (clip)"
 
 
-def _telling(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
-    """Yield prices that are constant for one class only, or sort the rows by their class."""
+def _leaking(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
+    """Yield costs that are constant for one class only, or separate the classes."""
     present = [j for j in range(costs.n_classes) if (y == j).sum() >= FEW]
     if len(present) < 2:
         return
@@ -121,8 +122,8 @@ def _telling(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
         how = _constant(prices, y, present) or (_sorting(prices, y) if costs.n_classes == 2 else "")
         if how:
             yield (
-                f"{name} tells the label: {how}. A price that is known only afterwards decides nothing about new rows: "
-                "leave its column out of the features, and take one price for all, or CostModel to predict it"
+                f"{name} leaks the label: {how}. A cost unknown at prediction time cannot be used for new rows: "
+                "exclude its column from the features, and use one cost for all, or CostModel to predict it"
             )
 
 
@@ -136,14 +137,14 @@ def _constant(prices: NDArray[Any], y: NDArray[np.int64], present: list[int]) ->
 
 
 def _sorting(prices: NDArray[Any], y: NDArray[np.int64]) -> str:
-    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  slow to import, and for prices of rows only
+    from sklearn.metrics import roc_auc_score  # noqa: PLC0415  slow to import, and for per-sample costs only
 
     area = float(roc_auc_score(y, prices))
-    return f"its ROC area against it is {max(area, 1 - area):.4f}" if max(area, 1 - area) >= TELLING else ""
+    return f"its ROC area against it is {max(area, 1 - area):.4f}" if max(area, 1 - area) >= LEAKAGE else ""
 
 
 Costs: TypeAlias = CostMatrix | Mapping[str, Any] | Literal["balanced"] | None
-"""Costs as a user may give them: all, some by name, the inverse priors, or the data set's own."""
+"""Costs as users may give them: a matrix, costs by name, the inverse priors, or the data set's own."""
 
 
 def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
@@ -165,35 +166,35 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
         raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
 
 
-def read_cost(said: float | str) -> Any:
-    """Return a price as it is typed: a number, a range ``5..20``, a column or an expression over columns.
+def read_cost(text: float | str) -> Any:
+    """Return a cost from its text: a number, a range ``5..20``, a column or an expression over columns.
 
-    ``model(amount)`` is to be predicted.
+    ``model(amount)`` is a cost to be predicted.
 
     >>> read_cost("5..20"), read_cost("3 * 4"), read_cost("0.8 * amount")
     ((5.0, 20.0), 12.0, Expression('0.8 * amount'))
     """
-    if not isinstance(said, str):
-        return said
-    low, dots, high = said.partition("..")
+    if not isinstance(text, str):
+        return text
+    low, dots, high = text.partition("..")
     if dots and is_number(low) and is_number(high):
         return float(low), float(high)
-    if LEARNED.fullmatch(said):
-        return as_cell(said, "the price")
-    found = Expression(said)
+    if LEARNED.fullmatch(text):
+        return as_cell(text, "the cost")
+    found = Expression(text)
     return found if found.columns else float(found.of({}))
 
 
 def resolve_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:
     """Return the costs of a task as numbers; ``known`` are the further options of :func:`cost_specification`.
 
-    ``table`` has the columns that prices depend on, ``what`` is its name.
+    ``table`` has the columns that costs depend on, ``what`` is its name.
     """
-    said = cost_specification(costs, y, **known)
-    if said.learns:
-        raise DataError("prices to be predicted, model(...), are learned in training: give prices of the rows here")
-    settled = resolve(said, y, table, what)
-    check_costs(said, y, table)
+    spec = cost_specification(costs, y, **known)
+    if spec.learns:
+        raise DataError("costs to be predicted, model(...), are learned in training: give the costs of the rows here")
+    settled = resolve(spec, y, table, what)
+    check_costs(spec, y, table)
     return settled
 
 
@@ -204,7 +205,7 @@ def cost_specification(
     own: CostMatrix | None = None,
     classes: Sequence[str] | None = None,
 ) -> CostMatrix:
-    """Return the costs of a task as they were said: some prices may depend on columns.
+    """Return the cost specification of a task: some costs may depend on columns.
 
     Parameters
     ----------
@@ -214,7 +215,12 @@ def cost_specification(
     own : CostMatrix, optional
         The costs the data set came with.
     classes : sequence of str, optional
-        What the classes are called, in the order of their numbers: a matrix with names is brought into it.
+        Names of the classes in the order of their numbers, into which a matrix with names is brought.
+
+    Returns
+    -------
+    CostMatrix
+        The costs, not yet resolved.
     """
     if classes is not None and len(classes) > 2:
         return _of_many(costs, y, classes)
@@ -223,53 +229,53 @@ def cost_specification(
     given, default = (_by_name(costs), None) if isinstance(costs, Mapping) else ({}, _matrix(costs, y, classes))
     for name, other in (("fp", "fn"), ("fn", "fp")):
         if default is None and name not in given:
-            raise DataError(f"only {other} has a price: say what {name} costs too, costs={{'{name}': 1, ...}}")
+            raise DataError(f"only {other} was given: give {name} too, costs={{'{name}': 1, ...}}")
     try:
         return merge_prices(given, default)
     except (TypeError, ValueError) as error:
         raise DataError(one_line(error)) from error
 
 
-def resolve(said: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str = "") -> CostMatrix:
-    """Return prices as numbers: for each row of the table, where they depend on columns."""
-    for column in said.columns:
+def resolve(spec: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str = "") -> CostMatrix:
+    """Return costs as numbers: per sample of the table, where they depend on columns."""
+    for column in spec.columns:
         if not isinstance(table, pd.DataFrame):
-            raise DataError(f"the prices depend on the column {column!r}, but {what or 'the data'} has no columns")
+            raise DataError(f"the costs depend on the column {column!r}, but {what or 'the data'} has no columns")
         check_column(column, table.columns, what or "the data")
     try:
-        raw = said.of(table, clipped=False)
+        raw = spec.of(table, clipped=False)
         settled = _fitting(raw, y, "two classes" if raw.n_classes == 2 else f"{raw.n_classes} classes").clipped()
         settled.checked()
     except (TypeError, ValueError) as error:
-        place = f"{what}: " if what and said.columns else ""
+        place = f"{what}: " if what and spec.columns else ""
         raise DataError(f"{place}{one_line(error)}") from error
     return settled
 
 
 def check_costs(
-    said: CostMatrix, y: NDArray[np.int64], table: Any = None, *, given: bool = True
+    spec: CostMatrix, y: NDArray[np.int64], table: Any = None, *, given: bool = True
 ) -> tuple[Finding, ...]:
-    """Warn of prices of rows that look wrong, and return that; also, without a warning, that none were ``given``."""
-    # what is known afterwards may tell the label
-    found = warn_of_implausible_costs(said.of(table, clipped=False), y, telling=not said.learns)
+    """Warn of implausible per-sample costs; return the findings, and without a warning that none were ``given``."""
+    # costs to be predicted may depend on the label
+    found = warn_of_implausible_costs(spec.of(table, clipped=False), y, leakage=not spec.learns)
     if given:
         return tuple(found)
-    ratio = "" if said.n_classes > 2 else f", so a miss costs {float(said.ratio):.3g} false alarms"
-    text = f"no costs were given: each class counts as much as all others{ratio}; say what errors cost (--fn 8 --fp 1)"
+    ratio = "" if spec.n_classes > 2 else f", so a false negative costs {float(spec.ratio):.3g} false positives"
+    text = f"no costs were given: all classes have equal weight{ratio}; state the costs of errors (--fn 8 --fp 1)"
     return finding("costs-not-given", text), *found
 
 
-def kept_specification(said: CostMatrix, table: Any = None) -> CostMatrix | None:
-    """Return costs as they were said, where that is more than numbers; what is to be learned knows the table's rows."""
-    if said.learns:
-        return said.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
-    return said.without_samples() if said.ranges or not said.settled else None
+def kept_specification(spec: CostMatrix, table: Any = None) -> CostMatrix | None:
+    """Return a cost specification that is more than numbers, else None; costs to be learned are bound to the table."""
+    if spec.learns:
+        return spec.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
+    return spec.without_samples() if spec.ranges or not spec.settled else None
 
 
 def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str]) -> CostMatrix:
     """Return the costs of more than two classes, in their order."""
     if isinstance(costs, Mapping):
-        raise DataError(f"fp, fn, tp and tn are prices of two classes, but there are {len(classes)}: give a matrix")
+        raise DataError(f"fp, fn, tp and tn are costs of two classes, but there are {len(classes)}: give a matrix")
     if costs is None or isinstance(costs, str):
         return CostMatrix.balanced(y, classes=classes)
     try:
@@ -309,7 +315,7 @@ def _matrix(costs: Any, y: NDArray[np.int64], classes: Sequence[str] | None) -> 
 
 
 def number_column(
-    frame: pd.DataFrame, name: str, *, what: str, holds: str = "a price of 0 or more", least: float = 0.0
+    frame: pd.DataFrame, name: str, *, what: str, holds: str = "a cost of 0 or more", least: float = 0.0
 ) -> NDArray[np.float64]:
     """Return a column of finite numbers, none below ``least``, or an error that names the first bad row."""
     check_column(name, frame.columns, what)
@@ -322,6 +328,6 @@ def number_column(
         came = "nothing" if pd.isna(value) else repr(value.item() if isinstance(value, np.generic) else value)
         raise DataError(
             f"column {name!r} of {what} must hold {holds} in every row, got {came} in row {first + 1} "
-            f"({int(bad.sum())} such rows): repair or leave out these rows"
+            f"({int(bad.sum())} such rows): repair or remove these rows"
         )
     return numbers

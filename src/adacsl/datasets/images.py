@@ -407,7 +407,7 @@ def read_folder(
 ) -> tuple[NDArray[np.uint8], NDArray[Any]]:
     """Read a folder with one subfolder of images for each class; the labels are the subfolders' names.
 
-    What ``check`` has against these is said before thousands of images are decoded. An image that cannot be read is
+    ``check`` is called with these before thousands of images are decoded. An image that cannot be read is
     an error, or left out and added to ``broken``.
     """
     check(class_folders(path))

@@ -18,9 +18,9 @@ with requires("train"):
 
 
 MOST_CLASSES = 1000
-"""With more labels a column is rather a number to predict, or names the rows."""
+"""With more labels a column is rather a number to predict, or an identifier."""
 LONGEST = 1000
-"""A label of more characters is rather a text; arrays of labels hold all of them at the width of the longest."""
+"""A label of more characters is rather a text; arrays of labels have the width of the longest."""
 
 
 def class_labels(
@@ -39,16 +39,21 @@ def class_labels(
     values : array or Series
         Numbers, truth values or text; none missing.
     pos_label : optional
-        The label whose false negatives cost ``fn``. May be left out where the labels are 0 and 1, -1 and 1, or false
-        and true, and where the costs name two classes, of which the second one is positive.
+        The label whose false negatives cost ``fn``. Not needed where the labels are 0 and 1, -1 and 1, or false and
+        true, and where the costs name two classes, of which the second one is positive.
     costs : optional
-        What errors cost, as a user may give it. More than two classes need costs of as many, or "balanced".
+        Costs in any form that users may give. More than two classes need costs of as many, or "balanced".
     classes : sequence of str, optional
-        What labels 0, 1, 2, ... are called.
+        Names of the labels 0, 1, 2, ...
     known : sequence of str, optional
-        All classes there may be, in their order; not all of them need be there.
+        All possible classes, in their order; some may be absent.
     what : str
-        How messages call the labels.
+        Name of the labels in messages.
+
+    Returns
+    -------
+    tuple
+        Class indices, and names of the classes.
     """
     series = pd.Series(values).reset_index(drop=True)
     check_present(series, what)
@@ -109,23 +114,23 @@ def _indices(found: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
 
 
 def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = "", kind: str = "classes") -> None:
-    """Refuse more than two classes unless the costs speak of just these, or of all alike."""
-    said = f"{what} has {len(names)} {kind} ({counts or listed(names)})"
+    """Raise for more than two classes unless the costs are those of these classes, or balanced."""
+    found = f"{what} has {len(names)} {kind} ({counts or listed(names)})"
     if len(np.shape(costs)) == 2:
         raise DataError(str(no_costs(costs)))
     if isinstance(costs, CostMatrix) and (costs.n_classes > 2 or costs.classes is not None):
         try:
             costs.aligned(names)
         except ValueError as error:
-            raise DataError(f"{said}: {one_line(error)}") from error
+            raise DataError(f"{found}: {one_line(error)}") from error
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
-        two = ", but fp and fn are prices of two" if costs is not None else ""
+        two = ", but fp and fn are costs of two" if costs is not None else ""
         raise DataError(
-            f"{said}{two}: say what errors cost, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
+            f"{found}{two}: state the costs, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
             "template' writes one, or 'balanced'), or merge or drop classes first"
         )
     if len(names) > MOST_CLASSES:
-        raise DataError(f"{said}, expected {MOST_CLASSES} at most: are these numbers to predict, or names of the rows?")
+        raise DataError(f"{found}, expected {MOST_CLASSES} at most: are these numbers to predict, or identifiers?")
     if (longest := max(map(len, names), default=0)) > LONGEST:
         raise DataError(
             f"{what} has a label of {longest:,} characters, expected {LONGEST} at most: is it the right one?"
@@ -141,10 +146,8 @@ def _counts(codes: NDArray[Any], names: list[str]) -> str:
     return listed(f"{names[i]}: {sizes[i]}" for i in np.argsort(-sizes, kind="stable"))
 
 
-def check_present(
-    series: pd.Series[Any], what: str, advice: str = "fill in these labels or leave such rows out"
-) -> None:
-    """Refuse labels that are missing, or none at all."""
+def check_present(series: pd.Series[Any], what: str, advice: str = "fill in these labels or remove these rows") -> None:
+    """Raise if labels are missing, or there are none."""
     missing = missing_labels(series)
     if len(series) == 0:
         raise DataError(f"{what} has no rows: at least one of each class is needed")
@@ -156,7 +159,7 @@ def check_present(
 
 
 def missing_labels(series: pd.Series[Any]) -> pd.Series[bool]:
-    """Tell which labels are missing: gaps, and blank text."""
+    """Return which labels are missing or blank."""
     missing = series.isna()
     if series.dtype == object or pd.api.types.is_string_dtype(series.dtype):
         missing |= series.map(lambda label: isinstance(label, str) and not label.strip()).astype(bool)

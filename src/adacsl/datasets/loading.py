@@ -29,7 +29,7 @@ with requires("train"):
 Size = int | tuple[int, int] | None
 
 FOLDER_SIZE = 64
-"""The side of images from folders, unless another is named: photographs come in many sizes."""
+"""The default side of images from folders, which come in many sizes."""
 
 COLUMNS = "columns of labels, groups, times, baselines and segments, or to drop,"
 
@@ -65,26 +65,26 @@ def load_task(
         * an ``.npz`` archive of images (:func:`~adacsl.datasets.images.read_archive`);
         * the name of a built-in data set. A name comes before a file of the same name: write ``./adult`` for that.
     target : str, optional
-        The column of the labels; may be left out where it is called ``target``.
+        The column of the labels; not needed if it is called ``target``.
     pos_label : optional
-        The label (class folder) whose misses cost ``fn``. May be left out where labels are 0 and 1, -1 and 1, or false
-        and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
+        The label (class folder) whose false negatives cost ``fn``. Not needed where labels are 0 and 1, -1 and 1, or
+        false and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
     costs : CostMatrix, mapping, "balanced" or None
-        What errors cost: a matrix (of K classes: with their names, or in sorted order), or prices by name, each a
+        A matrix (of K classes: with their names, or in sorted order), or costs by name, each a
         number, a range ``(5, 20)``, a column or an expression over columns (``{"fp": 1, "fn": "0.8 * amount + 12"}``).
-        Columns that prices need stay features unless they are in ``drop``. None: the built-in data set's own costs, or
-        else "balanced", the inverse priors.
+        Columns that costs depend on stay features unless they are in ``drop``. None: the built-in data set's own costs,
+        or else "balanced", the inverse priors.
     group_column : str, optional
-        Rows with equal values are never torn apart by a split; no feature.
+        Samples with equal values stay in one fold; excluded from the features.
     time_column : str, optional
-        When each row was (dates, ISO text such as 2024-03-31, or numbers): the past trains, the latest rows are tested
-        on; no feature.
+        Observation times (dates, ISO text such as 2024-03-31, or numbers): the past trains, the latest samples are
+        tested on; excluded from the features.
     baseline_column : str, optional
-        What is done today about each row: labels, 0 and 1, or scores from 0 to 1 (decided at 0.5); no feature.
+        Current decisions: labels, 0 and 1, or scores from 0 to 1 (threshold 0.5); excluded from the features.
     segments : sequence of str
-        Columns that results are also shown by, such as regions; they stay features unless they are in ``drop``.
+        Columns by which results are also shown, such as regions; they stay features unless they are in ``drop``.
     drop : sequence of str
-        Columns that are no features: they give the answer away, or only name the row.
+        Columns to exclude from the features: target leakage, identifiers.
     image_size : int or (height, width), optional
         Resize images; by default those of a folder to 64 x 64, those of an archive not at all.
     folder : path, optional
@@ -92,18 +92,23 @@ def load_task(
     check : bool
         Compare files of built-in data sets with their published SHA-256.
     known_classes : sequence of str, optional
-        More than two classes there may be, in their order, as a model knows them: the data may lack some.
+        All possible classes in their order, as of a model; the data may lack some.
     on_error : {"skip", "stop"}
         Rows without a label and images that cannot be read are left out with a :class:`DataWarning` and counted in
         ``reading`` of the task, or are an error.
     **how
-        ``separator``, ``encoding`` and ``sheet`` of a table where they are not to be found out, or ``sql`` and ``db``
+        ``separator``, ``encoding`` and ``sheet`` of a table where they cannot be detected, or ``sql`` and ``db``
         in place of ``data``: see :class:`~adacsl.datasets.readers.formats.How`.
+
+    Returns
+    -------
+    Task
+        The data with labels and costs.
 
     Raises
     ------
     DataError
-        One line that says what was expected, what came and what to do.
+        One line with what was expected, what came and what to do.
 
     Examples
     --------
@@ -120,7 +125,7 @@ def load_task(
         found = _read(data, how, image_size, costs, known_classes, on_error, table_only=table_only)
     else:
         if target is not None or pos_label is not None:
-            raise DataError(f"{data} brings its own labels: leave out target and positive")
+            raise DataError(f"{data} has its own labels: omit target and pos_label")
         if table_only and known.kind == "images":
             raise DataError(f"{known.name} holds images: {COLUMNS} are for tables")
         target, drop = "target", (*known.left_out, *drop)
@@ -138,18 +143,18 @@ def load_task(
             )  # fmt: skip
     else:
         y, classes = class_labels(labels, pos_label, costs=costs, classes=own_classes, known=known_classes, what=called)
-        said = cost_specification(costs, y, classes=classes)
-        settled = resolve(said, y, what=called)
-        strange = check_costs(said, y, given=costs is not None)
+        spec = cost_specification(costs, y, classes=classes)
+        settled = resolve(spec, y, what=called)
+        strange = check_costs(spec, y, given=costs is not None)
         task = Task(
-            called, content, y, settled, groups, classes, source, cost_spec=kept_specification(said), findings=strange
+            called, content, y, settled, groups, classes, source, cost_spec=kept_specification(spec), findings=strange
         )
     reading.warn(called, len(task.y))
     return replace(task, name=found.name, reading=reading)
 
 
 class _Found(NamedTuple):
-    """A table, or images with labels and perhaps groups; what messages call it, and a short name."""
+    """A table, or images with labels and perhaps groups; its name in messages, and a short name."""
 
     content: Any
     labels: Any
@@ -161,7 +166,7 @@ class _Found(NamedTuple):
 
 
 def _opened(data: str | os.PathLike[str] | None, how: How) -> tuple[Table | None, str, str]:
-    """Return a table that was opened (None: no table), what messages call the data, and a short name of them."""
+    """Return an opened table (None: no table), the name of the data in messages, and a short name."""
     if data is None:
         table, db = open_table(None, **how), how.get("db")
         return table, table.name, "query" if db is None else _name(Path(db), Path(db).suffix)
@@ -170,7 +175,7 @@ def _opened(data: str | os.PathLike[str] | None, how: How) -> tuple[Table | None
 
 
 def _labelled(found: _Found, target: str | None, on_error: OnError) -> tuple[tuple[Any, Any, Any], Reading]:
-    """Return what has a label, and what was left out: nothing where no row has one, or that is an error."""
+    """Return the labelled samples and a summary of those left out; all stay where none has a label."""
     content, labels, groups, name, *_ = found
     frame = isinstance(content, pd.DataFrame)
     missing = missing_labels(content[target_column(content.columns, target, name)] if frame else pd.Series(labels))
@@ -184,7 +189,7 @@ def _labelled(found: _Found, target: str | None, on_error: OnError) -> tuple[tup
 
 @contextmanager
 def _counting(gone: int) -> Iterator[None]:
-    """Say in errors how rows are counted, where some have been left out."""
+    """State in errors how rows are counted, where some have been left out."""
     try:
         yield
     except DataError as error:

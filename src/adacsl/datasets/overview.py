@@ -1,4 +1,4 @@
-"""What the data look like: columns and classes in a few words and numbers, as a run and its report remember them."""
+"""Overview of a data set: its columns and classes, for runs and reports."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ with requires("train"):
     import pandas as pd
 
 MOST = 100
-"""So many columns are described, the first ones."""
+"""Number of columns that are described, the first ones."""
 
-COMMONEST = 3
-"""So many values of a text are named."""
+MOST_FREQUENT = 3
+"""Number of frequent values of a text that are named."""
 
 LONGEST = 40
-"""Longer values are cut."""
+"""The largest number of characters of a value; longer ones are cut."""
 
 
 def overview(task: Task) -> dict[str, Any]:
     """Return rows, columns and classes as JSON values.
 
-    ``columns`` are dicts of column, kind, missing, distinct and values (their range, or the commonest ones);
-    ``n_columns`` counts those that are not described too. ``classes`` are dicts of name, rows, and at_stake: what
-    deciding wrongly about all of them would cost above deciding rightly (about one in K - 1 wrong ways, of K classes).
+    ``columns`` are dicts of column, kind, missing, distinct and values (their range, or the most frequent ones);
+    ``n_columns`` includes those that are not described. ``classes`` are dicts of name, rows, and at_stake: the excess
+    cost if all their samples were predicted wrongly (with K classes the mean over the K - 1 wrong ones).
     """
     table = task.X if isinstance(task.X, pd.DataFrame) else pd.DataFrame()
     columns = [{"column": str(name), **_described(table[name])} for name in table.columns[:MOST]]
     return {"rows": len(task.y), "n_columns": table.shape[1], "columns": columns, "classes": _classes(task)}
 
 
-def overview_frame(told: Mapping[str, Any], costs: str = "") -> pd.DataFrame:
-    """Return what :func:`overview` told as one row per column; the rest, and the costs in words, is in ``attrs``."""
-    frame = pd.DataFrame(told["columns"], columns=["column", "kind", "missing", "distinct", "values"])
-    frame.attrs.update({name: told[name] for name in ("rows", "n_columns", "classes")}, costs=costs)
+def overview_frame(about: Mapping[str, Any], costs: str = "") -> pd.DataFrame:
+    """Return an :func:`overview` as a table with one row per column; the rest, and ``costs``, is in ``attrs``."""
+    frame = pd.DataFrame(about["columns"], columns=["column", "kind", "missing", "distinct", "values"])
+    frame.attrs.update({name: about[name] for name in ("rows", "n_columns", "classes")}, costs=costs)
     return frame
 
 
@@ -53,7 +53,7 @@ def _described(column: pd.Series[Any]) -> dict[str, Any]:
 def _kind_and_values(known: pd.Series[Any]) -> tuple[str, str]:
     dtype = known.dtype
     if pd.api.types.is_bool_dtype(dtype):
-        return "yes or no", _commonest(known)
+        return "yes or no", _most_frequent(known)
     if pd.api.types.is_numeric_dtype(dtype):
         numbers = known.to_numpy(dtype=np.float64)
         if not len(numbers):
@@ -63,17 +63,17 @@ def _kind_and_values(known: pd.Series[Any]) -> tuple[str, str]:
         return "number", f"{low} to {high}, half below {middle}"
     if pd.api.types.is_datetime64_any_dtype(dtype):
         return "date", f"{known.min():%Y-%m-%d} to {known.max():%Y-%m-%d}" if len(known) else ""
-    return "text", _commonest(known)
+    return "text", _most_frequent(known)
 
 
-def _commonest(known: pd.Series[Any]) -> str:
-    """Return the commonest values with their shares; of texts that all differ nothing: they may be names."""
+def _most_frequent(known: pd.Series[Any]) -> str:
+    """Return the most frequent values with their shares; none of texts that all differ, which may be names."""
     counts = known.astype(str).value_counts()
     often = counts[counts > 1]
     if len(counts) and often.empty:
         return "all different"
-    shares = [f"{_short(name)} {count / len(known):.0%}" for name, count in often[:COMMONEST].items()]
-    return ", ".join([*shares, *(["..."] if len(counts) > COMMONEST else [])])
+    shares = [f"{_short(name)} {count / len(known):.0%}" for name, count in often[:MOST_FREQUENT].items()]
+    return ", ".join([*shares, *(["..."] if len(counts) > MOST_FREQUENT else [])])
 
 
 def _short(value: Any) -> str:
@@ -82,7 +82,7 @@ def _short(value: Any) -> str:
 
 
 def _classes(task: Task) -> list[dict[str, Any]]:
-    """Return how many rows each class has, and what is at stake in them."""
+    """Return the number of samples of each class, and their cost at stake."""
     k, y = len(task.classes), task.y
     wrong = sum(as_host(task.costs.incurred(y, (y + step) % k)) for step in range(1, k)) / (k - 1)
     stakes = np.bincount(y, wrong - as_host(task.costs.incurred(y, y)), minlength=k)

@@ -28,11 +28,11 @@ class ScoredTable:
     ----------
     path : path
     score, label, weight : str, optional
-        Their columns. Scores and labels need no naming where the columns are called so, or where there are two.
+        Their columns. Not needed for columns called ``score`` and ``label``, or where there are two.
     pos_label : optional
-        The label of the positive class; 0/1, -1/1 and false/true need no naming.
+        The label of the positive class; not needed for 0/1, -1/1 and false/true.
     costs : CostMatrix, mapping or "balanced"
-        They may depend on columns. "balanced" looks at the labels of all rows.
+        They may depend on columns. "balanced" reads the labels of all rows.
     rows : int
         Rows to hold in memory.
     how : How, optional
@@ -61,8 +61,8 @@ class ScoredTable:
             raise ValueError(f"rows must be at least 1, got {rows}")
         if isinstance(costs, CostMatrix) and costs.n_classes > 2:
             raise ValueError(
-                f"a threshold parts two classes, but the costs are of {costs.n_classes}: among these, decide by "
-                "expected costs, as adacsl train does"
+                f"a threshold separates two classes, but the costs are of {costs.n_classes}: decide by expected costs, "
+                "as adacsl train does"
             )
         self.table, self.costs, self.weight, self.rows = open_table(path, **(how or How())), costs, weight, rows
         first = next(self.table.pieces(self.table.columns, rows), None)
@@ -72,7 +72,7 @@ class ScoredTable:
         self.classes = self._classes(first, pos_label)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield the rows, as many at a time as were asked for; with balanced costs all of them."""
+        """Yield batches of ``rows`` rows; with balanced costs one batch of all."""
         known = [self.score, self.label, *filter(None, (self.weight,))]
         needed = [*known, *cost_specification(self.costs, np.asarray([0, 1]), classes=self.classes).columns]
         columns = self.table.wanted(list(dict.fromkeys(needed)))
@@ -97,7 +97,7 @@ class ScoredTable:
         return Batch(scores, y, costs, weight)
 
     def _classes(self, first: pd.DataFrame, pos_label: str | None) -> tuple[str, ...]:
-        """Return the two classes, as soon as two labels were seen: a table may be sorted by them."""
+        """Return the two classes, reading on until two labels occur: a table may be sorted by them."""
         values, what = _labels_of(first, self.label), f"column {self.label!r} of {self.table.name}"
         if values.nunique() < 2:
             for frame in self.table.pieces([self.label], self.rows):
@@ -110,7 +110,7 @@ class ScoredTable:
             values if numbers.isna().any() else numbers, pos_label, costs=self.costs, what=what
         )[1]  # fmt: skip
         if len(classes) > 2:
-            raise DataError(f"a threshold parts two classes, but {what} has {len(classes)}")
+            raise DataError(f"a threshold separates two classes, but {what} has {len(classes)}")
         return classes
 
 
@@ -119,7 +119,7 @@ def _labels_of(frame: pd.DataFrame, label: str) -> pd.Series[Any]:
 
 
 def _guessed(frame: Any, name: str, score: str | None, label: str | None) -> tuple[str, str]:
-    """Return the columns of scores and labels: named, called so by convention, or the only two."""
+    """Return the columns of scores and labels: those named, those with the conventional names, or the only two."""
     known = list(frame.columns)
     for column in (score, label):
         if column is not None:

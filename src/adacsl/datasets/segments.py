@@ -1,4 +1,4 @@
-"""Segments: parts of the rows that people look at apart, such as regions or ages; they are no part of a model."""
+"""Segments of the samples by which results are shown, such as regions or ages; models do not use them."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ with requires("train"):
     import pandas as pd
 
 BINS = 5
-"""Numbers are cut into so many parts, with about as many rows each."""
+"""Number of quantile bins of a numeric column."""
 
 MOST = 10
-"""At most so many values of a text stand for themselves, the commonest;"""
+"""The largest number of values of a text that are segments of their own, the most frequent ones."""
 
 FEWEST = 20
-"""and only those of at least so many rows."""
+"""The smallest number of samples of such a segment."""
 
 LONGEST = 40
-"""Longer names are cut, where they still differ."""
+"""The largest number of characters of a name; longer ones are cut, where they still differ."""
 
 MISSING = "(missing)"
 
 
 class Segments(NamedTuple):
-    """The parts that a column cuts the rows into."""
+    """Segments of the samples by one column."""
 
     names: tuple[str, ...]
     numbers: NDArray[np.int64]
-    """Of each row: the place of its part in ``names``."""
+    """For each sample, the position of its segment in ``names``."""
 
 
-def read_segments(said: Any, frame: Any) -> dict[str, NDArray[Any]]:
+def read_segments(given: Any, frame: Any) -> dict[str, NDArray[Any]]:
     """Return the values of segment columns.
 
     Parameters
     ----------
-    said : str, sequence of str, mapping from str to array, or None
-        Columns of ``frame``, or values of each row by name.
+    given : str, sequence of str, mapping from str to array, or None
+        Columns of ``frame``, or values of each sample by name.
     frame : DataFrame or array
         The data.
     """
-    if isinstance(said, Mapping):
-        return {str(name): np.asarray(values) for name, values in said.items()}
-    names: Sequence[str] = [said] if isinstance(said, str) else list(said or ())
+    if isinstance(given, Mapping):
+        return {str(name): np.asarray(values) for name, values in given.items()}
+    names: Sequence[str] = [given] if isinstance(given, str) else list(given or ())
     if names and not isinstance(frame, pd.DataFrame):
-        raise DataError(f"segments={names} names columns, and X is no table: give {{name: one value for each row}}")
+        raise DataError(f"segments={names} names columns, and X is no table: give {{name: one value for each sample}}")
     for name in names:
         check_column(name, frame.columns, "the table")
     return {str(name): _plain(frame[name]) for name in names}
@@ -64,9 +64,9 @@ def _plain(column: pd.Series[Any]) -> NDArray[Any]:
 
 
 def cut(values: Any) -> Segments:
-    """Cut rows into parts by their values: numbers and times into quantiles, other values each for itself.
+    """Return the segments of values: quantile bins of numbers and times, one segment for each other value.
 
-    Few different numbers stand for themselves too. Rare texts are joined as "others".
+    Few different numbers are segments of their own too. Rare texts are joined as "others".
 
     Examples
     --------
@@ -93,7 +93,7 @@ def _quantiles(known: pd.Series[Any], *, dates: bool) -> tuple[list[str], NDArra
     edges = different[:-1]
     if len(different) > BINS:
         edges = np.unique(np.quantile(plain, np.arange(1, BINS) / BINS, method="inverted_cdf"))
-    # ties stay together: a part ends with all values that equal its edge
+    # ties stay together: a bin includes all values that equal its edge
     codes = np.unique(np.searchsorted(edges, plain, side="left"), return_inverse=True)[1]
     ends = [(plain[codes == code].min(), plain[codes == code].max()) for code in range(codes.max() + 1)]
     for digits in (4, 6, 9, 17):

@@ -1,4 +1,4 @@
-"""A task: data with their labels, costs, groups and weights: one value from the door to the learner."""
+"""Task: data with their labels, costs, groups, times and weights."""
 
 from __future__ import annotations
 
@@ -28,43 +28,43 @@ from adacsl.datasets.time import read_times, take_times
 with requires("train"):
     import pandas as pd
 
-PRICE_NAMES = re.compile(r"c_(fp|fn|tp|tn)", re.IGNORECASE)
+COST_NAMES = re.compile(r"c_(fp|fn|tp|tn)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task:
-    """A data set and what its errors cost.
+    """Data set with its labels and costs.
 
     Parameters
     ----------
     name : str
         A short name, fit for a file name.
     X : DataFrame of n rows, or uint8 array N x H x W x C
-        Features as they came (text, dates, missing values), or images.
+        Features (also text, dates and missing values), or images.
     y : array of shape (n,)
-        1 = positive, the class whose misses cost ``fn``; of more than two classes their numbers, 0 to K - 1.
+        1 = positive, the class whose false negatives cost ``fn``; of more than two classes their numbers, 0 to K - 1.
     costs : CostMatrix
-        Class-wide, or of each row; of K classes in the order of ``classes``.
+        Class-wide or per sample; of K classes in the order of ``classes``.
     groups : array of shape (n,), optional
-        Rows of one group never stand on both sides of a split.
+        Samples of one group are never split across folds.
     classes : tuple of str
-        What the negative and the positive class are called, or the K classes.
+        Names of the negative and the positive class, or of the K classes.
     source : str
-        Where the data came from, for the report.
+        Source of the data, for the report.
     sample_weight : array of shape (n,), optional
-        How much each row counts.
+        Weight of each sample.
     cost_spec : CostMatrix, optional
-        The costs as they were said, where ``costs`` are not all of it: prices over columns, or known as a range.
+        The cost specification, where it is more than ``costs``: expressions over columns, or ranges.
     time : array of shape (n,), optional
-        When each row was, datetime64 or numbers: the past trains, the latest rows are tested on.
+        Observation times, datetime64 or numbers: the past trains, the latest samples are tested on.
     baseline : Baseline, optional
-        What is done today about each row; no feature.
+        Current decision about each sample, excluded from the features.
     findings : tuple of Finding
-        What looked wrong about its prices as they came, before they were clipped.
+        Findings about its costs before they were clipped.
     segments : mapping from str to array of shape (n,)
-        What results are also shown by, such as regions. Results do not depend on it.
+        Values by which results are also shown, such as regions. Models do not use them.
     reading : Reading
-        What was left out of the data when they were read.
+        Summary of what was left out when the data were read.
     """
 
     name: str
@@ -86,23 +86,23 @@ class Task:
         n = len(self.y)
         for name, values in self.segments.items():
             if values.shape != (n,):
-                raise ValueError(f"segment {name!r} must hold one value for each of {n} rows, got shape {values.shape}")
+                raise ValueError(f"segment {name!r} must hold one value for each of {n} samples, got {values.shape}")
         if self.time is not None and self.time.shape != (n,):
-            raise ValueError(f"time must hold one time for each of {n} rows, got shape {self.time.shape}")
+            raise ValueError(f"time must hold one time for each of {n} samples, got shape {self.time.shape}")
         if self.baseline is not None and self.baseline.values.shape != (n,):
             raise ValueError(
-                f"baseline must hold one decision for each of {n} rows, got shape {self.baseline.values.shape}"
+                f"baseline must hold one decision for each of {n} samples, got shape {self.baseline.values.shape}"
             )
         if len(self.X) != n or (self.groups is not None and len(self.groups) != n):
-            raise ValueError(f"X, y and groups must be equally long, got {len(self.X)} rows for {n} labels")
+            raise ValueError(f"X, y and groups must be equally long, got {len(self.X)} samples for {n} labels")
         k, many = len(self.classes), "two" if len(self.classes) == 2 else len(self.classes)
         if self.costs.n_classes != k or self.costs.n_instances not in (None, n):
             raise ValueError(
-                f"a task of {n} rows needs costs of {many} classes, for all rows or each, got {self.costs!r}"
+                f"a task of {n} samples needs costs of {many} classes, class-wide or per sample, got {self.costs!r}"
             )
         if not self.costs.square or self.costs.classes not in (None, self.classes):
             raise ValueError(
-                f"the costs of a task speak of its classes, {self.classes}, in their order: {self.costs!r}"
+                f"the costs of a task must be those of its classes, {self.classes}, in their order: {self.costs!r}"
             )
         if not np.isin(self.y, range(k)).all():
             raise ValueError(
@@ -131,23 +131,31 @@ class Task:
         Parameters
         ----------
         X : table, or uint8 images N x H x W x C
-            pandas, polars, pyarrow, numpy, or a sparse matrix of scipy's, which is written out.
+            pandas, polars, pyarrow, numpy, or a sparse matrix of scipy, which is made dense.
         y : array of shape (n,)
             Labels of two classes, or of as many as the cost matrix has.
         costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
-            None is "balanced", for two classes: inverse class frequencies. A price may be an expression over columns of
+            None is "balanced", for two classes: inverse class frequencies. A cost may be an expression over columns of
             X, ``{"fp": 1, "fn": "0.8 * amount"}``, or a range, ``(5, 20)``.
         pos_label : label, optional
-            The class ``fn`` speaks of; 0/1, -1/1 and False/True need no naming.
+            The positive class, whose false negatives cost ``fn``; not needed for 0/1, -1/1 and False/True.
         groups, sample_weight : arrays of shape (n,), optional
+            Group and weight of each sample.
         time : array of shape (n,) or str, optional
-            When each row was (dates, ISO text or numbers), or the column of X that says so, which then is no feature.
+            Observation times (dates, ISO text or numbers), or the column of X that holds them, which is excluded from
+            the features.
         baseline : array of shape (n,) or str, optional
-            What is done today: labels as in y, 0 and 1, or scores from 0 to 1 (decided at 0.5); or the column of X that
-            holds them, which then is no feature.
+            Current decisions: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the column of X that
+            holds them, which is excluded from the features.
         segments : str, sequence of str, or mapping from str to array of shape (n,), optional
-            Columns of X that results are also shown by, which stay features; or values of each row by name.
+            Columns of X by which results are also shown, which stay features; or values of each sample by name.
         name : str
+            Name of the data.
+
+        Returns
+        -------
+        Task
+            The data, checked.
 
         Examples
         --------
@@ -163,16 +171,16 @@ class Task:
         labels, classes = class_labels(y, pos_label, costs=costs)
         weight = None if sample_weight is None else _read_weight(sample_weight)
         groups = None if groups is None else np.asarray(groups)
-        features, said = _as_features(X), cost_specification(costs, labels, classes=classes)
-        settled, kept = resolve(said, labels, features, name), kept_specification(said, features)
-        today = Baseline.read(baseline, features, classes)
-        strange = check_costs(said, labels, features, given=costs is not None)
+        features, spec = _as_features(X), cost_specification(costs, labels, classes=classes)
+        settled, kept = resolve(spec, labels, features, name), kept_specification(spec, features)
+        current = Baseline.read(baseline, features, classes)
+        strange = check_costs(spec, labels, features, given=costs is not None)
         shown = read_segments(segments, features)
-        apart = [*said.hidden, *([today.column] if today and today.column else [])]
+        apart = [*spec.hidden, *([current.column] if current and current.column else [])]
         features = features.drop(columns=apart) if apart else features
         return cls(
             name, features, labels, settled, groups, classes, sample_weight=weight, cost_spec=kept, time=times,
-            baseline=today, findings=strange, segments=shown,
+            baseline=current, findings=strange, segments=shown,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -181,15 +189,15 @@ class Task:
 
     @property
     def images(self) -> bool:
-        """Whether the rows are images."""
+        """Whether the samples are images."""
         return isinstance(self.X, np.ndarray) and self.X.ndim == 4
 
     def take(self, rows: NDArray[Any]) -> Any:
-        """Return some rows of X."""
+        """Return some samples of X."""
         return self.X.iloc[rows] if isinstance(self.X, pd.DataFrame) else self.X[rows]
 
     def rows(self, index: Any) -> Task:
-        """Return the task of some rows (positions, a slice or a mask), which may be of one class."""
+        """Return the task of some samples (positions, a slice or a mask), which may be of one class."""
         positions = np.arange(len(self.y))[index]
         return replace(
             self,
@@ -206,12 +214,12 @@ class Task:
 
     @cached_property
     def learned(self) -> dict[Any, CostMatrix]:
-        """Costs with prices that were learned from some of its rows, by which ones: learned once."""
+        """Cache of costs that were learned from some of the samples, by these."""
         return {}
 
     @cached_property
     def worked_out(self) -> dict[Any, Any]:
-        """What is the same for all fits, by what it is: rows that stay together, folds."""
+        """Cache of values that all fits share: duplicate groups, folds, findings."""
         return {}
 
     @cached_property
@@ -221,7 +229,7 @@ class Task:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of everything: features, labels, groups, weights, times, costs and what is done today."""
+        """SHA-256 of features, labels, groups, weights, times, costs and the baseline."""
         sha = hashlib.sha256(self.costs.to_json().encode())
         sha.update(np.ascontiguousarray(self.y).tobytes())
         if self.groups is not None:
@@ -243,20 +251,20 @@ class Task:
         return sha.hexdigest()
 
 
-def _spec_of_rows(said: CostMatrix, rows: NDArray[np.int64]) -> CostMatrix:
-    return said.made(lambda recipe, *_: recipe.rows(rows) if hasattr(recipe, "rows") else recipe)
+def _spec_of_rows(spec: CostMatrix, rows: NDArray[np.int64]) -> CostMatrix:
+    return spec.made(lambda recipe, *_: recipe.rows(rows) if hasattr(recipe, "rows") else recipe)
 
 
 def _read_weight(given: Any) -> NDArray[np.float64]:
     weight = np.asarray(as_host(as_array(given, "sample_weight")), dtype=np.float64)
     if not weight.any():
-        raise ValueError("sample_weight is zero everywhere: nothing is left to weigh")
+        raise ValueError("sample_weight is zero everywhere: give some samples a positive weight")
     return weight
 
 
 def _check_weight(weight: NDArray[np.float64], n: int) -> None:
     if weight.shape != (n,):
-        raise ValueError(f"sample_weight must hold one number for each of {n} rows, got shape {weight.shape}")
+        raise ValueError(f"sample_weight must hold one number for each of {n} samples, got shape {weight.shape}")
     bad = ~np.isfinite(weight) | (weight < 0)
     if bad.any():
         first = int(bad.argmax())
@@ -274,7 +282,7 @@ def _as_features(X: Any) -> Any:  # noqa: N803
     return pd.DataFrame(np.asarray(dense(X))).rename(columns=lambda number: f"x{number}")
 
 
-# a table whose columns still have to be told apart
+# tables with columns of labels, groups, times and baselines
 
 
 def table_task(
@@ -296,31 +304,31 @@ def table_task(
 ) -> Task:
     """Return a table as a task.
 
-    Columns that prices depend on may be in ``drop``; otherwise they stay features, as an amount often is one: drop them
-    where they are not known when a decision is made. No features are: the target, the groups, the times, what is
-    done today, what is in ``drop``, columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that
-    counts the rows. Columns in ``segments`` stay features unless they are in ``drop``.
+    Columns that costs depend on may be in ``drop``; otherwise they stay features, as an amount often is one: drop them
+    where they are unknown at prediction time. Excluded from the features are the target, groups, times, baseline,
+    columns in ``drop``, columns called ``C_FP``, ``C_FN``, ``C_TP`` or ``C_TN``, and an unnamed column that numbers the
+    rows. Columns in ``segments`` stay features unless they are in ``drop``.
     """
     target = target_column(frame.columns, target, name)
     apart = (*drop, *(column for column in (group_column, time_column, baseline_column) if column))
     for column in (*apart, *segments):
         check_column(column, frame.columns, name)
     if baseline_column == target:
-        raise DataError(f"column {target!r} of {name} holds the labels: the baseline is what is done without them")
+        raise DataError(f"column {target!r} of {name} holds the labels: name the column of the current decisions")
     y, called = class_labels(
         frame[target], pos_label, costs=costs, classes=classes, known=known_classes,
         what=f"column {target!r} of {name}",
     )  # fmt: skip
-    said = cost_specification(costs, y, own=own, classes=called)
-    settled, given = resolve(said, y, frame, name), costs is not None or own is not None
-    features = _features(frame, {target, *apart, *said.hidden}, name)
+    spec = cost_specification(costs, y, own=own, classes=called)
+    settled, given = resolve(spec, y, frame, name), costs is not None or own is not None
+    features = _features(frame, {target, *apart, *spec.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
-    today = Baseline.read(baseline_column, frame, called)
+    current = Baseline.read(baseline_column, frame, called)
     try:
         return Task(
-            name, features, y, settled, groups, called, source, cost_spec=kept_specification(said, frame), time=time,
-            baseline=today, findings=check_costs(said, y, frame, given=given),
+            name, features, y, settled, groups, called, source, cost_spec=kept_specification(spec, frame), time=time,
+            baseline=current, findings=check_costs(spec, y, frame, given=given),
             segments=read_segments(segments, frame),
         )  # fmt: skip
     except ValueError as error:
@@ -338,12 +346,13 @@ def target_column(columns: Iterable[str], target: str | None, name: str) -> str:
     return target
 
 
-def _features(frame: pd.DataFrame, left_out: Iterable[str], name: str) -> pd.DataFrame:
-    out = set(left_out) | {column for column in frame.columns if PRICE_NAMES.fullmatch(str(column))}
+def _features(frame: pd.DataFrame, excluded: Iterable[str], name: str) -> pd.DataFrame:
+    out = set(excluded) | {column for column in frame.columns if COST_NAMES.fullmatch(str(column))}
     out |= {column for column in frame.columns if str(column).startswith("Unnamed: ") and _counts_rows(frame[column])}
     kept = [column for column in frame.columns if column not in out]
     if not kept:
-        raise DataError(f"{name} has no column left to learn from: {listed(sorted(map(str, out)))} are no features")
+        names = listed(sorted(map(str, out)))
+        raise DataError(f"{name} has no column left to learn from: {names} are excluded from the features")
     for column in kept:
         _check_plain(frame[column], column, name)
     return frame[kept].reset_index(drop=True).set_axis([str(column) for column in kept], axis=1)

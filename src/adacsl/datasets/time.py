@@ -22,14 +22,14 @@ SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 MONTHS = {"mo": 1, "y": 12}
 MONTH = 2_629_746
 LONGEST = 12_000 * MONTH
-"""Seconds of 1000 years: dates so much later can still be counted."""
-SHOWN_ALIKE = 1000
-"""Text of so many rows is looked at to tell whether a column holds dates."""
+"""Seconds of 1000 years, the longest duration."""
+DETECTION_ROWS = 1000
+"""Number of rows by which a column is recognised as dates."""
 
 
 @dataclass(frozen=True)
 class Duration:
-    """A length of time: an amount of a unit, or of the unit that numbers have by themselves."""
+    """Duration: an amount of a unit, or of the unit of numeric times."""
 
     amount: float = 0.0
     unit: str = ""
@@ -43,7 +43,7 @@ class Duration:
         value : number, str, timedelta or None
             A number in the unit of the times, or "90s", "30min", "12h", "7d", "2w", "3mo", "1y".
         name : str
-            What it is called in messages.
+            Name in messages.
 
         Examples
         --------
@@ -70,14 +70,14 @@ class Duration:
         return f"{time_text(self.amount)}{self.unit}"
 
     def after(self, times: NDArray[Any], name: str = "gap") -> NDArray[Any]:
-        """Return the times so much later; of the 31st a month later the end of a month that is shorter."""
+        """Return the times later by this duration; a month after the 31st is the end of a shorter month."""
         if not self.amount:
             return times
         dates = times.dtype.kind == "M"
         if dates and not self.unit:
-            raise ValueError(f"{name}={self} has no unit, and the times are dates: say '{self}d', or '{self}h'")
+            raise ValueError(f"{name}={self} has no unit, and the times are dates: give '{self}d', or '{self}h'")
         if self.unit and not dates:
-            raise ValueError(f"{name}='{self}' is of dates, and the times are numbers: say a number in their unit")
+            raise ValueError(f"{name}='{self}' is for dates, and the times are numbers: give a number in their unit")
         if self.unit in MONTHS:
             return _months_after(times, int(self.amount) * MONTHS[self.unit])
         if not dates:
@@ -89,7 +89,7 @@ def _months_after(times: NDArray[Any], months: int) -> NDArray[Any]:
     first = times.astype("datetime64[M]")
     moved = first + np.timedelta64(months, "M")
     length = (moved + np.timedelta64(1, "M")).astype("datetime64[us]") - moved.astype("datetime64[us]")
-    # one microsecond less, and later rows never come out earlier
+    # one microsecond less, so that the order of times is kept
     within = np.minimum(times - first.astype("datetime64[us]"), length - np.timedelta64(1, "us"))
     return np.asarray(moved.astype("datetime64[us]") + within)
 
@@ -118,7 +118,7 @@ def read_times(values: Any, what: str = "time") -> NDArray[Any]:
     if missing.any():
         raise DataError(
             f"{what} is missing in {int(missing.sum())} rows, first in row {int(missing.argmax()) + 1}: "
-            "give every row a time, or leave these rows out"
+            "give every row a time, or remove these rows"
         )
     if column.kind == "number":
         return column.values
@@ -132,7 +132,7 @@ def _as_column(values: Any, what: str) -> Column:
     else:
         table = np.asarray(values)
         if table.ndim != 1:
-            raise DataError(f"{what} must hold one time for each row, got shape {table.shape}")
+            raise DataError(f"{what} must hold one time for each sample, got shape {table.shape}")
         table = table[:, None]
     try:
         return read_columns(table)[2](0)
@@ -142,7 +142,7 @@ def _as_column(values: Any, what: str) -> Column:
 
 def _odd(column: Column) -> str:
     """Return the first text that is no date."""
-    for row, value in enumerate(column.values[:SHOWN_ALIKE]):
+    for row, value in enumerate(column.values[:DETECTION_ROWS]):
         if value != "" and recognised(column._replace(values=column.values[row : row + 1])).kind != "date":
             return f"{str(value)!r} in row {row + 1}"
     return "other text"
@@ -154,16 +154,16 @@ def take_times(
     *,
     keep: Collection[str] = (),
 ) -> tuple[Any, NDArray[Any] | None, str | None]:
-    """Return the features, the times and the name of their column, which is no feature.
+    """Return the features without the column of times, the times, and the name of that column.
 
     Parameters
     ----------
     X : table
         numpy, pandas, polars or pyarrow, or a mapping of arrays by name.
     time : str, array of shape (n,) or None
-        The name of a column of X, or one time for each row.
+        The name of a column of X, or one time for each sample.
     keep : collection of str
-        Names that stay in X although they are times: the features of a fitted model, the time of its policy.
+        Columns that stay in X although they are times: the features of a fitted model, the time of its policy.
 
     Examples
     --------
@@ -186,7 +186,7 @@ def take_times(
         return X, read_times(X[time], what), time
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        raise DataError(f"time={time!r} names a column, and X is no table: give one time for each row")
+        raise DataError(f"time={time!r} names a column, and X is no table: give one time for each sample")
     check_column(time, frame.columns, "X")
     features = X if time in keep else frame.drop(time).to_native()
     return features, read_times(frame[time].to_native(), what), time
@@ -206,7 +206,7 @@ def date_columns(X: Any) -> list[str]:  # noqa: N803
         return []
     if 0 in frame.shape:
         return []
-    _, _, column = read_columns(frame.head(SHOWN_ALIKE).to_native())
+    _, _, column = read_columns(frame.head(DETECTION_ROWS).to_native())
     kinds = enumerate(frame.schema.dtypes())
     looked_at = [i for i, kind in kinds if not kind.is_numeric() and _holds_dates(column, i)]
     names = frame.columns
@@ -216,13 +216,13 @@ def date_columns(X: Any) -> list[str]:  # noqa: N803
 def _holds_dates(read: Callable[[int], Column], place: int) -> bool:
     try:
         column = recognised(read(place))
-    except ValueError:  # what cannot be learned from is found out elsewhere
+    except ValueError:  # unusable columns raise errors elsewhere
         return False
     return column.kind == "date" and not bool(np.isnan(column.values).all())
 
 
 def time_text(time: Any) -> str:
-    """Return a time for people: a date without its clock where it is midnight.
+    """Return a time as text: a date without the time of day where it is midnight.
 
     Examples
     --------

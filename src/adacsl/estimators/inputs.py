@@ -19,7 +19,7 @@ from adacsl.datasets.labels import missing_labels
 from adacsl.datasets.loading import load_task
 from adacsl.datasets.readers.base import InMemory, OnError, Reading, Table, batch_name, first_warnings_only
 from adacsl.datasets.readers.formats import How, check_words, is_table, open_table
-from adacsl.datasets.task import PRICE_NAMES, Task, table_task, target_column
+from adacsl.datasets.task import COST_NAMES, Task, table_task, target_column
 from adacsl.decision.policy import Decisions, Policy
 from adacsl.estimators.decisions import decide_probabilities
 from adacsl.storage.atomic import at_home
@@ -322,7 +322,7 @@ class LabelledTable:
     def _no_features(self, known: Sequence[str], drop: Sequence[str], priced: Sequence[str]) -> list[str]:
         """Return the columns that are no features of a classifier that knows no names."""
         others = [*filter(None, (self.time_column,)), *drop]
-        others += [name for name in known if PRICE_NAMES.fullmatch(name) or name.startswith("Unnamed: ")]
+        others += [name for name in known if COST_NAMES.fullmatch(name) or name.startswith("Unnamed: ")]
         left = set(known) - set(others)
         return others if len(left) == getattr(self.classifier, "n_features_in_", 0) else [*others, *priced]
 

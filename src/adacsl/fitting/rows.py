@@ -482,7 +482,7 @@ def resolve_costs(classifier: Any, rows: Rows, table: Any) -> Rows:
     if spec is None:
         return rows
     raw = spec.of(table, clipped=False)
-    warn_of_implausible_costs(raw, rows.y, telling=not spec.learns, stacklevel=4)
+    warn_of_implausible_costs(raw, rows.y, leakage=not spec.learns, stacklevel=4)
     if not spec.learns:
         return replace(rows, costs=raw.clipped().checked())
     seed = classifier.random_state if isinstance(classifier.random_state, Integral) else 0
