@@ -131,7 +131,7 @@ def credit_cost(run: Any) -> Callable[[dict[str, Any]], Any]:
     def draw(style: dict[str, Any]) -> Any:
         blue, orange, green, _ = style["colors"]
         figure, axis = plt.subplots(figsize=(8.4, 3.2))
-        axis.plot(curve.thresholds, curve.costs / len(labels), lw=1.8, color=blue, drawstyle="steps-post")
+        axis.plot(curve.thresholds, curve.costs, lw=1.8, color=blue, drawstyle="steps-post")
         axis.axhline(refused, color=style["ink"], lw=1, ls=":")
         axis.text(0.99, refused - 0.02, "turn everybody away", ha="right", va="top")
         for at, cost, color, words, to in (
@@ -184,11 +184,11 @@ def overview(run: Any) -> Callable[[dict[str, Any]], Any]:
 
     def draw(style: dict[str, Any]) -> Any:
         figure, (left, right) = plt.subplots(1, 2, figsize=(9.2, 3.3))
-        left.plot(curve.thresholds, curve.costs / len(labels), lw=1.5, drawstyle="steps-post")
+        left.plot(curve.thresholds, curve.costs, lw=1.5, drawstyle="steps-post")
         left.axvline(0.5, color=style["ink"], lw=1, ls=":")
-        left.plot([best.value], [best.cost / len(labels)], "o", color=style["colors"][1], ms=7, clip_on=False)
+        left.plot([best.value], [best.cost], "o", color=style["colors"][1], ms=7, clip_on=False)
         left.annotate(
-            f"cheapest: {best.value:.3f}", (best.value, best.cost / len(labels)), (-4, -19),
+            f"cheapest: {best.value:.3f}", (best.value, best.cost), (-4, -19),
             textcoords="offset points", ha="left", color=style["colors"][1],
         )  # fmt: skip
         left.text(0.515, left.get_ylim()[1] * 0.96, "T'", va="top")
@@ -230,16 +230,16 @@ def tied_intervals(style: dict[str, Any]) -> Any:
     figure, axis = plt.subplots(figsize=(6.2, 3.1))
     edges = np.append(curve.thresholds, 1)
     edges[0] = 0
-    for low, high, cost in zip(edges[:-1], edges[1:], curve.costs, strict=True):
-        color = style["colors"][1] if cost == best.cost else style["colors"][0]
+    for low, high, cost in zip(edges[:-1], edges[1:], curve.total_costs, strict=True):
+        color = style["colors"][1] if cost == best.total_cost else style["colors"][0]
         axis.plot([low, high], [cost, cost], lw=3, color=color, solid_capstyle="butt")
     for label, marker in ((0, "o"), (1, "^")):
         axis.plot(scores[labels == label], [0.35] * int((labels == label).sum()), marker, color=style["ink"], ms=6,
                   label=("negative", "positive")[label])  # fmt: skip
     axis.axvline(0.5, color=style["ink"], lw=1, ls=":")
     axis.text(0.51, 6.4, "T'")
-    axis.plot([best.value], [best.cost], "D", color=style["colors"][1], ms=7)
-    axis.annotate(f"taken: {best.value:.3f}", (best.value, best.cost), (8, 9), textcoords="offset points",
+    axis.plot([best.value], [best.total_cost], "D", color=style["colors"][1], ms=7)
+    axis.annotate(f"taken: {best.value:.3f}", (best.value, best.total_cost), (8, 9), textcoords="offset points",
                   color=style["colors"][1])  # fmt: skip
     axis.set(xlabel="threshold", ylabel="cost", xlim=(0, 1), ylim=(0, 7))
     axis.legend(loc="upper left")

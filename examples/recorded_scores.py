@@ -25,7 +25,7 @@ for epoch in range(1, 9):
     best = find_threshold(scores, labels, costs)
     print(
         f"{epoch:5}  {best.value:8.3f}  {step.factor:6.3f}  {step.lambda_:6.3f}  {step.weight:6.4f}  "
-        f"{step.cost:10.3f}  {best.cost / len(labels):16.3f}"
+        f"{step.cost:10.3f}  {best.cost:16.3f}"
     )
 
 saved = controller.state_dict()  # plain JSON values

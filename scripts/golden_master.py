@@ -133,10 +133,13 @@ def thresholds() -> dict[str, Any]:
     for part in range(5):
         histogram.update(scores[part::5], labels[part::5])
     return {
-        "threshold": np.asarray([best.value, best.cost]),
-        "curve": [np.asarray(part, dtype=np.float64) for part in curve if np.ndim(part)],
+        "threshold": np.asarray([best.value, best.total_cost]),
+        "curve": [
+            np.asarray(part, dtype=np.float64)
+            for part in (curve.thresholds, curve.total_costs, curve.false_negatives, curve.false_positives)
+        ],
         "multipliers": np.asarray(found.values, dtype=np.float64),
-        "histogram": histogram.edges(COSTS),
+        "histogram": histogram.edges(COSTS)[:5],
         "interval": np.asarray(adacsl.cost_interval(COSTS, labels, scores > best.value)[:3], dtype=np.float64),
         "shifted": np.asarray(public("shift_prior")(scores, 0.3, 0.1)),
         "brier": np.asarray(public("brier_curve")(scores, labels).y),

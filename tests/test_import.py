@@ -56,7 +56,6 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Hide
     ("missing", "statement", "advice"),
     [
         ("torch", "import adacsl; adacsl.AdaCSLClassifier().fit([[0.0], [1.0]] * 9, [0, 1] * 9)", "adacsl[train]"),
-        ("sklearn", "from adacsl import AdaCSLClassifier", "adacsl[train]"),
         ("safetensors", "from adacsl import load", "adacsl[train]"),
         ("torch", "import adacsl.torch", "adacsl[torch]"),
         ("lightning", "import adacsl.integrations.lightning", "adacsl[lightning]"),

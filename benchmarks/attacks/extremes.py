@@ -108,8 +108,8 @@ def cheapest_cut(rng: Generator) -> str:
     stake *= n if weight is None else sum(map(Fraction, weight))
     if abs(paid - best.cost) > Fraction(CLOSE) * stake or paid > best.cost + Fraction(1e-11) * _reduced(exact, labels):
         return f"cuts at {found.value} for {float(paid)}, the cheapest costs {float(best.cost)}"
-    if abs(Fraction(found.cost) - paid) > Fraction(CLOSE) * stake:
-        return f"says {found.cost}, costs {float(paid)}"
+    if abs(Fraction(found.total_cost) - paid) > Fraction(CLOSE) * stake:
+        return f"total_cost is {found.total_cost}, costs {float(paid)}"
     other = find_threshold(
         scores, labels, CostMatrix(**units(given, rng)), target_threshold=target, sample_weight=weight
     )

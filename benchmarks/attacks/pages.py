@@ -35,7 +35,7 @@ PAYLOADS = {
     "script": f"<script data-seen>{SEEN}</script>",
     "closed script": f"</script><script data-seen>{SEEN}</script>",
     "comment": f"<!--<script>--></script><script data-seen>{SEEN}</script>",
-    "picture": f"<img data-seen src=x onerror='{SEEN}'>",
+    "image": f"<img data-seen src=x onerror='{SEEN}'>",
     "double quote": f'"><svg data-seen onload="{SEEN}">',
     "single quote": f"'><svg data-seen onload='{SEEN}'>",
     "attribute": f'" onmouseover="{SEEN}" autofocus onfocus="{SEEN}" data-seen="',
@@ -160,10 +160,10 @@ def _served_page(path: Path, place: str, name: str) -> None:
     field = SimpleNamespace(name=here("column"), kind="text", role="feature", needed=True, schema={})
     about = {
         "adacsl_version": "1", "kind": here("kind"), "learner": "net", "classes": [here("class"), "b"], "policy": None,
-        "positive": here("class"), "costs": here("costs"), "columns": [vars(field)], "picture": False,
+        "pos_label": here("class"), "costs": here("costs"), "columns": [vars(field)], "image": False,
         "estimated_cost": None,
     }  # fmt: skip
-    path.write_text(render_page(about, SimpleNamespace(fields=[field], picture=False), 50), encoding="utf-8")  # type: ignore[arg-type]
+    path.write_text(render_page(about, SimpleNamespace(fields=[field], image=False), 50), encoding="utf-8")  # type: ignore[arg-type]
 
 
 def _notebook_page(path: Path, place: str, name: str) -> None:

@@ -30,7 +30,7 @@ from sklearn.linear_model import LogisticRegression
 from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier
 from adacsl.neural import NeuralLearner
 from adacsl.serving import app, connections
-from adacsl.serving import rows as serving_rows
+from adacsl.serving.images import PIXELS
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 ARROW = "application/vnd.apache.arrow.stream"
@@ -303,14 +303,14 @@ def _pixels(_: Served) -> str:
         sink = io.BytesIO()
         Image.new("RGB", (5_000, 5_000)).save(sink, "PNG")
         one = base64.b64encode(sink.getvalue()).decode()
-        sent = make_request(json.dumps({"rows": [{"picture": one}] * 200}).encode())
+        sent = make_request(json.dumps({"rows": [{"image": one}] * 200}).encode())
         start = time.monotonic()
         with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as line, line.makefile("rb") as file:
             line.sendall(sent)
             reply = read_reply(file)
         server.should_exit = True
         serving.join(PATIENCE)
-    refused = reply.status == 422 and f"{serving_rows.PIXELS:,}".encode() in reply.body
+    refused = reply.status == 422 and f"{PIXELS:,}".encode() in reply.body
     return "" if refused and time.monotonic() - start < SOON else f"answered {reply.status} ({reply.body[:80]!r})"
 
 
@@ -377,7 +377,7 @@ def _head(sent: bytes, served: Served) -> str:
 
 
 def _stopped(keep: int, served: Served) -> str:
-    """Send SIGTERM while many connections ask again and again: every request that was sent is answered."""
+    """Send SIGTERM while many connections retry and again: every request that was sent is answered."""
     served.start()
     assert served.process is not None
     faults: list[str] = []

@@ -89,7 +89,7 @@ def against_loops(n: int = 100_000) -> list[dict[str, Any]]:
     grid = paper_grid().astype(np.float32)
     every = np.unique(scores)
     exact = find_threshold(scores, labels, COSTS)
-    assert loop_over(every, scores, labels)[1] == exact.cost
+    assert loop_over(every, scores, labels)[1] == exact.total_cost
     fast = interleave(
         {
             "ours": lambda: find_threshold(scores, labels, COSTS),

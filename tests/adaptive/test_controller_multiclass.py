@@ -47,7 +47,7 @@ def test_two_classes_are_the_same_rule_with_one_lambda(seed, fn, target_threshol
         lambdas = lambdas * found.values**damping
         step = controller.step(q[:, 1], y)
         assert step.factor == pytest.approx((found.values[0] / found.values[1]) ** damping, rel=1e-9)
-        assert step.cost == pytest.approx(found.start_cost / len(y), rel=1e-12)
+        assert step.cost == pytest.approx(found.start_cost, rel=1e-12)
     np.testing.assert_allclose(controller.lambdas, lambdas, rtol=1e-9)
     assert controller.lambda_ == pytest.approx(lambdas[0] / lambdas[1], rel=1e-9)
     np.testing.assert_allclose(controller.weights, [controller.weight, 1.0])

@@ -1,4 +1,4 @@
-"""Held-out rows: halves, the choice among candidates and its honest scores, tuned cuts; oracles count one by one."""
+"""Held-out samples: halves, the choice among candidates, selection-corrected scores, tuned cuts; oracles count each."""
 
 import itertools
 from collections import Counter
@@ -105,7 +105,7 @@ def test_the_cheapest_candidate_is_kept_and_honest_scores_come_from_the_other_ha
     if last:
         assert held.best == len(candidates) - 1
         if decide != "tuned":
-            np.testing.assert_array_equal(held.honest, candidates[-1])
+            np.testing.assert_array_equal(held.corrected, candidates[-1])
         return
     close = 1e-9 * max(fp, fn)
     assert costs[held.best] <= min(costs) + close
@@ -115,7 +115,7 @@ def test_the_cheapest_candidate_is_kept_and_honest_scores_come_from_the_other_ha
     for half, others in ((~second, 1), (second, 0)):
         least = min(row[others] for row in by_half)
         allowed = [i for i, row in enumerate(by_half) if row[others] <= least + close]
-        assert any(np.array_equal(held.honest[half], candidates[i][half]) for i in allowed)
+        assert any(np.array_equal(held.corrected[half], candidates[i][half]) for i in allowed)
 
 
 @given(cases(), DECIDE, st.data())
@@ -134,10 +134,10 @@ def test_weight_zero_is_a_missing_row_and_a_whole_weight_is_a_repeated_one(case,
         assert weighted.latest[0] == pytest.approx(repeated.latest[0])
     assert weighted.cost == pytest.approx(repeated.cost)
     if (times > 0).all():
-        kept = weighted.logits[rows], weighted.honest[rows]
+        kept = weighted.logits[rows], weighted.corrected[rows]
         np.testing.assert_allclose(repeated.logits, kept[0])
         if decide != "tuned":
-            np.testing.assert_allclose(repeated.honest, kept[1])
+            np.testing.assert_allclose(repeated.corrected, kept[1])
 
 
 @given(cases(), DECIDE)
@@ -154,8 +154,8 @@ def test_scaling_all_costs_and_stopping_on_the_way_change_nothing(case, decide):
         again.look(logits)
         resumed = again
     assert one.best == scaled.best == resumed.best
-    np.testing.assert_allclose(one.honest, scaled.honest, rtol=1e-12)
-    np.testing.assert_array_equal(one.honest, resumed.honest)
+    np.testing.assert_allclose(one.corrected, scaled.corrected, rtol=1e-12)
+    np.testing.assert_array_equal(one.corrected, resumed.corrected)
 
 
 def test_rows_with_costs_are_judged_at_their_own_thresholds():
@@ -176,7 +176,7 @@ def test_pooled_rows_are_means_of_those_who_held_them_out():
     first.look(np.asarray([1.0, -2.0]))
     second.look(np.asarray([0.5, 3.0]))
     for honest in (True, False):
-        np.testing.assert_array_equal(pooled(5, [first, second], honest=honest), [-2.0, np.nan, 0.5, np.nan, 2.0])
+        np.testing.assert_array_equal(pooled(5, [first, second], corrected=honest), [-2.0, np.nan, 0.5, np.nan, 2.0])
 
 
 def fold_parts(y, candidates, folds, costs=COSTS, **about):
@@ -218,7 +218,7 @@ def test_half_a_fold_moves_neither_its_own_scores_nor_its_threshold(priced):
 
     def decided(weight):
         parts = fold_parts(y, candidates, folds, costs, weight=weight)
-        _, cut = tune_cut(pooled(n, parts, honest=False), y, costs, weight)
+        _, cut = tune_cut(pooled(n, parts, corrected=False), y, costs, weight)
         return pooled(n, parts, costs=costs) - bayes_log_odds(costs) > cut
 
     changed = 0
@@ -272,7 +272,7 @@ def test_noise_is_estimated_at_its_true_cost(decide):
         for _ in range(20):
             held.look(np.repeat(rng.normal(size=100), 2))
         cut = 0.0 if decide == "bayes" else tune_cut(held.logits, y, CostMatrix(fp=1, fn=1), None)[1]
-        found.append(np.mean((held.honest > cut) != y))
+        found.append(np.mean((held.corrected > cut) != y))
         flattering.append(held.cost)
     assert np.mean(found) == pytest.approx(0.5, abs=0.01)
     assert np.mean(flattering) < 0.42
@@ -296,4 +296,4 @@ def test_it_goes_on_from_its_state(decide):
     for logits in candidates[4:]:
         resumed.look(logits)
     assert (resumed.best, resumed.cost, resumed.seen) == (whole.best, whole.cost, whole.seen)
-    assert np.array_equal(resumed.honest, whole.honest)
+    assert np.array_equal(resumed.corrected, whole.corrected)

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import CostMatrix, CostSensitiveClassifier, Decision, Policy
-from adacsl.base.html import html_table, in_words
+from adacsl.base.html import describe, html_table
 from adacsl.metrics import Interval
 from adacsl.thresholds.uncertainty import tune_threshold
 
@@ -64,12 +64,12 @@ def test_any_text_is_shown_letter_by_letter(rows, title):
 
 
 def test_values_are_written_as_people_read_them():
-    assert in_words(Interval(0.5, 0.25, 0.75)) == "0.5 (0.25 to 0.75)"
-    assert in_words(np.arange(10) / 10) == "10 numbers, 0 to 0.9"
-    assert in_words(np.float64(1 / 3)) == "0.333333"
-    assert in_words(np.asarray(["a", "b"])) == "a, b"
-    assert in_words(12) == "12"
-    assert in_words(True) == "True"
+    assert describe(Interval(0.5, 0.25, 0.75)) == "0.5 (0.25 to 0.75)"
+    assert describe(np.arange(10) / 10) == "10 numbers, 0 to 0.9"
+    assert describe(np.float64(1 / 3)) == "0.333333"
+    assert describe(np.asarray(["a", "b"])) == "a, b"
+    assert describe(12) == "12"
+    assert describe(True) == "True"
 
 
 def test_cost_matrices_say_what_each_decision_costs():
@@ -89,10 +89,13 @@ def test_cost_matrices_say_what_each_decision_costs():
 @pytest.mark.parametrize(
     ("found", "text"),
     [
-        (adacsl.find_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)), r"Cheapest threshold value 0\.3 cost 5"),
+        (
+            adacsl.find_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)),
+            r"Cost-optimal threshold value 0\.3 cost 0\.25 total cost 5",
+        ),
         (adacsl.cost_curve(SCORES, LABELS, CostMatrix(fp=1, fn=8)), r"Cost of every threshold thresholds 0\.1, 0\.1"),
         (Interval(0.08, 0.0, 0.24), "estimate 0.08 low 0 high 0.24"),
-        (tune_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)), "how sure it is"),
+        (tune_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)), "and its uncertainty"),
         (adacsl.thresholds.brier_curve(SCORES, LABELS), "Curve .* area"),
         (adacsl.thresholds.decision_curve(SCORES, LABELS), "thresholds 99 numbers, 0.01 to 0.99"),
         (adacsl.metrics.calibration_error(SCORES, LABELS), "Calibration .* error"),

@@ -70,11 +70,11 @@ def test_custom_says_nothing(labels):
 
 def test_labels_become_0_and_1():
     found = encode_labels(np.array([5, 3, 5]), 3)
-    assert (found.numbers.tolist(), found.classes.tolist(), found.positive) == ([0, 1, 0], [3, 5], 3)
+    assert (found.numbers.tolist(), found.classes.tolist(), found.pos_label) == ([0, 1, 0], [3, 5], 3)
     found = encode_labels(np.array([1, -1, 1]))
-    assert (found.numbers.tolist(), found.classes.tolist(), found.positive) == ([1, 0, 1], [-1, 1], 1)
+    assert (found.numbers.tolist(), found.classes.tolist(), found.pos_label) == ([1, 0, 1], [-1, 1], 1)
     with pytest.warns(UserWarning, match="was not named: taking .*7.*name it as positive") as told:
-        assert encode_labels(np.array([3, 7])).positive == 7
+        assert encode_labels(np.array([3, 7])).pos_label == 7
     assert told[0].filename == __file__
 
 

@@ -198,7 +198,7 @@ def test_wrong_training_is_one_line_and_leaves_nothing(refused, place, tmp_path,
 def test_text_in_a_column_of_prices_is_one_line(refused, place, tmp_path):
     words = ("--target", "churn", "--pos-label", "yes", "--fn", "shop", "--fp", "1", "--out", tmp_path / "m")
     line = refused("train", place / "rows.csv", *words)
-    assert f"{place / 'rows.csv'}: column 'shop' must hold numbers to be a price, got '" in line
+    assert f"{place / 'rows.csv'}: column 'shop' must hold numbers to be a cost, got '" in line
 
 
 def test_missing_files_folders_and_pictures_are_one_line(refused, tmp_path):

@@ -44,11 +44,11 @@ def used(tmp_path_factory):
 def test_exit_codes_and_sentences(adacsl, used):
     well = adacsl("monitor", used / "model", used / "same.csv")
     assert well.code == 0, well.err
-    assert well.out.startswith("All is well")
+    assert well.out.startswith("No change needed")
     assert "labels: column 'paid'" in well.err
     retune = adacsl("monitor", used / "model", used / "other.csv")
     assert retune.code == 4
-    assert retune.out.startswith("Retune: not doing so costs")
+    assert retune.out.startswith("Re-tune the decision rule: not doing so costs")
     assert "--retuned model2/" in retune.out
 
 
@@ -65,7 +65,7 @@ def test_something_to_look_at(adacsl, used, tmp_path):
     made(1500, 0.17, 3).to_csv(tmp_path / "more.csv", index=False)
     said = adacsl("monitor", used / "model", tmp_path / "more.csv", "--tolerance", "0.3")
     assert said.code == 3
-    assert said.out.startswith("Look at it")
+    assert said.out.startswith("Review the model")
 
 
 def test_the_same_numbers_as_in_python(adacsl, used):
@@ -101,7 +101,7 @@ def test_windows_page_and_groups(adacsl, used, tmp_path):
     assert said.code == 4
     assert "2026-04-06" in said.out  # a Monday
     assert f"written: {page}" in said.out
-    assert "Retune" in page.read_text(encoding="utf-8")
+    assert "Re-tune" in page.read_text(encoding="utf-8")
     grouped = adacsl("monitor", used / "model", used / "other.csv", "--group-column", "when", "--json")
     assert grouped.json["labels"]["cost"]["estimate"] > 0
 

@@ -290,7 +290,7 @@ def test_workers_that_die_before_they_serve_are_not_replaced_for_ever(model, tmp
     lines = (tmp_path / "err").read_text().splitlines()[1:]
     assert sum(line.endswith("died with exit code 5: another takes its place") for line in lines) == 4
     assert sum(line.endswith("died with exit code 5: the 3rd in a row, it is not replaced") for line in lines) == 2
-    assert lines[6:] == ["error: no worker is left to serve: mend what is said above, and start again"]
+    assert lines[6:] == ["error: no worker is left: solve the problem reported above, and start again"]
 
 
 @FORKED

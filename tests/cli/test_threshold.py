@@ -71,8 +71,8 @@ def test_prices_weights_and_labels_of_columns(adacsl, table):
     costs = CostMatrix(fp=2, fn=amount, tn=0.5)
     best = find_threshold(scores, y, costs, sample_weight=weight.astype(float))
     assert said.json["threshold"]["value"] == best.value
-    assert said.json["cost"]["total"] == pytest.approx(best.cost)
-    assert said.json["cost"]["mean"] == pytest.approx(best.cost / weight.sum())
+    assert said.json["cost"]["total"] == pytest.approx(best.total_cost)
+    assert said.json["cost"]["mean"] == pytest.approx(best.cost)
     assert said.json["bayes"]["threshold"] is None
     each = costs.incurred(y, costs.decide(scores))
     assert said.json["bayes"]["mean"] == pytest.approx(np.average(each, weights=weight))
@@ -102,7 +102,7 @@ def test_the_command_and_the_function_agree_about_logits(adacsl, table, fn):
     found = find_threshold(logits, y, CostMatrix(fp=1, fn=fn))
     assert tuple(said["threshold"][name] for name in ("value", "low", "high")) == (found.value, found.low, found.high)
     called = (logits > said["threshold"]["value"]).astype(int)
-    assert CostMatrix(fp=1, fn=fn).total(y, called) == said["cost"]["total"] == found.cost
+    assert CostMatrix(fp=1, fn=fn).total(y, called) == said["cost"]["total"] == found.total_cost
 
 
 @pytest.mark.parametrize("order", [("prob", "truth"), ("truth", "prob")])
@@ -120,7 +120,7 @@ def test_curve_holds_every_cut(adacsl, table, tmp_path):
     assert str(path) in said.out
     curve, expected = pd.read_csv(path), cost_curve(scores, y, COSTS)
     np.testing.assert_allclose(curve["threshold"], expected.thresholds)
-    np.testing.assert_allclose(curve["total_cost"], expected.costs)
+    np.testing.assert_allclose(curve["total_cost"], expected.total_costs)
     np.testing.assert_allclose(curve["false_negative_cost"] + curve["false_positive_cost"], curve["total_cost"])
     assert sorted(p.name for p in tmp_path.iterdir()) == ["curve.csv", "scores.csv"]
 

@@ -111,7 +111,7 @@ def test_any_recipe_is_a_cell():
     assert costs.columns == ("amount",)
     assert costs.of({"amount": [1, 2]}).fn.tolist() == [2.0, 4.0]
     assert costs.to_dict()["costs"][0][1] == {"kind": "twice"}
-    with pytest.raises(ValueError, match="a price is written as a number, a list, or"):
+    with pytest.raises(ValueError, match="a cost is written as a number, a list, or"):
         CostMatrix.from_dict(costs.to_dict())
 
 
@@ -154,7 +154,7 @@ def test_ranges_ride_along():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: CostMatrix(fp=1, fn=(20, 5)), "a range of fn goes from a low price to a high one"),
+        (lambda: CostMatrix(fp=1, fn=(20, 5)), "a range of fn goes from a low cost to a high one"),
         (lambda: CostMatrix(fp=1, fn=(1, np.inf)), "both finite"),
         (lambda: CostMatrix(fp=1, fn=(1, 9), tp=2), "fn must not cost less than tp anywhere in its range, got fn from"),
         (lambda: CostMatrix(fp=3, fn=9, tn=(1, 4)), "fp must not cost less than tn anywhere"),
@@ -162,7 +162,7 @@ def test_ranges_ride_along():
         (lambda: CostMatrix(fp=1, fn=(-3, 3)), "fn must cost more than tp"),
         (
             lambda: CostMatrix.from_dict({"rows": "predicted", "costs": [[0, 1], [1, 0]], "ranges": {"up": [1, 2]}}),
-            "ranges of prices are written as",
+            "ranges of costs are written as",
         ),
     ],
 )

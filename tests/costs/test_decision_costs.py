@@ -128,8 +128,8 @@ def test_multipliers_of_many_classes_decide_by_known_prices(seed):
     found = find_multipliers(proba, labels, costs.decided_by(foreseen))
     scaled = proba * np.asarray(found.values)
     decided = foreseen.decide(scaled / scaled.sum(axis=1, keepdims=True))
-    assert found.cost == pytest.approx(costs.total(labels, decided))
-    assert found.cost <= costs.total(labels, foreseen.decide(proba)) + 1e-9
+    assert found.total_cost == pytest.approx(costs.total(labels, decided))
+    assert found.total_cost <= costs.total(labels, foreseen.decide(proba)) + 1e-9
 
 
 def test_tuning_pays_what_is_paid():

@@ -168,9 +168,9 @@ def test_everything_else_is_refused_and_named(text, message):
     [
         ("amount", {"fee": [1]}, "need the column 'amount', which is not there: there are 'fee'"),
         ("amount", np.ones((3, 2)), "need a table whose columns have names .* got ndarray"),
-        ("amount", {"amount": ["1", "many"]}, "'amount' must hold numbers to be a price, got 'many' in row 2"),
+        ("amount", {"amount": ["1", "many"]}, "'amount' must hold numbers to be a cost, got 'many' in row 2"),
         ("amount", pd.DataFrame({"amount": pd.to_datetime(["2020-01-01"])}), "must hold numbers"),
-        ("amount", {"amount": np.ones((2, 2))}, r"one price for each row, got shape \(2, 2\)"),
+        ("amount", {"amount": np.ones((2, 2))}, r"one cost for each row, got shape \(2, 2\)"),
         ("a + b", {"a": [1, 2], "b": [1, 2, 3]}, "must be equally long"),
         ("log(amount)", {"amount": [1, 0, 0]}, r"got -inf in row 2 \(amount = 0\), 2 such rows"),
         ("exp(amount)", {"amount": [1e9]}, "got inf in row 1"),

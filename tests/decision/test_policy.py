@@ -10,6 +10,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostSensitiveClassifier, Policy, load
+from adacsl.datasets.errors import DataError
 from adacsl.decision.policy import limit_action, number_periods
 from adacsl.decision.priors import estimate_prior, shift_prior
 from adacsl.integrations.sklearn import mean_cost
@@ -206,7 +207,7 @@ def test_periods_by_the_calendar():
         assert len(pairs) == len(set(ours.tolist())) == len(set(theirs.tolist()))
 
 
-# other class shares
+# other class priors
 
 
 @pytest.mark.parametrize("prior", [0.02, 0.9])
@@ -273,7 +274,7 @@ def test_models_of_before_say_that_they_do_not_know_their_shares(model, tmp_path
     read = load(model.save(tmp_path / "model"))
     read.decision_.prior = None
     assert (read.predict(X) == model.predict(X)).all()
-    with pytest.raises(ValueError, match="does not know the class shares of its training"):
+    with pytest.raises(ValueError, match="does not know the class prior of its training"):
         read.predict(X, prior=0.1)
 
 
@@ -309,7 +310,7 @@ def test_prices_over_columns_are_those_of_the_rows(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"refer": -1}, ValueError, "refer must be a price"),
+        ({"refer": -1}, ValueError, "refer must be a cost"),
         ({"errors": 0.1}, ValueError, "errors is nothing without refer"),
         ({"action": "x"}, ValueError, "action is nothing without capacity"),
         ({"per": "day"}, ValueError, "per is nothing without capacity"),
@@ -334,7 +335,7 @@ def test_policies_that_make_no_sense_are_refused(settings, error, message):
         ({"prior": {"0": 0.5}}, ValueError, "the share of each of '0', '1'"),
         ({"capacity": 3, "action": "call"}, ValueError, "there is no action 'call' to limit"),
         ({"capacity": 3, "per": "day"}, ValueError, "needs the time of each row"),
-        ({"capacity": 3, "per": "day", "time": "when"}, TypeError, "X has no names"),
+        ({"capacity": 3, "per": "day", "time": "when"}, DataError, "X is no table"),
         ({"capacity": 3, "per": "day", "time": np.arange(600)}, ValueError, "must be dates"),
         ({"capacity": 3, "per": "day", "time": DAYS[:5]}, ValueError, "one date for each of 600 rows, got 5"),
         ({"capacity": 3, "per": "day", "time": np.where(Y, DAYS, np.datetime64("NaT"))}, ValueError, "is missing in"),

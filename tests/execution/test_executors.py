@@ -23,7 +23,6 @@ from adacsl.execution.executors import (
     Report,
     WorkerDiedError,
     open_executor,
-    read_trainer,
     run_tasks,
 )
 from adacsl.execution.threads import MANY_ROWS, limited, limited_for, one_thread_if_forked, thread_settings, threads_for
@@ -388,9 +387,7 @@ def test_the_executor_is_closed_whatever_ends_the_run():
 @pytest.mark.parametrize(
     ("given", "error", "match"),
     [
-        (5, TypeError, r"trainer must be a dict such as \{'engine': 'ray', 'workers': 4\}, got 5"),
-        ({"devices": 2}, ValueError, r"no setting 'devices' here; it has engine, address, workers, gpus\. Lightning's"),
-        ({"backend": "dask"}, ValueError, "engine must be 'joblib' .* or 'ray' .*, got 'dask'"),
+        ({"backend": "dask"}, ValueError, "backend must be 'processes' .* or 'ray' .*, got 'dask'"),
         ({"n_jobs": 0}, ValueError, "n_jobs must be a whole number of at least 1, got 0"),
         ({"n_jobs": 2.5}, ValueError, "n_jobs must be a whole number of at least 1, got 2.5"),
         ({"n_jobs": True}, ValueError, "n_jobs must be a whole number of at least 1, got True"),
@@ -407,8 +404,4 @@ def test_the_executor_is_closed_whatever_ends_the_run():
 )
 def test_places_that_make_no_sense_are_refused(given, error, match):
     with pytest.raises(error, match=match):
-        read_trainer(given)
-
-
-def test_without_a_trainer_it_is_this_machine():
-    assert read_trainer(None) == Placement()
+        Placement(**given)

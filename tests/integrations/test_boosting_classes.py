@@ -49,7 +49,7 @@ def still(costs=COSTS, target_threshold="bayes"):
 
 def boost(engine, controller, train=None, validation=None, rounds=8, **settings):
     k = controller.n_classes
-    options = {"rounds": rounds, "lr": 0.2, "seed": 0, "params": ONE_THREAD[engine]}
+    options = {"rounds": rounds, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[engine]}
     train, validation = train or rows(k=k), validation or rows(300, 1, k)
     return ENGINES[engine].boost(train, validation, controller, **options, **settings)
 
@@ -119,7 +119,7 @@ def test_row_weights_have_a_mean_of_one_and_the_ratios_of_the_classes(labels, la
 @pytest.mark.parametrize("k", [3, 10])
 def test_without_weights_it_is_the_native_booster(engine, k):
     seen = []
-    options = {"rounds": 8, "lr": 0.2, "seed": 0, "params": ONE_THREAD[engine], "patience": None}
+    options = {"rounds": 8, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[engine], "patience": None}
     train, validation = rows(k=k), rows(300, 1, k)
     native = ENGINES[engine].boost_plainly(train, validation, seen.append, **options)
     model, cost = boost(engine, still(matrix(k)), train, validation)
@@ -147,7 +147,7 @@ def test_with_fixed_weights_it_is_native_boosting_of_weighted_rows(name):
     train, validation = rows(), rows(300, 1)
     weight = COSTS.class_weights()[train.y]
     model, _ = boost(name, still(target_threshold="half"), train, validation)
-    options = {"rounds": 8, "lr": 0.2, "seed": 0, "params": ONE_THREAD[name], "patience": None}
+    options = {"rounds": 8, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[name], "patience": None}
     weighted = Matrix(train.x, train.y, weight / weight.mean(), (), 3)
     native = ENGINES[name].boost_plainly(weighted, validation, lambda _: None, **options)
     expected = ENGINES[name].margins(native, validation)
@@ -237,7 +237,7 @@ def test_a_dear_class_is_predicted_though_it_is_never_the_likeliest(engine):
     train, validation = (Matrix(X[part], y[part], None, (), 3) for part in (slice(500), slice(500, None)))
     costs = matrix(dear=80.0)
     params = {"xgboost": {"max_depth": 1}, "lightgbm": {"num_leaves": 2}, "catboost": {"depth": 1}}[engine]
-    options = {"rounds": 10, "lr": 0.1, "seed": 0, "params": ONE_THREAD[engine] | params}
+    options = {"rounds": 10, "learning_rate": 0.1, "seed": 0, "params": ONE_THREAD[engine] | params}
     _, cost = ENGINES[engine].boost(train, validation, AdaCSLController(costs, damping=0.1), **options)
     scores = to_probabilities(cost.margins[0])
     assert (scores.argmax(1) != 2).all()

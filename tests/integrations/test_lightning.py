@@ -76,7 +76,7 @@ def fit(model, callbacks, epochs=4, ckpt_path=None, val=None, **options):
     trainer = pl.Trainer(**(settings | options))
     val = DataLoader(made_up(seed=1), batch_size=32) if val is None else val
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "(?!Adaptive)")  # advice about workers and loggers, but nothing of ours
+        warnings.filterwarnings("ignore", "(?!Ada)")  # advice about workers and loggers, but nothing of ours
         trainer.fit(
             model, DataLoader(made_up(), batch_size=32), val, ckpt_path=ckpt_path,
             weights_only=True if ckpt_path else None,

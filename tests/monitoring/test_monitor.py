@@ -47,16 +47,16 @@ def test_the_cost_is_the_mean_of_what_was_paid(model, found):
     p = model.predict_proba(X)[:, 1]
     assert found.expected.estimate == pytest.approx(np.mean(COSTS.expected(p, model.predict(X))))
     assert found.decided[1][1] == pytest.approx(np.mean(model.predict(X)))
-    assert found.labels.promised == model.estimated_cost_
-    assert found.labels.shares[1].estimate == pytest.approx(y.mean())
+    assert found.labels.estimated == model.estimated_cost_
+    assert found.labels.prior[1].estimate == pytest.approx(y.mean())
 
 
 def test_a_difference_to_the_promise_has_an_interval(found):
     labels = found.labels
-    assert labels.dearer.estimate == pytest.approx(labels.cost.estimate - labels.promised.estimate)
-    width = labels.dearer.high - labels.dearer.low
+    assert labels.excess.estimate == pytest.approx(labels.cost.estimate - labels.estimated.estimate)
+    width = labels.excess.high - labels.excess.low
     assert width > labels.cost.high - labels.cost.low
-    assert found.dearer
+    assert found.cost_increased
 
 
 def test_rows_with_labels_alone_are_judged(model, found):
@@ -82,7 +82,7 @@ def test_to_retune_is_advised_where_the_data_have_shifted_and_not_where_not():
             for known in (True, False):
                 one = monitor(model, X, y if known else None)
                 advised[share, known] += one.retune
-                shifted += one.recommendation != "well" and share == 0.3
+                shifted += one.recommendation != "keep" and share == 0.3
     assert advised[0.1, True] == advised[0.1, False] == 0
     assert advised[0.3, True] >= 3
     assert advised[0.3, False] == 4
@@ -97,11 +97,11 @@ def test_retuning_saves_what_was_said(model, found):
     assert found.labels.saving.low <= saved <= found.labels.saving.high
     assert found.retune
     assert str(round(1000 * found.labels.saving.estimate, 1)) in found.headline
-    assert 0.5 * saved < found.redecided.saving < 1.5 * saved  # as the estimated shares had it
+    assert 0.5 * saved < found.shifted_costs.saving < 1.5 * saved  # as the estimated shares had it
     # a model that was retuned is at home among such rows
     again = monitor(retuned, *drawn(2000, 0.3, 2))
-    assert again.recommendation == "well"
-    assert again.labels.promised == retuned.estimated_cost_
+    assert again.recommendation == "keep"
+    assert again.labels.estimated == retuned.estimated_cost_
 
 
 def test_retuning_leaves_the_model_alone_and_is_kept(model, tmp_path):
@@ -146,8 +146,8 @@ def test_costs_of_each_row(model):
 
 def test_other_prices_are_not_held_against_the_promise(model):
     X, y = drawn(500, 0.1, 1)
-    assert monitor(model, X, y, fn=3).labels.promised is None
-    assert monitor(model, X, y, fn=8).labels.promised == model.estimated_cost_
+    assert monitor(model, X, y, fn=3).labels.estimated is None
+    assert monitor(model, X, y, fn=8).labels.estimated == model.estimated_cost_
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -175,11 +175,11 @@ def test_a_policy_is_decided_and_priced_by(model):
     assert found.actions == ("0", "1", "refer")
     assert found.labels.cost.estimate == pytest.approx(decisions.costs.mean(y, decisions.actions))
     assert found.decided[1][2] == pytest.approx(0.1)
-    assert found.labels.promised is None
+    assert found.labels.estimated is None
     # decisions that follow the shares need no retuning
     knowing = fitted(policy=Policy(prior=0.3))
     assert not monitor(knowing, X, y).retune
-    assert not monitor(knowing, X).moved
+    assert not monitor(knowing, X).prior_shifted
     assert not monitor(fitted(policy=Policy(prior="em")), X).retune
 
 
@@ -211,7 +211,7 @@ def test_few_labels_say_what_they_cost_and_leave_the_advice_to_the_shares(model)
     assert found.labelled == 12
     assert found.labels.saving is None
     assert found.retune  # by the estimated shares
-    assert any("ten rows of each class" in sentence for sentence in found.sentences)
+    assert any("ten labelled samples of each class" in sentence for sentence in found.sentences)
 
 
 @pytest.mark.parametrize("label", [0, 1])
@@ -236,7 +236,7 @@ def test_a_model_that_always_decides_the_same():
     assert found.labels.cost.estimate == pytest.approx(8 * y.mean())
     assert found.scores is None
     assert not found.retune
-    with pytest.raises(ValueError, match="nothing to retune"):
+    with pytest.raises(ValueError, match="nothing to re-tune"):
         adacsl.method("always-negative", COSTS).fit(X, y).retune(X, y)
 
 
@@ -246,14 +246,14 @@ def test_named_classes_of_which_the_first_is_positive():
     model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), pos_label="bad", random_state=0).fit(X, names)
     found = monitor(model, X, names)
     assert found.classes == ("good", "bad")
-    assert found.labels.shares[1].estimate == pytest.approx(y.mean())
+    assert found.labels.prior[1].estimate == pytest.approx(y.mean())
     assert found.labels.cost.estimate == pytest.approx(-model.score(X, names))
 
 
 def test_errors_say_what_to_do(model):
     X, y = drawn(50, 0.3, 1)
     for given, message in (
-        ({"level": 1.0}, "level"), ({"tolerance": -1}, "tolerance"), ({"fn": np.ones(3)}, "3 for 50 rows"),
+        ({"level": 1.0}, "level"), ({"tolerance": -1}, "tolerance"), ({"fn": np.ones(3)}, "3 for 50 samples"),
         ({"time": "when"}, "X is no table"), ({"time": [1.0]}, "inconsistent"), ({"groups": [1]}, "inconsistent"),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=message):
@@ -262,7 +262,7 @@ def test_errors_say_what_to_do(model):
         monitor(model, X, np.full(50, 7))
     with pytest.raises(ValueError, match="None where"):
         monitor(model, X, y[:10])
-    with pytest.raises(ValueError, match="at least 10 rows of each class"):
+    with pytest.raises(ValueError, match="at least 10 labelled samples of each class"):
         model.retune(X[:12], y[:12])
     with pytest.raises(ValueError, match="'tuned' or 'calibrated'"):
         model.retune(X, y, decide="bayes")
@@ -287,8 +287,8 @@ def test_a_constant_that_costs_less_is_named():
     assert constant.cost == pytest.approx(never.mean())
     assert constant.saving.estimate == pytest.approx(np.mean(paid - never))
     assert constant.saving.low > 0
-    assert found.constant_cheaper
-    assert found.recommendation != "well"
+    assert found.constant_costs_less
+    assert found.recommendation != "keep"
     assert "always deciding 0 costs" in found.headline
     assert found.to_dict()["labels"]["constant"]["saving"]["estimate"] == pytest.approx(constant.saving.estimate)
 
@@ -306,9 +306,9 @@ def test_a_constant_that_costs_less_than_the_retuned_model_is_named():
 
 def test_a_useful_model_costs_less_than_the_constants(model):
     found = monitor(model, *drawn(2000, 0.1, 2))
-    assert found.recommendation == "well"
+    assert found.recommendation == "keep"
     assert found.labels.constant.saving.high < 0
-    assert not found.constant_cheaper
+    assert not found.constant_costs_less
     assert any("The best constant decision" in sentence for sentence in found.sentences)
 
 
@@ -321,8 +321,8 @@ def test_a_constant_that_costs_less_by_chance_is_named_without_alarm():
     model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(*weak(3000, 0))
     found = monitor(model, *weak(600, 3))
     assert found.labels.constant.saving.low <= 0 < found.labels.constant.saving.estimate
-    assert found.recommendation == "well"
-    assert found.headline.endswith("but always deciding 0 would have cost less on these rows.")
+    assert found.recommendation == "keep"
+    assert found.headline.endswith("but always deciding 0 would have cost less on these samples.")
     assert "no significant difference" in " ".join(found.sentences)
 
 
@@ -354,7 +354,7 @@ def test_of_twelve_rows_there_are_intervals_and_no_recommendation(model, labelle
     assert not found.retune
     assert not found.shifted
     assert found.headline.startswith("No recommendation: 12 samples are too few")
-    assert "Retuning" not in " ".join(found.sentences)
+    assert "Re-tuning" not in " ".join(found.sentences)
     assert not labelled or found.labels.cost.low <= found.labels.cost.estimate <= found.labels.cost.high
     assert found.to_dict()["recommendation"] == "unresolved"
 
@@ -362,6 +362,6 @@ def test_of_twelve_rows_there_are_intervals_and_no_recommendation(model, labelle
 def test_twelve_labels_of_many_rows_give_intervals(model):
     X, y = drawn(2000, 0.1, 2)
     found = monitor(model, X, np.where(np.arange(2000) < 12, y, np.nan))
-    assert found.recommendation == "well"
+    assert found.recommendation == "keep"
     assert found.headline.endswith("12 labelled samples are too few to judge by their cost.")
-    assert not found.dearer
+    assert not found.cost_increased

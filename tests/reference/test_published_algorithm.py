@@ -83,9 +83,9 @@ def test_exact_search_is_never_dearer_than_the_grid(published, seed):
     grid = min(published.total_cost(scores, labels, t, 1, 11) for t in paper_grid())
     on_grid = find_threshold(scores, labels, costs, candidates=paper_grid())
     exact = find_threshold(scores, labels, costs)
-    assert on_grid.cost == grid
-    assert exact.cost <= grid
-    assert published.total_cost(scores, labels, exact.value, 1, 11) == exact.cost
+    assert on_grid.total_cost == grid
+    assert exact.total_cost <= grid
+    assert published.total_cost(scores, labels, exact.value, 1, 11) == exact.total_cost
 
 
 def test_published_form_keeps_its_own_intervals_for_other_partitions():

@@ -120,7 +120,7 @@ def check(page, outcome, ratio, threshold):
     for rule, (decisions, at) in decided.items():
         assert shown(page, rule) == pytest.approx(expected(outcome, costs, decisions, at), rel=1e-12, nan_ok=True), rule
     assert shown(page, "cheapest")["threshold"] == best.value  # to the last bit
-    assert shown(page, "cheapest")["total"] == pytest.approx(best.cost / outcome.repeats, rel=1e-12)
+    assert shown(page, "cheapest")["total"] == pytest.approx(best.total_cost / outcome.repeats, rel=1e-12)
     decisions = decided["yours"][0]
     incurred = costs.incurred(outcome.labels, decisions)
     for name, actual, called in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
@@ -255,7 +255,7 @@ def test_curve_is_redrawn_with_both_points(page, report):
     until(page, f"Math.abs(document.querySelector('#explorer-plot').data[1].y[0] - {mean}) < 1e-9")
     drawn = page.evaluate("document.querySelector('#explorer-plot').data.map(t => [Array.from(t.x), Array.from(t.y)])")
     best = find_threshold(outcome.scores, outcome.labels, costs)
-    assert drawn[2] == [[best.value], [pytest.approx(best.cost / outcome.n)]]
+    assert drawn[2] == [[best.value], [pytest.approx(best.cost)]]
     for x, y in list(zip(*drawn[0], strict=True))[1::97]:
         assert y == pytest.approx(costs.mean(outcome.labels, above(outcome, x)))
 
@@ -349,8 +349,8 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
     for got, (best, total, normalized, savings) in zip(page.evaluate(script, asked), answers, strict=True):
         assert got["value"] == best.value
         assert (got["low"], got["high"]) == (best.low, best.high)
-        assert got["cost"] == pytest.approx(best.cost, **close)
-        assert got["best"] == pytest.approx(best.cost, **close)
+        assert got["cost"] == pytest.approx(best.total_cost, **close)
+        assert got["best"] == pytest.approx(best.total_cost, **close)
         assert got["total"] == pytest.approx(total, **close)
         for name, value in (("normalized", normalized), ("savings", savings)):
             undefined = got[name] is None or math.isnan(got[name])
@@ -379,7 +379,7 @@ def test_subsample_is_weighted_back_and_said_to_be_one(opened, made, monkeypatch
     weight = np.asarray(weights)[outcome.labels[rows]]
     best = find_threshold(outcome.scores[rows], outcome.labels[rows], outcome.costs, sample_weight=weight)
     assert shown(page, "cheapest")["threshold"] == best.value
-    assert shown(page, "cheapest")["total"] == pytest.approx(best.cost)
+    assert shown(page, "cheapest")["total"] == pytest.approx(best.total_cost)
     decisions = above(outcome, outcome.threshold)[rows]
     assert shown(page, "yours")["mean"] == pytest.approx(
         outcome.costs.mean(outcome.labels[rows], decisions, sample_weight=weight)

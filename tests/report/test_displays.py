@@ -88,7 +88,7 @@ def test_an_estimator_is_drawn_with_its_own_costs_and_positive_class(fitted, axe
     assert shown.ax_ is axes
     assert shown.figure_ is axes.figure
     assert shown.line_.get_color() == "red"
-    assert shown.line_.get_label() == "Method"
+    assert shown.line_.get_label() == "CostSensitiveClassifier"
     np.testing.assert_array_equal(shown.line_.get_ydata(), shown.frame()["cost"])
     assert axes.get_xlabel() == "threshold"
     assert shown.plot(axes, name="again").line_.get_label() == "again"

@@ -32,7 +32,7 @@ def test_the_page_says_what_was_found(found, tmp_path):
         assert f'data-figure="view-0-{id_}"' in text
     assert HOSTILE not in text
     assert "default-src" in text
-    assert "<li>800 rows, 500 of them with a label" in text
+    assert "<li>800 samples, 500 of them labelled" in text
     with pytest.raises(IsADirectoryError):
         write_monitoring(found, tmp_path)
 

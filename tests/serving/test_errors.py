@@ -29,7 +29,7 @@ def refused(client, body, status=422, **headers):
         ("age", "nan", "expected a number or null, got 'nan' (text)"),
         ("age", {}, "got {} (an object)"),
         ("shop", ["web"], "expected text or null, got ['web'] (a list)"),
-        ("shop", "w" * 1001, "the text has 1,001 characters, at most 1,000 are taken"),
+        ("shop", "w" * 1001, "the text has 1,001 characters, the limit is 1,000"),
         ("since", "soon", "expected a date such as 2026-03-31 or null, got 'soon' (text)"),
         ("since", 20200301, "got 20200301 (a number)"),
         ("since", "2020-13-01", "got '2020-13-01' (text)"),
@@ -73,10 +73,10 @@ def test_a_price_that_cannot_be_made_is_no_fault_of_the_server(client_of, priced
 @pytest.mark.parametrize(
     ("body", "message"),
     [
-        ('{"rows":', "the body is no JSON (EOF while parsing a value at line 1 column 8): send {"),
-        ("", "the body is no JSON"),
-        (b"\xff\xfe", "the body is no JSON"),
-        ("[" * 100_000, "the body is no JSON"),
+        ('{"rows":', "the body is not valid JSON (EOF while parsing a value at line 1 column 8): send {"),
+        ("", "the body is not valid JSON"),
+        (b"\xff\xfe", "the body is not valid JSON"),
+        ("[" * 100_000, "the body is not valid JSON"),
         ("[1]", "expected an object with either rows or columns, got [1] (a list)"),
         ({}, "got an object with nothing"),
         (
@@ -85,13 +85,13 @@ def test_a_price_that_cannot_be_made_is_no_fault_of_the_server(client_of, priced
         ),
         ({"rows": [OK], "columns": {}}, "column 'age': this column is missing"),
         ({"rows": {}}, "rows must be a list of objects, got {} (an object)"),
-        ({"rows": []}, "there are no rows: send one at least"),
+        ({"rows": []}, "there are no rows: send at least one"),
         ({"rows": [OK, 7]}, "row 1 (the first is 0): expected an object, column by column, got 7 (a number)"),
         ({"columns": []}, "columns must be an object of lists, got [] (a list)"),
         ({"columns": {**{k: [v] for k, v in OK.items()}, "gap": 3}}, "column 'gap': expected a list of values, got 3"),
         ({"columns": {**{k: [v] for k, v in OK.items()}, "gap": [1, 2]}}, "column 'gap': it has 2 values, but column"),
         ({"columns": {k: [] for k in OK}}, "there are no rows"),
-        ({"rows": [OK] * 51}, "there are more than 50 rows, the most that one request may have: send them in parts"),
+        ({"rows": [OK] * 51}, "there are more than 50 rows, the limit of a request: send them in several requests"),
         ({"columns": {k: [v] * 51 for k, v in OK.items()}}, "there are more than 50 rows"),
     ],
 )
@@ -109,7 +109,7 @@ def test_a_body_that_is_too_large_is_refused_before_and_while_it_is_read(client)
 
 def test_other_content_types_are_refused(client):
     said = refused(client, "a,b", 415, **{"content-type": "text/csv; charset=utf-8"})
-    assert said["detail"].startswith("the content type text/csv is not known here: send application/json or")
+    assert said["detail"].startswith("the content type text/csv is not supported: send application/json or")
     assert refused(client, b"", 415, **{"content-type": "image/png"})["detail"].startswith("the content type image/png")
 
 
@@ -120,7 +120,7 @@ def test_too_many_requests_are_asked_to_come_again(client_of, plain, monkeypatch
     client = client_of(plain)
     answer = client.post("/predict", json={"rows": [OK]})
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
-    assert "come again" in answer.json()["detail"]
+    assert "retry" in answer.json()["detail"]
     assert client.get("/ready").status_code == 503
     assert client.get("/health").status_code == 200
 

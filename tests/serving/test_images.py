@@ -57,11 +57,11 @@ def as_text(content):
 
 def test_base64_bytes_and_bodies_mean_the_same(client, model, pixels):
     files = [encoded(one) for one in pixels[:4]]
-    found = client.post("/predict", json={"rows": [{"picture": as_text(one)} for one in files]}).json()["rows"]
+    found = client.post("/predict", json={"rows": [{"image": as_text(one)} for one in files]}).json()["rows"]
     assert [one["decision"] for one in found] == model.predict(pixels[:4]).tolist()
     np.testing.assert_array_equal([one["probability"] for one in found], model.predict_proba(pixels[:4])[:, 1])
     sink = pa.BufferOutputStream()
-    table = pa.table({"picture": pa.array(files)})
+    table = pa.table({"image": pa.array(files)})
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     kind = "application/vnd.apache.arrow.stream"
@@ -83,28 +83,28 @@ def test_what_is_no_picture_is_named(client, pixels, monkeypatch):
     good = as_text(encoded(pixels[0]))
 
     def said(value):
-        answer = client.post("/predict", json={"columns": {"picture": [good, value]}})
+        answer = client.post("/predict", json={"columns": {"image": [good, value]}})
         assert answer.status_code == 422
         return answer.json()["detail"]
 
-    place = "row 1 (the first is 0), column 'picture': "
-    assert said("%%%").startswith(f"{place}expected a picture, as base64 text")
+    place = "row 1 (the first is 0), column 'image': "
+    assert said("%%%").startswith(f"{place}expected an image, as base64 text")
     assert said(3).endswith("got 3 (a number)")
-    assert said(as_text(b"hello")).startswith(f"{place}these 5 bytes are no picture that can be read (PNG, JPEG")
+    assert said(as_text(b"hello")).startswith(f"{place}these 5 bytes are no readable image (PNG, JPEG")
     torn = as_text(encoded(pixels[0])[:-40])
     assert "cannot read row 1" in said(torn)
     monkeypatch.setattr("adacsl.serving.images.PIXELS", 1000)
     assert said(as_text(encoded(np.zeros((40, 40, 3), np.uint8)))).startswith(f"{place}the images up to this one have")
-    many = client.post("/predict", json={"rows": [{"picture": good}] * 9})
+    many = client.post("/predict", json={"rows": [{"image": good}] * 9})
     assert "there are more than 8 rows" in many.json()["detail"]
 
 
 def test_pixels_are_counted_over_the_whole_request(client, pixels, monkeypatch):
     monkeypatch.setattr("adacsl.serving.images.PIXELS", 4000)
     large, small = (as_text(encoded(np.zeros((side, side, 3), np.uint8))) for side in (40, 4))
-    assert client.post("/predict", json={"columns": {"picture": [large] * 2}}).status_code == 200
+    assert client.post("/predict", json={"columns": {"image": [large] * 2}}).status_code == 200
     for pictures, total in (([large] * 3, "4,800"), ([large, large] + [small] * 6, "4,064")):
-        answer = client.post("/predict", json={"columns": {"picture": pictures}})
+        answer = client.post("/predict", json={"columns": {"image": pictures}})
         assert answer.status_code == 422  # a small image takes the place of one as the model takes it, 12 x 12
         assert f"the images up to this one have {total} pixels" in answer.json()["detail"]
 
@@ -116,10 +116,10 @@ def test_a_model_of_grey_pictures_takes_no_colours(client_of, pixels):
     found = client.post("/predict", content=encoded(grey), headers={"content-type": "image/png"}).json()
     assert found["rows"][0]["probability"] == model.predict_proba(pixels[1:2, :, :, :1])[0, 1]
     answer = client.post("/predict", content=encoded(pixels[1]), headers={"content-type": "image/png"})
-    assert "takes grey pictures" in answer.json()["detail"]
+    assert "expects grayscale images" in answer.json()["detail"]
 
 
 def test_the_page_says_that_pictures_are_taken(client):
     content = client.get("/openapi.json").json()["paths"]["/predict"]["post"]["requestBody"]["content"]
     assert "image/*" in content
-    assert client.get("/model").json()["picture"] == {"height": SIZE, "width": SIZE, "channels": 3}
+    assert client.get("/model").json()["image"] == {"height": SIZE, "width": SIZE, "channels": 3}

@@ -30,7 +30,7 @@ def test_the_model_is_described(client_of, plain, priced):
     said = client_of(priced).get("/model").json()
     assert said["policy"] == {"refer": 0.1, "capacity": 2, "per": "day", "time": "since"}
     assert len(said["columns"]) == 5
-    assert said["columns"][-1]["role"] == "price"
+    assert said["columns"][-1]["role"] == "cost"
 
 
 def test_the_page_describes_the_rows(client):

@@ -57,8 +57,9 @@ def test_the_curve_is_exact_at_its_thresholds(drawn, kind):
     histogram = CostHistogram()
     histogram.update(scores, labels)
     curve = histogram.curve(COSTS)
-    assert_allclose(curve.costs, [COSTS.total(labels, (scores > t).astype(int)) for t in curve.thresholds])
-    assert set(np.round(curve.costs, 9)) <= set(np.round(cost_curve(scores, labels, COSTS).costs, 9))
+    assert_allclose(curve.total_costs, [COSTS.total(labels, (scores > t).astype(int)) for t in curve.thresholds])
+    assert_allclose(curve.costs, [COSTS.mean(labels, (scores > t).astype(int)) for t in curve.thresholds])
+    assert set(np.round(curve.total_costs, 9)) <= set(np.round(cost_curve(scores, labels, COSTS).total_costs, 9))
 
 
 far = st.integers(-12, 12).map(lambda power: 10.0**power)
@@ -89,7 +90,7 @@ def test_no_cut_is_cheaper_by_brute_force_whatever_errors_cost(drawn, kind, orde
         return math.fsum(np.where(labels == 1, np.where(scores > cut, 0, fn), np.where(scores > cut, fp, 0)))
 
     cheapest = min(paid(cut) for cut in (-1.0, *scores.astype(float)))
-    assert found.cost == pytest.approx(cheapest, rel=1e-12, abs=0)
+    assert found.total_cost == pytest.approx(cheapest, rel=1e-12, abs=0)
     assert paid(found.value) == pytest.approx(cheapest, rel=1e-12, abs=0)
     assert paid(found.low) == pytest.approx(cheapest, rel=1e-12, abs=0)
 

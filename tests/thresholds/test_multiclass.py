@@ -59,8 +59,9 @@ def check_against_brute_force(q, labels, matrix, weights, counts, found):
     values = [Fraction(float(v)) for v in found.values]
     reached = cost_of(q, labels, costs, values, weights, counts)
     start = cost_of(q, labels, costs, [Fraction(1)] * k, weights, counts)
-    assert found.cost == pytest.approx(float(reached), abs=1e-9)
-    assert found.start_cost == pytest.approx(float(start), abs=1e-9)
+    assert found.total_cost == pytest.approx(float(reached), abs=1e-9)
+    assert found.start_cost == pytest.approx(float(start / sum(counts)), abs=1e-9)
+    assert found.cost == pytest.approx(float(reached / sum(counts)), abs=1e-9)
     assert reached <= start
     assert np.log(found.values).sum() == pytest.approx(0.0, abs=1e-9)
     for j in range(k):
@@ -141,7 +142,7 @@ def test_two_classes_are_the_threshold_search(rows, fp, fn, n_standard_errors):
         assert ratio == pytest.approx(odds, rel=1e-9)
     else:  # as cheap on either side of the target: ours is the nearer one in log-odds
         assert abs(np.log(ratio)) <= abs(np.log(odds)) + 1e-9
-    assert found.cost == pytest.approx(threshold.cost)
+    assert found.total_cost == pytest.approx(threshold.total_cost)
 
 
 # many rows
@@ -165,14 +166,14 @@ def test_many_rows_end_where_no_multiplier_saves_anything_worth_it(library, own)
         costs = CostMatrix.from_array(prices, rows="predicted")
     given = (torch.tensor(q), torch.tensor(labels)) if library == "torch" else (q, labels)
     found = find_multipliers(*given, costs)
-    assert found.start_cost == pytest.approx(costs.total(labels, costs.decide(q)))
+    assert found.start_cost == pytest.approx(costs.mean(labels, costs.decide(q)))
     scaled = q * found.values
-    assert found.cost == pytest.approx(costs.total(labels, costs.decide(scaled / scaled.sum(1, keepdims=True))))
+    assert found.total_cost == pytest.approx(costs.total(labels, costs.decide(scaled / scaled.sum(1, keepdims=True))))
     assert found.cost < 0.95 * found.start_cost
     for j in range(4):
         for factor in np.exp(np.linspace(-1.0, 1.0, 41)):
             moved = scaled * np.where(np.arange(4) == j, factor, 1.0)
-            other = costs.total(labels, costs.decide(moved / moved.sum(1, keepdims=True)))
+            other = costs.mean(labels, costs.decide(moved / moved.sum(1, keepdims=True)))
             assert found.cost <= other + 0.11 * found.start_cost / 20_000**0.5
 
 
@@ -238,7 +239,7 @@ def test_caution_moves_less_and_much_of_it_not_at_all():
 def test_one_class_only_costs_nothing_in_the_end():
     q, _, costs = many_rows(200)
     found = find_multipliers(q, np.full(200, 2), costs)
-    assert found.cost == 0.0
+    assert found.total_cost == 0.0
     assert np.isfinite(found.values).all()
     assert (found.values > 0).all()
 
@@ -248,7 +249,7 @@ def test_more_actions_than_classes():
     wide = np.concatenate((costs.to_array(), [[0.3, 0.3, 0.3]]))
     rect = CostMatrix.from_array(wide, rows="predicted")
     found = find_multipliers(q, labels, rect)
-    assert found.start_cost == pytest.approx(rect.total(labels, rect.decide(q)))
+    assert found.start_cost == pytest.approx(rect.mean(labels, rect.decide(q)))
     check_against_brute_force(q[:12], labels[:12], wide, None, None, find_multipliers(q[:12], labels[:12], rect))
 
 
@@ -256,7 +257,7 @@ def test_costs_of_being_right_count_in_the_total():
     q, labels, costs = many_rows(100)
     dearer = CostMatrix.from_array(costs.to_array() + 0.5, rows="predicted")
     plain, found = (find_multipliers(q, labels, each) for each in (costs, dearer))
-    assert found.cost == pytest.approx(plain.cost + 50)
+    assert found.total_cost == pytest.approx(plain.total_cost + 50)
     np.testing.assert_allclose(found.values, plain.values, rtol=1e-9)
 
 
@@ -297,4 +298,4 @@ def test_caution_does_not_depend_on_the_unit_of_the_costs(scale):
         for factor in (1.0, scale)
     )
     assert other.values == pytest.approx(own.values, rel=1e-9)
-    assert other.cost == pytest.approx(own.cost * scale, rel=1e-9)
+    assert other.total_cost == pytest.approx(own.total_cost * scale, rel=1e-9)

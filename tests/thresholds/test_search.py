@@ -46,7 +46,7 @@ def test_find_threshold_equals_brute_force(brute, data, fp, fn, target_threshold
     scores, labels = data
     best = brute.optimum(scores, labels, fp=fp, fn=fn)
     found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
-    assert found.cost == best.cost
+    assert found.total_cost == best.cost
     assert brute.cost_at(found.value, scores, labels, fp, fn) == best.cost
     assert abs(found.value - target_threshold) <= brute.distance(target_threshold, best.intervals) + ulps(1.0)
 
@@ -57,12 +57,12 @@ def test_interval_holds_only_optimal_thresholds(brute, data, fp, fn, target_thre
     found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
     assert found.low <= found.value <= found.high
     inside = [found.low, *[s for s in scores if found.low <= s < found.high]]
-    assert all(brute.cost_at(t, scores, labels, fp, fn) == found.cost for t in inside)
+    assert all(brute.cost_at(t, scores, labels, fp, fn) == found.total_cost for t in inside)
     below = [s for s in {0.0, *scores} if s < found.low]
     if below and found.low > 0:
-        assert brute.cost_at(max(below), scores, labels, fp, fn) > found.cost
+        assert brute.cost_at(max(below), scores, labels, fp, fn) > found.total_cost
     if found.high in scores and found.high < 1:
-        assert brute.cost_at(found.high, scores, labels, fp, fn) > found.cost
+        assert brute.cost_at(found.high, scores, labels, fp, fn) > found.total_cost
 
 
 @given(st.data())
@@ -83,7 +83,7 @@ def test_find_threshold_with_instance_costs_benefits_and_weights_equals_brute_fo
     found = find_threshold(
         scores, labels, CostMatrix(fp=fp, fn=fn, tp=tp, tn=tn), sample_weight=weight, target_threshold=0.4
     )
-    assert found.cost == pytest.approx(float(best.cost), abs=1e-9)
+    assert found.total_cost == pytest.approx(float(best.cost), abs=1e-9)
     assert brute.cost_at(found.value, scores, labels, **prices) == best.cost
     assert abs(found.value - 0.4) <= brute.distance(0.4, best.intervals) + ulps(1.0)
 
@@ -100,15 +100,15 @@ def test_all_libraries_and_sklearn_agree(seed, brute):
     if len(set(labels)) == 2:
         _, false_positives, false_negatives, _, _ = confusion_matrix_at_thresholds(labels, scores)
         everything_negative = fn * labels.sum()
-        assert found.cost == min((fp * false_positives + fn * false_negatives).min(), everything_negative)
-    assert found.cost == brute.optimum(scores, labels, fp=int(fp), fn=int(fn)).cost
+        assert found.total_cost == min((fp * false_positives + fn * false_negatives).min(), everything_negative)
+    assert found.total_cost == brute.optimum(scores, labels, fp=int(fp), fn=int(fn)).cost
 
 
 def test_cost_curve_equals_sklearn_at_every_cut(library):
     scores, labels, _ = random_case(3, n=300)
     curve = cost_curve(library.asarray(scores), library.asarray(labels), CostMatrix(fp=2, fn=7))
     _, fps, fns, _, at = confusion_matrix_at_thresholds(labels, scores)
-    thresholds, costs = library.to_numpy(curve.thresholds), library.to_numpy(curve.costs)
+    thresholds, costs = library.to_numpy(curve.thresholds), library.to_numpy(curve.total_costs)
     # scikit-learn decides score >= t: its cut at a score is ours at the next lower one
     np.testing.assert_array_equal(thresholds[1:], np.unique(scores))
     np.testing.assert_array_equal(costs[:-1], (2 * fps + 7 * fns)[np.argsort(at)][: len(costs) - 1])
@@ -126,7 +126,7 @@ def test_cost_curve_equals_brute_force(brute, data, fp, fn):
     scores, labels = data
     curve = cost_curve(scores, labels, CostMatrix(fp=fp, fn=fn, tp=-1, tn=0.5))
     assert len(curve.thresholds) == len(set(scores.tolist())) + 1
-    for threshold, cost in zip(curve.thresholds, curve.costs, strict=True):
+    for threshold, cost in zip(curve.thresholds, curve.total_costs, strict=True):
         assert cost == brute.cost_at(threshold, scores, labels, fp, fn, tp=-1, tn=0.5)
     assert np.all(np.diff(curve.thresholds) > 0)
 
@@ -153,32 +153,32 @@ def test_cost_curve_equals_brute_force(brute, data, fp, fn):
 def test_ties_go_to_the_point_nearest_the_target(scores, labels, target_threshold, value):
     found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3), target_threshold=target_threshold)
     assert found.value == value
-    assert found.cost == 0
+    assert found.total_cost == 0
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_score_of_zero_that_must_be_positive_gets_a_threshold_below_zero(zero):
     found = find_threshold([zero, 0.6], [1, 1], CostMatrix(fp=1, fn=3))
-    assert found.cost == 0
+    assert found.total_cost == 0
     assert -1e-30 < found.value < 0
     assert found.low == found.value
 
 
 def test_negative_zero_equals_zero():
     curve = cost_curve(np.array([0.0, -0.0, 0.5]), [1, 0, 1], CostMatrix(fp=1, fn=3))
-    assert curve.costs.tolist() == [1.0, 3.0, 6.0]
+    assert curve.total_costs.tolist() == [1.0, 3.0, 6.0]
     single = cost_curve(np.float32([0.0, -0.0, 0.5]), [1, 0, 1], CostMatrix(fp=np.ones(3), fn=np.full(3, 3.0)))
-    assert single.costs.tolist() == [1.0, 3.0, 6.0]
+    assert single.total_costs.tolist() == [1.0, 3.0, 6.0]
 
 
 def test_equally_cheap_separate_intervals_are_told_apart():
     found = find_threshold([0.1, 0.2, 0.8, 0.9], [1, 0, 1, 0], CostMatrix(fp=1, fn=2), target_threshold=0.6)
     #       cuts:          2 (below 0.1), 4, 3, 5, 4 -> only the lowest
-    assert (found.cost, found.low, found.high) == (2.0, 0.0, 0.1)
+    assert (found.total_cost, found.low, found.high) == (2.0, 0.0, 0.1)
     scores, labels = [0.1, 0.2, 0.5, 0.8], [0, 1, 0, 1]
     for target_threshold, low, high in ((0.15, 0.1, 0.2), (0.7, 0.5, 0.8)):
         found = find_threshold(scores, labels, CostMatrix(fp=1, fn=1), target_threshold=target_threshold)
-        assert (found.value, found.cost, found.low, found.high) == (target_threshold, 1.0, low, high)
+        assert (found.value, found.total_cost, found.low, found.high) == (target_threshold, 1.0, low, high)
 
 
 @pytest.mark.parametrize("fp", [0.1, np.full(4, 0.1)], ids=["class-wide", "per sample"])
@@ -193,12 +193,12 @@ def test_costs_equal_but_for_rounding_are_ties(fp):
 
 def test_sample_without_cost_at_the_target_moves_nothing():
     found = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target_threshold=0.5)
-    assert found == (0.5, 0.0, 0.2, 0.9)
+    assert found == (0.5, 0.0, 0.0, 0.2, 0.9)
 
 
 def test_all_scores_equal_leaves_two_cuts():
     for labels, cost in (([0, 0, 1], 2.0), ([0, 0, 0], 0.0), ([1, 1, 1], 0.0)):
-        assert find_threshold([0.5] * 3, labels, CostMatrix(fp=1, fn=8)).cost == cost
+        assert find_threshold([0.5] * 3, labels, CostMatrix(fp=1, fn=8)).total_cost == cost
 
 
 # candidates
@@ -211,10 +211,10 @@ def test_candidates_are_the_only_thresholds_looked_at(brute, data, fp, fn, targe
     found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, candidates=grid)
     costs = {t: brute.cost_at(t, scores, labels, fp, fn) for t in grid}
     assert found.value in grid
-    assert found.cost == min(costs.values()) == costs[found.value]
-    cheapest = [t for t in grid if costs[t] == found.cost]
+    assert found.total_cost == min(costs.values()) == costs[found.value]
+    cheapest = [t for t in grid if costs[t] == found.total_cost]
     assert abs(found.value - target_threshold) == min(abs(t - target_threshold) for t in cheapest)
-    assert all(costs[t] == found.cost for t in grid if found.low <= t <= found.high)
+    assert all(costs[t] == found.total_cost for t in grid if found.low <= t <= found.high)
 
 
 def test_paper_grid_is_the_papers():
@@ -242,9 +242,9 @@ def test_returned_value_is_attained_in_own_and_wide_comparisons(brute, dtype, ta
         found = find_threshold(scores, labels, costs, target_threshold=target_threshold, candidates=candidates)
         for decisions in (scores > found.value, scores.double() > found.value):
             cost = fp * int((decisions & ~labels).sum()) + fn * int((~decisions & labels).sum())
-            assert cost == found.cost
+            assert cost == found.total_cost
         if kind != "grid":
-            assert found.cost == brute.optimum(scores.double().tolist(), labels.tolist(), fp=fp, fn=fn).cost
+            assert found.total_cost == brute.optimum(scores.double().tolist(), labels.tolist(), fp=fp, fn=fn).cost
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
@@ -252,7 +252,7 @@ def test_subnormal_scores_are_told_apart(dtype):
     tiny = np.finfo(dtype).smallest_subnormal
     scores = np.array([0.0, tiny, 2 * tiny], dtype=dtype)
     found = find_threshold(scores, [0, 0, 1], CostMatrix(fp=1, fn=1), target_threshold=0.5)
-    assert found.cost == 0
+    assert found.total_cost == 0
     assert (scores > dtype(found.value)).tolist() == [False, False, True]
 
 
@@ -264,7 +264,7 @@ def test_numpy_dtypes_and_layouts_agree(dtype):
     strided[:, 1] = scores
     strided.flags.writeable = False
     found = find_threshold(strided[:, 1], labels, CostMatrix(fp=1, fn=4))
-    assert found.cost == wide.cost
+    assert found.total_cost == wide.total_cost
     assert found.value == pytest.approx(wide.value, abs=2e-3)
 
 
@@ -272,7 +272,9 @@ def test_numpy_dtypes_and_layouts_agree(dtype):
 def test_extreme_costs_are_exact_up_to_rounding(brute, fp, fn):
     scores, labels, _ = random_case(5)
     best = brute.optimum(scores, labels, fp=fp, fn=fn)
-    assert find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn)).cost == pytest.approx(float(best.cost), rel=1e-12)
+    assert find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn)).total_cost == pytest.approx(
+        float(best.cost), rel=1e-12
+    )
 
 
 @pytest.mark.slow
@@ -284,10 +286,10 @@ def test_ten_million_scores_keep_exact_counts():
     found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3))
     decided = scores > np.float32(found.value)
     counted = int(np.count_nonzero(decided & ~labels)) + 3 * int(np.count_nonzero(~decided & labels))
-    assert found.cost == counted
+    assert found.total_cost == counted
     assert found.value == pytest.approx(0.25, abs=0.01)
     constant = find_threshold(np.full(n, 0.5, dtype=np.float16), labels, CostMatrix(fp=1, fn=3))
-    assert constant.cost == min(n - np.count_nonzero(labels), 3 * np.count_nonzero(labels))
+    assert constant.total_cost == min(n - np.count_nonzero(labels), 3 * np.count_nonzero(labels))
 
 
 # metamorphic
@@ -310,7 +312,7 @@ def test_scaling_all_costs_changes_no_threshold(data, fp, fn, target_threshold, 
     plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
     scaled = find_threshold(scores, labels, CostMatrix(fp=fp * scale, fn=fn * scale), target_threshold=target_threshold)
     assert (scaled.value, scaled.low, scaled.high) == (plain.value, plain.low, plain.high)
-    assert scaled.cost == pytest.approx(plain.cost * scale)
+    assert scaled.total_cost == pytest.approx(plain.total_cost * scale)
 
 
 @given(samples(), PRICE, PRICE, TARGET)
@@ -319,7 +321,7 @@ def test_duplicating_every_sample_only_doubles_the_cost(data, fp, fn, target_thr
     costs = CostMatrix(fp=fp, fn=fn)
     once = find_threshold(scores, labels, costs, target_threshold=target_threshold)
     twice = find_threshold(np.tile(scores, 2), np.tile(labels, 2), costs, target_threshold=target_threshold)
-    assert twice == (once.value, 2 * once.cost, once.low, once.high)
+    assert twice == once._replace(total_cost=2 * once.total_cost)
 
 
 @given(samples(), PRICE, PRICE, st.data())
@@ -341,7 +343,7 @@ def test_zero_weight_equals_removed_row(data, ghosts, fp, fn):
         np.r_[scores, more_scores], np.r_[labels, more_labels], costs, sample_weight=weight, target_threshold=0.4
     )
     removed = find_threshold(scores, labels, costs, target_threshold=0.4)
-    assert weighted.cost == removed.cost
+    assert weighted.total_cost == removed.total_cost
     assert weighted.value == removed.value
     assert weighted.high == removed.high
 
@@ -351,7 +353,7 @@ def test_transposed_costs_give_another_answer():
     right = find_threshold(scores, labels, CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted"))
     transposed = find_threshold(scores, labels, CostMatrix.from_array([[0, 9], [1, 0]], rows="actual"))
     assert right.value < transposed.value
-    assert right.cost != transposed.cost
+    assert right.total_cost != transposed.total_cost
 
 
 @given(samples(), PRICE, PRICE, TARGET, st.sampled_from([-4, 3, 64]), st.sampled_from([-2, 5]))
@@ -362,7 +364,7 @@ def test_constant_on_one_true_class_changes_no_threshold(data, fp, fn, target_th
     moved = find_threshold(scores, labels, costs, target_threshold=target_threshold)
     assert (moved.value, moved.low, moved.high) == (plain.value, plain.low, plain.high)
     unavoidable = on_positives * labels.sum() + on_negatives * (1 - labels).sum()
-    assert moved.cost == plain.cost + unavoidable
+    assert moved.total_cost == plain.total_cost + unavoidable
 
 
 @given(samples(score=st.sampled_from([k / 64 for k in range(65)])), PRICE, PRICE)
@@ -370,7 +372,7 @@ def test_swapping_the_classes_mirrors_the_interval(data, fp, fn):
     scores, labels = data
     plain = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=0.5)
     mirrored = find_threshold(1 - scores, 1 - labels, CostMatrix(fp=fn, fn=fp), target_threshold=0.5)
-    assert mirrored.cost == plain.cost
+    assert mirrored.total_cost == plain.total_cost
     assert abs(mirrored.value - 0.5) == pytest.approx(abs(plain.value - 0.5), abs=1e-12)
 
 
@@ -379,7 +381,7 @@ def test_monotone_transform_leaves_the_cost(data, fp, fn):
     scores, labels = data
     ranks = np.unique(scores, return_inverse=True)[1] / 20
     costs = CostMatrix(fp=fp, fn=fn)
-    assert find_threshold(ranks, labels, costs).cost == find_threshold(scores, labels, costs).cost
+    assert find_threshold(ranks, labels, costs).total_cost == find_threshold(scores, labels, costs).total_cost
 
 
 @given(samples(), PRICE, PRICE)
@@ -396,7 +398,7 @@ def test_cost_is_the_cost_matrix_total():
     weight = rng.integers(1, 4, len(scores))
     costs = CostMatrix(fp=2, fn=5, tp=-1, tn=0.25)
     found = find_threshold(scores, labels, costs, sample_weight=weight)
-    assert found.cost == pytest.approx(costs.total(labels, scores > found.value, sample_weight=weight))
+    assert found.total_cost == pytest.approx(costs.total(labels, scores > found.value, sample_weight=weight))
 
 
 # subgroups
@@ -434,7 +436,7 @@ def test_search_in_the_subgroups_own_interval_stays_there(brute, dtype, target_t
         assert edges[m] - 1e-3 <= threshold.value <= edges[m + 1] + 1e-3
         assert threshold.low <= threshold.value <= threshold.high
         best = brute.optimum(scores[member].astype(float), labels[member], fp=1, fn=2)
-        assert threshold.cost == best.cost
+        assert threshold.total_cost == best.cost
         for decided in (scores[member] > dtype(threshold.value), scores[member].astype(float) > threshold.value):
             assert np.sum(decided & ~labels[member]) + 2 * np.sum(~decided & labels[member]) == best.cost
 
@@ -461,17 +463,17 @@ def test_logits_and_points_are_cut_at_the_cheapest_too(kind, rows, fp, fn):
     least = min(fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() for cut in cuts)
     found = find_threshold(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
     for cut in (found.value, found.low):
-        assert fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() == found.cost == least
+        assert fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() == found.total_cost == least
     assert found.low <= found.value <= found.high
     curve = cost_curve(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
-    for cut, cost in zip(curve.thresholds, curve.costs, strict=True):
+    for cut, cost in zip(curve.thresholds, curve.total_costs, strict=True):
         assert fn * labels[scores <= float(cut)].sum() + fp * (~labels)[scores > float(cut)].sum() == cost
 
 
 @pytest.mark.parametrize("labels", [[1, 1, 1], [0, 0, 0]])
 def test_one_class_of_logits_is_all_or_nothing(labels):
     found = find_threshold([-3.0, 0.5, 2.0], labels, CostMatrix(fp=1, fn=1))
-    assert found.cost == 0
+    assert found.total_cost == 0
     assert (np.asarray([-3.0, 0.5, 2.0]) > found.value).tolist() == [bool(label) for label in labels]
 
 
@@ -486,7 +488,7 @@ SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
         ({"scores": [0.2, np.nan, 0.9]}, ValueError, "scores must be finite, got nan at position 1"),
         ({"scores": [np.inf, 0.4, np.inf]}, ValueError, r"scores must be finite, got inf at .* 0 \(2 such values\)"),
         ({"scores": [-3.0, 0.4, 2.5], "target_threshold": 0.2}, ValueError, r"got .* from -3 to 2.5; apply a sigmoid"),
-        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and n_standard_errors speak of probabilities"),
+        ({"scores": [-3.0, 0.4, 2.5], "candidates": [0.5]}, ValueError, "and n_standard_errors need probabilities"),
         ({"scores": [[0.2, 0.8]] * 3}, ValueError, r"of two columns take the positive class's, such as \[:, 1\]"),
         ({"scores": [[0.2, 0.3, 0.5]] * 3}, ValueError, "give costs of 3 classes, CostMatrix.from_array"),
         ({"scores": [], "labels": []}, ValueError, "scores is empty"),
@@ -605,3 +607,46 @@ def test_one_sample_does_not_move_a_cautious_threshold_and_many_do(library, kind
 def test_caution_must_be_a_number_of_standard_errors(n_standard_errors):
     with pytest.raises(ValueError, match="n_standard_errors must be a finite number of standard errors from 0"):
         find_threshold([0.1, 0.9], [0, 1], CostMatrix(fp=1, fn=2), n_standard_errors=n_standard_errors)
+
+
+@given(samples(), PRICE, PRICE, st.data())
+def test_cost_is_the_mean_and_total_cost_the_sum(data, fp, fn, draw):
+    scores, labels = data
+    weight = np.asarray(draw.draw(st.lists(st.integers(0, 3), min_size=len(scores), max_size=len(scores))), float)
+    for given_weight in (None, weight):
+        if given_weight is not None and not weight.any():
+            continue
+        costs = CostMatrix(fp=fp, fn=fn, tp=0.5, tn=-0.25)
+        found = find_threshold(scores, labels, costs, sample_weight=given_weight)
+        each = costs.incurred(labels, (np.asarray(scores) > found.value).astype(int))
+        assert found.total_cost == pytest.approx(float(np.sum(each * (1.0 if given_weight is None else weight))))
+        assert found.cost == pytest.approx(float(np.average(each, weights=given_weight)))
+        curve = cost_curve(scores, labels, costs, sample_weight=given_weight)
+        for cut, mean, total in zip(curve.thresholds, curve.costs, curve.total_costs, strict=True):
+            each = costs.incurred(labels, (np.asarray(scores) > cut).astype(int))
+            assert mean == pytest.approx(float(np.average(each, weights=given_weight)))
+            assert total == pytest.approx(float(np.sum(each * (1.0 if given_weight is None else weight))))
+
+
+def test_costs_of_subgroups_are_means_of_subgroups():
+    rng = np.random.default_rng(3)
+    scores, labels, numbers = rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 3, 90)
+    weight, costs = rng.integers(1, 4, 90).astype(float), CostMatrix(fp=1, fn=rng.uniform(1, 9, 90))
+    found, sizes = subgroup_thresholds(scores, labels, costs, numbers, target_threshold=0.5, sample_weight=weight)
+    for m, threshold in enumerate(found):
+        own = numbers == m
+        alone = find_threshold(scores[own], labels[own], costs.rows(own), sample_weight=weight[own])
+        assert threshold.cost == pytest.approx(alone.cost)
+        assert threshold.total_cost == pytest.approx(alone.cost * sizes[m])
+
+
+def test_a_subgroup_without_weight_has_no_mean():
+    numbers, weight = np.array([0, 0, 1, 1]), np.array([0.0, 0.0, 1.0, 3.0])
+    found, sizes = subgroup_thresholds(
+        np.array([0.2, 0.4, 0.6, 0.8]), [0, 1, 1, 0], CostMatrix(fp=1, fn=2), numbers,
+        target_threshold=0.5, sample_weight=weight,
+    )  # fmt: skip
+    assert sizes == [0.0, 4.0]
+    assert found[0].total_cost == 0.0
+    assert np.isnan(found[0].cost)
+    assert (found[1].cost, found[1].total_cost) == (0.5, 2.0)

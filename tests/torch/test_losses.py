@@ -171,7 +171,7 @@ def test_a_controller_of_ones_own_is_used_and_shared():
     second.refresh()
     assert first.controller is controller
     assert first.negative_weight.item() == second.negative_weight.item() != pytest.approx(7 / 24)
-    with pytest.raises(TypeError, match="the controller brings its own settings: target cannot be given too"):
+    with pytest.raises(TypeError, match="the controller brings its own settings: target_threshold cannot be given too"):
         AdaptiveCrossEntropy(controller, target_threshold=0.4)
 
 

@@ -169,7 +169,7 @@ def read_history(rows: Any, n_classes: int = 2) -> list[Any]:
 
 
 LAMBDA_BOUNDS = (1e-3, 1e3)
-"""lambda stays within these unless told otherwise: a net that has stopped to react would let it run away."""
+"""Default bounds of lambda: without bounds it grows without limit once a network has stopped reacting."""
 
 LAMBDA_LIMITS = (1e-30, 1e30)
 """lambda multiplies from epoch to epoch: no bounds may be wider than these."""
@@ -319,8 +319,8 @@ class AdaCSLController:
         \lambda \leftarrow \lambda \sum_m \frac{|D_m|}{R} \exp\frac{T_m - T'}{T'(1 - T')}, \qquad
         w = \lambda \, \frac{C(1,0)}{C(0,1)} \, \frac{1 - T'}{T'}
 
-    with :math:`T_m` the cheapest threshold of subgroup *m* and :math:`T'` the threshold the finished classifier shall
-    decide with. It needs no network: feed it recorded scores and labels and read :attr:`history`.
+    with :math:`T_m` the cost-optimal threshold of subgroup *m* and :math:`T'` the threshold the finished classifier
+    shall decide with. It needs no network: feed it recorded scores and labels and read :attr:`history`.
 
     More than two classes have a lambda each, multiplied by :math:`\mu_j` to the power ``damping``; their geometric mean
     is 1. :math:`\mu` are the multipliers of the scores that make :math:`\arg\min_i \sum_j C(i, j) \mu_j q_j / w_j`
@@ -333,7 +333,7 @@ class AdaCSLController:
     target_threshold : float or {"bayes", "middle", "half"}, optional
         T' of two classes, default 0.5: ``costs.threshold`` ("bayes") gives plain cross-entropy before the first step,
         0.5 ("half") weighted cross-entropy. More classes start from their mean costs to the power 0 ("bayes", the
-        default: large weights ruin what a net learns), 1/2 ("middle") or 1 ("half").
+        default: large weights ruin what a network learns), 1/2 ("middle") or 1 ("half").
     partition : callable, default Whole()
         ``SingleBin()``, ``UniformBins(10)``, ``QuantileBins(10)`` or any callable from scores to subgroup numbers.
     update : {"exponential", "odds"}
@@ -355,7 +355,7 @@ class AdaCSLController:
     ties : {"nearest", "lowest"}
         Among equally cheap thresholds take the one nearest T' (least adjustment), or the lowest as the authors' code.
     row_weighted : bool, default False
-        Whether the loss also weighs each sample by its own price (``costs.row_weights(labels)``): a raw score of T'
+        Whether the loss also weighs each sample by its own cost (``costs.row_weights(labels)``): a raw score of T'
         then means each sample's own Bayes threshold.
     until : {"end", "converged"}, default "end"
         How long lambda is adapted: at every step, or until a step changes it by less than ``tolerance``, as Algorithm 1
@@ -540,10 +540,8 @@ class AdaCSLController:
         )
         mu = np.asarray(as_host(found.values), dtype=np.float64)
         converged = self._multiply(mu**self.damping) if adapt and not self.stopped else True
-        size = true.shape[0] if weight is None else float(array_namespace(weight).sum(weight))
         lambdas, measured, weights = (tuple(values.tolist()) for values in (self.lambdas, mu, self.weights))
-        cost = float(found.start_cost) / size
-        step = ControllerStep(cost, converged, lambdas=lambdas, multipliers=measured, weights=weights)
+        step = ControllerStep(found.start_cost, converged, lambdas=lambdas, multipliers=measured, weights=weights)
         if adapt:
             self._history.append(step)
         return step
@@ -662,7 +660,7 @@ class AdaCSLController:
         return float(min(max(odds / (1.0 + odds), NEUTRAL_LIMITS[0]), NEUTRAL_LIMITS[1]))
 
     def _thresholds(self, scores: Array, samples: Samples) -> tuple[list[float], list[float]]:
-        """Return the cheapest threshold and the size of each subgroup."""
+        """Return the cost-optimal threshold and the size of each subgroup."""
         wide, positive, costs, weight, _ = samples
         settings: dict[str, Any] = {"candidates": self.candidates, "n_standard_errors": self.n_standard_errors}
         settings |= {"target_threshold": self._preferred, "sample_weight": weight}

@@ -1,7 +1,7 @@
 """Held-out samples, and a choice among models that corrects for the selection.
 
-The candidate (epoch, round) that is cheapest on some rows looks cheaper on them than it is. So the rows are halved, and
-a row's *honest* (selection-corrected) score comes from the candidate that the other half found cheapest.
+The candidate (epoch, round) of least cost on some samples costs more on others. So the samples are halved, and
+a sample's selection-corrected score comes from the candidate that the other half found cheapest.
 
 A tuned threshold is another such choice. It is tuned on the samples of all folds together, and so is the threshold that
 a sample's selection-corrected score is moved by: on all of them but its own half of its fold (:func:`pooled`).
@@ -29,18 +29,18 @@ BLIND = ("half", "raw")
 """Ways to decide that do not look at costs: at even odds."""
 
 FARTHEST_CUT = 50.0
-"""Log-odds beyond which a threshold says the same about every row."""
+"""Log-odds beyond which a threshold decides the same about every sample."""
 
 
 NOTHING = 1e-300
-"""The weight of no rows at all: a half may be empty."""
+"""The weight of no samples at all: a half may be empty."""
 
 EDGE = 1e-6
 """How far (in log-odds) a tuned threshold keeps from the scores beside it: rounding must not carry one across."""
 
 
 def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[np.bool_]:
-    """Tell which rows form the second half: the classes evenly spread, no group torn apart.
+    """Tell which samples form the second half: the classes evenly spread, no group split.
 
     Examples
     --------
@@ -61,21 +61,21 @@ def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[
 
 
 class HeldOut:
-    """Scores of some rows by models that did not train on them; the cheapest of several candidates is kept.
+    """Scores of some samples by models that did not train on them; the cheapest of several candidates is kept.
 
     Parameters
     ----------
     rows : array of shape (n,)
-        The numbers of the rows.
+        The numbers of the samples.
     labels : array of shape (n,)
         The class of each: 1 is positive, or 0 to K - 1.
     costs : CostMatrix
-        Class-wide, or of these rows.
+        Class-wide, or of these samples.
     decide : str
-        How decisions will be made: "tuned" judges a candidate at its cheapest threshold (multipliers of K classes),
+        How decisions will be made: "tuned" judges a candidate at its cost-optimal threshold (multipliers of K classes),
         "half" and "raw" at even odds (the likeliest class), all others by the expected cost.
     weight, groups : arrays of shape (n,), optional
-        How much each row counts; rows of one group are in one half.
+        How much each sample counts; samples of one group are in one half.
     last : bool
         Take the last candidate instead of the cheapest.
     by_loss : bool
@@ -87,7 +87,7 @@ class HeldOut:
     seen, best : int
         Candidates so far, and which of them is kept.
     cost : float
-        What the kept one cost, in the mean over the rows.
+        What the kept one cost, in the mean over the samples.
     logits : array of shape (n,) or (n, K)
         Its log-odds, or the logits of every class.
     latest : (float, float or array of shape (K,))
@@ -123,7 +123,7 @@ class HeldOut:
         self.latest: tuple[float, Any] = (np.nan, self._no_cut)
 
     def look(self, logits: NDArray[Any]) -> bool:
-        """Judge one more candidate by the log-odds it gives the rows; tell whether it is kept."""
+        """Judge one more candidate by the log-odds it gives the samples; tell whether it is kept."""
         logits = np.asarray(logits, dtype=np.float64)
         costs, cuts = self._judge(logits)
         self.latest = (float(costs[0]), cuts[0])
@@ -147,20 +147,20 @@ class HeldOut:
         self._chosen[:], self._half_cuts[:] = logits, self._judge(logits)[1][1:]
 
     @property
-    def honest(self) -> NDArray[np.float64]:
-        """Each row's logits from the candidate that the other half chose, on the scale of the kept one.
+    def corrected(self) -> NDArray[np.float64]:
+        """Each sample's logits from the candidate that the other half chose, on the scale of the kept one.
 
         Where thresholds are tuned, the other half has tuned this one, too. Of several folds :func:`pooled` knows more.
         """
         return self._crossed(self._half_cuts) + self._cut
 
     def _crossed(self, cuts: Any) -> NDArray[np.float64]:
-        """Return each row's logits from what the other half chose, less the cut that belongs to it."""
+        """Return each sample's logits from what the other half chose, less the cut that belongs to it."""
         second = self._parts[2] if self.logits.ndim == 1 else self._parts[2][:, None]
         return np.asarray(np.where(second, self._chosen[0] - cuts[0], self._chosen[1] - cuts[1]))
 
     def _judge(self, logits: NDArray[np.float64]) -> tuple[NDArray[np.float64], list[Any]]:
-        """Return mean cost and tuned cut (0 where nothing is tuned) on all rows, and on each half."""
+        """Return mean cost and tuned cut (0 where nothing is tuned) on all samples, and on each half."""
         cuts = [self._no_cut] * 3
         if self.decide != "tuned":
             return self._totals(logits) / self._mass, cuts
@@ -172,7 +172,7 @@ class HeldOut:
         return totals / self._mass, cuts
 
     def _totals(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return what deciding by these logits costs: all rows, and each half."""
+        """Return what deciding by these logits costs: all samples, and each half."""
         if logits.ndim == 1:
             return np.asarray(self._base + self._stakes @ (logits > self._cuts))
         decided = np.argmax(logits, axis=1)
@@ -182,7 +182,7 @@ class HeldOut:
         return np.asarray(self._counted @ np.asarray(self.costs.incurred(self.labels, decided), np.float64))
 
     def _losses(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the mean log loss on all rows, and on each half."""
+        """Return the mean log loss on all samples, and on each half."""
         losses = losses_of(logits, self.labels)
         # an infinite loss must not reach the half it does not belong to: 0 * inf is no number
         return np.asarray([own[own > 0] @ losses[own > 0] for own in self._counted] / self._mass)
@@ -208,7 +208,7 @@ class HeldOut:
 def tune_cut(
     logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
 ) -> tuple[float, float]:
-    """Return the total cost of the cheapest threshold, and how far (in log-odds) it lies above the Bayes threshold.
+    """Return the total cost of the cost-optimal threshold, and how far (in log-odds) it lies above the Bayes threshold.
 
     Where rows have costs of their own, each row's Bayes threshold is moved by the same factor of its odds.
     """
@@ -223,7 +223,7 @@ def tune_cut(
         [*log_odds(np.asarray([found.value, found.low, found.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT
     )
     margin = min(EDGE, (high - low) / 2.0)
-    return float(found.cost), float(np.clip(place, low + margin, high - margin) - bayes)
+    return found.total_cost, float(np.clip(place, low + margin, high - margin) - bayes)
 
 
 def tune_multipliers(
@@ -231,7 +231,7 @@ def tune_multipliers(
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the total cost of the cheapest multipliers of K classes, and their negative logarithms."""
     found = find_multipliers(to_probabilities(logits), labels, costs, sample_weight=weight)
-    return float(found.cost), -np.log(np.asarray(found.values, dtype=np.float64))
+    return found.total_cost, -np.log(np.asarray(found.values, dtype=np.float64))
 
 
 def _tune(logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: Any) -> tuple[float, Any]:
@@ -241,28 +241,28 @@ def _tune(logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, 
 
 
 def pooled(
-    n: int, parts: Sequence[HeldOut], *, honest: bool = True, costs: CostMatrix | None = None
+    n: int, parts: Sequence[HeldOut], *, corrected: bool = True, costs: CostMatrix | None = None
 ) -> NDArray[np.float64]:
     """Return the log-odds (or K logits) of each row of n: NaN where nobody held it out, the mean where several did.
 
     Parameters
     ----------
     n : int
-        How many rows there are, held out or not.
+        How many samples there are, held out or not.
     parts : sequence of HeldOut
         The folds.
-    honest : bool, default True
+    corrected : bool, default True
         Selection-corrected: of the candidate that the other half of the fold chose, and where thresholds are tuned
         moved so that the deployed threshold decides as one tuned on all samples but this half of the fold. The
         deployed threshold is tuned on the samples of all folds; one of half a fold alone would cost more than it.
         False: of the candidate that is kept.
     costs : CostMatrix, optional
-        Of all n rows, where these have costs of their own.
+        Of all n samples, where these have costs of their own.
     """
-    if not honest:
+    if not corrected:
         return _mean(n, parts, [part.logits for part in parts])
     if len(parts) == 1 or parts[0].decide != "tuned":
-        return _mean(n, parts, [part.honest for part in parts])
+        return _mean(n, parts, [part.corrected for part in parts])
     return _mean(n, parts, _tuned_on_all_others(n, parts, parts[0].costs if costs is None else costs))
 
 
@@ -277,7 +277,7 @@ def _mean(n: int, parts: Sequence[HeldOut], logits: Sequence[NDArray[np.float64]
 
 def _tuned_on_all_others(n: int, parts: Sequence[HeldOut], costs: CostMatrix) -> list[NDArray[np.float64]]:
     """Return selection-corrected logits of each fold, by thresholds tuned on all samples but half a fold."""
-    kept = pooled(n, parts, honest=False)
+    kept = pooled(n, parts, corrected=False)
     labels, weight = np.zeros(n, dtype=np.int64), np.zeros(n)
     for part in parts:
         labels[part.rows], weight[part.rows] = part.labels, 1.0 if part.weight is None else part.weight
@@ -286,7 +286,7 @@ def _tuned_on_all_others(n: int, parts: Sequence[HeldOut], costs: CostMatrix) ->
         return _tune(logits[use], labels[use], costs.rows(use), weight[use])[1]
 
     known_rows = known(kept) & (weight > 0)
-    whole, corrected = cut_of(kept, known_rows), []
+    whole, moved = cut_of(kept, known_rows), []
     for part in parts:
         cuts = []
         for chosen, tested in zip(part._chosen, part._parts[:0:-1], strict=True):
@@ -294,13 +294,13 @@ def _tuned_on_all_others(n: int, parts: Sequence[HeldOut], costs: CostMatrix) ->
             logits[part.rows], use[part.rows[tested]] = chosen, False
             use &= known(logits)
             cuts.append(cut_of(logits, use) if use.any() else whole)
-        corrected.append(part._crossed(cuts) + whole)
-    return corrected
+        moved.append(part._crossed(cuts) + whole)
+    return moved
 
 
 def kept_sample(n: int, parts: Sequence[HeldOut], most: int = 20_000) -> NDArray[np.float64]:
     """Return the log-odds (or K logits) that the kept models give held-out rows; of many rows a random part."""
-    logits = pooled(n, parts, honest=False)
+    logits = pooled(n, parts, corrected=False)
     seen = np.flatnonzero(known(logits))
     if len(seen) > most:
         seen = np.sort(np.random.default_rng(0).choice(seen, most, replace=False))

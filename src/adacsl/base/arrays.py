@@ -30,7 +30,7 @@ def part_of(arrays: dict[str, Any], prefix: str) -> dict[str, Any]:
 
 
 LARGEST = 1e100
-"""Prices and weights are no larger, prices of errors no smaller than its inverse: they are added up and squared."""
+"""Costs and weights are no larger, costs of errors no smaller than its inverse: they are added up and squared."""
 
 Array = Any
 """An array of any library that follows the array API standard: the core never asks which."""
@@ -73,7 +73,7 @@ def refuse_masked(values: Any, name: str) -> None:
 def refuse_reordered(reference: Any, *, of: str = "X", **given: Any) -> None:
     """Raise where something of each sample has the index of the reference (pandas) in another order.
 
-    Samples are matched by position. Another index, or none, says nothing about the order, and is taken as it comes.
+    Samples are matched by position. Another index, or none, has no known order and is used as it is.
 
     Parameters
     ----------
@@ -205,9 +205,9 @@ def as_binary_labels(values: Array, like: Array, name: str = "labels") -> Array:
     positive = array == 1
     known = count_true(positive) + count_true(array == 0)
     if known != array.shape[0]:
-        stranger = array[~(positive | (array == 0))][0]
+        other = array[~(positive | (array == 0))][0]
         raise ValueError(
-            f"{name} must be 0 or 1, got {stranger.item() if hasattr(stranger, 'item') else stranger!r} "
+            f"{name} must be 0 or 1, got {other.item() if hasattr(other, 'item') else other!r} "
             f"among others ({array.shape[0] - known} of {array.shape[0]}); "
             f"encode the positive class as 1 and the other as 0, or, of more classes, give costs of as many, {MATRIX}"
         )

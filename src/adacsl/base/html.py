@@ -14,13 +14,13 @@ def html_table(rows: Iterable[Sequence[Any]], heads: Sequence[Any] = (), title: 
 
     Examples
     --------
-    >>> html_table([("<b>", 0.25)], title="Prices")
-    '<table><caption>Prices</caption><tbody><tr><th>&lt;b&gt;</th><td>0.25</td></tr></tbody></table>'
+    >>> html_table([("<b>", 0.25)], title="Costs")
+    '<table><caption>Costs</caption><tbody><tr><th>&lt;b&gt;</th><td>0.25</td></tr></tbody></table>'
     """
     caption = f"<caption>{escape(title)}</caption>" if title else ""
-    head = "".join(f"<th>{escape(in_words(name))}</th>" for name in heads)
+    head = "".join(f"<th>{escape(describe(name))}</th>" for name in heads)
     body = "".join(
-        f"<tr><th>{escape(in_words(first))}</th>{''.join(f'<td>{escape(in_words(cell))}</td>' for cell in rest)}</tr>"
+        f"<tr><th>{escape(describe(first))}</th>{''.join(f'<td>{escape(describe(cell))}</td>' for cell in rest)}</tr>"
         for first, *rest in rows
     )
     return f"<table>{caption}{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
@@ -38,12 +38,12 @@ def html_lines(first: str, *rest: str) -> str:
     )
 
 
-def in_words(value: Any) -> str:
-    """Return a value as people read it: a few digits, an interval with its ends, many numbers by their range.
+def describe(value: Any) -> str:
+    """Return a value as text: a few digits, an interval with its ends, many numbers by their range.
 
     Examples
     --------
-    >>> in_words(0.123456789), in_words([0.5, 0.25]), in_words(None)
+    >>> describe(0.123456789), describe([0.5, 0.25]), describe(None)
     ('0.123457', '0.5, 0.25', '')
     """
     if value is None or isinstance(value, str | bool):
@@ -51,10 +51,10 @@ def in_words(value: Any) -> str:
     if getattr(value, "_fields", None) == ("estimate", "low", "high"):
         return f"{value.estimate:.6g} ({value.low:.6g} to {value.high:.6g})"
     if isinstance(value, tuple | list):
-        return ", ".join(map(in_words, value))
+        return ", ".join(map(describe, value))
     if not getattr(value, "shape", ()):
         return f"{value:.6g}" if isinstance(value, float) or hasattr(value, "dtype") else str(value)
     numbers = as_host(value)
     if numbers.size <= 6 or numbers.dtype.kind not in "biuf":
-        return in_words(numbers.tolist()[:6])
+        return describe(numbers.tolist()[:6])
     return f"{numbers.size:,} numbers, {numbers.min():.6g} to {numbers.max():.6g}"

@@ -8,7 +8,7 @@
 4. Costs that name their classes are matched by name, in whatever order they list them.
 5. Labels 0 to K - 1, where the costs give K classes other names, are positions in the sorted names: scikit-learn's
    ``cross_val_predict``, voting, stacking and bagging hand such numbers to what they fit. Costs that list the names in
-   another order leave open which of both orders is meant: then ``pos_label`` says it for two classes, and more are an
+   another order leave open which of both orders is meant: then ``pos_label`` decides for two classes, and more are an
    error.
 
 :func:`order_classes` applies it to the labels of a fit or a data set, :func:`find_class` to one label among classes
@@ -118,7 +118,7 @@ def plain_labels(names: Sequence[str]) -> list[Any]:
 
 
 def customary_positive(labels: Iterable[Any]) -> Any:
-    """Return the label that is positive by custom, or None where custom says nothing.
+    """Return the label that is positive by custom, or None if there is no custom.
 
     >>> customary_positive([-1, 1]), customary_positive(["False", "True"]), customary_positive(["no", "yes"])
     (1, 'True', None)

@@ -42,8 +42,6 @@ from adacsl.cli.options import (
     split_words,
     within,
 )
-from adacsl.comparison.fits import FitKey
-from adacsl.comparison.protocol import mean_ratio
 from adacsl.storage.atomic import check_folder
 
 if TYPE_CHECKING:
@@ -96,6 +94,7 @@ def training_of(found: Comparison, task: Task, said: Training, origins: Mapping[
     ``said`` is what was said about the data and about nets, ``origins`` are the words of methods of one's own.
     """
     from adacsl.comparison.fits import scale_misses  # noqa: PLC0415  torch
+    from adacsl.comparison.protocol import mean_ratio  # noqa: PLC0415
     from adacsl.estimators.registry import METHODS, is_ensemble, method, needs_net  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)
@@ -305,6 +304,8 @@ def _save(training: Training | None, model: Path, screen: Screen, recommended: s
 
 def failed_fits(found: Comparison) -> list[dict[str, Any]]:
     """Return the fits without a result, with their errors."""
+    from adacsl.comparison.fits import FitKey  # noqa: PLC0415  scikit-learn
+
     return [
         {name: row[name] for name in FitKey._fields} | {"error": f"{row['type']}: {row['message']}"}
         for row in found.failures.to_dict("records")
@@ -425,6 +426,7 @@ def _table(block: Any) -> Any:
 
 
 def _failures(failed: list[dict[str, Any]]) -> list[str]:
+    from adacsl.comparison.fits import FitKey  # noqa: PLC0415  scikit-learn
 
     lines = [f"{len(failed)} fits failed; the same command tries them again:"]
     lines += [

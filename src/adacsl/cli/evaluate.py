@@ -180,8 +180,7 @@ def _shown(result: Evaluation) -> list[Any]:
     where = "each row's own threshold" if result.threshold is None else f"{result.threshold:.4g}"
     return [
         *head,
-        f"decided at probability {where}; cheapest on these rows: {optimum.value:.4g}, "
-        f"{optimum.cost / result.n_samples:.4g} per row",
+        f"decided at probability {where}; cheapest on these rows: {optimum.value:.4g}, {optimum.cost:.4g} per row",
         "",
         _confusion(result),
     ]

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from adacsl.estimators.classifier import CostSensitiveClassifier
-    from adacsl.monitoring.report import Monitoring
+    from adacsl.monitoring.report import MonitoringReport
 
 
-CODES = {"well": 0, "unresolved": 0, "look": 3, "retune": 4}
+CODES = {"keep": 0, "unresolved": 0, "review": 3, "retune": 4}
 """Exit codes for schedulers; 1 and 2 are failures, as in all commands."""
 
 
@@ -292,7 +292,7 @@ def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
 
 
 def _write_retuned(
-    classifier: CostSensitiveClassifier, found: Monitoring, rows: _Rows, notes: dict[str, Any], folder: Path
+    classifier: CostSensitiveClassifier, found: MonitoringReport, rows: _Rows, notes: dict[str, Any], folder: Path
 ) -> None:
     """Write a model that decides as these rows say, with the notes of the old one."""
     if found.by_labels:
@@ -308,7 +308,7 @@ def _write_retuned(
     save_model(fresh, folder, notes, force=False)
 
 
-def _under_shares(classifier: CostSensitiveClassifier, found: Monitoring) -> CostSensitiveClassifier:
+def _under_shares(classifier: CostSensitiveClassifier, found: MonitoringReport) -> CostSensitiveClassifier:
     from adacsl.decision.policy import Policy  # noqa: PLC0415
 
     shares = found.prior.now  # type: ignore[union-attr]
@@ -318,7 +318,7 @@ def _under_shares(classifier: CostSensitiveClassifier, found: Monitoring) -> Cos
     return classifier
 
 
-def _advice(found: Monitoring, typed: str, retuned: Path | None) -> list[str]:
+def _advice(found: MonitoringReport, typed: str, retuned: Path | None) -> list[str]:
     if not found.retune or retuned is not None:
         return []
     if found.by_labels or found.prior is None or len(found.classes) > 2:
@@ -327,7 +327,7 @@ def _advice(found: Monitoring, typed: str, retuned: Path | None) -> list[str]:
     return [f"to decide under the new share:  adacsl predict ... --prior {share}   or   {typed} --retuned model2/"]
 
 
-def _windows(found: Monitoring) -> list[Any]:
+def _windows(found: MonitoringReport) -> list[Any]:
     if not found.windows:
         return []
     heads = ("rows", "with label", "cost per row", f"{found.level * 100:g} % interval", "expected", "PSI")

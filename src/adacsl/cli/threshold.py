@@ -87,7 +87,7 @@ def _write_curve(path: Path, curve: CostCurve, cuts: NDArray[np.float64]) -> Non
     import pandas as pd  # noqa: PLC0415
 
     names = ("threshold", "total_cost", "false_negative_cost", "false_positive_cost")
-    columns = (cuts, curve.costs, curve.false_negatives, curve.false_positives)
+    columns = (cuts, curve.total_costs, curve.false_negatives, curve.false_positives)
     with writing(path) as draft:
         pd.DataFrame(dict(zip(names, columns, strict=True))).to_csv(draft, index=False)
 
@@ -102,7 +102,9 @@ def _document(summary: ThresholdSummary, table: ScoredTable) -> dict[str, Any]:
         "threshold": {
             "value": best.value, "low": best.low, "high": best.high, "interval": list(summary.tuned.threshold[1:])
         },
-        "cost": {"total": best.cost, "mean": summary.best_cost, "expected": expected, "interval": interval or None},
+        "cost": {
+            "total": best.total_cost, "mean": summary.best_cost, "expected": expected, "interval": interval or None
+        },
         "bayes": None if bayes is None else {
             "threshold": summary.bayes_threshold, "mean": bayes.estimate, "interval": list(bayes[1:])
         },

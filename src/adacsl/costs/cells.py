@@ -18,7 +18,7 @@ from adacsl.costs.expressions import Expression
 
 
 def as_price(value: Any, name: str) -> Any:
-    """Check one price: a float, or a vector of floats that nobody else can write to."""
+    """Check one cost: a float, or a vector of floats that nobody else can write to."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
     plain = isinstance(value, int | float) and abs(value) < 2**63  # concerns no array library, which may be missing
@@ -41,16 +41,16 @@ def as_price(value: Any, name: str) -> Any:
 
 def _check_size(size: float, name: str) -> None:
     if size > LARGEST:
-        raise ValueError(f"{name} is too large to be added up, {size:g}: give all prices in a larger unit")
+        raise ValueError(f"{name} is too large to be added up, {size:g}: give all costs in a larger unit")
 
 
 def price_like(cell: Any, like: Array) -> Any:
-    """Return a price where ``like`` lives, in its own type; a float stays a float."""
+    """Return a cost where ``like`` lives, in its own type; a float stays a float."""
     return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype, copy=False)
 
 
 def is_free(cell: Any) -> bool:
-    """Tell whether a price is zero for all samples."""
+    """Tell whether a cost is zero for all samples."""
     return isinstance(cell, float) and cell == 0.0
 
 
@@ -64,7 +64,7 @@ def show_price(cell: Any) -> str:
 def check_prices(
     cells: tuple[tuple[Any, ...], ...], classes: Sequence[str] | None = None, actions: Sequence[str] | None = None
 ) -> None:
-    """Raise unless errors cost more than being right, and prices of single samples belong to the same samples."""
+    """Raise unless errors cost more than being right, and costs of single samples belong to the same samples."""
     vectors = [cell for row in cells for cell in row if not isinstance(cell, float)]
     lengths, kinds = {vector.shape[0] for vector in vectors}, {type(vector).__name__ for vector in vectors}
     if len(lengths) > 1:
@@ -73,25 +73,25 @@ def check_prices(
         raise TypeError(f"costs of single samples must be arrays of one library, got {' and '.join(sorted(kinds))}")
     if len(cells) == len(cells[0]) == 2 and actions is None:
         (tn, fn), (fp, tp) = cells
-        check_dearer(fn, tp, "fn", "tp")
-        check_dearer(fp, tn, "fp", "tn")
+        check_above(fn, tp, "fn", "tp")
+        check_above(fp, tn, "fp", "tn")
     else:
         _check_many(cells, classes, actions)
 
 
-def check_dearer(error: Any, right: Any, error_name: str, right_name: str) -> None:
+def check_above(error: Any, right: Any, error_name: str, right_name: str) -> None:
     """Raise unless an error costs more than being right: for samples, more for one and less for none."""
     extra = error - right
     if isinstance(extra, float):
         if not extra > 0:
             raise ValueError(
                 f"{error_name} must cost more than {right_name}, got {error_name}={error:g} and "
-                f"{right_name}={right:g}: where being wrong is no dearer than being right, "
+                f"{right_name}={right:g}: where being wrong costs no more than being right, "
                 "one constant decision is best and nothing is left to learn"
             )
         if extra < 1.0 / LARGEST:
             raise ValueError(
-                f"{error_name} is too small to be counted with, {error:g}: give all prices in a smaller unit"
+                f"{error_name} is too small to be counted with, {error:g}: give all costs in a smaller unit"
             )
         return
     xp = array_namespace(extra)
@@ -127,7 +127,7 @@ def _check_many(
         raise ValueError("every decision costs the same: nothing is left to learn")
     if free:
         raise ValueError(
-            f"every decision costs the same when {free[0]!r} is true: price the errors about this class, "
+            f"every decision costs the same when {free[0]!r} is true: give the errors about this class a cost, "
             "or leave it out of the data and the matrix"
         )
     if any(best):
@@ -135,19 +135,19 @@ def _check_many(
 
 
 def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tuple[Any, ...], ...]:
-    """Return the prices with errors that cost less than being right, for some samples, raised to that."""
+    """Return the costs with errors that cost less than being right, for some samples, raised to that."""
     if not square:
         return cells
 
     def clip(cell: Any, right: Any) -> Any:
         numbers = isinstance(cell, float) and isinstance(right, float)
-        return cell if numbers else as_price(_higher(cell, right), "a price")
+        return cell if numbers else as_price(_higher(cell, right), "a cost")
 
     return tuple(tuple(clip(cell, cells[j][j]) for j, cell in enumerate(row)) for row in cells)
 
 
 def mean_over(cell: Any, classes: Array | None, j: int) -> float:
-    """Return the mean of a price over all samples, or over those of class j, if there are any."""
+    """Return the mean of a cost over all samples, or over those of class j, if there are any."""
     if isinstance(cell, float):
         return cell
     xp = array_namespace(cell)
@@ -192,19 +192,19 @@ def _higher(one: Any, other: Any) -> Any:
 
 
 def check_samples(n_instances: int | None, n: int) -> None:
-    """Raise where prices of single samples belong to other than ``n`` samples."""
+    """Raise where costs of single samples belong to other than ``n`` samples."""
     if n_instances not in (None, n):
         raise ValueError(f"these costs belong to {n_instances} samples, but {n} came; pick theirs with .rows(index)")
 
 
 Range: TypeAlias = tuple[str, float, float]
-"""The name of a price, and what it lies between."""
+"""The name of a cost, and what it lies between."""
 Ranges: TypeAlias = tuple[Range, ...]
 
 
 @runtime_checkable
 class Recipe(Protocol):
-    """How the prices of rows are made: from which columns, and how it is written down (with its ``kind``)."""
+    """How the costs of rows are made: from which columns, and how it is written down (with its ``kind``)."""
 
     kind: str
 
@@ -213,7 +213,7 @@ class Recipe(Protocol):
         """The columns it needs."""
 
     def of(self, table: Any) -> Array:
-        """Return the price of each row of a table."""
+        """Return the cost of each row of a table."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return a JSON-ready description that holds its ``kind``."""
@@ -233,7 +233,7 @@ READERS: dict[str, Callable[[dict[str, Any]], Recipe]] = {
 """What reads each kind of recipe from its description; who brings another kind adds its reader."""
 
 LEARNED = re.compile(r"\s*model\((.+)\)\s*", re.DOTALL)
-"""A price that is to be predicted from the row, as text."""
+"""A cost that is to be predicted from the row, as text."""
 
 
 def is_recipe(cell: Any) -> bool:
@@ -242,7 +242,7 @@ def is_recipe(cell: Any) -> bool:
 
 
 def as_cell(value: Any, name: str) -> Any:
-    """Check what a cell may hold: a price, those of samples, or a recipe (a text is an expression over columns)."""
+    """Check what a cell may hold: a cost, those of samples, or a recipe (a text is an expression over columns)."""
     if isinstance(value, str) and (learned := LEARNED.fullmatch(value)):
         value = read_recipe({"kind": "model", "price": learned[1]})
     elif isinstance(value, str):
@@ -263,7 +263,7 @@ def read_cell(value: Any, name: str) -> Any:
 def read_recipe(data: dict[str, Any]) -> Recipe:
     """Return a recipe from what its ``to_dict`` gave."""
     if data.get("kind") not in READERS:
-        raise ValueError(f"a price is written as a number, a list, or {{'kind': 'expression', ...}}; got {data!r:.80}")
+        raise ValueError(f"a cost is written as a number, a list, or {{'kind': 'expression', ...}}; got {data!r:.80}")
     return READERS[data["kind"]](data)
 
 
@@ -271,7 +271,7 @@ def unsettled(columns: Sequence[str]) -> ValueError:
     """Return the error of all who need numbers."""
     named = ", ".join(map(repr, columns))
     return ValueError(
-        f"these prices depend on the column{'s' if len(columns) > 1 else ''} {named}: costs.of(table) gives those of "
+        f"these costs depend on the column{'s' if len(columns) > 1 else ''} {named}: costs.of(table) gives those of "
         "its rows"
     )
 
@@ -280,7 +280,7 @@ def unsettled(columns: Sequence[str]) -> ValueError:
 
 
 def read_prices(given: Mapping[str, Any]) -> tuple[tuple[tuple[Any, ...], ...], Ranges]:
-    """Return the cells of two classes from prices by name, and which of them are ranges."""
+    """Return the cells of two classes from costs by name, and which of them are ranges."""
     ranges = tuple(ends for name, value in given.items() if (ends := as_range(value, name)) is not None)
     middles = {name: middle(low, high) for name, low, high in ranges}
     tn, fn, fp, tp = (as_cell(middles.get(name, given[name]), name) for name in ("tn", "fn", "fp", "tp"))
@@ -288,31 +288,31 @@ def read_prices(given: Mapping[str, Any]) -> tuple[tuple[tuple[Any, ...], ...], 
 
 
 def as_range(value: Any, name: str) -> Range | None:
-    """Return a range, where a price is given as a tuple of two numbers."""
+    """Return a range, where a cost is given as a tuple of two numbers."""
     if not (isinstance(value, tuple) and len(value) == 2 and all(map(_is_real, value))):
         return None
     low, high = map(float, value)
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
-        raise ValueError(f"a range of {name} goes from a low price to a high one, both finite, got {value!r}")
+        raise ValueError(f"a range of {name} goes from a low cost to a high one, both finite, got {value!r}")
     return name, low, high
 
 
 def middle(low: float, high: float) -> float:
-    """Return the price that stands for a range: its geometric mean, or the arithmetic one where it reaches zero."""
+    """Return the cost that stands for a range: its geometric mean, or the arithmetic one where it reaches zero."""
     square = low * high  # exact for plain numbers; the mean of logs, where it leaves the range of floats, is not
     if low > 0 and 1e-300 < square < 1e300:
         return math.sqrt(square)
     return math.sqrt(low) * math.sqrt(high) if low > 0 else low / 2 + high / 2
 
 
-def check_ranges(prices: Mapping[str, Any], ranges: Ranges) -> None:
+def check_ranges(costs: Mapping[str, Any], ranges: Ranges) -> None:
     """Raise where an error may cost less than being right."""
     ends = {name: (low, high) for name, low, high in ranges}
     for error, right in (("fn", "tp"), ("fp", "tn")):
         if error not in ends and right not in ends:
             continue
-        low = ends[error][0] if error in ends else prices[error]
-        high = ends[right][1] if right in ends else prices[right]
+        low = ends[error][0] if error in ends else costs[error]
+        high = ends[right][1] if right in ends else costs[right]
         if not (is_recipe(low) or is_recipe(high)) and np.min(low - high) < 0:
             raise ValueError(
                 f"{error} must not cost less than {right} anywhere in its range, got {error} from {np.min(low):g} and "
@@ -320,14 +320,14 @@ def check_ranges(prices: Mapping[str, Any], ranges: Ranges) -> None:
             )
 
 
-def reduced_ranges(prices: Mapping[str, Any], ranges: Ranges) -> Ranges:
+def reduced_ranges(costs: Mapping[str, Any], ranges: Ranges) -> Ranges:
     """Return the ranges of errors when what being right costs is taken off."""
     ends = {name: (low, high) for name, low, high in ranges}
     found = []
     for error, right in (("fp", "tn"), ("fn", "tp")):
-        numbers = isinstance(prices[error], float) and isinstance(prices[right], float)
+        numbers = isinstance(costs[error], float) and isinstance(costs[right], float)
         if numbers and (error in ends or right in ends):
-            (low, high), (least, most) = (ends.get(name, (prices[name],) * 2) for name in (error, right))
+            (low, high), (least, most) = (ends.get(name, (costs[name],) * 2) for name in (error, right))
             found.append((error, low - most, high - least))
     return tuple(found)
 

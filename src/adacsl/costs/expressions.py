@@ -42,7 +42,7 @@ HELP = "numbers, columns, + - * / **, where(amount > 100, a, b), min, max, abs, 
 
 
 class Expression:
-    """A price as a text over the columns of a table: ``"amount"``, ``"0.8 * amount + 12"``.
+    """A cost as a text over the columns of a table: ``"amount"``, ``"0.8 * amount + 12"``.
 
     Known are numbers, names of columns (those with other characters than letters, digits and ``_`` in backticks, a
     backtick of a name doubled), ``+ - * / **``, parentheses, ``min``, ``max``, ``abs``, ``clip(x, low, high)``,
@@ -51,10 +51,10 @@ class Expression:
 
     Examples
     --------
-    >>> price = Expression("where(amount > 100, 0.8 * amount, 20)")
-    >>> price.columns
+    >>> cost = Expression("where(amount > 100, 0.8 * amount, 20)")
+    >>> cost.columns
     ('amount',)
-    >>> price.of({"amount": [50.0, 200.0]}).tolist()
+    >>> cost.of({"amount": [50.0, 200.0]}).tolist()
     [20.0, 160.0]
     """
 
@@ -71,7 +71,7 @@ class Expression:
         self.columns: tuple[str, ...] = tuple(dict.fromkeys(self._columns(self._tree)))
 
     def of(self, table: Any, *, finite: bool = True) -> NDArray[np.float64]:
-        """Return the price of each row of a table (pandas, polars, pyarrow) or of a mapping of arrays.
+        """Return the cost of each row of a table (pandas, polars, pyarrow) or of a mapping of arrays.
 
         ``finite=False`` lets missing values pass, as NaN.
         """
@@ -209,10 +209,10 @@ class Expression:
         bad = np.atleast_1d(~np.isfinite(found))
         if not bad.any():
             return
-        first, price = int(bad.argmax()), np.atleast_1d(found)
+        first, cost = int(bad.argmax()), np.atleast_1d(found)
         there = ", ".join(f"{name} = {column[first]:g}" for name, column in values.items() if name != self.text)
         raise ValueError(
-            f"the price {self.text!r} must be a finite number in every row, got {price[first]:g} in row {first + 1}"
+            f"the cost {self.text!r} must be a finite number in every row, got {cost[first]:g} in row {first + 1}"
             f"{f' ({there})' if there else ''}, {int(bad.sum())} such row{'s' if bad.sum() > 1 else ''}: repair these "
             "rows or leave them out"
         )
@@ -232,14 +232,14 @@ def read_column(table: Any, name: str) -> NDArray[np.float64]:
     if name not in known:
         near = ", ".join(map(repr, known[:8])) + (", ..." if len(known) > 8 else "")
         raise ValueError(
-            f"the prices need the column {name!r}, which is not there: there are {near or 'none'}; names with other "
+            f"the costs need the column {name!r}, which is not there: there are {near or 'none'}; names with other "
             "characters than letters and digits go in backticks"
         )
     column = table[name]
     gone = np.asarray(column.isna()) if hasattr(column, "isna") else None
     values: NDArray[Any] = as_host(column)
     if values.ndim != 1:
-        raise ValueError(f"column {name!r} must hold one price for each row, got shape {values.shape}")
+        raise ValueError(f"column {name!r} must hold one cost for each row, got shape {values.shape}")
     if values.dtype.kind in "fiub":
         return values.astype(np.float64)
     if values.dtype.kind in "OUST":
@@ -252,7 +252,7 @@ def read_column(table: Any, name: str) -> NDArray[np.float64]:
             pass
     first = next((i for i, value in enumerate(values.tolist()) if not _reads_as_number(value)), 0)
     raise ValueError(
-        f"column {name!r} must hold numbers to be a price, got {values.tolist()[first]!r} in row {first + 1}"
+        f"column {name!r} must hold numbers to be a cost, got {values.tolist()[first]!r} in row {first + 1}"
     )
 
 
@@ -263,8 +263,8 @@ def column_names(table: Any) -> list[str]:
     names = getattr(table, "column_names", getattr(table, "columns", None))
     if names is None:
         raise ValueError(
-            "prices that depend on columns need a table whose columns have names (pandas, polars, pyarrow or a mapping "
-            f"of arrays), got {type(table).__name__}; or give the prices of each row as an array"
+            "costs that depend on columns need a table whose columns have names (pandas, polars, pyarrow or a mapping "
+            f"of arrays), got {type(table).__name__}; or give the costs of each row as an array"
         )
     return list(names)
 

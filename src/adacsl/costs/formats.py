@@ -26,7 +26,7 @@ MANY = 10
 
 
 def cells_from_array(matrix: Array, rows: str, classes: Names, actions: Names) -> Cells:
-    """Return the prices of a K x K, A x K (or n x A x K) array whose rows are ``rows``."""
+    """Return the costs of a K x K, A x K (or n x A x K) array whose rows are ``rows``."""
     if rows not in ("predicted", "actual"):
         raise ValueError(
             f"rows must be 'predicted' or 'actual', got {rows!r}: say what the rows of the matrix stand for"
@@ -99,7 +99,7 @@ def as_names(names: Iterable[object] | None, what: str) -> Names:
 
 
 def named(cells: Cells, classes: Names, actions: Names) -> tuple[Cells, Names, Names]:
-    """Return prices and names that fit them; actions that are just the classes are put in their order and left out."""
+    """Return costs and names that fit them; actions that are just the classes are put in their order and left out."""
     for names, count, what in ((classes, len(cells[0]), "classes"), (actions, len(cells), "actions")):
         if names is not None and len(names) != count:
             raise ValueError(f"the cost matrix has {count} {what}, but {len(names)} names came: {shown(names)}")
@@ -126,9 +126,9 @@ def positions(names: Sequence[str], wanted: Sequence[object]) -> list[int]:
     missing = [label for label, where in zip(labels, found, strict=True) if where is None]
     unknown = [name for i, name in enumerate(names) if i not in found]
     if missing or unknown:
-        said = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
+        parts = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
         raise ValueError(
-            f"the cost matrix {' and '.join(said)}: its classes are {shown(names)}, those of the data {shown(labels)}"
+            f"the cost matrix {' and '.join(parts)}: its classes are {shown(names)}, those of the data {shown(labels)}"
         )
     if len(set(found)) < len(found):
         raise ValueError(f"the classes {shown(labels)} do not differ: each must mean one class of {shown(names)}")
@@ -152,7 +152,7 @@ def shown(names: Iterable[object], most: int = 8) -> str:
 
 
 def read_frame(frame: Any) -> tuple[Array, Names, Names]:
-    """Return the prices of a frame (pandas, polars), the names of its rows, and those of its columns.
+    """Return the costs of a frame (pandas, polars), the names of its rows, and those of its columns.
 
     Rows are named by the index, or, as in a table read from a file, by the first column.
     """
@@ -233,7 +233,7 @@ def read_document(data: Any) -> tuple[Any, ...]:
         for part in (enumerate(rows), enumerate(data.get("deciding", ())))
     )
     if deciding and [len(row) for row in deciding] != [k] * len(rows):
-        raise ValueError(f"the prices to decide by must be as many as the costs, got {str(data['deciding'])[:80]}")
+        raise ValueError(f"the costs to decide by must be as many as the costs, got {str(data['deciding'])[:80]}")
     ranges = _read_ranges(data.get("ranges", {}), two=k == len(rows) == 2 and not actions)
     return cells, classes, actions, ranges, deciding or None
 
@@ -242,12 +242,12 @@ def _read_ranges(found: Any, *, two: bool) -> Ranges:
     known = isinstance(found, dict) and set(found) <= {"fp", "fn", "tp", "tn"}
     ranges = [as_range(tuple(ends), name) for name, ends in found.items()] if known else [None]
     if None in ranges or (ranges and not two):
-        raise ValueError(f'ranges of prices are written as {{"fn": [5, 20]}}, for two classes, got {str(found)[:80]}')
+        raise ValueError(f'ranges of costs are written as {{"fn": [5, 20]}}, for two classes, got {str(found)[:80]}')
     return tuple(ends for ends in ranges if ends is not None)
 
 
 def same_cell(one: Any, other: Any) -> bool:
-    """Tell whether two cells hold the same prices, or make them in the same way."""
+    """Tell whether two cells hold the same costs, or make them in the same way."""
     if is_recipe(one) or is_recipe(other):
         return bool(one == other) if is_recipe(one) and is_recipe(other) else False
     return np.array_equal(as_host(one), as_host(other))
@@ -258,17 +258,17 @@ def show(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> s
     n_actions, n_classes = len(cells), len(cells[0])
     if (n_actions, n_classes) == (2, 2) and classes is None:
         (tn, fn), (fp, tp) = cells
-        prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
+        costs = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
         ends = {name: f"({low:.12g}, {high:.12g})" for name, low, high in ranges}
-        prices = {name: cell for name, cell in prices.items() if name[0] == "f" or name in ends or not is_free(cell)}
-        said = (f"{name}={ends.get(name) or _show_cell(cell)}" for name, cell in prices.items())
-        return f"CostMatrix({', '.join(said)})"
+        costs = {name: cell for name, cell in costs.items() if name[0] == "f" or name in ends or not is_free(cell)}
+        parts = (f"{name}={ends.get(name) or _show_cell(cell)}" for name, cell in costs.items())
+        return f"CostMatrix({', '.join(parts)})"
     if n_classes > MANY:
         return f"<CostMatrix of {n_classes} classes{f': {shown(classes, 3)}' if classes else ''}>"
     body = ", ".join("[" + ", ".join(map(_show_cell, row)) + "]" for row in cells)
     names = {"classes": classes, "actions": actions}
-    said = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
-    return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(said)})"
+    parts = (f", {what}={list(given)}" for what, given in names.items() if given is not None)
+    return f"CostMatrix.from_array([{body}], rows='predicted'{''.join(parts)})"
 
 
 def as_html(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -> str:

@@ -26,7 +26,7 @@ __all__ = [
 
 
 LEAST = 0.01
-"""Share of the usual price that each row weighs at least: where an error is free, odds could not be learned at all."""
+"""Share of the usual cost that each row weighs at least: where an error is free, odds could not be learned at all."""
 
 
 def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
@@ -45,14 +45,14 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
 
 
 def relative_prices(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
-    """Return how dear the errors about each class are for each row, n x K: 1 where they cost what they usually do.
+    """Return the relative cost of errors about each class for each sample, n x K: 1 where it is the usual cost.
 
     Parameters
     ----------
     costs : CostMatrix
         Of each row.
     usual : CostMatrix
-        One price per outcome.
+        One cost per outcome.
 
     Examples
     --------
@@ -64,13 +64,13 @@ def relative_prices(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]
 
 
 def row_weights(costs: CostMatrix, usual: CostMatrix, labels: NDArray[Any]) -> NDArray[np.float64]:
-    """Return how dear an error about each row is, beside the usual one about its class; at least :data:`LEAST`."""
+    """Return the cost of an error about each sample relative to the usual one of its class; at least :data:`LEAST`."""
     prices = np.maximum(relative_prices(costs, usual), LEAST)
     return prices[np.arange(len(labels)), np.asarray(labels, dtype=np.int64)]
 
 
 def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
-    r"""Return what a loss weighted by the rows' own prices leaves to add to the log-odds, or to K logits, of each row.
+    r"""Return what a loss weighted by the rows' own costs leaves to add to the log-odds, or to K logits, of each row.
 
     Weighted by :func:`row_weights` the odds of a model are those of the probability times fn / fp of the row (over
     the usual fn / fp). So the row's own Bayes threshold is at the same score for all rows; what is added here gives
@@ -88,13 +88,13 @@ def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
 def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, row_weighted: bool = False) -> Array:
     """Return scores moved such that one threshold, that of the usual costs, is each row's own Bayes threshold.
 
-    Rows whose misses are free get 0 (never positive), those whose false alarms are free get 1. Where a row costs what
-    is usual, its score stays to the last bit; and where a ``row_weighted`` loss has moved it already.
+    Samples whose false negatives are free get 0 (never positive), those whose false positives are free get 1. Where a
+    sample has the usual costs, its score stays to the last bit; and where a ``row_weighted`` loss has moved it already.
 
     Examples
     --------
-    >>> prices = CostMatrix(fp=1, fn=np.asarray([8.0, 16.0, 0.0]))
-    >>> at_one_threshold(np.asarray([0.4, 0.4, 0.4]), prices, CostMatrix(fp=1, fn=8)).round(3).tolist()
+    >>> costs = CostMatrix(fp=1, fn=np.asarray([8.0, 16.0, 0.0]))
+    >>> at_one_threshold(np.asarray([0.4, 0.4, 0.4]), costs, CostMatrix(fp=1, fn=8)).round(3).tolist()
     [0.4, 0.571, 0.0]
     """
     if costs.n_instances is None:
@@ -115,7 +115,7 @@ def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, row
 
 
 def _weighed_in_full(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.bool_]:
-    """Tell which rows' errors are dear enough to be weighed by their prices."""
+    """Tell which samples' errors are costly enough to be weighted by their costs."""
     return np.asarray((relative_prices(costs.deciding, usual) >= LEAST).all(axis=1))
 
 
@@ -141,7 +141,7 @@ def corrected(raw: Array, target_threshold: float, base_weight: float, bayes: fl
 def corrected_rows(
     raw: Array, target_threshold: float, base_weight: float, costs: CostMatrix, usual: CostMatrix
 ) -> Array:
-    """Return probabilities from raw scores of a loss weighted by the rows' own prices, in wide floats.
+    """Return probabilities from raw scores of a loss weighted by the rows' own costs, in wide floats.
 
     What is above ``target_threshold`` comes out above the row's own Bayes threshold, whatever rounding does; rows whose
     errors are as good as free weighed more than they cost, and are decided by their probabilities.
@@ -159,7 +159,7 @@ def corrected_rows(
 
 
 def corrected_classes(scores: Array, costs: CostMatrix, usual: CostMatrix) -> Array:
-    """Return scores of K classes, n x K, without the weights of the rows' own prices; each row sums to 1."""
+    """Return scores of K classes, n x K, without the weights of the rows' own costs; each row sums to 1."""
     wide = arrays.widest(scores)
     check_samples(costs.n_instances, wide.shape[0])
     freed = wide * _beside(np.exp(row_offsets(costs, usual)), wide)

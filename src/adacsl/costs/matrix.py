@@ -21,7 +21,7 @@ from adacsl.costs.cells import (
     Ranges,
     Recipe,
     as_price,
-    check_dearer,
+    check_above,
     check_prices,
     check_ranges,
     check_samples,
@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 __all__ = ["CostMatrix", "check_binary", "merge_prices", "no_costs", "or_nan", "scale_misses", "unchecked_costs"]
 
 BELOW_ONE = 1.0 - 2.0**-53
-"""Where false alarms cost 10^16 misses the threshold rounds to 1, but who is surely positive is to be called so."""
+"""The highest threshold: a cost ratio of 10^16 rounds it to 1, but a certain positive must be predicted positive."""
 
 
 class CostMatrix:
-    r"""What each outcome costs: one price per outcome, K x K prices, or prices of each single sample.
+    r"""Costs of the outcomes of a decision: one per outcome, K x K of them, or per-sample costs.
 
     Costs are given **by name**, because published code disagrees about which axis of a matrix is the truth. More than
     two classes come by :meth:`from_array` or :meth:`from_frame`.
@@ -57,17 +57,18 @@ class CostMatrix:
     Parameters
     ----------
     fp, fn : float, array of shape (n,), tuple or str
-        Price of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
-        ``(low, high)`` of what it may be (its middle is taken, :attr:`ranges` keeps the rest), or a text over the
-        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the prices of its rows. A price that is
-        known only afterwards is a :class:`~adacsl.CostSklearnLearner`, as text ``"model(amount)"``.
+        Cost of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
+        ``(low, high)`` of what it may be (the middle is used, :attr:`ranges` keeps both ends), or a text over the
+        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the costs of its rows. A cost that is
+        unknown at prediction time is a :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
     tp, tn : likewise, default 0
-        Price of being right; benefits are negative costs. An error must cost more than being right.
+        Cost of a correct decision; benefits are negative costs. An error must cost more than a correct decision.
 
     Notes
     -----
     Subtracting :math:`C(j, j)` from column *j* changes no decision, so every matrix is as good as its
-    :meth:`reduced` form with a zero diagonal. The cheapest decision is "positive" where the probability exceeds
+    :meth:`reduced` form with a zero diagonal. The decision of least expected cost is "positive" where the probability
+    exceeds
 
     .. math:: T = \frac{C(1,0)}{C(1,0) + C(0,1)} \qquad \text{(paper, eq. 1; reduced costs)}
 
@@ -220,7 +221,7 @@ class CostMatrix:
 
     @property
     def n_instances(self) -> int | None:
-        """How many samples bring their own costs; None where one price holds for all."""
+        """How many samples bring their own costs; None where one cost holds for all."""
         return next((cell.shape[0] for cell in self._flat() if not isinstance(cell, float)), None)
 
     @property
@@ -240,14 +241,14 @@ class CostMatrix:
 
     # costs of two classes
 
-    fp = property(lambda self: self._binary("fp", 1, 0), doc="Price of a false positive, C(1, 0).")
+    fp = property(lambda self: self._binary("fp", 1, 0), doc="Cost of a false positive, C(1, 0).")
     fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
     tp = property(lambda self: self._binary("tp", 1, 1), doc="Price of a true positive, C(1, 1).")
     tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
 
     @property
     def threshold(self) -> Any:
-        """The Bayes threshold T: positive is the cheaper decision where the probability is above it (eq. 1)."""
+        """The Bayes threshold T: positive has the lower expected cost where the probability is above it (eq. 1)."""
         if self._deciding is not None:
             return self.deciding.threshold
         fp, fn = self.fp - self.tn, self.fn - self.tp
@@ -255,7 +256,7 @@ class CostMatrix:
             return min(fp / (fp + fn), BELOW_ONE)
         xp = array_namespace(fp + fn)
         share = fp / xp.where(fp + fn == 0, 1.0, fp + fn)
-        # misses are free: never positive, as nothing is gained by it
+        # false negatives are free: never positive, as nothing is gained by it
         return xp.where(fn == 0, 1.0, xp.where(share < BELOW_ONE, share, BELOW_ONE))
 
     @property
@@ -268,32 +269,32 @@ class CostMatrix:
 
     @property
     def settled(self) -> bool:
-        """Whether its prices are numbers: :meth:`of` a table makes them so."""
+        """Whether its costs are numbers: :meth:`of` a table makes them so."""
         return not self._recipes
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a table that its prices depend on; none where they are numbers."""
+        """The columns of a table that its costs depend on; none where they are numbers."""
         return tuple(dict.fromkeys(column for recipe in self._recipes for column in recipe.columns))
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The prices that were given as a range, by name: from what to what."""
+        """The costs that were given as a range, by name: from what to what."""
         return {name: (low, high) for name, low, high in self._ranges}
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """Columns of prices that are known afterwards only: no features."""
+        """Columns of costs that are unknown at prediction time: excluded from the features."""
         return tuple(dict.fromkeys(column for recipe in self._recipes for column in getattr(recipe, "hidden", ())))
 
     @property
     def models(self) -> tuple[Any, ...]:
-        """What predicts prices that are known afterwards only."""
+        """The models of costs that are unknown at prediction time."""
         return tuple(recipe for recipe in self._recipes if hasattr(recipe, "learns"))
 
     @property
     def learns(self) -> bool:
-        """Whether some of its prices have to be learned before anything can be decided by them."""
+        """Whether some of its costs have to be learned before they can decide anything."""
         return any(model.learns for model in self.models)
 
     def made(self, make: Callable[[Any, int, int], Any]) -> Self:
@@ -306,9 +307,9 @@ class CostMatrix:
         )
 
     def of(self, table: Any, *, clipped: bool = True) -> Self:
-        """Return the prices of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
+        """Return the costs of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
 
-        Where an error costs less than being right, it is taken to cost the same (``clipped``). Prices that were learned
+        Where an error costs less than being right, it is taken to cost the same (``clipped``). Costs that were learned
         are predicted; where the table has them, those are paid.
 
         Examples
@@ -323,7 +324,7 @@ class CostMatrix:
 
         @functools.cache
         def settle(recipe: Any) -> Any:
-            return as_price(recipe.of(table), f"the price {recipe!r}")
+            return as_price(recipe.of(table), f"the cost {recipe!r}")
 
         settled = self.made(lambda recipe, *_: settle(recipe))
         if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
@@ -335,16 +336,16 @@ class CostMatrix:
 
     @property
     def deciding(self) -> Self:
-        """The prices that are known when deciding: its own, unless it is :meth:`decided_by` others."""
+        """The costs that are known when deciding: its own, unless it is :meth:`decided_by` others."""
         return self if self._deciding is None else self._like(self._deciding)
 
     @property
     def paid(self) -> Self:
-        """The prices that are paid, alone."""
+        """The costs that are paid, alone."""
         return self if self._deciding is None else self._like(self._cells)
 
     def decided_by(self, known: Self) -> Self:
-        """Return these prices, to be paid, with decisions made by others that are known before.
+        """Return these costs, to be paid, with decisions made by others that are known before.
 
         Examples
         --------
@@ -356,7 +357,7 @@ class CostMatrix:
         """
         shapes = {(m.n_actions, m.n_classes, m._classes, m._actions) for m in (self, known)}
         if len(shapes) > 1 or known.n_instances not in (None, self.n_instances):
-            raise ValueError(f"prices to decide by must be of the same outcomes and samples as {self!r}, got {known!r}")
+            raise ValueError(f"costs to decide by must be of the same outcomes and samples as {self!r}, got {known!r}")
         return self._like(self._cells, deciding=known._cells)
 
     # other matrices made from this one
@@ -423,10 +424,10 @@ class CostMatrix:
         return self._like(self._mapped(pick), deciding=self._known("rows", index))
 
     def averaged(self, labels: Array | None = None) -> Self:
-        """Return one price per outcome: the means over the samples.
+        """Return one cost per outcome: the means over the samples.
 
-        With ``labels`` (class numbers), only samples that can pay a price count for it: positives for a miss, negatives
-        for a false alarm, those of class j for column j. A class without samples has the mean over all.
+        With ``labels`` (class numbers), only samples that can have a cost count for it: positives for a false negative,
+        negatives for a false positive, those of class j for column j. A class without samples has the mean over all.
 
         Examples
         --------
@@ -442,7 +443,7 @@ class CostMatrix:
         return self._like(cells)
 
     def without_samples(self) -> Self:
-        """Return the costs with prices of single samples replaced by their means; those over columns stay."""
+        """Return the costs with costs of single samples replaced by their means; those over columns stay."""
         cells = ((c if is_recipe(c) else mean_over(c, None, 0) for c in row) for row in self._said)
         return self._like(tuple(map(tuple, cells)))
 
@@ -455,15 +456,15 @@ class CostMatrix:
         if self.settled:
             check_prices(self._cells, self._classes, self._actions)
         elif self.n_classes == 2 and self.square:
-            said = self._by_name()
+            named = self._by_name()
             for error, right in (("fn", "tp"), ("fp", "tn")):
-                if isinstance(said[error], float) and isinstance(said[right], float):
-                    check_dearer(said[error], said[right], error, right)
+                if isinstance(named[error], float) and isinstance(named[right], float):
+                    check_above(named[error], named[right], error, right)
         if self._ranges:
             check_ranges(self._by_name(), self._ranges)
         return self
 
-    def with_action(self, name: str, prices: Any) -> Self:
+    def with_action(self, name: str, costs: Any) -> Self:
         """Return the matrix with one more action: ask for a document, offer a discount, let somebody look.
 
         Decisions are numbers of actions then, the new one the last. Classes without names are called by their numbers.
@@ -472,7 +473,7 @@ class CostMatrix:
         ----------
         name : str
             What it is called.
-        prices : number, mapping or sequence
+        costs : number, mapping or sequence
             What it costs: always, or for each class that may be true, by name or in order; each a number or one for
             each sample.
 
@@ -484,18 +485,18 @@ class CostMatrix:
         (('0', '1', 'remind'), [0, 2, 1])
         """
         if self.deciding is not self:
-            return self.paid.with_action(name, prices).decided_by(self.deciding.with_action(name, prices))
-        row = [as_price(price, f"the price of {name!r}") for price in _by_class(self, prices, name)]
+            return self.paid.with_action(name, costs).decided_by(self.deciding.with_action(name, costs))
+        row = [as_price(cost, f"the cost of {name!r}") for cost in _by_class(self, costs, name)]
         longer: Self = _appended(self, name, row)
         return longer
 
-    def with_referral(self, price: Any, *, errors: Any = None, name: str = "refer") -> Self:
-        """Return the matrix with one more action: a person decides, who costs ``price`` and what they decide.
+    def with_referral(self, cost: Any, *, errors: Any = None, name: str = "refer") -> Self:
+        """Return the matrix with one more action: a person decides, who costs ``cost`` and what they decide.
 
         Parameters
         ----------
-        price : number or array of shape (n,)
-            What it costs to have a row looked at.
+        cost : number or array of shape (n,)
+            What it costs to have a sample looked at.
         errors : optional
             How often the person is wrong; default never. A share of all rows; ``{"fp": 0.01, "fn": 0.05}``, of the
             negative and of the positive ones; shares by the name of the true class; or a K x K matrix of shares, rows
@@ -514,18 +515,18 @@ class CostMatrix:
         [0.5, 1.3]
         """
         if self.deciding is not self:
-            longer, known = (m.with_referral(price, errors=errors, name=name) for m in (self.paid, self.deciding))
+            longer, known = (m.with_referral(cost, errors=errors, name=name) for m in (self.paid, self.deciding))
             return longer.decided_by(known)
-        paid = as_price(price, f"the price of {name!r}")
+        paid = as_price(cost, f"the cost of {name!r}")
         if (paid if isinstance(paid, float) else float(array_namespace(paid).min(paid))) < 0:
-            raise ValueError(f"the price of {name!r} must not be negative, got {price!r}")
-        made: Self = _appended(self, name, [paid + cost for cost in _decided_by_person(self, errors)])
+            raise ValueError(f"the cost of {name!r} must not be negative, got {cost!r}")
+        made: Self = _appended(self, name, [paid + wrong for wrong in _decided_by_person(self, errors)])
         return made
 
     # decisions and what they cost
 
     def decide(self, probabilities: Array) -> Array:
-        """Return the cheapest class (or action) for each sample.
+        """Return the class (or action) of least expected cost for each sample.
 
         Parameters
         ----------
@@ -548,7 +549,7 @@ class CostMatrix:
         return xp.argmax(xp.astype(cheapest, xp.int8), axis=1)
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
-        """Return what each sample is expected to cost under ``decisions`` (default: the cheapest ones)."""
+        """Return what each sample is expected to cost under ``decisions`` (default: those of least expected cost)."""
         if self._deciding is not None:
             return self.deciding.expected(probabilities, decisions)
         probabilities = self._probabilities(probabilities)
@@ -601,7 +602,7 @@ class CostMatrix:
         true, pred = self._pair(y_true, y_pred)
         weight = arrays.as_weights(sample_weight, true)
         if weight is None and self.n_instances is None:
-            # prices times exact counts: no rounding builds up over the samples
+            # costs times exact counts: no rounding builds up over the samples
             return math.fsum(self._cells[i][j] * n for i, j, n in self._count(true, pred))
         each = self.incurred(true, pred)
         return float(array_namespace(each).sum(each if weight is None else each * weight))
@@ -635,9 +636,9 @@ class CostMatrix:
         return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
 
     def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
-        """Return how dear errors about each class are: the mean of its (reduced) column, its right decision left out.
+        """Return the cost of errors about each class: the mean of its (reduced) column without the correct decision.
 
-        Raised to ``power`` and scaled to a geometric mean of 1. Prices of single samples are averaged first.
+        Raised to ``power`` and scaled to a geometric mean of 1. Costs of single samples are averaged first.
 
         Examples
         --------
@@ -669,7 +670,7 @@ class CostMatrix:
     # other forms
 
     def to_array(self, like: Array | None = None) -> Any:
-        """Return the prices as an array of actions x classes (n x actions x classes where samples have their own).
+        """Return the costs as an array of actions x classes (n x actions x classes where samples have their own).
 
         ``like`` names the library and the device by an array of it; default is numpy.
         """
@@ -684,11 +685,11 @@ class CostMatrix:
         return xp.asarray(table, dtype=arrays.default_float(xp, like), device=device(like))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the prices as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
+        """Return the costs as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
         if self.n_instances is not None:
-            raise ValueError("a frame holds one price for each outcome, and each sample has its own: averaged() first")
+            raise ValueError("a frame holds one cost for each outcome, and each sample has its own: averaged() first")
         names = self.actions or range(self.n_actions), self.classes or range(self.n_classes)
         index, columns = (
             pd.Index(list(axis), name=what) for axis, what in zip(names, ("predicted", "actual"), strict=True)
@@ -744,7 +745,7 @@ class CostMatrix:
 
     @property
     def _cells(self) -> Cells:
-        """The prices, for all who need numbers."""
+        """The costs, for all who need numbers."""
         if self._recipes:
             raise unsettled(self.columns)
         return self._said
@@ -753,7 +754,7 @@ class CostMatrix:
         return self._bare(cells, self._classes, self._actions, self._ranges if ranges is None else ranges, deciding)
 
     def _known(self, change: str, *given: Any) -> Cells | None:
-        """Return the prices to decide by, changed as the others are."""
+        """Return the costs to decide by, changed as the others are."""
         return None if self._deciding is None else getattr(self.deciding, change)(*given)._cells
 
     def _parts(self) -> tuple[Any, ...]:
@@ -807,7 +808,7 @@ class CostMatrix:
         return functools.reduce(operator.add, products)
 
     def _column(self, j: int, like: Array) -> Array:
-        """Return the prices of each action when class j is true, 1 x A or n x A."""
+        """Return the costs of each action when class j is true, 1 x A or n x A."""
         xp = array_namespace(like)
         prices = [row[j] for row in self._cells]
         if self.n_instances is None:
@@ -853,7 +854,7 @@ def _by_class(matrix: CostMatrix, prices: Any, name: str) -> list[Any]:
         return [prices] * k
     found = list(prices)
     if len(found) != k:
-        raise ValueError(f"{name!r} needs one price, or one for each of {k} classes, got {len(found)}")
+        raise ValueError(f"{name!r} needs one cost, or one for each of {k} classes, got {len(found)}")
     return found
 
 
@@ -934,16 +935,16 @@ def check_binary(costs: Any) -> None:
 
 def no_costs(given: Any) -> TypeError:
     """Return the error about something that is no cost matrix: how the one that was meant is written."""
-    told = f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {given!r}"
+    message = f"costs must be a CostMatrix such as CostMatrix(fp=1, fn=8), got {given!r}"
     shape = np.shape(given) if isinstance(given, list | tuple | np.ndarray) else getattr(given, "shape", ())
     if len(shape) == 2:
-        told = (
+        message = (
             f"costs must be a CostMatrix, got an array of {shape[0]} x {shape[1]}: say what its rows are, "
             "CostMatrix.from_array(costs, rows='predicted') or rows='actual', and classes=[...] to name them"
         )
     elif isinstance(given, Mapping):
-        told = f"costs must be a CostMatrix, got a mapping: CostMatrix(**{given!r})"
-    return TypeError(told)
+        message = f"costs must be a CostMatrix, got a mapping: CostMatrix(**{given!r})"
+    return TypeError(message)
 
 
 def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
@@ -955,7 +956,7 @@ def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
 
 
 def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
-    """Return the costs of two classes with the price of a miss, above that of a hit, multiplied by ``factor``."""
+    """Return binary costs with the cost of a false negative above that of a true positive times ``factor``."""
     scaled = CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
     known = costs.deciding
     return scaled if known is costs else scaled.decided_by(scale_misses(known, factor))
@@ -967,13 +968,13 @@ def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatr
 
 
 def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
-    """Return costs of two classes without names from prices by name; those that are missing are the default's, or free.
+    """Return costs of two classes without names from costs by name; those that are missing are the default's, or free.
 
     Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
     """
     if default is not None and (default.n_classes != 2 or not default.square):
         raise ValueError(
-            f"fp, fn, tp and tn are prices of two classes, but these costs are of others: {default!r}; leave them out, "
+            f"fp, fn, tp and tn are costs of two classes, but these costs are of others: {default!r}; leave them out, "
             f"or give another matrix, {arrays.MATRIX}"
         )
     known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()

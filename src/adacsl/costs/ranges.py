@@ -1,7 +1,8 @@
 """Costs that are known as ranges: where decisions change, and what they cost in between.
 
 Two classes. What a decision depends on is one number, the ratio (fn - tp) : (fp - tn); ranges move it by a factor on
-the price of a miss above that of a hit. So costs of each row keep their proportions, and all of them get dearer alike.
+the cost of a false negative above that of a true positive. Per-sample costs keep their proportions: all rise by the
+same factor.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ FREE = 100.0
 
 
 def flip_ratios(probabilities: Array) -> NDArray[np.float64]:
-    """Return the price ratio at which each decision changes: above it, positive is the cheaper one.
+    """Return the cost ratio at which each decision changes: above it, positive is the cheaper one.
 
-    A ratio of 9 means: as soon as a miss is worth more than nine false alarms, the row is called positive. 0 for rows
-    that are positive at any ratio, infinity for those that never are.
+    A ratio of 9 means: as soon as a false negative costs more than nine false positives, the sample is called positive.
+    0 for samples that are positive at any ratio, infinity for those that never are.
 
     Examples
     --------
@@ -52,10 +53,11 @@ def flip_ratios(probabilities: Array) -> NDArray[np.float64]:
 
 
 def flip_factors(probabilities: Array, costs: CostMatrix) -> NDArray[np.float64]:
-    """Return by which factor misses must get dearer before each row is called positive, by its own prices.
+    """Return the factor on the cost of false negatives above which each sample is called positive.
 
-    Rows with a factor above 1 are called negative now, the others positive; those near 1 hang on the prices. Infinity
-    where no price of a miss changes it: a probability of 0, or a miss that costs no more than a hit.
+    Samples with a factor above 1 are called negative now, the others positive; those near 1 depend on the costs.
+    Infinity where no cost of a false negative changes the decision: a probability of 0, or a false negative that costs
+    no more than a true positive.
 
     Examples
     --------
@@ -70,7 +72,7 @@ def flip_factors(probabilities: Array, costs: CostMatrix) -> NDArray[np.float64]
 
 
 def share_undecided(probabilities: Array, costs: CostMatrix, low: float, high: float) -> float:
-    """Return the share of rows whose cheapest decision changes somewhere while misses get dearer from low to high.
+    """Return the share of samples whose least-cost decision changes between a low and a high cost of false negatives.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def share_undecided(probabilities: Array, costs: CostMatrix, low: float, high: f
     costs : CostMatrix
         Of two classes; class-wide or of each row.
     low, high : float
-        Factors on the price of a miss (above that of a hit): 0.5 and 2 mean from half to double.
+        Factors on the cost of a false negative (above that of a true positive): 0.5 and 2 mean from half to double.
 
     Examples
     --------
@@ -93,7 +95,7 @@ def share_undecided(probabilities: Array, costs: CostMatrix, low: float, high: f
 
 
 def cost_at_factors(probabilities: Array, labels: Array, costs: CostMatrix, factors: Array) -> NDArray[np.float64]:
-    """Return the mean cost at each factor on the misses, every row decided anew at each price.
+    """Return the mean cost at each factor on the false negatives, every row decided again at each cost.
 
     One sort serves all factors.
 
@@ -108,13 +110,13 @@ def cost_at_factors(probabilities: Array, labels: Array, costs: CostMatrix, fact
     order = np.argsort(flips, kind="stable")
     # so many rows, those that flip first, are positive at each factor
     positive = np.searchsorted(flips[order], at, side="left")
-    alarms, misses = (np.concatenate(([0.0], np.cumsum(part[order]))) for part in (alarmed, missed))
-    paid = right.sum() + alarms[positive] + at * (misses[-1] - misses[positive])
+    fp_sums, fn_sums = (np.concatenate(([0.0], np.cumsum(part[order]))) for part in (alarmed, missed))
+    paid = right.sum() + fp_sums[positive] + at * (fn_sums[-1] - fn_sums[positive])
     return np.asarray(paid / len(flips))
 
 
 def cost_of_kept(decisions: Array, labels: Array, costs: CostMatrix, factors: Array) -> NDArray[np.float64]:
-    """Return the mean cost of decisions that stay as they are, at each factor on the misses.
+    """Return the mean cost of decisions that stay as they are, at each factor on the false negatives.
 
     Examples
     --------
@@ -128,7 +130,7 @@ def cost_of_kept(decisions: Array, labels: Array, costs: CostMatrix, factors: Ar
 
 
 def rows_at_factors(flips: Array, labels: Array, costs: CostMatrix, factors: Array) -> Iterator[NDArray[np.float64]]:
-    """Yield what each row costs at each factor on the misses; rows are called positive above their flip factor.
+    """Yield the cost of each sample at each factor on false negatives; samples above their flip factor are positive.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ def rows_at_factors(flips: Array, labels: Array, costs: CostMatrix, factors: Arr
     costs : CostMatrix
         Of two classes; class-wide or of each row.
     factors : array of shape (f,)
-        On the price of a miss (above that of a hit).
+        On the cost of a false negative (above that of a true positive).
 
     Examples
     --------
@@ -155,12 +157,12 @@ def rows_at_factors(flips: Array, labels: Array, costs: CostMatrix, factors: Arr
 
 
 def factors_of(costs: CostMatrix, ranges: Mapping[str, Any] | None = None) -> tuple[float, float]:
-    """Return the lowest and the highest factor on the misses that ranges of prices come to.
+    """Return the lowest and the highest factor on the false negatives that ranges of costs come to.
 
     Parameters
     ----------
     costs : CostMatrix
-        Of two classes, with the prices that stand for the ranges; those of rows by their means.
+        Of two classes, with the costs that stand for the ranges; those of rows by their means.
     ranges : mapping from fp, fn, tp, tn to (low, high), optional
         Default: from half to double the ratio.
 
@@ -198,10 +200,10 @@ def _stake(error: tuple[float, float], right: tuple[float, float], name: str, ot
     return low or high / FREE, high
 
 
-def _ends(price: Any, name: str) -> tuple[float, float]:
-    low, high = price if isinstance(price, tuple | list) else (price, price)
+def _ends(cost: Any, name: str) -> tuple[float, float]:
+    low, high = cost if isinstance(cost, tuple | list) else (cost, cost)
     if not (np.isfinite(low) and np.isfinite(high) and low <= high):
-        raise ValueError(f"the range of {name} must be two numbers, the lower first, got {price!r}")
+        raise ValueError(f"the range of {name} must be two numbers, the lower first, got {cost!r}")
     return float(low), float(high)
 
 
@@ -223,7 +225,7 @@ def _positive(probabilities: Array) -> NDArray[np.float64]:
 
 
 def _stakes(costs: CostMatrix, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return what a false alarm and a miss cost more than being right, of each row."""
+    """Return what a false positive and a false negative cost more than being right, of each row."""
     check_binary(costs)
     if costs.n_instances not in (None, n):
         raise ValueError(f"these costs belong to {costs.n_instances} samples, but {n} came; pick theirs with .rows()")

@@ -16,7 +16,7 @@ __all__ = ["calibrate", "fit_calibration", "fit_stretch", "uncalibrate"]
 
 
 FEWEST = 10
-"""With fewer rows of a class there is nothing to choose a calibration by."""
+"""With fewer samples of a class there is nothing to choose a calibration by."""
 
 STRETCHES = (-4.0, 2.0)
 """Logarithms of the slopes that log-odds may be stretched by: never to nothing, their order is worth something."""
@@ -28,7 +28,7 @@ def fit_calibration(
     """Return temperature, Platt or isotonic scaling as numbers: whichever predicts held-out folds of these rows best.
 
     Of K classes: temperature or matrix scaling. None where the scores are best left alone, or of the classes that are
-    there one has fewer than ten rows.
+    there one has fewer than ten samples.
     """
     labels = np.asarray(labels, dtype=np.int64)
     counts = np.bincount(labels, minlength=2)

@@ -81,8 +81,8 @@ class Policy:
     prior: Any = None
 
     def __post_init__(self) -> None:
-        if self.refer is not None and not all(number_or_nan(price) >= 0 for price in np.ravel(self.refer)):
-            raise ValueError(f"refer must be a price that is not negative, got {self.refer!r}")
+        if self.refer is not None and not all(number_or_nan(cost) >= 0 for cost in np.ravel(self.refer)):
+            raise ValueError(f"refer must be a cost that is not negative, got {self.refer!r}")
         if self.capacity is not None:
             check_whole("capacity", self.capacity, least=0)
         if self.per is not None and self.per not in PER:
@@ -171,29 +171,12 @@ def take_time(classifier: Any, X: Any, policy: Policy) -> tuple[Any, Policy]:  #
         raise ValueError(f"per={policy.per!r} needs the time of each row: time='column', or an array of dates")
     if not isinstance(policy.time, str):
         return X, policy
-    X, times = split_time(X, policy.time, getattr(classifier, "feature_names_in_", None))  # noqa: N806
+    from adacsl.datasets.time import take_times  # noqa: PLC0415  pandas
+
+    names = getattr(classifier, "feature_names_in_", None)
+    keep = [policy.time] if names is None else list(names)
+    X, times, _ = take_times(X, policy.time, keep=keep)  # noqa: N806
     return X, dataclasses.replace(policy, time=times)
-
-
-def split_time(X: Any, name: str, features: Any) -> tuple[Any, Any]:  # noqa: N803
-    """Return a table and one of its columns, the times; a column that is no feature of the model is removed."""
-    if isinstance(X, Mapping):  # features are selected by name
-        if name not in X:
-            raise ValueError(f"X has no column {name!r} to take the time from; it has {', '.join(map(repr, X))}")
-        return X, X[name]
-    import narwhals as nw  # noqa: PLC0415
-
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        raise TypeError(
-            f"time={name!r} names a column, but X has no names: give the times themselves, one for each row"
-        )
-    if name not in frame.columns:
-        raise ValueError(
-            f"X has no column {name!r} to take the time from; it has {', '.join(map(repr, frame.columns))}"
-        )
-    times = frame.get_column(name).to_native()
-    return (X if features is None or name in features else frame.drop(name).to_native()), times
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +214,7 @@ class Decisions:
 
     def _repr_html_(self) -> str:
         mean = float(self.expected.mean()) if len(self.expected) else None
-        rows = [*self.counts.items(), ("expected cost per row", mean), ("class shares", self.prior)]
+        rows = [*self.counts.items(), ("expected cost per row", mean), ("class prior", self.prior)]
         table = html_table([row for row in rows if row[1] is not None], title=f"{len(self.labels):,} decisions")
         return table + (html_lines(*self.notes) if self.notes else "")
 
@@ -319,7 +302,7 @@ def _with_other_actions(costs: CostMatrix, matrix: CostMatrix) -> CostMatrix:
     beyond = [(i, name) for i, name in enumerate(others) if not any(same_label(name, c) for c in classes)]
     if len(beyond) == len(others):
         raise ValueError(
-            f"prices of each row are those of predicting a class, but none of the actions {shown(others)} does: "
+            f"per-sample costs are those of predicting a class, but none of the actions {shown(others)} does: "
             "leave out fp, fn, tp and tn, or name the classes among the actions"
         )
     for i, name in beyond:
@@ -359,7 +342,7 @@ def _shifted(
         return probabilities, None, []
     if old is None:
         raise ValueError(
-            "the model does not know the class shares of its training, so they cannot be moved: fit it again"
+            "the model does not know the class prior of its training, so it cannot be shifted: fit it again"
         )
     if isinstance(policy.prior, str):
         new, how = estimate_prior(probabilities, old), f"estimated on these {len(probabilities):,} rows"
@@ -386,8 +369,8 @@ def read_prior(prior: Any, labels: NDArray[Any]) -> Any:
 def _about_prior(old: Any, new: Any, labels: NDArray[Any], how: str) -> str:
     if len(labels) == 2:
         return f"share of {label_name(labels[1])} {how}: {_percent(new)} ({_percent(old)} in training)"
-    told = (f"{label_name(c)} {_percent(n)} ({_percent(o)})" for c, o, n in zip(labels, old, new, strict=True))
-    return f"class shares {how} (and in training): {', '.join(told)}"
+    shares = (f"{label_name(c)} {_percent(n)} ({_percent(o)})" for c, o, n in zip(labels, old, new, strict=True))
+    return f"class prior {how} (and in training): {', '.join(shares)}"
 
 
 def _percent(share: Any) -> str:
@@ -531,8 +514,8 @@ def limited_name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any
         wanted = label_name(labels[1])
     found = [name for name in names if wanted is not None and same_label(label_name(name), wanted)]
     if not found:
-        said = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
-        raise ValueError(f"{said}: action= one of {shown(map(label_name, names))}")
+        advice = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
+        raise ValueError(f"{advice}: action= one of {shown(map(label_name, names))}")
     return found[0]
 
 

@@ -56,7 +56,7 @@ def estimate_prior(
     tolerance: float = 1e-10,
     rounds: int = 1000,
 ) -> Any:
-    r"""Estimate the class shares of rows without labels from a model's probabilities of them.
+    r"""Estimate the class prior of samples without labels from a model's probabilities of them.
 
     The maximum of the likelihood, found by expectation maximisation (Saerens, Latinne and Decaestecker 2002), two steps
     of which are extrapolated (Varadhan and Roland 2008), because plain steps get short where classes overlap.
@@ -68,7 +68,7 @@ def estimate_prior(
     old : float or K numbers
         The shares in training.
     sample_weight : array of shape (n,), optional
-        How much each row counts.
+        How much each sample counts.
     tolerance : float, default 1e-10
         Steps that change no share by more are the last ones.
     rounds : int, default 1000
@@ -102,7 +102,7 @@ def estimate_prior(
 
 
 def as_prior(shares: Any, like: Array, name: str = "prior") -> Array:
-    """Return class shares where ``like`` (n, K) lives, in its type: one number is the share of the second of two."""
+    """Return a class prior where ``like`` (n, K) lives, in its type: one number is the share of the second of two."""
     k = like.shape[1]
     xp = array_namespace(like)
     if isinstance(shares, int | float) and not isinstance(shares, bool):
@@ -131,14 +131,14 @@ def _columns(probabilities: Array) -> tuple[Array, bool]:
 
 
 def _check_possible(before: Array, columns: Array) -> None:
-    """Raise where a class that training never saw is said to be possible: nobody knows how much likelier it got."""
+    """Raise where a class that training never saw is in the new prior: its shift is unknown."""
     xp = array_namespace(columns)
     if bool(xp.any((before == 0) & (xp.max(columns, axis=0) > 0))):
         raise ValueError("a class has no share in training (old), but probabilities above 0: nothing follows from them")
 
 
 def _ratios(columns: Array, before: Array, sample_weight: Array | None) -> tuple[Array, Array]:
-    """Return how much likelier each class makes each row, and the weights of the rows, which sum to 1."""
+    """Return how much likelier each class makes each sample, and the weights of the samples, which sum to 1."""
     xp = array_namespace(columns)
     weight = arrays.as_weights(sample_weight, columns[:, 0])
     weight = xp.ones_like(columns[:, 0]) if weight is None else weight

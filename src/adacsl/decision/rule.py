@@ -37,9 +37,9 @@ class Decision:
     costs : CostMatrix
         Class-wide costs.
     decide : str
-        ``"bayes"``: at the Bayes threshold of the probability. ``"tuned"``: at the cheapest threshold of the held-out
-        scores; the probabilities are moved so that it becomes the Bayes threshold. ``"calibrated"``: at the Bayes
-        threshold, after temperature, Platt or isotonic scaling, whichever predicts held-out rows best.
+        ``"bayes"``: at the Bayes threshold of the probability. ``"tuned"``: at the cost-optimal threshold of the
+        held-out scores; the probabilities are moved so that it becomes the Bayes threshold. ``"calibrated"``: at the
+        Bayes threshold, after temperature, Platt or isotonic scaling, whichever predicts held-out samples best.
         ``"unweighted"``: as "bayes", of scores whose weighting was undone, lambda included. ``"half"``: where the
         positive class is the likelier one, whatever the costs. ``"raw"``: where the score itself is above 0.5.
         ``"negative"``, ``"positive"``: always the same. Of more than two classes, "tuned" multiplies the scores of each
@@ -49,18 +49,18 @@ class Decision:
         T', the score that means the Bayes threshold; default: the Bayes threshold, that is, scores are probabilities.
         Of K classes: what each score is divided by.
     row_weighted : bool, default False
-        Whether the scores are of a loss that weighs each row by its own price: the target then means each row's own
-        Bayes threshold, and probabilities need the costs of the rows.
+        Whether the scores are of a loss that weighs each row by its own cost: the target then means each row's own
+        Bayes threshold, and probabilities need the costs of the samples.
     weighted : bool, default False
         Whether the scores are of a weighted loss. Such scores, and tuned ones, are right at the threshold, and often
         too sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least
-        log loss. Decisions stay; of more than two classes, and where rows have prices of their own, nothing is
+        log loss. Decisions stay; of more than two classes, and where rows have costs of their own, nothing is
         stretched.
 
     Attributes
     ----------
     threshold_ : float
-        The score above which a row is called positive (class-wide costs).
+        The score above which a sample is called positive (class-wide costs).
     mapped : float or array of shape (K,)
         The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
     calibration_ : dict or None
@@ -102,7 +102,7 @@ class Decision:
         rows = [("decide", self.decide), ("a score of this means the Bayes threshold", self.mapped)]
         if self.costs.n_classes == 2:
             rows += [("called positive above the score", self.threshold_)]
-        rows += [("calibration", scaled), ("class shares in training", self.prior)]
+        rows += [("calibration", scaled), ("class prior in training", self.prior)]
         return html_table([row for row in rows if row[1] is not None], title="Decision") + self.costs._repr_html_()
 
     def __repr__(self) -> str:
@@ -142,14 +142,14 @@ class Decision:
         return self
 
     def _stretch(self, scores: NDArray[np.float64], labels: Any, weight: Any, costs: CostMatrix | None) -> None:
-        """Stretch log-odds about the Bayes threshold; not where rows have their own, which it would move across."""
+        """Stretch log-odds about the Bayes threshold; not where samples have their own, which it would move across."""
         if self.costs.n_classes == 2 and (costs is None or costs.n_instances is None):
             centre = float(np.clip(bayes_log_odds(self.costs), *CENTRES))
             self.calibration_ = fit_stretch(self._corrected(scores), np.asarray(labels), centre, weight)
 
     @property
     def threshold_(self) -> float:
-        """The score above which a row is called positive; of two classes only."""
+        """The score above which a sample is called positive; of two classes only."""
         if self.costs.n_classes > 2:
             raise ValueError(
                 f"{self.costs.n_classes} classes have no threshold: predict() takes the class of least expected cost"
@@ -168,15 +168,15 @@ class Decision:
 
     @property
     def probability_threshold(self) -> float:
-        """The probability above which a row is called positive."""
+        """The probability above which a sample is called positive."""
         if self.decide == "raw":
             return float(self._corrected(np.asarray([0.5]))[0])
         return 0.5 if self.decide in ("half", "negative", "positive") else float(self.costs.threshold)
 
     def threshold_for(self, costs: CostMatrix) -> float | None:
-        """Return the probability above which rows with these costs are called positive.
+        """Return the probability above which samples with these costs are called positive.
 
-        None where each row has its own, or more than two classes have none.
+        None where each sample has its own, or more than two classes have none.
         """
         if costs.n_classes > 2:
             return None
@@ -207,7 +207,7 @@ class Decision:
         return np.where(proba > bayes, np.maximum(moved, float(high)), np.minimum(moved, float(low)))
 
     def predict(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
-        """Return the decision about each score, a class number; rows with ``costs`` of their own by these."""
+        """Return the decision about each score, a class number; samples with ``costs`` of their own by these."""
         return self.of_probabilities(self.probabilities(scores, costs=costs), costs=costs)
 
     def of_probabilities(self, proba: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
@@ -242,7 +242,7 @@ class Decision:
         return float(np.clip(bayes_log_odds(self.costs), -700.0, 700.0) - log_odds(self.target_threshold))
 
     def _offsets(self, costs: CostMatrix | None) -> Any:
-        """Return what the log-odds of rows with these costs lack, as their own prices have weighed them."""
+        """Return what the log-odds of samples with these costs lack, as their own costs have weighed them."""
         if not self.row_weighted or costs is None or costs.n_instances is None:
             return 0.0
         return row_offsets(costs, self.costs)

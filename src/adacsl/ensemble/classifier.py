@@ -25,7 +25,7 @@ from adacsl.ensemble.fits import Fitted, cut_of, fit_task, fold_tasks, joined_fo
 from adacsl.ensemble.stacking import stack_members
 from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.execution.executors import Placement, open_executor, read_trainer, run_tasks
+from adacsl.execution.executors import Placement, open_executor, run_tasks
 from adacsl.execution.threads import MANY_ROWS, cores, threads_for
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows, leaks
@@ -57,8 +57,8 @@ QUICK = 0.1
 def placement_of(settings: Any) -> Any:
     """Return where base estimators are fitted, and how many at once; None: as many as have room."""
     many = isinstance(settings.n_jobs, Integral) and not isinstance(settings.n_jobs, bool) and int(settings.n_jobs) > 0
-    given = {name: getattr(settings, name) for name in ("backend", "address", "gpus")}
-    return read_trainer({**given, "n_jobs": int(settings.n_jobs) if many else None})
+    n_jobs = int(settings.n_jobs) if many else None
+    return Placement(settings.backend, address=settings.address, n_jobs=n_jobs, gpus=settings.gpus)
 
 
 class EnsembleSettings(BaseEstimator):

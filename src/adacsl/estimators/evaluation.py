@@ -104,7 +104,7 @@ class Evaluation:
                 "counts": {name: int(self.counts[place]) for name, place in OUTCOMES.items()},
                 "money": {name: float(self.costs[place]) for name, place in OUTCOMES.items()},
                 "threshold": self.threshold,
-                "cheapest_threshold": {"value": best.value, "mean": best.cost / self.n_samples},
+                "cheapest_threshold": {"value": best.value, "mean": best.cost},
                 "always_negative": float(self.constant_costs[0]),
                 "always_positive": float(self.constant_costs[1]),
             }

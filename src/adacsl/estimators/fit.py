@@ -202,7 +202,7 @@ def fit_decision(candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
     )  # fmt: skip
     if not candidate.held:
         return decision, math.nan
-    logits = pooled(len(rows.y), candidate.held, honest=False)
+    logits = pooled(len(rows.y), candidate.held, corrected=False)
     seen = known(logits)
     if not seen.any():
         raise ValueError("its held-out scores are not finite: there is nothing to decide by")

@@ -7,7 +7,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -18,7 +18,7 @@ from adacsl.execution.worker import Kind, Work, messages
 DEATHS = 1
 """How often a task is run again because its worker process died: the task may be the cause."""
 LOSSES = 5
-"""How often a task is run again because its machine went away: that is not the task's fault."""
+"""How often a task is run again because its machine went away: the task is not the cause."""
 
 
 class WorkerDiedError(RuntimeError):
@@ -57,25 +57,6 @@ class Placement:
             raise ValueError(f"gpus must be a number of at least 0, got {gpus!r}")
         if backend == "processes" and (address is not None or gpus):
             raise ValueError("address and gpus are for backend='ray'; processes of this machine see all its GPUs")
-
-
-def read_trainer(given: Any) -> Placement:
-    """Return where something trains, of a dict of settings or None; refuse what makes no sense.
-
-    Examples
-    --------
-    >>> read_trainer({"n_jobs": 4})
-    Placement(backend='processes', address=None, workers=4, gpus=0.0)
-    """
-    if not isinstance(given, dict | None):
-        raise TypeError(f"trainer must be a dict such as {{'engine': 'ray', 'workers': 4}}, got {given!r}")
-    known = [field.name for field in fields(Placement)]
-    if unknown := [name for name in given or () if name not in known]:
-        raise ValueError(
-            f"trainer has no setting {unknown[0]!r} here; it has {', '.join(known)}. "
-            "Lightning's are for nets: net={'trainer': {'devices': 2}}"
-        )
-    return Placement(**(given or {}))
 
 
 class Report(NamedTuple):

@@ -37,7 +37,7 @@ def threads_in_use() -> int:
 
 
 def threads_for(name: str, share: int) -> int:
-    """Return how many threads a worker may have: its share of the cores, less where the user said so."""
+    """Return how many threads a worker may have: its share of the cores, or fewer if the environment limits them."""
     asked = os.environ.get(name, "")
     return max(1, min(share, int(asked)) if asked.isdigit() else share)
 

@@ -13,7 +13,7 @@ from adacsl.base.html import html_record
 from adacsl.costs.matrix import CostMatrix
 
 MANY = 200_000
-"""With more rows, chance plays a small part: fewer draws measure it."""
+"""With more samples, chance plays a small part: fewer draws measure it."""
 
 FEW_KINDS = 1000
 """Up to so many different costs are drawn by their counts."""
@@ -83,9 +83,9 @@ def cost_difference_interval(
     resamples: int = 2000,
     random_state: int | None = 0,
 ) -> Interval:
-    """Return how much dearer ``y_pred`` is than ``y_other`` per sample, both on the same samples (paired bootstrap).
+    """Return the mean cost of ``y_pred`` minus that of ``y_other``, on the same samples (paired bootstrap).
 
-    An interval below 0 says that ``y_pred`` is cheaper. Parameters as in :func:`cost_interval`.
+    An interval below 0 means that ``y_pred`` costs less. Parameters as in :func:`cost_interval`.
     """
     extra = as_host(costs.incurred(y_true, y_pred)) - as_host(costs.incurred(y_true, y_other))
     return mean_interval(extra, groups=groups, level=level, resamples=resamples, random_state=random_state)
@@ -115,7 +115,7 @@ def mean_interval(
     values: Any, weight: Any = None, *,
     groups: Any = None, level: float = 0.95, resamples: int | None = None, random_state: int | None = 0,
 ) -> Interval:  # fmt: skip
-    """Return the mean of single rows' costs (per unit of weight) with its percentile bootstrap interval."""
+    """Return the mean of single samples' costs (per unit of weight) with its percentile bootstrap interval."""
     if resamples is None:
         resamples = 1000 if len(values) <= MANY else 200
     if not 0 < level < 1:
@@ -142,13 +142,13 @@ def saving_over_constant(
     Parameters
     ----------
     costs : CostMatrix
-        Of the rows.
+        Of the samples.
     labels : array of shape (n,)
         Class numbers.
     paid : array of shape (n,)
-        What each row cost as it was decided.
+        What each sample cost as it was decided.
     sample_weight, groups : arrays of shape (n,), optional
-        How much rows count; rows of one group are one observation.
+        How much samples count; samples of one group are one observation.
     level : float
         Coverage of the interval, which is a normal one.
 

@@ -6,15 +6,15 @@ from adacsl.base.extras import lazy_exports
 
 if TYPE_CHECKING:
     from adacsl.monitoring.monitor import monitor
-    from adacsl.monitoring.report import Monitoring
+    from adacsl.monitoring.report import MonitoringReport
 
 _PLACES = {
-    "Monitoring": "adacsl.monitoring.report",
+    "MonitoringReport": "adacsl.monitoring.report",
     "monitor": "adacsl.monitoring.monitor",
 }
 
 __all__ = [
-    "Monitoring",
+    "MonitoringReport",
     "monitor",
 ]
 

@@ -20,26 +20,39 @@ with requires("sklearn"):
 
 UNITS = ("h", "D", "W", "M", "Q", "Y")
 MOST = 26
-"""At most so many windows are told apart: half a year of weeks, a day of hours."""
+"""The largest number of time windows: half a year of weeks, a day of hours."""
 
 PARTS = 10
+"""The number of windows of numeric times with more different values."""
 
 
 def time_windows(times: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
-    """Return the number of each row's window, from the earliest on, and the names of the windows.
+    """Return the window number of each sample, in order of time, and the names of the windows.
 
-    Dates go by the finest unit of the calendar that makes no more than 26 windows, weeks named by their Monday; numbers
-    that are as few different ones stand for themselves, others are cut into ten windows of equally many rows.
+    Dates are grouped by the finest calendar unit that gives at most 26 windows; weeks are named by their Monday. At
+    most 26 different numbers are windows of their own; more are divided into ten windows of equally many samples.
+
+    Parameters
+    ----------
+    times : array of shape (n,)
+        Dates (datetime64) or numbers.
+
+    Returns
+    -------
+    numbers : array of shape (n,)
+        Window of each sample, from 0.
+    names : list of str
+        Name of each window.
 
     Examples
     --------
     >>> time_windows(np.asarray(["2026-01-30", "2026-03-02", "2027-01-05"], dtype="datetime64[us]"))[1]
     ['2026-01', '2026-03', '2027-01']
-    >>> [found for found in time_windows(np.asarray([3.0, 1.0, 3.0]))]
+    >>> list(time_windows(np.asarray([3.0, 1.0, 3.0])))
     [array([1, 0, 1]), ['1', '3']]
     """
     if times.dtype.kind != "M":
-        return _of_numbers(times)
+        return _numeric_windows(times)
     dates = pd.DatetimeIndex(times)
     for unit in UNITS:
         periods = dates.to_period(unit)
@@ -49,7 +62,7 @@ def time_windows(times: NDArray[Any]) -> tuple[NDArray[np.int64], list[str]]:
     return codes.astype(np.int64), [str(kind).partition("/")[0] for kind in kinds]
 
 
-def _of_numbers(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], list[str]]:
+def _numeric_windows(values: NDArray[np.float64]) -> tuple[NDArray[np.int64], list[str]]:
     kinds, place = np.unique(values, return_inverse=True)
     if len(kinds) <= MOST:
         return place.astype(np.int64), [f"{kind:g}" for kind in kinds]
@@ -63,21 +76,33 @@ BINS = 10
 """The usual number for the population stability index."""
 
 MODERATE = 0.1
-"""From this index on a shift is usually looked at (and from 0.25 on called large)."""
+"""An index above this value usually counts as moderate drift (above 0.25: as large)."""
 
-CELLS = 1000
-"""Probabilities are drawn in at most so many cells of neighbours; rows of K classes in so many times five rows."""
+POINTS = 1000
+"""Two-class probabilities are bootstrapped as at most so many groups of neighbours; K classes as five times so many."""
 
 DRAWS = 200
+"""The number of bootstrap draws."""
 
 
 class ScoreShift(NamedTuple):
-    """How the probabilities of new rows differ from those of held-out rows in training.
+    """Difference between the probabilities of new samples and those of held-out samples in training.
 
-    ``psi`` is the population stability index, sum of (now - then) log(now / then) over ten bins that held equally many
-    rows then; it tells something above ``limit``: 0.1, or what chance explains, if that is more. ``ks`` is the largest
-    distance of the distribution functions, with its asymptotic ``p_value``. ``then`` and ``now`` are the shares of the
-    bins, which end at ``edges``. Of K classes the class whose probabilities moved most, ``place``.
+    Parameters
+    ----------
+    psi : float
+        Population stability index: the sum of (now - then) log(now / then) over ten bins that held equally many
+        samples in training.
+    limit : float
+        Drift is reported above this value: 0.1, or the ``level`` quantile of the index without drift if larger.
+    ks, p_value : float
+        Kolmogorov-Smirnov statistic with its asymptotic p-value.
+    edges : array
+        Where the bins end.
+    then, now : array
+        Shares of the bins in training and among the new samples.
+    place : int
+        The class whose probabilities are compared; of K classes the one with the largest index.
     """
 
     psi: float
@@ -91,15 +116,25 @@ class ScoreShift(NamedTuple):
 
     @property
     def shifted(self) -> bool:
-        """Whether that is more than chance, and more than little."""
+        """Whether the index is above ``limit``."""
         return self.psi > self.limit
 
 
 class PriorShift(NamedTuple):
-    """The share of each class in training and among new rows, where ``low`` and ``high`` bound it.
+    """Class prior in training, and as estimated on new samples.
 
-    ``ratio`` is what the odds of a class among the others are to be multiplied with, up to a common factor.
-    ``excluded``: whether the interval excludes the share in training, or the one that a policy has ``assumed``.
+    Parameters
+    ----------
+    then, now : array of shape (K,)
+        The share of each class in training, and the estimate on the new samples.
+    low, high : array of shape (K,)
+        Interval of the estimate.
+    ratio : array of shape (K,)
+        New prior over old prior, up to a common factor.
+    excluded : bool
+        Whether the interval excludes the prior in training, or that assumed by a policy.
+    assumed : array of shape (K,) or None
+        The prior that a policy assumes.
     """
 
     then: NDArray[np.float64]
@@ -112,7 +147,19 @@ class PriorShift(NamedTuple):
 
 
 def score_shift(then: NDArray[np.float64], now: NDArray[np.float64], *, level: float = 0.95) -> ScoreShift:
-    """Compare two samples of probabilities: of the positive class, (n,), or of each of K classes, (n, K).
+    """Return the drift between two sets of probabilities.
+
+    Parameters
+    ----------
+    then, now : arrays of shape (n,) or (n, K)
+        Probabilities of held-out samples in training, and of new samples: of the positive class, or of each class.
+    level : float, default 0.95
+        An index below this quantile of its distribution without drift is never reported as drift.
+
+    Returns
+    -------
+    ScoreShift
+        Of K classes that of the class with the largest population stability index.
 
     Examples
     --------
@@ -130,16 +177,16 @@ def _score_shift(then: NDArray[np.float64], now: NDArray[np.float64], level: flo
     edges = _edges(then)
     shares = [_shares(edges, scores) for scores in (then, now)]
     psi = float(np.sum((shares[1] - shares[0]) * np.log(shares[1] / shares[0])))
-    # without a shift the index is about a chi-square number of as many degrees as there are edges
+    # without drift the scaled index is about chi-square distributed, with as many degrees of freedom as edges
     chance = (1.0 / len(then) + 1.0 / len(now)) * float(chdtri(len(edges), 1.0 - level))
-    with np.errstate(divide="ignore", invalid="ignore"):  # of single rows
+    with np.errstate(divide="ignore", invalid="ignore"):  # of single samples
         distance = ks_2samp(then, now, method="asymp")
     numbers = (psi, max(MODERATE, chance), float(distance.statistic), float(distance.pvalue))
     return ScoreShift(*numbers, edges, shares[0], shares[1], place)
 
 
 def _edges(then: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return where bins of equally many rows end: between different scores, so that rounding carries none across."""
+    """Return the ends of bins of equally many samples, halfway between different scores because of rounding."""
     kinds = np.unique(then)
     ends = np.unique(np.quantile(then, np.arange(1, BINS) / BINS, method="inverted_cdf"))
     beyond = ends * (1.0 + 1e-6) + 1e-12
@@ -148,7 +195,7 @@ def _edges(then: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _shares(edges: NDArray[np.float64], scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the shares of the bins; half a row is added to each, as an empty one would make the index infinite."""
+    """Return the shares of the bins; half a sample is added to each, as an empty one would make the index infinite."""
     counts = np.bincount(np.searchsorted(edges, scores), minlength=len(edges) + 1) + 0.5
     return np.asarray(counts / counts.sum())
 
@@ -158,26 +205,30 @@ def prior_shift(
     prior: NDArray[np.float64] | None = None, groups: NDArray[np.int64] | None = None, level: float = 0.95,
     seed: int = 0,
 ) -> PriorShift:  # fmt: skip
-    """Estimate how the shares of the classes have changed, from probabilities of held-out rows and of new ones.
+    """Estimate the shift of the class prior from the probabilities of held-out and of new samples.
 
     Parameters
     ----------
     then, now : arrays of shape (n,) or (n, K)
-        Probabilities of the positive class, or of each.
+        Probabilities of held-out samples in training, and of new samples: of the positive class, or of each class.
     prior : array of shape (K,), optional
-        The shares in training; default: the mean of ``then``.
+        Class prior in training; default: the mean of ``then``.
     groups : array of shape (n,), optional
-        Numbers of the groups that the new rows come in.
+        Group numbers of the new samples.
     level : float, default 0.95
         Coverage of the interval.
     seed : int, default 0
-        Of the draws.
+        Seed of the bootstrap draws.
+
+    Returns
+    -------
+    PriorShift
 
     Notes
     -----
-    The model's own mean probability in training, not ``prior``, is where expectation maximisation starts from: rows
-    like those then come out unchanged, whether or not the probabilities are calibrated. What is found is a ratio of
-    shares, which ``prior`` is multiplied with. Both samples are bootstrapped.
+    Expectation maximisation starts from the model's mean probability in training, not from ``prior``: samples like
+    those in training then give no shift, whether or not the probabilities are calibrated. The estimate is the ratio
+    of new to old prior, by which ``prior`` is multiplied. Both sets of samples are bootstrapped.
     """
     rng = np.random.default_rng(seed)
     before, after = _columns(then), _columns(now)
@@ -185,8 +236,8 @@ def prior_shift(
     old /= old.sum()
     prior = old if prior is None else np.asarray(prior, dtype=np.float64)
     ratio = _estimate(after, old) / old
-    drawn = np.maximum(ratio + _chance_of_ratio(after, before, old, groups, rng), 0.0)
-    tail = (1.0 - level) / 2.0 / (1 if len(old) == 2 else len(old))  # of many classes some move by chance
+    drawn = np.maximum(ratio + _ratio_deviations(after, before, old, groups, rng), 0.0)
+    tail = (1.0 - level) / 2.0 / (1 if len(old) == 2 else len(old))  # Bonferroni correction over many classes
     low, high = np.quantile(_shares_by(drawn, prior), (tail, 1.0 - tail), axis=0)
     new = _shares_by(ratio, prior)
     excluded = bool(((low > prior * (1.0 + 1e-9)) | (high < prior * (1.0 - 1e-9))).any())
@@ -194,7 +245,7 @@ def prior_shift(
 
 
 def _columns(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a column for each class; none of them impossible, as nothing would follow from the others then."""
+    """Return one column for each class, clipped above 0: a zero would stay zero under any prior."""
     columns = probabilities if probabilities.ndim > 1 else np.stack((1.0 - probabilities, probabilities), axis=1)
     return np.maximum(columns, 1e-12)
 
@@ -207,58 +258,58 @@ def _estimate(
 
 
 def _shares_by(ratio: NDArray[np.float64], prior: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the shares that ``prior`` becomes when each is multiplied by a factor."""
+    """Return ``prior`` multiplied by ratios and normalised."""
     moved = ratio * prior
     return np.asarray(moved / moved.sum(axis=-1, keepdims=True))
 
 
-def _chance_of_ratio(
+def _ratio_deviations(
     after: NDArray[np.float64], before: NDArray[np.float64], old: NDArray[np.float64],
     groups: NDArray[np.int64] | None, rng: np.random.Generator,
 ) -> NDArray[np.float64]:  # fmt: skip
-    """Return how far the ratios of bootstrap draws of both samples lie from that of all rows, draws x K."""
-    cell, values, counts = _cells(after, rng)
+    """Return the deviations of bootstrapped prior ratios from the estimate, draws x K."""
+    point, values, counts = _bootstrap_points(after, rng)
     centre = _estimate(values, old, counts) / old
-    believed = old + _chance_of_mean(before, rng)
-    believed /= believed.sum(axis=1, keepdims=True)
+    start_priors = old + _mean_deviations(before, rng)
+    start_priors /= start_priors.sum(axis=1, keepdims=True)
     found = np.empty((DRAWS, len(old)))
-    for draw, start in enumerate(believed):
+    for draw, start in enumerate(start_priors):
         if groups is None:
             weight: NDArray[Any] = rng.multinomial(len(after), counts / counts.sum())
         else:
             n = groups.max() + 1
             times = np.bincount(rng.integers(0, n, size=n), minlength=n)
-            weight = np.bincount(cell[cell >= 0], weights=times[groups[cell >= 0]], minlength=len(values))
+            weight = np.bincount(point[point >= 0], weights=times[groups[point >= 0]], minlength=len(values))
         kept = weight > 0
         found[draw] = _estimate(values[kept], start, weight[kept], tolerance=1e-6) / start - centre
     return found
 
 
-def _chance_of_mean(columns: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return how far the means of bootstrap draws lie from that of all rows, draws x K."""
-    _, values, counts = _cells(columns, rng)
+def _mean_deviations(columns: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:
+    """Return the deviations of bootstrapped means from the mean, draws x K."""
+    _, values, counts = _bootstrap_points(columns, rng)
     shares = counts / counts.sum()
     drawn = rng.multinomial(len(columns), shares, size=DRAWS) / len(columns)
     return np.asarray((drawn - shares) @ values)
 
 
-def _cells(
+def _bootstrap_points(
     columns: NDArray[np.float64], rng: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return the cell of each row, and of each cell the mean probabilities and how many rows it has.
+    """Return the point of each sample, and the mean probabilities and the number of samples of each point.
 
-    Of two classes neighbours share a cell. Of more, some rows stand for all (the cell of the others is -1): as many
-    draws from fewer different rows vary as much.
+    With two classes, neighbours share a point. With more, a subsample represents all (point -1 for the others): as
+    many draws from fewer different samples vary as much.
     """
     n, k = columns.shape
     if k == 2:
-        edges = np.unique(np.quantile(columns[:, 1], np.linspace(0.0, 1.0, CELLS + 1)[1:-1]))
-        cell = np.searchsorted(edges, columns[:, 1])
-        counts = np.bincount(cell, minlength=len(edges) + 1).astype(np.float64)
-        sums = np.stack([np.bincount(cell, weights=column, minlength=len(counts)) for column in columns.T], axis=1)
+        edges = np.unique(np.quantile(columns[:, 1], np.linspace(0.0, 1.0, POINTS + 1)[1:-1]))
+        point = np.searchsorted(edges, columns[:, 1])
+        counts = np.bincount(point, minlength=len(edges) + 1).astype(np.float64)
+        sums = np.stack([np.bincount(point, weights=column, minlength=len(counts)) for column in columns.T], axis=1)
         full = np.flatnonzero(counts)
-        return np.searchsorted(full, cell), sums[full] / counts[full, None], counts[full]
-    rows = np.arange(n) if n <= 5 * CELLS else rng.choice(n, 5 * CELLS, replace=False)
-    cell = np.full(n, -1)
-    cell[rows] = np.arange(len(rows))
-    return cell, columns[rows], np.ones(len(rows))
+        return np.searchsorted(full, point), sums[full] / counts[full, None], counts[full]
+    rows = np.arange(n) if n <= 5 * POINTS else rng.choice(n, 5 * POINTS, replace=False)
+    point = np.full(n, -1)
+    point[rows] = np.arange(len(rows))
+    return point, columns[rows], np.ones(len(rows))

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.base.arrays import as_host, refuse_reordered
+from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
 from adacsl.base.labels import label_name
 from adacsl.base.scores import known
 from adacsl.costs.matrix import CostMatrix
-from adacsl.datasets.errors import check_column
-from adacsl.datasets.time import read_times
+from adacsl.datasets.time import take_times
 from adacsl.decision.policy import decide, limited_action, ordered_labels, read_prior
 from adacsl.decision.priors import shift_prior
 from adacsl.decision.rule import Decision
@@ -26,8 +25,8 @@ from adacsl.fitting.rows import prices_of
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import Interval, independent_difference, mean_interval
 from adacsl.monitoring.drift import PriorShift, prior_shift, score_shift, time_windows
-from adacsl.monitoring.report import Constant, Labelled, Monitoring, ShiftedCosts, Window
-from adacsl.monitoring.retune import FEWEST, costs_retuned, way_to_retune
+from adacsl.monitoring.report import Constant, Labelled, MonitoringReport, ShiftedCosts, Window
+from adacsl.monitoring.retune import FEWEST, costs_retuned, retuning_method
 from adacsl.monitoring.scored_rows import ScoredRows, score_rows
 from adacsl.thresholds.uncertainty import tune_threshold
 
@@ -48,15 +47,15 @@ def monitor(
     time: Any = None,
     level: float = 0.95,
     tolerance: float = 0.05,
-) -> Monitoring:
+) -> MonitoringReport:
     """Monitor a deployed model: what new samples cost, whether they have drifted, and whether to re-tune the decision.
 
     Parameters
     ----------
-    model : Method or other classifier of adacsl
-        Fitted, or read by :func:`adacsl.load`.
+    model : CostSensitiveClassifier
+        Fitted, or loaded by :func:`adacsl.load`.
     X : table or images
-        New samples, as ``predict`` takes them.
+        New samples, in the form that ``predict`` expects.
     y : array of shape (n,), optional
         Their labels, as far as they are known: None or NaN for the others.
     fp, fn, tp, tn : float or arrays of shape (n,), optional
@@ -72,8 +71,15 @@ def monitor(
 
     Returns
     -------
-    Monitoring
-        ``sentences`` for people, ``to_dict()`` for programs, ``retune`` and ``shifted``, and all numbers.
+    MonitoringReport
+        All statistics; ``recommendation``, ``sentences`` and ``to_dict()``.
+
+    Raises
+    ------
+    TypeError
+        Where the model is no classifier of this package.
+    ValueError
+        Where samples, labels, costs and times do not match, or a parameter is out of its range.
 
     Notes
     -----
@@ -81,7 +87,7 @@ def monitor(
     samples and its cost measured on the other (many random halves). Re-tuning is recommended where the interval of
     the saving lies above ``tolerance`` times the present cost. Without labels the class prior is estimated from the
     probabilities by expectation maximisation: re-tuning is recommended where its interval excludes the prior of the
-    training, and deciding under the new prior would save more than ``tolerance`` of the expected cost. The cost of
+    training, and decisions under the new prior would save more than ``tolerance`` of the expected cost. The cost of
     labelled samples, now and after re-tuning, is also compared with the best constant decision. Fewer than 30 samples
     without ten labels of each class give intervals, and no recommendation.
 
@@ -95,14 +101,16 @@ def monitor(
     >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:2000], y[:2000])
     >>> found = monitor(model, X[2000:], y[2000:])
     >>> found.recommendation, found.retune
-    ('well', False)
+    ('keep', False)
     """
     if not isinstance(model, CostSensitiveClassifier):
         raise TypeError(f"model must be a fitted classifier of adacsl, got {model!r}")
     check_is_fitted(model)
     given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
     costs = prices_of(model, X, **given)
-    X, times = split_times(model, X, time)  # noqa: N806
+    policy = getattr(model, "policy", None)
+    needed = (*getattr(model, "feature_names_in_", ()), None if policy is None else policy.time)
+    X, times, _ = take_times(X, time, keep=needed)  # noqa: N806
     return monitor_samples(
         model, X, y, costs, groups=groups, times=times, level=level, tolerance=tolerance,
         as_estimated=_as_estimated(model, given),
@@ -113,10 +121,23 @@ def monitor_samples(
     model: Any, X: Any, y: Any, costs: CostMatrix | None, *,  # noqa: N803
     groups: Any = None, times: NDArray[Any] | None = None, level: float = 0.95, tolerance: float = 0.05,
     as_estimated: bool = True,
-) -> Monitoring:  # fmt: skip
-    """Return the result of :func:`monitor`, with the costs of the samples (None: the model's own) in one matrix.
+) -> MonitoringReport:  # fmt: skip
+    """Return the result of :func:`monitor`, with the costs of the samples in one matrix.
 
-    ``as_estimated``: whether these are the costs behind the model's ``estimated_cost_``.
+    Parameters
+    ----------
+    model, X, y, groups, level, tolerance
+        As in :func:`monitor`.
+    costs : CostMatrix or None
+        Costs of the samples; None: the class-wide costs of the model.
+    times : array of shape (n,), optional
+        Observation times.
+    as_estimated : bool, default True
+        Whether these are the costs behind the model's ``estimated_cost_``.
+
+    Returns
+    -------
+    MonitoringReport
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
@@ -127,7 +148,7 @@ def monitor_samples(
     names = tuple(label_name(label) for label in ordered_labels(model))
     reference = _reference_probabilities(model)
     prior = None if reference is None else _prior_shift(model, rows, reference, level)
-    return Monitoring(
+    return MonitoringReport(
         rows=len(rows.scores),
         labelled=int(rows.has_label.sum()),
         classes=names,
@@ -138,33 +159,16 @@ def monitor_samples(
         decided=_decision_shares(model, rows, reference),
         scores=None if reference is None else score_shift(reference, rows.probabilities, level=level),
         prior=prior,
-        redecided=None if prior is None else _shifted_costs(model, rows, prior),
+        shifted_costs=None if prior is None else _shifted_costs(model, rows, prior),
         labels=_labelled(model, rows, prior, level, names, as_estimated=as_estimated),
         windows=_windows(rows, times, reference, level),
     )
 
 
 def _as_estimated(model: Any, given: dict[str, Any]) -> bool:
-    """Return whether costs are those behind ``estimated_cost_``; costs of each sample are taken to be."""
+    """Return whether costs are those behind ``estimated_cost_``; per-sample costs are assumed to be."""
     numbers = {name: cost for name, cost in given.items() if isinstance(cost, int | float)}
     return all(float(cost) == getattr(model.costs_, name) for name, cost in numbers.items())
-
-
-def split_times(model: Any, X: Any, time: Any) -> tuple[Any, NDArray[Any] | None]:  # noqa: N803
-    """Return the features and the times; a column of times that the model does not know is no feature."""
-    if time is None or not isinstance(time, str):
-        refuse_reordered(X, time=time)
-        return X, None if time is None else read_times(time)
-    import narwhals as nw  # noqa: PLC0415
-
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        raise TypeError(f"time={time!r} names a column, and X is no table: give one time for each row")
-    check_column(time, frame.columns, "X")
-    times = read_times(frame[time].to_native(), f"column {time!r}")
-    policy = getattr(model, "policy", None)
-    needed = (*getattr(model, "feature_names_in_", ()), None if policy is None else policy.time)
-    return (X if time in needed else frame.drop(time).to_native()), times
 
 
 # drift of scores, decisions and class prior
@@ -208,7 +212,7 @@ def _all_shares(prior: Any) -> NDArray[np.float64] | None:
 def _decision_shares(
     model: Any, rows: ScoredRows, reference: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64]]:
-    """Return the share of each decision in training and now; per-sample costs of the training are not known."""
+    """Return the share of each decision in training and now; the former None where it depends on per-sample costs."""
     k = rows.action_costs.n_actions
     now = np.bincount(rows.decided, minlength=k) / len(rows.decided)
     if reference is None or rows.action_costs.n_instances is not None or rows.policy.needs_all_rows:
@@ -244,7 +248,7 @@ def _labelled(
     incurred = own.incurred_costs
     cost = mean_interval(incurred, groups=own.groups, level=level)
     # the estimate is of decisions among the classes
-    promised = getattr(model, "estimated_cost_", None) if as_estimated and rows.policy.empty else None
+    estimated = getattr(model, "estimated_cost_", None) if as_estimated and rows.policy.empty else None
     one_threshold = own.probabilities.ndim == 1 and own.action_costs.n_instances is None and rows.policy.empty
     threshold = None
     if one_threshold and 0 < own.labels.sum() < len(own.labels):
@@ -257,15 +261,15 @@ def _labelled(
     actions = names if own.action_costs.square else own.action_costs.actions or ()
     return Labelled(
         cost=cost,
-        promised=promised,
-        dearer=None if promised is None else independent_difference(cost, promised, level=level),
+        estimated=estimated,
+        excess=None if estimated is None else independent_difference(cost, estimated, level=level),
         calibration_error=expected_calibration_error(own.shifted, own.labels),
-        calibration_then=getattr(model, "calibration_error_", None),
+        calibration_error_training=getattr(model, "calibration_error_", None),
         saving=None if retuned is None else mean_interval(incurred - retuned, groups=own.groups, level=level),
         threshold=threshold,
-        decided_at=model.decision_.threshold_for(own.action_costs) if one_threshold else None,
-        shares=shares,
-        moved=_prior_moved(model, prior, shares, level),
+        current_threshold=model.decision_.threshold_for(own.action_costs) if one_threshold else None,
+        prior=shares,
+        prior_shifted=_prior_shifted_by_labels(model, prior, shares, level),
         constant=_constant(own, retuned, actions, level, model),
     )
 
@@ -284,13 +288,15 @@ def _retuned_costs(model: Any, rows: ScoredRows, own: ScoredRows) -> NDArray[np.
         return made.costs.rows(numbers[some]).incurred(rows.labels[numbers[some]], made.actions[numbers[some]])
 
     return costs_retuned(
-        model.decision_, own.scores, own.labels, own.class_costs, decide=way_to_retune(model.decision_),
+        model.decision_, own.scores, own.labels, own.class_costs, decide=retuning_method(model.decision_),
         groups=own.groups, incurred=None if rows.policy.empty else incurred,
     )  # fmt: skip
 
 
-def _prior_moved(model: Any, prior: PriorShift | None, shares: tuple[Interval, ...], level: float) -> bool | None:
-    """Return whether the class shares differ significantly from the prior behind the decisions."""
+def _prior_shifted_by_labels(
+    model: Any, prior: PriorShift | None, shares: tuple[Interval, ...], level: float
+) -> bool | None:
+    """Return whether the prior among labelled samples differs significantly from that behind the decisions."""
     scores = reference_scores(model)
     if prior is None or scores is None or getattr(model.decision_, "prior", None) is None:
         return None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from adacsl.metrics.intervals import Interval
-from adacsl.monitoring.report import Monitoring
+from adacsl.monitoring.report import MonitoringReport
 from adacsl.report.content import Page, Tile, View
 from adacsl.report.formatting import show
 from adacsl.report.page import write_page
@@ -23,35 +23,44 @@ from adacsl.report.sections.monitoring import (
     windows_section,
 )
 
-RECOMMENDATIONS = {"well": "no change", "look": "review", "retune": "re-tune", "unresolved": "too few samples"}
+RECOMMENDATIONS = {"keep": "no change", "review": "review", "retune": "re-tune", "unresolved": "too few samples"}
 
 
-def write_monitoring(found: Monitoring, path: str | os.PathLike[str], *, title: str = "Monitoring report") -> Path:
-    """Write the page about a deployed model and return its path; an existing page is replaced whole or not at all.
+def write_monitoring(
+    found: MonitoringReport, path: str | os.PathLike[str], *, title: str = "Monitoring report"
+) -> Path:
+    """Write the monitoring report as one HTML file and return its path.
+
+    An existing file is replaced completely or not at all.
 
     Parameters
     ----------
-    found : Monitoring
+    found : MonitoringReport
         The result of :func:`adacsl.monitor`.
     path : path
         The file, such as ``monitor.html``.
     title : str
         Title of the page.
+
+    Returns
+    -------
+    Path
+        The written file.
     """
     return write_page(monitoring_page(found, title), path)
 
 
-def monitoring_page(found: Monitoring, title: str) -> Page:
-    """Return what the page of a deployed model shows."""
+def monitoring_page(found: MonitoringReport, title: str) -> Page:
+    """Return the contents of the monitoring page."""
     headline, *sentences = found.sentences
-    promised = found.labels.promised if found.labels is not None else None
+    estimated = found.labels.estimated if found.labels is not None else None
     windows = [
         TimeWindow(window.name, window.rows, window.labelled, window.cost, window.expected, window.psi)
         for window in found.windows
     ]
     sections = (
         sentences_section(sentences),
-        windows_section(windows, None if promised is None else promised.estimate),
+        windows_section(windows, None if estimated is None else estimated.estimate),
         prior_section(_priors(found)),
         scores_section(_scores(found)),
     )
@@ -64,8 +73,8 @@ def monitoring_page(found: Monitoring, title: str) -> Page:
     return Page(title=title, views=[view])
 
 
-def cost_rows(found: Monitoring) -> list[tuple[str, Interval]]:
-    """Return all mean costs that are known, by name."""
+def cost_rows(found: MonitoringReport) -> list[tuple[str, Interval]]:
+    """Return the known mean costs, by name."""
     rows: list[tuple[str, Interval]] = []
     if found.labels is not None:
         rows.append(("measured", found.labels.cost))
@@ -75,23 +84,23 @@ def cost_rows(found: Monitoring) -> list[tuple[str, Interval]]:
         if found.labels.constant is not None:
             constant = found.labels.constant
             rows.append((f"always {constant.decision}", Interval(constant.cost, constant.cost, constant.cost)))
-        if found.labels.promised is not None:
-            rows.append(("in training", found.labels.promised))
+        if found.labels.estimated is not None:
+            rows.append(("in training", found.labels.estimated))
     rows.append(("expected", found.expected))
-    if found.redecided is not None and found.prior is not None and found.prior.excluded:
-        now, anew = found.redecided.cost, found.redecided.anew
+    if found.shifted_costs is not None and found.prior is not None and found.prior.excluded:
+        now, adapted = found.shifted_costs.cost, found.shifted_costs.adapted
         rows.append(("with estimated prior", Interval(now, now, now)))
-        rows.append(("decided with it", Interval(anew, anew, anew)))
+        rows.append(("adapted to that prior", Interval(adapted, adapted, adapted)))
     return rows
 
 
-def _tiles(found: Monitoring) -> Iterator[Tile]:
-    """Yield the numbers of the summary."""
+def _tiles(found: MonitoringReport) -> Iterator[Tile]:
+    """Yield the tiles of the summary."""
     counts = f"{found.rows:,} samples, {found.labelled:,} with a label"
     yield Tile("Recommendation", RECOMMENDATIONS[found.recommendation], counts)
     if found.labels is not None:
-        promised = found.labels.promised
-        then = "" if promised is None else f"; {show(promised.estimate, 3)} in training"
+        estimated = found.labels.estimated
+        then = "" if estimated is None else f"; {show(estimated.estimate, 3)} in training"
         yield Tile("Mean cost per sample", show(found.labels.cost.estimate, 3), _ci(found.labels.cost, found) + then)
     else:
         yield Tile("Expected cost per sample", show(found.expected.estimate, 3), "by the model's probabilities")
@@ -102,15 +111,15 @@ def _tiles(found: Monitoring) -> Iterator[Tile]:
         yield Tile("Score drift (PSI)", f"{found.scores.psi:.3f}", f"drift from {show(found.scores.limit, 3)} on")
 
 
-def _ci(interval: Interval, found: Monitoring, scale: float = 1.0) -> str:
+def _ci(interval: Interval, found: MonitoringReport, scale: float = 1.0) -> str:
     return f"{found.level * 100:g} % CI {show(scale * interval.low, 3)} to {show(scale * interval.high, 3)}"
 
 
-def _priors(found: Monitoring) -> list[ClassPrior]:
+def _priors(found: MonitoringReport) -> list[ClassPrior]:
     prior = found.prior
     if prior is None:
         return []
-    shares = found.labels.shares if found.labels is not None else [None] * len(found.classes)
+    shares = found.labels.prior if found.labels is not None else [None] * len(found.classes)
     return [
         ClassPrior(
             name,
@@ -122,7 +131,7 @@ def _priors(found: Monitoring) -> list[ClassPrior]:
     ]
 
 
-def _scores(found: Monitoring) -> ScoreBins | None:
+def _scores(found: MonitoringReport) -> ScoreBins | None:
     scores = found.scores
     if scores is None:
         return None

@@ -1,4 +1,4 @@
-"""Results of monitoring: figures, recommendation and text."""
+"""Results of monitoring a deployed model: statistics, recommendation and text."""
 
 from __future__ import annotations
 
@@ -15,14 +15,22 @@ from adacsl.monitoring.drift import PriorShift, ScoreShift
 from adacsl.storage.documents import plain
 
 FEW_ROWS = 30
-"""Of fewer rows there are intervals and no recommendation, unless labels of each class are enough."""
+"""The fewest samples for a recommendation, unless there are enough labels of each class."""
 
 
 class Constant(NamedTuple):
-    """The best constant decision about the labelled samples; costs are per sample.
+    """The best constant decision about the labelled samples; costs are means per sample.
 
-    ``saving``: what it saves against the model's decisions; ``saving_retuned``: against those of a re-tuned decision
-    rule (None where there is none).
+    Parameters
+    ----------
+    decision : str
+        The name of the class or action.
+    cost : float
+        Its mean cost.
+    saving : Interval
+        By how much it costs less than the model's decisions.
+    saving_retuned : Interval or None
+        By how much it costs less than the decisions of a re-tuned rule; None where none can be fitted.
     """
 
     decision: str
@@ -32,42 +40,82 @@ class Constant(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """Results on the samples with labels; costs are per sample.
+    """Results on the samples with labels; costs are means per sample.
 
-    ``dearer``: by how much ``cost`` exceeds the model's ``estimated_cost_``. ``saving``: what a re-tuned decision rule
-    would save (None where a class has fewer than ten samples). ``threshold``: the cost-optimal probability on these
-    samples with its interval; ``decided_at``: the present one. ``shares``: of the classes; ``moved``: whether they
-    differ significantly from those in training (None: not known). ``constant``: the best constant decision (None where
-    a class has fewer than ten samples).
+    Parameters
+    ----------
+    cost : Interval
+        Cost of the model's decisions.
+    estimated : Interval or None
+        The model's ``estimated_cost_``; None where it is of other costs or of another policy.
+    excess : Interval or None
+        By how much ``cost`` exceeds ``estimated``.
+    calibration_error, calibration_error_training : float, float or None
+        Calibration error on these samples, and on held-out samples in training.
+    saving : Interval or None
+        What a re-tuned decision rule would save; None where a class has fewer than ten samples.
+    threshold, current_threshold : Interval or None, float or None
+        The cost-optimal threshold on these samples, and the one that the model applies; None where there is not one
+        threshold for all samples.
+    prior : tuple of Interval
+        The share of each class.
+    prior_shifted : bool or None
+        Whether the class prior differs significantly from that in training; None: not known.
+    constant : Constant or None
+        The best constant decision; None where a class has fewer than ten samples.
     """
 
     cost: Interval
-    promised: Interval | None
-    dearer: Interval | None
+    estimated: Interval | None
+    excess: Interval | None
     calibration_error: float
-    calibration_then: float | None
+    calibration_error_training: float | None
     saving: Interval | None
     threshold: Interval | None
-    decided_at: float | None
-    shares: tuple[Interval, ...]
-    moved: bool | None
+    current_threshold: float | None
+    prior: tuple[Interval, ...]
+    prior_shifted: bool | None
     constant: Constant | None
 
 
 class ShiftedCosts(NamedTuple):
-    """Expected costs per sample under the estimated class prior: of the present decisions, and of those under it."""
+    """Expected mean costs per sample under the estimated class prior.
+
+    Parameters
+    ----------
+    cost : float
+        Of the model's decisions.
+    adapted : float
+        Of decisions under the estimated prior.
+    """
 
     cost: float
-    anew: float
+    adapted: float
 
     @property
     def saving(self) -> float:
         """What decisions under the estimated prior are expected to save per sample."""
-        return self.cost - self.anew
+        return self.cost - self.adapted
 
 
 class Window(NamedTuple):
-    """The samples of a time window: cost (of those with labels), expected cost, shares of decisions, score shift."""
+    """Results on the samples of one time window.
+
+    Parameters
+    ----------
+    name : str
+        The window, such as ``2026-03``.
+    rows, labelled : int
+        The number of samples, and of those with labels.
+    cost : Interval or None
+        Mean cost of the samples with labels; None where there are none.
+    expected : float
+        Expected mean cost by the model's probabilities.
+    decided : array
+        The share of each decision.
+    psi : float or None
+        Population stability index of the scores; None for models without held-out scores.
+    """
 
     name: str
     rows: int
@@ -79,8 +127,8 @@ class Window(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Monitoring:
-    """The result of :func:`adacsl.monitor` about a deployed model.
+class MonitoringReport:
+    """The result of :func:`adacsl.monitor`: statistics on new samples, and a recommendation.
 
     Attributes
     ----------
@@ -96,15 +144,15 @@ class Monitoring:
     decided : (array or None, array)
         The share of each decision: among the held-out samples of the training, and now.
     scores : ScoreShift or None
-        None for models that know no held-out scores.
+        Drift of the scores; None for models without held-out scores.
     prior : PriorShift or None
-        The class prior in training, and as estimated from the probabilities.
-    redecided : ShiftedCosts or None
-        The expected costs under this prior.
+        The class prior in training and as estimated from the probabilities; None for models without held-out scores.
+    shifted_costs : ShiftedCosts or None
+        The expected costs under the estimated prior.
     labels : Labelled or None
         Results on the samples with labels.
     windows : tuple of Window
-        The same by time, where a time was given.
+        Results by time window, where times were given.
     """
 
     rows: int
@@ -117,12 +165,12 @@ class Monitoring:
     decided: tuple[NDArray[np.float64] | None, NDArray[np.float64]]
     scores: ScoreShift | None
     prior: PriorShift | None
-    redecided: ShiftedCosts | None
+    shifted_costs: ShiftedCosts | None
     labels: Labelled | None
     windows: tuple[Window, ...]
 
     def __repr__(self) -> str:
-        return f"Monitoring({self.rows} rows, {self.labelled} labelled, recommendation={self.recommendation!r})"
+        return f"MonitoringReport({self.rows} rows, {self.labelled} labelled, recommendation={self.recommendation!r})"
 
     @property
     def retune(self) -> bool:
@@ -131,22 +179,22 @@ class Monitoring:
             return False
         if self.labels is not None and self.labels.saving is not None:
             return self.labels.saving.low > self.tolerance * abs(self.labels.cost.estimate)
-        if self.prior is None or self.redecided is None:
+        if self.prior is None or self.shifted_costs is None:
             return False
-        return self.prior.excluded and self.redecided.saving > self.tolerance * abs(self.redecided.cost)
+        return self.prior.excluded and self.shifted_costs.saving > self.tolerance * abs(self.shifted_costs.cost)
 
     @property
     def by_labels(self) -> bool:
-        """Whether there are enough labels to judge by them."""
+        """Whether the recommendation is based on labels: there are at least ten of each class."""
         return self.labels is not None and self.labels.saving is not None
 
     @property
     def enough(self) -> bool:
-        """Whether there are enough samples, or labels, for a recommendation."""
+        """Whether there are enough samples or labels for a recommendation."""
         return self.by_labels or self.rows >= FEW_ROWS
 
     @property
-    def constant_cheaper(self) -> bool:
+    def constant_costs_less(self) -> bool:
         """Whether a constant decision costs significantly less than the model, and by more than the tolerance."""
         found = self.labels
         if found is None or found.constant is None:
@@ -154,30 +202,30 @@ class Monitoring:
         return found.constant.saving.low > self.tolerance * abs(found.cost.estimate)
 
     @property
-    def dearer(self) -> bool:
+    def cost_increased(self) -> bool:
         """Whether the cost is significantly above the estimate, and by more than the tolerance."""
         found = self.labels
-        if found is None or found.dearer is None or found.promised is None:
+        if found is None or found.excess is None or found.estimated is None:
             return False
         if not self.by_labels and self.labelled < FEW_ROWS:
             return False
-        return found.dearer.low > self.tolerance * abs(found.promised.estimate)
+        return found.excess.low > self.tolerance * abs(found.estimated.estimate)
 
     @property
-    def moved(self) -> bool:
+    def prior_shifted(self) -> bool:
         """Whether the class prior has changed significantly, and by more than the tolerance."""
         if self.prior is None or not self.enough:
             return False
         now, excluded = self.prior.now, self.prior.excluded
         then = self.prior.then if self.prior.assumed is None else self.prior.assumed
-        if self.labels is not None and self.by_labels and self.labels.moved is not None:
-            now, excluded = np.asarray([share.estimate for share in self.labels.shares]), self.labels.moved
+        if self.labels is not None and self.by_labels and self.labels.prior_shifted is not None:
+            now, excluded = np.asarray([share.estimate for share in self.labels.prior]), self.labels.prior_shifted
         return excluded and bool((np.abs(now - then) > self.tolerance * then).any())
 
     @property
     def shifted(self) -> bool:
         """Whether there is drift: of scores, class prior, or cost."""
-        return self.moved or self.dearer or self._scores_shifted
+        return self.prior_shifted or self.cost_increased or self._scores_shifted
 
     @property
     def _scores_shifted(self) -> bool:
@@ -185,43 +233,43 @@ class Monitoring:
 
     @property
     def recommendation(self) -> str:
-        """``"retune"``, ``"look"`` (something has changed, or a constant costs less), ``"well"`` or ``"unresolved"``.
+        """``"retune"``, ``"review"`` (drift, or a constant decision costs less), ``"keep"`` or ``"unresolved"``.
 
-        The last where there are too few rows for a recommendation.
+        ``"unresolved"`` where there are too few samples for a recommendation.
         """
         if not self.enough:
             return "unresolved"
-        return "retune" if self.retune else "look" if self.shifted or self.constant_cheaper else "well"
+        return "retune" if self.retune else "review" if self.shifted or self.constant_costs_less else "keep"
 
     @property
     def loss(self) -> Interval | None:
         """What not re-tuning costs per sample: by labels with its interval, else as expected; None where unknown."""
         if self.labels is not None and self.labels.saving is not None:
             return self.labels.saving
-        return None if self.redecided is None else Interval(self.redecided.saving, np.nan, np.nan)
+        return None if self.shifted_costs is None else Interval(self.shifted_costs.saving, np.nan, np.nan)
 
     @property
     def headline(self) -> str:
-        """The recommendation as a sentence, with what not re-tuning costs per 1,000 rows."""
+        """The recommendation as a sentence, with what not re-tuning costs per 1,000 samples."""
         if not self.enough:
             least = f"below {FEW_ROWS} at least ten labels of each class are needed"
             return f"No recommendation: {self.rows} samples are too few ({least}); see the intervals."
         if self.retune and self.loss is not None:
-            loss = f"{_thousand(self.loss, self.level)} per 1,000 rows"
-            return f"Retune: not doing so costs {loss}{_constant_below_retuned(self)}."
-        if self.constant_cheaper or self.shifted:
-            return f"Look at it: {' and '.join(_to_look_at(self))}."
+            loss = f"{_thousand(self.loss, self.level)} per 1,000 samples"
+            return f"Re-tune the decision rule: not doing so costs {loss}{_constant_below_retuned(self)}."
+        if self.constant_costs_less or self.shifted:
+            return f"Review the model: {' and '.join(_reasons_to_review(self))}."
         return _nothing_changed(self)
 
     @property
-    def worth(self) -> str:
-        """The tolerance in words."""
+    def tolerance_text(self) -> str:
+        """The tolerance as a share of the cost, for sentences."""
         return f"{self.tolerance:.3g} of the cost" if self.tolerance < 0.001 else f"{self.tolerance:.1%} of the cost"
 
     @property
     def sentences(self) -> list[str]:
-        """The findings in plain words, the recommendation first."""
-        about = (_about_rows, _about_labels, _about_constant, _about_prior, _about_scores)
+        """The recommendation and the findings as sentences."""
+        about = (_about_samples, _about_labels, _about_constant, _about_prior, _about_scores)
         return [self.headline, *(sentence for part in about for sentence in part(self))]
 
     def _repr_html_(self) -> str:
@@ -241,13 +289,13 @@ class Monitoring:
             "shifted",
             "sentences",
         )
-        (then, now), again = self.decided, self.redecided
+        (then, now), again = self.decided, self.shifted_costs
         found = {name: getattr(self, name) for name in names} | {
             "expected": _interval(self.expected),
             "decided": {"then": then, "now": now},
             "scores": None if self.scores is None else self.scores._asdict() | {"shifted": self.scores.shifted},
             "prior": None if self.prior is None else self.prior._asdict(),
-            "redecided": None if again is None else again._asdict() | {"saving": again.saving},
+            "shifted_costs": None if again is None else again._asdict() | {"saving": again.saving},
             "labels": None if self.labels is None else _plain_tuple(self.labels),
             "windows": [_plain_tuple(window) for window in self.windows],
         }
@@ -260,49 +308,53 @@ def _interval(interval: Interval) -> dict[str, Any]:
 
 
 def _plain_tuple(found: Any) -> dict[str, Any]:
-    cells = dict(found._asdict())
-    if "shares" in cells:
-        cells["shares"] = [_interval(share) for share in cells["shares"]]
-    if isinstance(cells.get("constant"), Constant):
-        cells["constant"] = _plain_tuple(cells["constant"])
-    return {name: _interval(cell) if isinstance(cell, Interval) else cell for name, cell in cells.items()}
+    values = dict(found._asdict())
+    if "prior" in values:
+        values["prior"] = [_interval(share) for share in values["prior"]]
+    if isinstance(values.get("constant"), Constant):
+        values["constant"] = _plain_tuple(values["constant"])
+    return {name: _interval(value) if isinstance(value, Interval) else value for name, value in values.items()}
 
 
-# words
+# sentences
 
 
-def _to_look_at(found: Monitoring) -> Iterator[str]:
-    """Yield what is no reason to retune, and is to be looked at."""
+def _reasons_to_review(found: MonitoringReport) -> Iterator[str]:
+    """Yield what calls for a review and is no reason to re-tune."""
     constant = found.labels.constant if found.labels is not None else None
-    if found.constant_cheaper and constant is not None:
-        less = f"{_thousand(constant.saving, found.level)} per 1,000 rows less than the model"
-        yield f"always deciding {constant.decision} costs {less}, and retuning would not clearly save as much"
+    if found.constant_costs_less and constant is not None:
+        less = f"{_thousand(constant.saving, found.level)} per 1,000 samples less than the model"
+        yield f"always deciding {constant.decision} costs {less}; re-tuning would not save significantly more"
     if found.shifted:
         changed = {
-            "the class shares": found.moved,
-            "the cost": found.dearer,
+            "the class prior": found.prior_shifted,
+            "the cost": found.cost_increased,
             "the scores": found._scores_shifted,
         }
         names = [name for name, has in changed.items() if has]
-        told = " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
-        has = "has" if names == ["the cost"] else "have"
-        but = "" if found.constant_cheaper else f", but retuning would not clearly save more than {found.worth}"
-        yield f"{told} {has} changed{but}"
+        listed = " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
+        have = "have" if len(names) > 1 or names == ["the scores"] else "has"
+        but = (
+            ""
+            if found.constant_costs_less
+            else f", but re-tuning would not save significantly more than {found.tolerance_text}"
+        )
+        yield f"{listed} {have} changed{but}"
 
 
-def _nothing_changed(found: Monitoring) -> str:
+def _nothing_changed(found: MonitoringReport) -> str:
     labels = found.labels
     if labels is not None and labels.constant is not None and labels.constant.saving.estimate > 0:
-        but = f"but always deciding {labels.constant.decision} would have cost less on these rows"
-        return f"Nothing has changed that is worth retuning, {but}."
+        but = f"but always deciding {labels.constant.decision} would have cost less on these samples"
+        return f"No re-tuning needed, {but}."
     if labels is not None and not found.by_labels and found.labelled < FEW_ROWS:
         few = f"{found.labelled} labelled samples are too few to judge by their cost"
-        return f"No drift: scores and class shares are as in training; {few}."
-    return "All is well: nothing has changed that is worth retuning."
+        return f"No drift: scores and class prior are as in training; {few}."
+    return "No change needed: re-tuning would not save significantly more than the tolerance."
 
 
-def _constant_below_retuned(found: Monitoring) -> str:
-    """Return that a constant decision costs less than the re-tuned model, where it does."""
+def _constant_below_retuned(found: MonitoringReport) -> str:
+    """Return a clause on a constant decision that costs less than the re-tuned model, empty where none does."""
     constant = found.labels.constant if found.labels is not None else None
     if constant is None or constant.saving_retuned is None or constant.saving_retuned.estimate <= 0:
         return ""
@@ -310,7 +362,7 @@ def _constant_below_retuned(found: Monitoring) -> str:
     return f"; always deciding {constant.decision} costs {less}"
 
 
-def _about_constant(found: Monitoring) -> Iterator[str]:
+def _about_constant(found: MonitoringReport) -> Iterator[str]:
     constant = found.labels.constant if found.labels is not None else None
     if constant is None:
         return
@@ -318,14 +370,14 @@ def _about_constant(found: Monitoring) -> Iterator[str]:
     again = (
         "" if constant.saving_retuned is None else f"; {_against(constant.saving_retuned, found, 'the re-tuned model')}"
     )
-    yield f"The best constant decision, {constant.decision}, costs {constant.cost:.4g} per row: {now}{again}."
+    yield f"The best constant decision, {constant.decision}, costs {constant.cost:.4g} per sample: {now}{again}."
 
 
-def _against(saving: Interval, found: Monitoring, what: str) -> str:
+def _against(saving: Interval, found: MonitoringReport, what: str) -> str:
     worse = saving.estimate < 0
     gap = Interval(-saving.estimate, -saving.high, -saving.low) if worse else saving
     chance = ", no significant difference" if saving.low <= 0 <= saving.high else ""
-    return f"{_thousand(gap, found.level)} per 1,000 rows {'more' if worse else 'less'} than {what}{chance}"
+    return f"{_thousand(gap, found.level)} per 1,000 samples {'more' if worse else 'less'} than {what}{chance}"
 
 
 def _between(interval: Interval, level: float, scale: float = 1.0) -> str:
@@ -337,80 +389,82 @@ def _thousand(loss: Interval, level: float) -> str:
     return f"{1000 * loss.estimate:.4g}{sure}"
 
 
-def _about_rows(found: Monitoring) -> Iterator[str]:
-    labels = "none of them with a label" if not found.labelled else f"{found.labelled:,} of them with a label"
-    labels = "all of them with a label" if found.labelled == found.rows else labels
+def _about_samples(found: MonitoringReport) -> Iterator[str]:
+    labels = "none of them labelled" if not found.labelled else f"{found.labelled:,} of them labelled"
+    labels = "all of them labelled" if found.labelled == found.rows else labels
     then, now = found.decided
     names = found.actions
     shown = [1] if len(now) == 2 else np.argsort(-now, kind="stable")[:3].tolist()
     before = ["" if then is None else f" ({then[k]:.1%} in training)" for k in range(len(now))]
-    told = ", ".join(f"{now[k]:.1%} {names[k]}{before[k]}" for k in shown)
-    yield f"{found.rows:,} rows, {labels}; decided: {told}."
+    shares = ", ".join(f"{now[k]:.1%} {names[k]}{before[k]}" for k in shown)
+    yield f"{found.rows:,} samples, {labels}; decisions: {shares}."
     expected = f"{found.expected.estimate:.4g} ({_between(found.expected, found.level)})"
-    yield f"By the model's probabilities a row costs {expected}."
+    yield f"Expected cost per sample, by the model's probabilities: {expected}."
 
 
-def _about_labels(found: Monitoring) -> Iterator[str]:
+def _about_labels(found: MonitoringReport) -> Iterator[str]:
     labels = found.labels
     if labels is None:
         return
-    text = f"Rows with a label have cost {labels.cost.estimate:.4g} each ({_between(labels.cost, found.level)})"
-    if labels.promised is not None and labels.dearer is not None:
-        chance = "" if labels.dearer.low > 0 or labels.dearer.high < 0 else ", which may be chance"
-        told = f"a difference of {labels.dearer.estimate:.4g} ({_between(labels.dearer, found.level)})"
-        text += f"; the training promised {labels.promised.estimate:.4g}, {told}{chance}"
+    text = f"Mean cost of the labelled samples: {labels.cost.estimate:.4g} ({_between(labels.cost, found.level)})"
+    if labels.estimated is not None and labels.excess is not None:
+        chance = "" if labels.excess.low > 0 or labels.excess.high < 0 else ", not significant"
+        excess = f"difference {labels.excess.estimate:.4g}, {_between(labels.excess, found.level)}{chance}"
+        text += f"; estimated in training: {labels.estimated.estimate:.4g} ({excess})"
     yield f"{text}."
-    then = "" if labels.calibration_then is None else f", {labels.calibration_then:.3f} in training"
+    training = labels.calibration_error_training
+    then = "" if training is None else f", {training:.3f} in training"
     yield f"Calibration error {labels.calibration_error:.3f}{then}."
-    if labels.threshold is not None and labels.decided_at is not None:
-        cut = labels.threshold
+    if labels.threshold is not None and labels.current_threshold is not None:
+        best = labels.threshold
         yield (
-            f"Decided at probability {labels.decided_at:.4g}; cheapest on these rows: {cut.estimate:.4g} "
-            f"({_between(cut, found.level)})."
+            f"Threshold {labels.current_threshold:.4g}; cost-optimal on these samples: {best.estimate:.4g} "
+            f"({_between(best, found.level)})."
         )
     if labels.saving is None:
-        yield "Too few labels to tell what re-tuning would save: that needs at least ten rows of each class."
+        yield "Too few labels to estimate the saving by re-tuning: ten labelled samples of each class are needed."
     else:
         saving = labels.saving
         worse = saving.estimate < 0
         word, gain = ("lose", Interval(-saving.estimate, -saving.high, -saving.low)) if worse else ("save", saving)
-        yield f"Retuning on these rows would {word} {_thousand(gain, found.level)} per 1,000 rows."
+        yield f"Re-tuning on these samples would {word} {_thousand(gain, found.level)} per 1,000 samples."
 
 
-def _about_prior(found: Monitoring) -> Iterator[str]:
-    prior, again = found.prior, found.redecided
+def _about_prior(found: MonitoringReport) -> Iterator[str]:
+    prior, again = found.prior, found.shifted_costs
     if prior is None or again is None:
         return
-    # of many classes the one that has moved most
+    # of many classes the one with the largest shift
     k = 1 if len(prior.then) == 2 else int(np.argmax(np.abs(np.log(np.maximum(prior.ratio, 1e-12)))))
     if found.labels is not None:
-        share = found.labels.shares[k]
-        yield f"Of the rows with a label {share.estimate:.2%} are {found.classes[k]} ({_percents(*share[1:], found)})."
-    chance = "" if prior.excluded else ", which may be chance"
+        share = found.labels.prior[k]
+        interval = _percents(*share[1:], found)
+        yield f"Share of {found.classes[k]} among labelled samples: {share.estimate:.2%} ({interval})."
+    chance = "" if prior.excluded else ", no significant difference"
     if prior.assumed is not None:
         chance = f", {prior.assumed[k]:.2%} assumed by the policy"
-    told = f"{prior.now[k]:.2%} ({_percents(prior.low[k], prior.high[k], found)})"
+    now = f"{prior.now[k]:.2%} ({_percents(prior.low[k], prior.high[k], found)})"
     yield (
-        f"The share of {found.classes[k]}, as far as the probabilities tell: {told}; "
+        f"Share of {found.classes[k]}, estimated from the probabilities: {now}; "
         f"{prior.then[k]:.2%} in training{chance}."
     )
     if prior.excluded and found.enough:
         yield (
-            f"With these shares a row costs {again.cost:.4g}, and {again.anew:.4g} if they are known to the decision: "
-            f"{1000 * again.saving:.4g} per 1,000 rows less."
+            f"Under this class prior a sample costs {again.cost:.4g}, and {again.adapted:.4g} if the decision "
+            f"accounts for it: {1000 * again.saving:.4g} per 1,000 samples less."
         )
 
 
-def _percents(low: float, high: float, found: Monitoring) -> str:
+def _percents(low: float, high: float, found: MonitoringReport) -> str:
     return f"{found.level * 100:g} % interval {low:.2%} to {high:.2%}"
 
 
-def _about_scores(found: Monitoring) -> Iterator[str]:
+def _about_scores(found: MonitoringReport) -> Iterator[str]:
     scores = found.scores
     if scores is None:
-        yield "The model knows no held-out scores: whether the rows have changed cannot be told."
+        yield "The model has no held-out scores: drift of the scores cannot be tested."
         return
     whose = "" if len(found.classes) == 2 else f" (of {found.classes[scores.place]})"
     how = " have changed" if scores.shifted else " are distributed as in training"
     how = how if found.enough else ""
-    yield f"The scores{whose}{how}: PSI {scores.psi:.3f} (a shift from {scores.limit:.3g} on), KS {scores.ks:.3f}."
+    yield f"The scores{whose}{how}: PSI {scores.psi:.3f} (drift above {scores.limit:.3g}), KS {scores.ks:.3f}."

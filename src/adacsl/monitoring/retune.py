@@ -21,27 +21,52 @@ from adacsl.metrics.intervals import mean_interval, saving_over_constant
 from adacsl.monitoring.scored_rows import score_rows
 
 FEWEST = 10
-"""The fewest samples of a class to tune by."""
+"""The fewest samples of each class for re-tuning."""
 
 HALVINGS = {"tuned": 20, "calibrated": 3}
-"""How often the samples are split in halves; choosing a calibration takes longer."""
+"""How often the samples are halved for each kind of decision rule; calibration takes longer."""
 
 
-def way_to_retune(decision: Decision, decide: str | None = None) -> str:
-    """Return how to re-tune a decision rule: as it was fitted, where anything was, else "tuned"."""
+def retuning_method(decision: Decision, decide: str | None = None) -> str:
+    """Return the ``decide`` of a re-tuned rule: as the rule was fitted, else "tuned".
+
+    Parameters
+    ----------
+    decision : Decision
+        The rule of the deployed model.
+    decide : {"tuned", "calibrated"}, optional
+        What the caller asks for.
+
+    Raises
+    ------
+    ValueError
+        Where a constant baseline has nothing to re-tune, or ``decide`` fits nothing.
+    """
     if decision.decide in ("negative", "positive"):
-        raise ValueError(f"this method always decides {decision.decide}: there is nothing to retune")
+        raise ValueError(f"this method always predicts {decision.decide}: there is nothing to re-tune")
     if decide is None:
         return decision.decide if decision.decide in HALVINGS else "tuned"
     if check_decide(decide) not in HALVINGS:
-        raise ValueError(f"decide={decide!r} fits nothing to the rows; retune takes {' or '.join(map(repr, HALVINGS))}")
+        raise ValueError(f"decide={decide!r} fits nothing to the samples; use {' or '.join(map(repr, HALVINGS))}")
     return decide
 
 
 def refit_decision(
     decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, decide: str
 ) -> Decision:
-    """Return a decision rule for the same scores, fitted on these samples."""
+    """Return a decision rule for the same scores, fitted on these samples.
+
+    Parameters
+    ----------
+    decision : Decision
+        The rule of the deployed model.
+    scores, labels : arrays
+        Scores of the model and class numbers.
+    costs : CostMatrix
+        Costs of these samples.
+    decide : {"tuned", "calibrated"}
+        What is fitted.
+    """
     fresh = copy.copy(decision)
     fresh.decide, fresh.mapped, fresh.calibration_ = decide, decision.target_threshold, None
     fresh.prior = training_prior(labels, costs.n_classes, None)
@@ -53,10 +78,30 @@ def costs_retuned(
     groups: NDArray[Any] | None = None, incurred: Callable[[Decision, NDArray[np.bool_]], Any] | None = None,
     seed: int = 0,
 ) -> NDArray[np.float64] | None:  # fmt: skip
-    """Return the cost of each sample under rules that were fitted on the other half, a mean over random halves.
+    """Return the cost of each sample under rules that were fitted on the other half, the mean over random halves.
 
-    None where a class has too few samples. ``incurred(rule, samples)`` returns the costs of some samples under a
-    policy; default: of decisions among the classes.
+    Parameters
+    ----------
+    decision : Decision
+        The rule of the deployed model.
+    scores, labels : arrays
+        Scores of the model and class numbers.
+    costs : CostMatrix
+        Costs of these samples.
+    decide : {"tuned", "calibrated"}
+        What is fitted.
+    groups : array of shape (n,), optional
+        Numbers of groups; no group is in both halves.
+    incurred : callable, optional
+        ``incurred(rule, samples)`` returns the costs of some samples under a policy; default: those of predicted
+        classes.
+    seed : int, default 0
+        Seed of the halves.
+
+    Returns
+    -------
+    array of shape (n,) or None
+        None where a class has too few samples.
     """
 
     def among_classes(fresh: Decision, some: NDArray[np.bool_]) -> Any:
@@ -73,7 +118,7 @@ def costs_retuned(
         second[order] = halves(labels[order], None if groups is None else groups[order])
         for fitted, judged in ((second, ~second), (~second, second)):
             if not fitted.any() or not judged.any():
-                return None  # one group only
+                return None  # a single group
             fresh = refit_decision(decision, scores[fitted], labels[fitted], costs.rows(fitted), decide)
             total[judged] += as_host(incurred(fresh, judged))
     return total / times
@@ -82,34 +127,58 @@ def costs_retuned(
 def retune(
     model: Any, X: Any, y: Any, costs: CostMatrix | None, *, decide: str | None = None, groups: Any = None  # noqa: N803
 ) -> Any:  # fmt: skip
-    """Return a copy of a model whose decision rule is re-tuned on labelled samples; see ``retune``.
+    """Return a copy of a model whose decision rule is re-tuned on labelled samples.
 
-    Its estimates and reference scores are of these samples, too.
+    Its estimates and reference scores are those of the samples, too.
+
+    Parameters
+    ----------
+    model : CostSensitiveClassifier
+        Fitted; it stays as it is.
+    X : table or images
+        Samples, in the form that ``predict`` expects.
+    y : array of shape (n,)
+        Labels, None or NaN where unknown.
+    costs : CostMatrix or None
+        Costs of the samples; None: the class-wide costs of the model.
+    decide : {"tuned", "calibrated"}, optional
+        What is fitted; default: as the model's rule, else "tuned".
+    groups : array of shape (n,), optional
+        Samples of one group are not independent.
+
+    Returns
+    -------
+    CostSensitiveClassifier
+
+    Raises
+    ------
+    ValueError
+        Where a class has fewer than ten labelled samples, or all samples are of one group.
     """
-    decide = way_to_retune(model.decision_, decide)
+    decide = retuning_method(model.decision_, decide)
     rows = score_rows(model, X, y, costs, groups)
     rows = rows.take(rows.has_label)
     scores, labels, costs, groups = rows.scores, rows.labels, rows.class_costs, rows.groups
     if np.bincount(labels, minlength=costs.n_classes).min() < FEWEST:
         raise ValueError(
-            f"retuning needs at least {FEWEST} rows of each class, got "
+            f"re-tuning needs at least {FEWEST} labelled samples of each class, got "
             f"{np.bincount(labels, minlength=costs.n_classes).tolist()}"
         )
     fresh = copy.copy(model)
     fresh.decision_ = refit_decision(model.decision_, scores, labels, costs, decide)
     each = costs_retuned(model.decision_, scores, labels, costs, decide=decide, groups=groups)
     if each is None:
-        raise ValueError("retuning needs rows of two groups at least: one fits, the other tells what it costs")
+        raise ValueError("re-tuning needs samples of at least two groups: one to fit the rule, one to measure its cost")
     fresh.estimated_cost_ = mean_interval(each, groups=groups)
     fresh.saving_ = saving_over_constant(costs, labels, each, groups=groups)
-    fresh.oof_scores_, fresh.reference_scores_ = scores, usual_scores(model.decision_, scores, costs)
+    fresh.oof_scores_, fresh.reference_scores_ = scores, class_wide_scores(model.decision_, scores, costs)
     probabilities = fresh.decision_.probabilities(fresh.reference_scores_)
     fresh.calibration_error_ = expected_calibration_error(probabilities, labels)
     return fresh
 
 
-def usual_scores(decision: Decision, scores: NDArray[Any], costs: CostMatrix) -> NDArray[np.float64]:
-    """Return the scores that rows would have if they cost what is usual: they mean the same without their prices."""
+def class_wide_scores(decision: Decision, scores: NDArray[Any], costs: CostMatrix) -> NDArray[np.float64]:
+    """Return the scores that the samples would have under the class-wide costs, from those under per-sample costs."""
     if not decision.row_weighted or costs.n_instances is None:
         return scores
     offsets = row_offsets(costs, decision.costs)

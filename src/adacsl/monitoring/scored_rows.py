@@ -85,17 +85,32 @@ class ScoredRows:
 def score_rows(model: Any, X: Any, y: Any, costs: CostMatrix | None, groups: Any) -> ScoredRows:  # noqa: N803
     """Return checked samples, scored and decided by a model under its policy.
 
-    ``costs`` are those of the samples; None: the class-wide costs of the model.
+    Parameters
+    ----------
+    model : CostSensitiveClassifier
+        Fitted.
+    X : table or images
+        Samples, in the form that ``predict`` expects.
+    y : array of shape (n,) or None
+        Labels, None or NaN where unknown.
+    costs : CostMatrix or None
+        Costs of the samples; None: the class-wide costs of the model.
+    groups : array of shape (n,) or None
+        Groups of samples that are not independent.
+
+    Returns
+    -------
+    ScoredRows
     """
     refuse_reordered(X, y=y, groups=groups)
     X, policy = take_time(model, X, choose_policy(getattr(model, "policy", None), None, {}))  # noqa: N806
     scores = model.decision_scores(X, costs=costs)
     class_costs = costs or model.costs_
     if len(scores) == 0:
-        raise ValueError("there are no rows to look at")
+        raise ValueError("monitoring needs at least one sample, got none")
     if class_costs.n_instances not in (None, len(scores)):
         raise ValueError(
-            f"costs of each row must be as many as rows: got {class_costs.n_instances} for {len(scores)} rows"
+            f"per-sample costs must be one for each sample: got {class_costs.n_instances} for {len(scores)} samples"
         )
     numbers = None if groups is None else np.unique(column_or_1d(groups), return_inverse=True)[1]
     labels = read_partial_labels(model, y, len(scores))
@@ -115,7 +130,7 @@ def read_partial_labels(model: Any, y: Any, n: int) -> NDArray[np.int64]:
     given = np.asarray(y, dtype=object)
     if given.shape != (n,):
         raise ValueError(
-            f"y has shape {given.shape}, expected ({n},): one label for each row, None where it is unknown"
+            f"y has shape {given.shape}, expected ({n},): one label for each sample, None where it is unknown"
         )
     there = ~np.asarray(pd.isna(given), dtype=bool)
     if there.any():

@@ -134,14 +134,14 @@ class CostCurveDisplay(CurveDisplay):
         """Draw the cost of every threshold of probabilities; ``costs`` are class-wide, or those of these rows."""
         labels, n = _positives(y_true, pos_label), len(y_true)
         curve, best = cost_curve(y_score, labels, costs), find_threshold(y_score, labels, costs)
-        thresholds, *amounts = (as_host(part).astype(np.float64) for part in curve)
+        thresholds, costs_per_sample, _, *parts = (as_host(part).astype(np.float64) for part in curve)
         thresholds[0] = min(thresholds[0], 0.0)
-        rows = {"threshold": thresholds} | dict(
-            zip(("cost", "misses", "alarms"), (a / n for a in amounts), strict=True)
+        rows = {"threshold": thresholds, "cost": costs_per_sample} | dict(
+            zip(("misses", "alarms"), (part / n for part in parts), strict=True)
         )
         table = _frame({key: np.append(part, 1.0 if key == "threshold" else part[-1]) for key, part in rows.items()})
         bayes = None if costs.n_instances is not None else float(costs.threshold)
-        found = cls(table=table, cheapest=(best.value, best.cost / n), bayes=bayes, name=name)
+        found = cls(table=table, cheapest=(best.value, best.cost), bayes=bayes, name=name)
         return found.plot(ax, **kwargs) if plot else found
 
     def _guides(self) -> None:

@@ -1,4 +1,4 @@
-"""The HTTP application: routes, limits, and threads that predict."""
+"""HTTP application: routes, limits of requests, and prediction threads."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from adacsl.serving.batching import RequestBatcher
 from adacsl.serving.errors import RequestError
 from adacsl.serving.metrics import Metrics
 from adacsl.serving.rows import Orientation, Samples, read_arrow, read_json, read_samples, write_arrow
-from adacsl.serving.schema import ARROW, PICTURE, InputSchema, describe, probability_names, render_page, request_body
+from adacsl.serving.schema import ARROW, IMAGE, InputSchema, describe, probability_names, render_page, request_body
 
 NUMBER = 28
-"""The most bytes of a number in JSON, with its separators."""
+"""The most bytes of a number in JSON, with separators."""
 
 
 def answer_columns(classifier: CostSensitiveClassifier, found: Decisions) -> dict[str, NDArray[Any]]:
-    """Return the answer column by column, under the names that ``adacsl predict`` writes."""
+    """Return the columns of an answer, with the names that ``adacsl predict`` writes."""
     labels = found.labels if found.costs.square else np.asarray(list(found.counts))[found.actions]
     proba = found.probabilities[None] if found.probabilities.ndim == 1 else found.probabilities.T
     named = dict(zip(probability_names(classifier), proba, strict=True))
@@ -76,7 +76,17 @@ CALLS = 2
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits of one request: rows, bytes of its body, and bytes of its answer, which limit the rows as well."""
+    """Limits of one request.
+
+    Parameters
+    ----------
+    rows : int
+        The most rows.
+    body : int
+        The most bytes of the body.
+    answer : int
+        The most bytes of the answer, which limits the rows as well.
+    """
 
     rows: int = 10_000
     body: int = 32 * 2**20
@@ -84,11 +94,22 @@ class RequestLimits:
 
 
 class PredictionService:
-    """A model with a few threads that decide, so that the server goes on listening.
+    """A model and the threads that predict with it, while the server goes on listening.
 
-    Each thread has one core: on few samples several threads wait for each other longer than they work. On a GPU there
-    is one, as a neural network that predicts is moved there and back. Without a policy, concurrent requests are decided
-    jointly; a policy applies to the samples of one request.
+    Each thread uses one core: on few samples several threads wait for each other longer than they work. On a GPU there
+    is one thread, as a neural network is moved there and back for a prediction. Without a policy, concurrent requests
+    are batched; a policy applies to the samples of one request.
+
+    Parameters
+    ----------
+    classifier : CostSensitiveClassifier
+        Fitted.
+    limits : RequestLimits
+        Limits of one request.
+    device : str, default "auto"
+        Where neural networks predict.
+    threads : int, default 1
+        The number of threads.
     """
 
     def __init__(
@@ -109,7 +130,7 @@ class PredictionService:
         return self.held >= WAITING
 
     async def respond(self, request: Request) -> Response:
-        """Answer one request for decisions, and count it."""
+        """Answer one request for predictions, and count it."""
         started, status = time.perf_counter(), 500
         try:
             response = await self._respond(request)
@@ -119,7 +140,7 @@ class PredictionService:
             raise
         except ClientDisconnect:
             status = CLIENT_LEFT
-            return Response(status_code=status)  # nobody reads it
+            return Response(status_code=status)  # no client is left to read it
         except asyncio.CancelledError:
             status = 503
             raise
@@ -141,7 +162,7 @@ class PredictionService:
 
     def _check_waiting(self) -> None:
         if self.busy:
-            raise RequestError(f"{WAITING} requests are waiting already: come again in a second", 503)
+            raise RequestError(f"{WAITING} requests are waiting already: retry in a second", 503)
 
     @asynccontextmanager
     async def _received(self, request: Request) -> AsyncIterator[bytes]:
@@ -155,7 +176,7 @@ class PredictionService:
                         grown = max(0, len(body) - SMALL) - large
                         large, self.held_bytes = large + grown, self.held_bytes + grown
                         if large and self.held_bytes > BODIES * self.limits.body:
-                            raise RequestError("too many large bodies are being received: come again in a second", 503)
+                            raise RequestError("too many large bodies are being received: retry in a second", 503)
             except TimeoutError:
                 raise RequestError(_too_slow(request, len(body)), 408) from None
             yield bytes(body)
@@ -173,13 +194,13 @@ class PredictionService:
         return _write(*written) if small else await loop.run_in_executor(self.pool, _write, *written)
 
     def answer_alone(self, body: bytes, kind: str) -> bytes:
-        """Return the answer to a body of some content type, decided separately from other requests."""
+        """Return the answer to one body, predicted separately from other requests."""
         samples = self._read(body, kind)
         found = self._decisions(samples.inputs)
         return _write(answer_columns(self.classifier, found), list(found.notes), samples.orientation, kind)
 
     def answer_jointly(self, inputs: Any) -> dict[str, Any]:
-        """Return the answer about the samples of any number of requests."""
+        """Return the columns of the answer for the samples of any number of requests."""
         return answer_columns(self.classifier, self._decisions(inputs))
 
     def _decisions(self, inputs: Any) -> Decisions:
@@ -193,11 +214,11 @@ class PredictionService:
     def _read(self, body: bytes, kind: str) -> Samples:
         if kind == ARROW:
             return read_arrow(body, self.schema, self.limits.rows)
-        if kind.startswith("image/") and self.schema.picture is not None:
-            return Samples(read_samples(self.schema, {PICTURE: [body]}), "rows")
+        if kind.startswith("image/") and self.schema.image is not None:
+            return Samples(read_samples(self.schema, {IMAGE: [body]}), "rows")
         if kind == "application/json" or kind.endswith("+json"):
             return read_json(body, self.schema, self.envelope)
-        raise RequestError(f"the content type {kind} is not known here: send application/json or {ARROW}", 415)
+        raise RequestError(f"the content type {kind} is not supported: send application/json or {ARROW}", 415)
 
 
 def _write(columns: dict[str, Any], notes: list[str], orientation: Orientation, kind: str) -> bytes:
@@ -218,8 +239,8 @@ def _one_thread() -> None:
 
 
 async def checked_length(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """Yield the parts of a body; one that is too large is refused at its head, or as soon as it is."""
-    too_large = RequestError(f"the body has more than {limit:,} bytes: send the rows in parts", 413)
+    """Yield the parts of a body; one that is too large is refused by its declared length, or once it is too large."""
+    too_large = RequestError(f"the body has more than {limit:,} bytes: send the rows in several requests", 413)
     size = request.headers.get("content-length", "")
     if size.isdigit() and (len(size) > len(str(limit)) + 1 or int(size) > limit):
         raise too_large
@@ -235,7 +256,7 @@ def _too_slow(request: Request, size: int) -> str:
     length = request.headers.get("content-length", "")
     whole = f" of {int(length):,}" if length.isdigit() else ""
     seconds = f"{BODY_SECONDS:g} second{'' if BODY_SECONDS == 1 else 's'}"
-    return f"the body was not there after {seconds}: it has {size:,}{whole} bytes; send fewer rows at a time"
+    return f"the body was incomplete after {seconds}: {size:,}{whole} bytes came; send fewer rows at a time"
 
 
 def make_app(
@@ -250,13 +271,22 @@ def make_app(
     Parameters
     ----------
     classifier : CostSensitiveClassifier
-        As ``adacsl.load`` returns it.
+        Fitted, or loaded by :func:`adacsl.load`.
     limits : RequestLimits, optional
-        Of one request.
-    device : str
-        Where it predicts.
+        Limits of one request.
+    device : str, default "auto"
+        Where neural networks predict: auto, cpu, cuda, cuda:1 or mps.
     threads : int, optional
-        How many requests are decided at the same time; default: one for each core.
+        How many batches are predicted at the same time; default: one for each core.
+
+    Returns
+    -------
+    FastAPI
+
+    Raises
+    ------
+    ValueError
+        Where the model was fitted with costs that a request cannot give.
     """
     service = PredictionService(classifier, limits or RequestLimits(), device=device, threads=threads or cores())
 
@@ -270,33 +300,33 @@ def make_app(
 
     @app.post("/predict", openapi_extra=request_body(service.schema, service.limits.rows), responses=ANSWERS)
     async def predict(request: Request) -> Response:
-        """Decide about rows: what to do, with which probability of the positive class, at which expected cost."""
+        """Return for each row the decision, the probability of the positive class, and the expected cost."""
         return await service.respond(request)
 
     @app.get("/health")
     async def health() -> dict[str, str]:
-        """Tell that the process lives."""
+        """Return whether the process is alive."""
         return {"status": "alive"}
 
     @app.get("/ready", responses={503: {"description": "too many requests are waiting"}})
     async def ready() -> JSONResponse:
-        """Tell whether another request would be answered soon."""
+        """Return whether another request would be accepted."""
         return JSONResponse({"status": "busy" if service.busy else "ready"}, 503 if service.busy else 200)
 
     @app.get("/model")
     async def model() -> dict[str, Any]:
-        """Tell what is served: classes, costs, policy, the columns of a row, and limits."""
+        """Return the classes, costs, policy, columns and limits of the served model."""
         limits = {"rows": service.limits.rows, "bytes": service.limits.body}
         return describe(classifier, service.schema) | {"limits": limits}
 
     @app.get("/docs", response_class=HTMLResponse)
     async def docs() -> HTMLResponse:
-        """Describe it for people; nothing is loaded from elsewhere."""
+        """Return an HTML page about the model; it loads nothing from elsewhere."""
         return HTMLResponse(render_page(describe(classifier, service.schema), service.schema, service.limits.rows))
 
     @app.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> PlainTextResponse:
-        """Return what was counted, for Prometheus."""
+        """Return the metrics in Prometheus's format."""
         return PlainTextResponse(service.metrics.text())
 
     return app
@@ -306,12 +336,12 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     408: {"description": "the body did not arrive in time"},
     413: {"description": "the body is too large"},
     415: {"description": "neither JSON nor Arrow"},
-    422: {"description": "rows that cannot be decided; `errors` names row (from 0), column and what was expected"},
+    422: {"description": "invalid rows; `errors` names row (from 0), column and what was expected"},
     503: {"description": "too many requests are waiting, or the server is stopping"},
 }
 
 
 async def _error_response(_: Request, error: Exception) -> JSONResponse:
-    assert isinstance(error, RequestError)  # noqa: S101  for mypy: it is registered for nothing else
+    assert isinstance(error, RequestError)  # noqa: S101  for mypy: registered for this class only
     headers = {503: {"retry-after": "1"}, 408: {"connection": "close"}}.get(error.status)
     return JSONResponse(error.document, error.status, headers)

@@ -14,16 +14,16 @@ from adacsl.datasets.columns import Columns
 
 
 class RequestBatcher:
-    """Hands the samples of waiting requests to the model in as few calls as possible.
+    """Queue that joins waiting requests into batches.
 
-    While the model decides about one batch, requests gather for the next; no request waits for others to come.
+    While the model predicts one batch, requests queue for the next; no request waits for a batch to fill.
 
     Parameters
     ----------
     decide : callable
-        From inputs (columns or pixels) to the answer, column by column; no sample depends on another.
+        Function from inputs (columns or pixels) to the columns of the answer; no sample depends on another.
     pool : Executor
-        Where it is called.
+        Executor of the calls.
     calls : int
         The most calls at a time.
     limit : int
@@ -36,7 +36,7 @@ class RequestBatcher:
         self._running: set[asyncio.Task[None]] = set()
 
     async def answer(self, inputs: Any) -> dict[str, Any]:
-        """Return the answer about these samples."""
+        """Return the columns of the answer for these samples."""
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting.append((inputs, future))
         if len(self._running) < self._calls:
@@ -69,7 +69,7 @@ class RequestBatcher:
         except Exception as error:
             if len(parts) == 1:
                 return [error]
-            return [answer for part in parts for answer in self._answers([part])]  # an error is of one request alone
+            return [answer for part in parts for answer in self._answers([part])]  # an error concerns a single request
         ends = np.cumsum([part.shape[0] for part in parts])
         bounds = zip([0, *ends[:-1]], ends, strict=True)
         return [{name: values[start:end] for name, values in columns.items()} for start, end in bounds]

@@ -20,11 +20,11 @@ SEND_SECONDS = 60.0
 MARGIN = 5.0
 """Seconds that the application has to answer a body that is late, before the connection is closed."""
 LAST_SECONDS = 20
-"""Time limit for open requests once the server is told to stop."""
+"""Time limit for open requests once the server is stopping."""
 ON_THE_WAY = 1.0
-"""Time in which requests on open connections are still received once the server is told to stop."""
+"""Time in which requests on open connections are still received once the server is stopping."""
 CONNECTIONS = 800
-"""Open connections at most: for a new one the connection is closed that has waited longest without a request."""
+"""The most open connections; for a new one, the connection that has waited longest without a request is closed."""
 
 
 class Connection(H11Protocol):
@@ -43,7 +43,7 @@ class Connection(H11Protocol):
         return self._state is h11.IDLE
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin, and make room where there are too many connections."""
+        """Start the connection; where there are too many, close the one that has waited longest."""
         super().connection_made(transport)
         self._watch()
         if len(self.connections) > CONNECTIONS:
@@ -51,7 +51,7 @@ class Connection(H11Protocol):
             min(waiting, key=lambda one: one.since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End, and all timers with it."""
+        """End the connection and its timers."""
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
         for timer in (self._receiving, self._sending):
@@ -59,7 +59,7 @@ class Connection(H11Protocol):
                 timer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come, and see how far the request is."""
+        """Process received data."""
         super().data_received(data)
         self._watch()
 
@@ -69,7 +69,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def _watch(self) -> None:
-        """Start the time limit of the part of a request that is expected now, if it is another one than before."""
+        """Start the time limit of the part of a request that is expected now, if that has changed."""
         if self.conn.their_state is self._state:
             return
         self._state, self.since = self.conn.their_state, self.loop.time()
@@ -79,21 +79,21 @@ class Connection(H11Protocol):
         self._receiving = None if allowed is None else self.loop.call_later(allowed, self.transport.abort)
 
     def pause_writing(self) -> None:
-        """Give the client some time to read."""
+        """Start the time limit for the client to read."""
         super().pause_writing()
         self._sending = self.loop.call_later(SEND_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Go on, as the client has read."""
+        """Stop the time limit for the client to read."""
         super().resume_writing()
         if self._sending is not None:
             self._sending.cancel()
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: a request to speak another protocol is answered as if it were none."""
+        """Log nothing: a request to change the protocol is answered like any other."""
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP; a request that has begun is over, and an answer that was sent is not repeated."""
+        """Answer invalid HTTP; a request that has begun is over, and a sent answer is not repeated."""
         if self.cycle is not None and not self.cycle.response_complete:
             self.cycle.disconnected = True
             self.cycle.message_event.set()
@@ -104,7 +104,7 @@ class Connection(H11Protocol):
 
 
 class Server(uvicorn.Server):
-    """A server that answers what was sent before it is told to stop; answers from then on end their connection."""
+    """A server that, when stopped, answers requests sent before, and closes each connection with its answer."""
 
     def __init__(self, app: Any, ready: Callable[[], None] = lambda: None) -> None:
         self._ready, self._app = ready, app
@@ -122,12 +122,12 @@ class Server(uvicorn.Server):
         )
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
+        """Start, and report that the server is ready."""
         await super().startup(sockets)
         self._ready()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, answer what is on its way on those that are open, and end."""
+        """Accept no more connections, answer requests that arrive on open ones, and end."""
         for server in self.servers:
             server.close()
         end = asyncio.get_running_loop().time() + ON_THE_WAY
@@ -136,7 +136,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
-        """Call the application; once the server is told to stop, its answers close their connections."""
+        """Call the application; once the server is stopping, its answers close their connections."""
         begun = False
 
         async def sending(message: Any) -> None:
@@ -153,7 +153,7 @@ class Server(uvicorn.Server):
         except asyncio.CancelledError:
             if begun or scope["type"] != "http" or not self.should_exit:
                 raise
-            text = b'{"detail":"the server is stopping: ask again","errors":[]}'
+            text = b'{"detail":"the server is stopping: retry","errors":[]}'
             pairs = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
             await sending({"type": "http.response.start", "status": 503, "headers": [*pairs, (b"retry-after", b"1")]})
             await sending({"type": "http.response.body", "body": text})

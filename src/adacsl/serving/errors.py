@@ -1,4 +1,4 @@
-"""Request errors that name row, column and what was expected."""
+"""Errors of requests, with row, column and the expected values."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from adacsl.datasets.errors import listed
 
 MOST = 10
-"""The most faults that an answer lists."""
+"""The most errors that an answer lists."""
 SHOWN = 40
 """The most characters of a wrong value that a message shows."""
 LONGEST_NAME = 80
@@ -20,8 +20,18 @@ LIMITED = reprlib.Repr()
 LIMITED.maxstring = LIMITED.maxother = LIMITED.maxlong = 2 * SHOWN
 
 
-class Fault(NamedTuple):
-    """One thing that is wrong; rows are counted from 0."""
+class ErrorDetail(NamedTuple):
+    """One error of a request.
+
+    Parameters
+    ----------
+    message : str
+        What was expected and what came.
+    row : int or None
+        The row of the request, counted from 0.
+    column : str or None
+        The name of the column.
+    """
 
     message: str
     row: int | None = None
@@ -34,22 +44,30 @@ class Fault(NamedTuple):
 
 
 class RequestError(Exception):
-    """A request that cannot be answered: its faults and the HTTP status."""
+    """A request that cannot be answered.
 
-    def __init__(self, faults: Sequence[Fault] | str, status: int = 422) -> None:
-        found = [Fault(faults)] if isinstance(faults, str) else list(faults)
-        self.faults = [fault._replace(message=shortened(fault.message, LONGEST_MESSAGE)) for fault in found[:MOST]]
+    Parameters
+    ----------
+    errors : sequence of ErrorDetail or str
+        What is wrong; of many errors the first ten are kept.
+    status : int, default 422
+        The HTTP status of the answer.
+    """
+
+    def __init__(self, errors: Sequence[ErrorDetail] | str, status: int = 422) -> None:
+        details = [ErrorDetail(errors)] if isinstance(errors, str) else list(errors)
+        self.errors = [error._replace(message=shortened(error.message, LONGEST_MESSAGE)) for error in details[:MOST]]
         self.status = status
-        super().__init__(str(self.faults[0]))
+        super().__init__(str(self.errors[0]))
 
     @property
     def document(self) -> dict[str, Any]:
-        """The answer: the first fault as a sentence, and the first of each column."""
-        return {"detail": str(self), "errors": [fault._asdict() for fault in self.faults]}
+        """The body of the answer: the first error as a sentence, and the first error of each column."""
+        return {"detail": str(self), "errors": [error._asdict() for error in self.errors]}
 
 
 def shown(value: Any) -> str:
-    """Return a wrong value for a message, and its kind."""
+    """Return a wrong value and its type, for a message."""
     kinds = {str: "text", bool: "true or false", list: "a list", dict: "an object", type(None): "null"}
     text = repr(value[: 2 * SHOWN]) if isinstance(value, str) else LIMITED.repr(value)
     return f"{shortened(text, SHOWN)} ({kinds.get(type(value), 'a number')})"

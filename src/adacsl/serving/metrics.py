@@ -1,4 +1,4 @@
-"""What the server counts, for Prometheus; of all its processes where there are several."""
+"""Prometheus metrics of the server, over all its processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from adacsl.decision.policy import Decisions
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""Names the folder through which processes share what they count."""
+"""Environment variable of the folder through which processes share metrics."""
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -25,7 +25,7 @@ class Metrics:
         self._seconds = Histogram("adacsl_request_seconds", "Seconds from request to answer.", buckets=SECONDS, **own)
         self._rows = Counter("adacsl_rows", "Rows that were decided.", **own)
         self._decisions = Counter("adacsl_decisions", "Rows by decision.", ["decision"], **own)
-        # no counter, as benefits are negative
+        # a gauge, as benefits are negative costs
         self._cost = Gauge(
             "adacsl_expected_cost_sum", "Expected cost of all decisions.", multiprocess_mode="sum", **own
         )  # fmt: skip
@@ -43,7 +43,7 @@ class Metrics:
             self._decisions.labels(name).inc(count)
 
     def text(self) -> bytes:
-        """Return everything in Prometheus's format."""
+        """Return all metrics in Prometheus's format."""
         registry = self._registry
         if SHARED in os.environ:
             registry = CollectorRegistry()

@@ -1,4 +1,4 @@
-"""Samples of a request, from JSON or Arrow: columns as the encoder of the model reads them, checked value by value."""
+"""Samples of requests in JSON or Arrow, checked value by value."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adacsl.base.extras import resolve
 from adacsl.datasets.columns import BLANK, Column, Columns, parse_dates, read_number
 from adacsl.datasets.errors import did_you_mean, one_line, shortened
 from adacsl.datasets.readers.arrow import ColumnError, check_types, checked
-from adacsl.serving.errors import MOST, Fault, RequestError, named, shown
+from adacsl.serving.errors import MOST, ErrorDetail, RequestError, named, shown
 from adacsl.serving.schema import Field, InputSchema
 
 Orientation = Literal["rows", "columns"]
@@ -26,7 +26,15 @@ USAGE = 'send {"rows": [{"column": value, ...}, ...]} or {"columns": {"column": 
 
 
 class Samples(NamedTuple):
-    """The checked samples of a request, columns or pixels; and whether they came by rows or by columns."""
+    """The checked samples of a request.
+
+    Parameters
+    ----------
+    inputs : Columns or array
+        Columns of a table, or pixels.
+    orientation : {"rows", "columns"}
+        How the request was written; the answer is written alike.
+    """
 
     inputs: Any
     orientation: Orientation = "columns"
@@ -34,22 +42,22 @@ class Samples(NamedTuple):
 
 def read_samples(schema: InputSchema, values: Mapping[str, Sequence[Any]]) -> Any:
     """Return checked values as columns, or as pixels."""
-    if schema.picture is not None:
+    if schema.image is not None:
         pixels = resolve("adacsl.serving.images:read_images")  # imports torch
-        return pixels(values[schema.fields[0].name], schema.picture)
+        return pixels(values[schema.fields[0].name], schema.image)
     return read_each(schema, lambda field: read_values(field, values[field.name]))
 
 
 def read_each(schema: InputSchema, read: Callable[[Field], NDArray[Any]]) -> Columns:
-    """Return all columns; the error names each column with a fault."""
-    columns, faults = {}, list[Fault]()
+    """Return all columns; the exception lists an error of each wrong column."""
+    columns, errors = {}, list[ErrorDetail]()
     for field in schema.fields:
         try:
             columns[field.name] = read(field)
         except RequestError as error:
-            faults += error.faults
-    if faults:
-        raise RequestError(faults)
+            errors += error.errors
+    if errors:
+        raise RequestError(errors)
     return Columns(columns)
 
 
@@ -72,7 +80,7 @@ def read_json(body: bytes, schema: InputSchema, envelope: SchemaValidator) -> Sa
         for name, values in columns.items():
             if len(values) != n:
                 problem = f"it has {len(values):,} values, but column {first!r} has {n:,}"
-                raise RequestError([Fault(problem, column=name)])
+                raise RequestError([ErrorDetail(problem, column=name)])
         return Samples(read_samples(schema, columns), "columns")
     records = document["rows"]
     values = {field.name: [record[field.name] for record in records] for field in schema.fields}
@@ -80,7 +88,7 @@ def read_json(body: bytes, schema: InputSchema, envelope: SchemaValidator) -> Sa
 
 
 def _envelope_error(error: ValidationError, schema: InputSchema) -> RequestError:
-    """Return in one line what is wrong with the form of a body."""
+    """Return the error of a body of the wrong form."""
     problems = error.errors(include_url=False)
     problem = problems[0]
     place, given, context = problem["loc"], problem["input"], problem.get("ctx", {})
@@ -92,9 +100,9 @@ def _envelope_error(error: ValidationError, schema: InputSchema) -> RequestError
         return too_many_rows(context["max_length"])
     column = None
     if problem["type"] == "json_invalid":
-        message = f"the body is no JSON ({context['error']}): {USAGE}"
+        message = f"the body is not valid JSON ({context['error']}): {USAGE}"
     elif problem["type"] == "too_short":
-        message = "there are no rows: send one at least"
+        message = "there are no rows: send at least one"
     elif not place:
         message = f"expected an object with either rows or columns, got {shown(given)}: {USAGE}"
     elif row is not None:
@@ -104,12 +112,12 @@ def _envelope_error(error: ValidationError, schema: InputSchema) -> RequestError
     else:
         form = {"rows": "a list of objects", "columns": "an object of lists"}[str(place[0])]
         message = f"{place[0]} must be {form}, got {shown(given)}"
-    return RequestError([Fault(message, row, column)])
+    return RequestError([ErrorDetail(message, row, column)])
 
 
 def too_many_rows(limit: int) -> RequestError:
     """Return the error of a request with too many rows."""
-    return RequestError(f"there are more than {limit:,} rows, the most that one request may have: send them in parts")
+    return RequestError(f"there are more than {limit:,} rows, the limit of a request: send them in several requests")
 
 
 def missing_columns(
@@ -119,7 +127,7 @@ def missing_columns(
     got = named(present)
     return RequestError(
         [
-            Fault(
+            ErrorDetail(
                 f"this column is missing{did_you_mean(field.name, present)} (expected {field.wanted}; got {got})", row,
                 field.name,
             )
@@ -131,7 +139,7 @@ def missing_columns(
 # values
 
 LONGEST = 1_000
-"""The most characters of a text: numpy gives every row of a column the room of its longest text."""
+"""The most characters of a text: an array of text has the width of its longest entry."""
 SHORT = 64
 """Longer texts are neither numbers nor dates."""
 NUMBERS = {int, float, bool}
@@ -139,9 +147,9 @@ ABSENT = type(None)
 
 
 def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
-    """Return the values of a column: numbers as float64, dates as datetime64, NaN or NaT for null, others as objects.
+    """Return the values of a column: numbers as float64, dates as datetime64 (NaN or NaT for null), others as objects.
 
-    The error of another value names its row.
+    The error of a wrong value names its row.
     """
     kinds = set(map(type, values))
     if field.needed and ABSENT in kinds:
@@ -150,7 +158,7 @@ def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
         return _numbers(field, values, kinds)
     if field.kind == "date":
         dates = _dates(values) if kinds <= {str, ABSENT} else None
-        if dates is None:  # some value is none: the error names it
+        if dates is None:  # some value is no date: the error names it
             dates = np.asarray(
                 [None if each is None else each[0] for each in _each(field, values, _date)], "datetime64[us]"
             )
@@ -183,12 +191,12 @@ def _each(field: Field, values: Sequence[Any], read: Callable[[Any], Any]) -> li
 
 def _refused(field: Field, row: int, value: Any) -> RequestError:
     if isinstance(value, str) and len(value) > LONGEST:
-        problem = f"the text has {len(value):,} characters, at most {LONGEST:,} are taken"
+        problem = f"the text has {len(value):,} characters, the limit is {LONGEST:,}"
     elif isinstance(value, float) and not math.isfinite(value):
         problem = f"expected {field.wanted}, got {value}, which is no number"
     else:
         problem = f"expected {field.wanted}, got {shown(value)}"
-    return RequestError([Fault(problem, row, field.name)])
+    return RequestError([ErrorDetail(problem, row, field.name)])
 
 
 def _number(value: Any) -> float:
@@ -208,7 +216,7 @@ def _date(value: Any) -> NDArray[Any]:
 
 
 def _dates(values: Sequence[str | None]) -> NDArray[Any] | None:
-    """Return ISO dates, in UTC; None where some text is none."""
+    """Return ISO dates in UTC; None where some text is no date."""
     texts = ["" if value is None else value.strip(BLANK) for value in values]
     if max(map(len, texts), default=0) > SHORT:
         return None
@@ -218,13 +226,13 @@ def _dates(values: Sequence[str | None]) -> NDArray[Any] | None:
         return None
     if seconds is None:
         return None
-    gone = np.isnan(seconds)
-    instants = np.round(np.where(gone, 0.0, seconds) * 1e6).astype(np.int64).astype("datetime64[us]")
-    return np.where(gone, np.datetime64("NaT", "us"), instants)
+    missing = np.isnan(seconds)
+    instants = np.round(np.where(missing, 0.0, seconds) * 1e6).astype(np.int64).astype("datetime64[us]")
+    return np.where(missing, np.datetime64("NaT", "us"), instants)
 
 
 def _text(value: Any) -> Any:
-    """Return text, or a number, whose spelling is the encoder's business."""
+    """Return text, or a number, which the encoder formats."""
     if isinstance(value, str):
         if len(value) > LONGEST:
             raise ValueError
@@ -250,22 +258,20 @@ def read_arrow(body: bytes, schema: InputSchema, limit: int) -> Samples:
     """Return the samples of an Arrow IPC stream."""
     try:
         table = _read_table(body, schema, limit)
-        if schema.picture is not None:
+        if schema.image is not None:
             name = schema.fields[0].name
             return Samples(read_samples(schema, {name: table.column(name).to_pylist()}))
         return Samples(read_each(schema, lambda field: read_arrow_values(field, table.column(field.name))))
     except ColumnError as error:
-        raise RequestError([Fault(f"it {error.problem}", column=error.column)]) from None
+        raise RequestError([ErrorDetail(f"it {error.problem}", column=error.column)]) from None
     except UnicodeDecodeError:
-        raise RequestError(
-            "the body is no Arrow IPC stream that can be read (a name in it is not UTF-8 text)"
-        ) from None
+        raise RequestError("the body is not a readable Arrow IPC stream (a name in it is not UTF-8 text)") from None
     except (pa.ArrowException, OSError, struct.error, LookupError, MemoryError, ValueError, ArithmeticError) as error:
-        raise RequestError(f"the body is no Arrow IPC stream that can be read ({one_line(error)[:200]})") from None
+        raise RequestError(f"the body is not a readable Arrow IPC stream ({one_line(error)[:200]})") from None
 
 
 def write_arrow(columns: dict[str, Any], notes: list[str]) -> bytes:
-    """Return an answer as an Arrow IPC stream; notes are metadata of its schema, a line each."""
+    """Return an answer as an Arrow IPC stream; its notes are in the metadata of the schema, one a line."""
     table = pa.table(columns).replace_schema_metadata({"notes": "\n".join(notes)})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -278,7 +284,7 @@ def _read_table(body: bytes, schema: InputSchema, limit: int) -> Any:
     for message in pa.ipc.MessageReader.open_stream(body):
         if _is_compressed(bytes(message.metadata)):
             raise RequestError(
-                "batches are compressed, so that a small body may hold a large table: write them as they are"
+                "batches are compressed, so that a small body may hold a large table: send them uncompressed"
             )
     stream = pa.ipc.open_stream(body).schema
     names = [field.name for field in schema.fields]
@@ -286,7 +292,7 @@ def _read_table(body: bytes, schema: InputSchema, limit: int) -> Any:
         raise missing_columns(schema, absent, stream.names)
     places = [stream.get_field_index(name) for name in names]
     if -1 in places:
-        raise RequestError([Fault("two columns have this name", column=names[places.index(-1)])])
+        raise RequestError([ErrorDetail("two columns have this name", column=names[places.index(-1)])])
     check_types(stream, names, "the request")
     batches, rows = [], 0
     for batch in pa.ipc.open_stream(body, options=pa.ipc.IpcReadOptions(included_fields=places)):
@@ -295,7 +301,7 @@ def _read_table(body: bytes, schema: InputSchema, limit: int) -> Any:
             raise too_many_rows(limit)
         batches.append(checked(batch, "the request"))
     if rows == 0:
-        raise RequestError("there are no rows: send one at least")
+        raise RequestError("there are no rows: send at least one")
     return pa.Table.from_batches(batches)
 
 
@@ -317,20 +323,22 @@ def read_arrow_values(field: Field, column: Any) -> NDArray[Any]:
     if types.is_dictionary(kind):
         column = _decoded(field, column)
     if not (numeric or types.is_null(kind) or types.is_string(column.type) or types.is_large_string(column.type)):
-        raise RequestError([Fault(f"expected {field.wanted}, got the Arrow type {shortened(kind)}", column=field.name)])
+        raise RequestError(
+            [ErrorDetail(f"expected {field.wanted}, got the Arrow type {shortened(kind)}", column=field.name)]
+        )
     return read_values(field, [None if one != one else one for one in column.to_pylist()])  # noqa: PLR0124  NaN
 
 
 def _decoded(field: Field, column: Any) -> Any:
-    """Return a dictionary column as plain text; one long text that all rows point to would take all memory."""
+    """Return a dictionary column as plain text; a long text that all rows refer to would exhaust the memory."""
     for chunk in column.chunks:
         if any(isinstance(text, str | bytes) and len(text) > LONGEST for text in chunk.dictionary.to_pylist()):
-            raise RequestError([Fault(f"a text has more than {LONGEST:,} characters", column=field.name)])
+            raise RequestError([ErrorDetail(f"a text has more than {LONGEST:,} characters", column=field.name)])
     return column.cast(column.type.value_type)
 
 
 def _is_compressed(message: bytes) -> bool:
-    """Return whether the buffers of a message are compressed, which pyarrow only tells after unpacking them.
+    """Return whether the buffers of a message are compressed, which pyarrow reports only after unpacking them.
 
     A message is a flatbuffer: tables whose fields lie where a table of offsets says, 0 for those that are not there.
     """

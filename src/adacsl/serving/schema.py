@@ -17,24 +17,33 @@ from adacsl.decision.policy import ordered_labels
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.fitting.rows import missing_costs
 
-Kind = Literal["number", "date", "text", "any", "picture"]
+Kind = Literal["number", "date", "text", "any", "image"]
 EXPECTED: dict[Kind, str] = {
     "number": "a number", "date": "a date such as 2026-03-31", "text": "text", "any": "a number or text",
-    "picture": "a picture, as base64 text (of its PNG, JPEG, WebP, BMP, GIF or TIFF file)",
+    "image": "an image, as base64 text (of its PNG, JPEG, WebP, BMP, GIF or TIFF file)",
 }  # fmt: skip
-PICTURE = "picture"
+IMAGE = "image"
 """The one column of a model of images."""
 
 
 class Field(NamedTuple):
-    """One column of a request, which is required; its values may be null unless they are ``needed``.
+    """One required column of a request.
 
-    Values that a cost or a period is computed from are needed.
+    Parameters
+    ----------
+    name : str
+        Its name.
+    kind : {"number", "date", "text", "any", "image"}
+        The expected values.
+    role : {"feature", "cost", "time"}
+        What the model computes from it.
+    needed : bool
+        Whether null is an error, as for values from which a cost or a period is computed.
     """
 
     name: str
     kind: Kind
-    role: Literal["feature", "price", "time"]
+    role: Literal["feature", "cost", "time"]
     needed: bool = False
 
     @property
@@ -51,48 +60,48 @@ class Field(NamedTuple):
 
 @dataclass(frozen=True)
 class InputSchema:
-    """The columns that a model needs of every sample.
+    """The columns that a model expects of every sample.
 
     Parameters
     ----------
     fields : tuple of Field
         First the features, in the order of the training (x0, x1, ... if they had no names); then columns of costs and
         of the time.
-    picture : tuple of int, optional
+    image : tuple of int, optional
         Height, width and channels, where samples are images.
     """
 
     fields: tuple[Field, ...]
-    picture: tuple[int, int, int] | None = None
+    image: tuple[int, int, int] | None = None
 
     @classmethod
     def of(cls, classifier: CostSensitiveClassifier) -> Self:
         """Return the schema of a fitted classifier."""
         if missing := missing_costs(classifier, {}):
             raise ValueError(
-                f"the model was fitted with {' and '.join(missing)} of each sample, which a request cannot bring: fit "
+                f"the model was fitted with {' and '.join(missing)} of each sample, which a request cannot give: fit "
                 f"it with a column of the table, fit(X, y, {missing[0]}='amount'), or with one cost for all samples"
             )
         if getattr(classifier, "images_", False):
             height, width, channels = classifier.image_shape_
-            return cls((Field(PICTURE, "picture", "feature", needed=True),), picture=(height, width, channels))
+            return cls((Field(IMAGE, "image", "feature", needed=True),), image=(height, width, channels))
         n, names = classifier.n_features_in_, getattr(classifier, "feature_names_in_", None)
         known = [f"x{i}" for i in range(n)] if names is None else [str(name) for name in names]
-        said, policy = getattr(classifier, "cost_spec_", None), classifier.policy
-        prices = () if said is None else said.columns
+        cost_spec, policy = getattr(classifier, "cost_spec_", None), classifier.policy
+        cost_columns = () if cost_spec is None else cost_spec.columns
         times = (policy.time,) if policy is not None and isinstance(policy.time, str) else ()
         features = [
-            Field(name, kind, "feature", name in (*prices, *times))
+            Field(name, kind, "feature", name in (*cost_columns, *times))
             for name, kind in zip(known, _kinds(classifier.model_, n), strict=True)
         ]
-        others = [Field(name, "number", "price", needed=True) for name in prices if name not in known]
+        others = [Field(name, "number", "cost", needed=True) for name in cost_columns if name not in known]
         others += [Field(name, "date", "time", needed=True) for name in times if name not in known]
         return cls((*features, *others))
 
     def envelope(self, limit: int) -> SchemaValidator:
-        """Return the validator of a JSON body: rows or columns, all columns there, from 1 to ``limit`` samples.
+        """Return the validator of the form of a JSON body: rows or columns, no column missing, 1 to ``limit`` samples.
 
-        It leaves the values themselves as they are.
+        It does not check or convert the values.
         """
         value = core_schema.any_schema()
         column = core_schema.list_schema(value, min_length=1, max_length=limit)
@@ -125,7 +134,7 @@ def _kinds(model: Any, n: int) -> list[Kind]:
 
 def describe(classifier: CostSensitiveClassifier, schema: InputSchema) -> dict[str, Any]:
     """Return a description of the served model as plain values: classes, costs, decision rule, columns."""
-    said, policy = getattr(classifier, "cost_spec_", None), classifier.policy
+    cost_spec, policy = getattr(classifier, "cost_spec_", None), classifier.policy
     names = [label_name(label) for label in ordered_labels(classifier)]
     two = len(names) == 2
     return {
@@ -134,20 +143,20 @@ def describe(classifier: CostSensitiveClassifier, schema: InputSchema) -> dict[s
         "learner": classifier.model_.kind,
         "classes": names,
         "pos_label": names[1] if two else None,
-        "costs": repr(said or classifier.costs_),
+        "costs": repr(cost_spec or classifier.costs_),
         "decide": classifier.decision_.decide,
         "threshold": classifier.threshold_ if two else None,
         "policy": None if policy is None or policy.empty else policy.to_dict(),
         "policy_note": _policy_note(classifier),
         "estimated_cost": list(getattr(classifier, "estimated_cost_", ())) or None,
         "calibration_error": getattr(classifier, "calibration_error_", None),
-        "picture": schema.picture and dict(zip(("height", "width", "channels"), schema.picture, strict=True)),
+        "image": schema.image and dict(zip(("height", "width", "channels"), schema.image, strict=True)),
         "columns": [_column_about(field) for field in schema.fields],
     }
 
 
 def _column_about(field: Field) -> dict[str, Any]:
-    """Return a column as plain values: all are required, and some may hold null."""
+    """Return a column as plain values; all columns are required, some may hold null."""
     return {"name": field.name, "kind": field.kind, "role": field.role, "needed": True, "nullable": not field.needed}
 
 
@@ -156,10 +165,8 @@ def _policy_note(classifier: CostSensitiveClassifier) -> str | None:
     policy = classifier.policy
     if policy is None or not policy.needs_all_rows:
         return None
-    what = (
-        "the capacity is there anew in" if policy.capacity is not None else "class shares are estimated on the rows of"
-    )
-    return f"{what} every request: send the rows among which to choose together"
+    what = "the capacity applies to" if policy.capacity is not None else "the class prior is estimated on"
+    return f"{what} the rows of each request: send the rows among which to choose in one request"
 
 
 def probability_names(classifier: CostSensitiveClassifier) -> list[str]:
@@ -172,7 +179,7 @@ ARROW = "application/vnd.apache.arrow.stream"
 
 
 def request_body(schema: InputSchema, limit: int) -> dict[str, Any]:
-    """Return the body of a request in OpenAPI, made from the columns that the model needs."""
+    """Return the OpenAPI description of the body of a request."""
     names = [field.name for field in schema.fields]
     record = {"type": "object", "properties": {f.name: f.schema for f in schema.fields}, "required": names}
     columns = {f.name: {"type": "array", "items": f.schema, "maxItems": limit} for f in schema.fields}
@@ -185,14 +192,14 @@ def request_body(schema: InputSchema, limit: int) -> dict[str, Any]:
         },
     ]
     raw = {"schema": {"type": "string", "format": "binary"}}
-    pictures = {"image/*": raw} if schema.picture else {}
-    content = {"application/json": {"schema": {"oneOf": forms}}, ARROW: raw, **pictures}
+    images = {"image/*": raw} if schema.image else {}
+    content = {"application/json": {"schema": {"oneOf": forms}}, ARROW: raw, **images}
     return {"requestBody": {"required": True, "content": content}}
 
 
 def render_page(about: dict[str, Any], schema: InputSchema, limit: int) -> str:
-    """Return the page that describes the server: the model, its columns, and a form to try it."""
-    example = {f.name: {"number": 0, "date": "2026-03-31", "picture": "..."}.get(f.kind, "") for f in schema.fields}
+    """Return the HTML page with the model, its columns, and a form for a request."""
+    example = {f.name: {"number": 0, "date": "2026-03-31", "image": "..."}.get(f.kind, "") for f in schema.fields}
     template = jinja2.Template(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"), autoescape=True)
     page: str = template.render(about, limit=limit, arrow=ARROW, example=json.dumps({"rows": [example]}, indent=1))
     return page

@@ -26,13 +26,13 @@ from adacsl.serving.schema import InputSchema
 
 SPAWN = multiprocessing.get_context("spawn")
 NO_MODEL = 3
-"""Exit code of a worker that cannot serve the model, and has said why."""
+"""Exit code of a worker that cannot serve the model and has printed why."""
 STARTS = 3
-"""So often in a row a worker may die before it serves."""
+"""How often in a row a worker may die before it is ready."""
 
 
 class Task(NamedTuple):
-    """What a process serves: this very model, or none."""
+    """What a worker process serves: the model with this digest, or none."""
 
     model: Path
     digest: str
@@ -51,35 +51,35 @@ def serve(
     device: str,
     listening: Callable[[int], None],
 ) -> None:
-    """Serve a saved model until SIGTERM or Ctrl-C; requests that were sent before are answered.
+    """Serve a saved model until SIGTERM or Ctrl-C; requests sent before are answered.
 
     Parameters
     ----------
     model : path
-        The folder that ``save`` wrote; a bad one is refused at once. What it holds now is served until the end, also by
-        processes that take the place of others.
+        The folder that ``save`` wrote; an invalid one is refused at once. Its present content is served until the end,
+        also by processes that replace others.
     host, port
-        Where to listen; port 0 takes any free one.
+        Where to listen; port 0 stands for any free one.
     limits : RequestLimits
         Limits of one request.
     workers : int
-        Processes; each has its share of the cores.
+        The number of processes; each has its share of the cores.
     device : str
         Where to predict.
     listening : callable
-        Told the port before the first request is answered.
+        Called with the port before the first request is answered.
     """
     task = Task(model.resolve(), artefact_digest(model), limits, device)
     classifier, _ = load_noted(model, device=device, digest=task.digest)
     InputSchema.of(classifier)  # refuses a model that cannot be served, before anything listens
     with _bound(host, port) as own:
-        own.listen()  # who connects from now on waits until the processes are ready
+        own.listen()  # clients that connect now wait until the processes are ready
         listening(own.getsockname()[1])
         if workers == 1:
             app = make_app(classifier, limits=limits, device=device)
             _run(Server(app), own)
             return
-        del classifier  # it was read to see that it is whole; each worker has its own
+        del classifier  # read as a check only; each worker loads its own
         share = max(1, cores() // workers)
         with tempfile.TemporaryDirectory(prefix="adacsl-metrics-") as shared:
             os.environ |= {SHARED: shared, **thread_settings(share)}
@@ -87,7 +87,7 @@ def serve(
 
 
 class Worker(NamedTuple):
-    """A process, the end of a pipe through which it says that it serves, and how often others died before they did."""
+    """A process, the pipe through which it reports that it is ready, and how many before it died without."""
 
     process: Any
     ready: Connection
@@ -97,8 +97,17 @@ class Worker(NamedTuple):
 class Workers:
     """Processes that serve the same model at the same port.
 
-    One that dies is replaced. One that finds no model, or another one than the parent has read, is not: the next would
+    A process that dies is replaced, unless it found no model or a model other than the parent has read: the next would
     find the same. The others go on.
+
+    Parameters
+    ----------
+    task : Task
+        What the processes serve.
+    own : socket
+        The listening socket.
+    number : int
+        The number of processes.
     """
 
     def __init__(self, task: Task, own: socket.socket, number: int) -> None:
@@ -106,19 +115,19 @@ class Workers:
         self._workers: list[Worker] = []
 
     def run(self) -> None:
-        """Replace workers that die until told to stop; then wait for what they have to answer."""
+        """Replace workers that die until stopped; then wait for their last answers."""
         before = {sign: signal.signal(sign, self._stop) for sign in (signal.SIGTERM, signal.SIGINT)}
         try:
             self._workers += [self._start() for _ in range(self._number)]
             while self._workers and not self._stopping:
                 wait([worker.process.sentinel for worker in self._workers], timeout=0.2)
-                self._look_after()
+                self._replace_dead()
         finally:
             self._end()
             for sign, handler in before.items():
                 signal.signal(sign, handler)
         if not self._stopping:
-            raise ValueError("no worker is left to serve: mend what is said above, and start again")
+            raise ValueError("no worker is left: solve the problem reported above, and start again")
 
     def _stop(self, *_: Any) -> None:
         self._stopping = True
@@ -130,7 +139,7 @@ class Workers:
         there.close()
         return Worker(process, here, failed)
 
-    def _look_after(self) -> None:
+    def _replace_dead(self) -> None:
         """Replace workers that have died, except those that cannot serve the model."""
         for place, worker in reversed(list(enumerate(self._workers))):
             code = worker.process.exitcode
@@ -163,14 +172,14 @@ def _has_served(ready: Connection) -> bool:
 
 
 def work(task: Task, own: socket.socket, parent: int, ready: Connection) -> None:
-    """Serve in a process of its own, until told to stop or the parent is gone."""
+    """Serve in a worker process, until stopped or until the parent is gone."""
     watch_parent(parent)
     try:
         classifier, _ = load_noted(task.model, device=task.device, digest=task.digest)
         app = make_app(classifier, limits=task.limits, device=task.device, threads=task.threads)
     except (ArtefactError, MemoryError) as error:
-        told = str(error) or "not enough memory"
-        _log(f"error: {told}; this worker is not replaced: put the model back, or start the server again")
+        reason = str(error) or "not enough memory"
+        _log(f"error: {reason}; this worker is not replaced: put the model back, or start the server again")
         sys.exit(NO_MODEL)
     _run(Server(app, ready=lambda: ready.send(True)), own)
 
@@ -182,12 +191,12 @@ def _log(line: str) -> None:
 
 
 def _run(server: Server, own: socket.socket) -> None:
-    """Let a server answer until SIGTERM or Ctrl-C, which end nothing else."""
+    """Run a server until SIGTERM or Ctrl-C."""
 
     def stop(*_: Any) -> None:
         server.should_exit = True
 
-    before = signal.signal(signal.SIGTERM, stop)  # uvicorn raises what has ended it once more when it is done
+    before = signal.signal(signal.SIGTERM, stop)  # uvicorn raises the signal again at its end
     try:
         with suppress(KeyboardInterrupt):
             server.run(sockets=[own])
@@ -196,7 +205,7 @@ def _run(server: Server, own: socket.socket) -> None:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """Return a socket that has the address, or say that somebody else has it."""
+    """Return a socket bound to the address."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, OverflowError) as error:

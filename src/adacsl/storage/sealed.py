@@ -20,7 +20,7 @@ from adacsl.storage.atomic import place_file, read_regular, replace_file
 from adacsl.storage.documents import DamagedError, encode, sealed, unsealed
 
 LARGEST = 2**26
-"""Bytes of a document that are read at most, unless its kind says another number."""
+"""Bytes of a document that are read at most, unless its kind sets another limit."""
 DTYPES = ("<f4", "<f8", "<i8", "|i1", "|u1")
 """Kinds of numbers that arrays in documents have."""
 

@@ -44,19 +44,31 @@ def brier_curve(scores: Array, labels: Array) -> Curve:
 
     .. math:: L(c) = 2 \left[ c \cdot \mathrm{FP}(c) + (1 - c) \cdot \mathrm{FN}(c) \right] / n .
 
-    The area under the curve is the Brier score. ``x`` holds each distinct score twice, as the curve jumps there.
+    The area under the curve is the Brier score.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+
+    Returns
+    -------
+    Curve
+        ``x`` contains each distinct score twice, as the curve jumps there.
 
     Examples
     --------
     >>> round(brier_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).area, 6)
     0.158125
     """
-    misses, alarms, cuts, n = _error_counts(scores, labels)
+    fn, fp, cuts, n = _error_counts(scores, labels)
     xp = array_namespace(cuts)
     borders = _with_ends(cuts)
     left, right = borders[:-1], borders[1:]  # cut k holds for c from left to right
     x = xp.reshape(xp.stack((left, right), axis=1), (-1,))
-    y = xp.reshape(xp.stack((_loss(left, misses, alarms, n), _loss(right, misses, alarms, n)), axis=1), (-1,))
+    y = xp.reshape(xp.stack((_loss(left, fn, fp, n), _loss(right, fn, fp, n)), axis=1), (-1,))
     wide, positive = checked_scores(scores, labels)
     return Curve(x, y, float(xp.mean((wide - xp.astype(positive, wide.dtype)) ** 2)))
 
@@ -65,15 +77,27 @@ def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
     r"""Return the cost at the best threshold for each cost ratio: the lower envelope in cost space (Drummond & Holte).
 
     Same axes as :func:`brier_curve`, whose distance to this curve is what better calibration alone could save. The
-    curve is piecewise linear; ``x`` holds its corners, found from the convex hull of the ROC points.
+    curve is piecewise linear.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+
+    Returns
+    -------
+    Curve
+        ``x`` contains the corners, found from the convex hull of the ROC points.
     """
-    misses, alarms, _, n = _error_counts(scores, labels)
-    xp = array_namespace(misses)
-    misses, alarms = _convex_hull(misses, alarms)
-    # neighbouring cuts cost the same where c * (alarms lost) = (1 - c) * (misses gained)
-    gained, lost = misses[1:] - misses[:-1], alarms[:-1] - alarms[1:]
+    fn, fp, _, n = _error_counts(scores, labels)
+    xp = array_namespace(fn)
+    fn, fp = _convex_hull(fn, fp)
+    # neighbouring cuts cost the same where c * (false positives lost) = (1 - c) * (false negatives gained)
+    gained, lost = fn[1:] - fn[:-1], fp[:-1] - fp[1:]
     corners = _with_ends(gained / (gained + lost))
-    y = _loss(corners, xp.concat((misses, misses[-1:])), xp.concat((alarms, alarms[-1:])), n)
+    y = _loss(corners, xp.concat((fn, fn[-1:])), xp.concat((fp, fp[-1:])), n)
     return Curve(corners, y, float(xp.sum((corners[1:] - corners[:-1]) * (y[1:] + y[:-1]) / 2)))
 
 
@@ -82,7 +106,20 @@ def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None
 
     .. math:: \mathrm{NB}(t) = \frac{\mathrm{TP}(t)}{n} - \frac{\mathrm{FP}(t)}{n} \cdot \frac{t}{1 - t}
 
-    ``thresholds`` defaults to 0.01, 0.02, ..., 0.99 and must lie in [0, 1). Positive is ``score > t``, as everywhere.
+    Positive is ``score > t``, as everywhere.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+    thresholds : array, optional
+        In [0, 1). Default: 0.01, 0.02, ..., 0.99.
+
+    Returns
+    -------
+    DecisionCurve
     """
     wide, positive = checked_scores(scores, labels)
     xp, kind = array_namespace(wide), wide.dtype
@@ -105,8 +142,8 @@ def _error_counts(scores: Array, labels: Array) -> tuple[Array, Array, Array, in
     return curve.false_negatives, curve.false_positives, cuts, as_vector(scores, "scores").shape[0]
 
 
-def _loss(c: Array, misses: Array, alarms: Array, n: int) -> Array:
-    return 2.0 * (c * alarms + (1.0 - c) * misses) / n
+def _loss(c: Array, fn: Array, fp: Array, n: int) -> Array:
+    return 2.0 * (c * fp + (1.0 - c) * fn) / n
 
 
 def _with_ends(values: Array) -> Array:
@@ -116,16 +153,16 @@ def _with_ends(values: Array) -> Array:
     return xp.concat((ends[:1], values, ends[1:]))
 
 
-def _convex_hull(misses: Array, alarms: Array) -> tuple[Array, Array]:
-    """Keep the cuts on the lower convex hull; alarms fall and misses rise along them."""
-    xp = array_namespace(misses)
-    while misses.shape[0] > 2:
-        step_misses, step_alarms = misses[1:] - misses[:-1], alarms[1:] - alarms[:-1]
+def _convex_hull(fn: Array, fp: Array) -> tuple[Array, Array]:
+    """Keep the cuts on the lower convex hull; false positives fall and false negatives rise along them."""
+    xp = array_namespace(fn)
+    while fn.shape[0] > 2:
+        step_fn, step_fp = fn[1:] - fn[:-1], fp[1:] - fp[:-1]
         # a point on or above the line between its neighbours is no corner, whatever else is removed
-        corner = step_alarms[:-1] * step_misses[1:] - step_alarms[1:] * step_misses[:-1] < 0
+        corner = step_fp[:-1] * step_fn[1:] - step_fp[1:] * step_fn[:-1] < 0
         if bool(xp.all(corner)):
             break
-        end = xp.ones((1,), dtype=xp.bool, device=device(misses))
+        end = xp.ones((1,), dtype=xp.bool, device=device(fn))
         keep = xp.concat((end, corner, end))
-        misses, alarms = misses[keep], alarms[keep]
-    return misses, alarms
+        fn, fp = fn[keep], fp[keep]
+    return fn, fp

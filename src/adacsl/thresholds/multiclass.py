@@ -37,18 +37,18 @@ from adacsl.thresholds.search import ROUNDING, TIE_TOLERANCE, check_standard_err
 from adacsl.thresholds.sorted_scores import sums_before
 
 ROWS_AT_ONCE = 2**16
-"""On a CPU: what belongs to so many rows stays in its cache, and Python has little part in the time."""
+"""On a CPU: what belongs to so many samples stays in its cache, and Python has little part in the time."""
 
 FEW_LINES = 64
 """Up to so many lines, all pairs of them are looked at."""
 
 
 class Rows(NamedTuple):
-    """Checked rows. Costs count from the cheapest action, so that none is negative."""
+    """Checked samples. Costs count from the cheapest action, so that none is negative."""
 
     scores: Array  # K x n
     paid: Array  # A x n: what each action has cost a row, times its weight
-    stakes: Array  # what decides, prices over w: A x K, or A x K x n
+    stakes: Array  # what decides, costs over w: A x K, or A x K x n
     xp: Any  # their array library
     wide: Any  # its widest float, for sums
 
@@ -82,25 +82,25 @@ class Rows(NamedTuple):
 
     @property
     def n(self) -> int:
-        """How many rows there are."""
+        """How many samples there are."""
         return int(self.scores.shape[1])
 
     def narrow(self) -> Rows:
-        """Return the rows in float32, which is enough to find the way."""
+        """Return the samples in float32, which is enough to find the way."""
         scores, paid, stakes = (self.xp.astype(cells, self.xp.float32) for cells in self[:3])
         return Rows(scores, paid, stakes, self.xp, self.wide)
 
     def part(self, index: slice) -> Rows:
-        """Return some rows, without a copy."""
+        """Return some samples, without a copy."""
         stakes = self.stakes[..., index] if self._own_costs else self.stakes
         return Rows(self.scores[:, index], self.paid[:, index], stakes, self.xp, self.wide)
 
     def take(self, mask: Array) -> Rows:
-        """Return the rows of a mask."""
+        """Return the samples of a mask."""
         return self._at(self.xp.nonzero(mask)[0])
 
     def every(self, step: int) -> Rows:
-        """Return every so manieth row."""
+        """Return every so manieth sample."""
         return self._at(self.xp.arange(0, self.n, step, device=device(self.scores)))
 
     def _at(self, index: Array) -> Rows:
@@ -124,7 +124,7 @@ class Rows(NamedTuple):
         return paid
 
     def near(self, values: Any, ratio: float) -> Array:
-        """Return a mask of the rows that may be decided otherwise if multipliers change by up to this ratio."""
+        """Return a mask of the samples that may be decided otherwise if multipliers change by up to this ratio."""
         return self.xp.concat([rows._unsure(values, ratio) for rows in self._pieces()])
 
     def _unsure(self, values: Any, ratio: float) -> Array:
@@ -135,8 +135,8 @@ class Rows(NamedTuple):
             index = xp.nonzero(expected[action, :] == least)[0]
             rows = self._replace(paid=self.paid[:0, :])._at(index)
             # by how much more each action costs at least: what speaks for it grows, what speaks against it shrinks
-            dearer = rows.stakes - rows.stakes[action, ...]
-            margin = rows._replace(stakes=xp.where(dearer > 0.0, dearer / ratio, dearer * ratio)).expected(values)
+            excess = rows.stakes - rows.stakes[action, ...]
+            margin = rows._replace(stakes=xp.where(excess > 0.0, excess / ratio, excess * ratio)).expected(values)
             margin[action, :] = xp.inf
             unsure[index] = xp.min(margin, axis=0) <= 0.0
         return unsure
@@ -224,7 +224,7 @@ class _Span(NamedTuple):
             now = xp.where(stays, line.paid, now)
 
     def by_steps(self, lines: list[_Line]) -> Iterator[tuple[Array, Array]]:
-        """Yield the first changes of all rows, the second ones, and so on: better where there are many lines."""
+        """Yield the first changes of all samples, the second ones, and so on: better where there are many lines."""
         xp = self.xp
         slope, fixed, paid = (
             xp.stack([part + 0.0 * self.score for part in column]) for column in zip(*lines, strict=True)
@@ -250,7 +250,7 @@ class _Span(NamedTuple):
 
 
 def _flattest(mask: Array, slope: Array) -> Array:
-    """Return the line of least slope among some of each row."""
+    """Return the line of least slope among some of each sample."""
     xp = array_namespace(slope)
     return xp.argmin(xp.where(mask, slope, xp.inf), axis=0)
 
@@ -263,7 +263,7 @@ def _pick(table: Array, line: Array) -> Array:
 
 
 def _of_class(prices: Array, classes: Array, weight: Array | None) -> Array:
-    """Return the prices A x n of each row's class out of A x K or A x K x n, times its weight."""
+    """Return the costs A x n of each sample's class out of A x K or A x K x n, times its weight."""
     xp = array_namespace(prices)
     if prices.ndim == 2:
         own = xp.take(prices, classes, axis=1)
@@ -273,7 +273,7 @@ def _of_class(prices: Array, classes: Array, weight: Array | None) -> Array:
 
 
 def _prices(costs: CostMatrix, like: Array) -> Array:
-    """Return the prices as an array, A x K or A x K x n, where ``like`` lives."""
+    """Return the costs as an array, A x K or A x K x n, where ``like`` lives."""
     xp = array_namespace(like)
     if costs.n_instances is None:
         return move(np.asarray(costs._cells, dtype=np.float64), like)
@@ -293,7 +293,7 @@ LIMITS = 1e30
 """A decision that changes beyond this multiplier or its inverse only never changes."""
 
 WIDTH = 1e-12
-"""Intervals narrower than this (relative) are none: rounding has torn apart what is one point."""
+"""Intervals narrower than this (relative) are none: rounding has split what is one point."""
 
 EDGE = 1e-10
 """How far (relative) a multiplier keeps from where a decision changes: rounding must not carry one across."""
@@ -315,14 +315,25 @@ Values = np.ndarray[Any, np.dtype[np.float64]]
 
 
 class Multipliers(NamedTuple):
-    """Multipliers of the K classes, and what deciding with them costs in total.
+    """Multipliers of the scores of K classes, and the cost of the decisions made with them.
 
-    ``values`` have a geometric mean of 1. ``start_cost`` is the cost with all of them 1, ``sweeps`` tells how often
-    all classes were looked at.
+    Attributes
+    ----------
+    values : array of shape (K,)
+        The multipliers; their geometric mean is 1.
+    cost : float
+        The mean cost per sample, weighted by ``sample_weight``.
+    total_cost : float
+        The (weighted) sum of the costs of all samples.
+    start_cost : float
+        The mean cost with all multipliers 1.
+    sweeps : int
+        How many times the search went over all classes.
     """
 
     values: Values
     cost: float
+    total_cost: float
     start_cost: float
     sweeps: int
 
@@ -342,14 +353,14 @@ def find_multipliers(
 ) -> Multipliers:
     r"""Return the multipliers of the classes that make deciding cheapest, one class after the other.
 
-    A row is decided by
+    A sample is decided by
 
     .. math:: \arg\min_i \sum_j \frac{C(i, j)}{w_j} \mu_j q_j
 
     Each :math:`\mu_j` in turn moves to its cheapest position (the nearest, on a log scale, of several), given all
     others, as long as that makes the decisions cheaper; the result cannot be improved by changing one multiplier. For
-    two classes this is the cheapest threshold. All multipliers at once are an NP-hard problem. Of more than 4,096 rows
-    every one is looked at too, but in float32, and gains below a tenth of the cost's standard error are left alone.
+    two classes this is the cost-optimal threshold. All multipliers at once are an NP-hard problem. Of more than 4,096
+    samples every one counts too, but in float32, and gains below a tenth of the cost's standard error are ignored.
 
     Parameters
     ----------
@@ -358,16 +369,16 @@ def find_multipliers(
     labels : array of shape (n,)
         Class numbers.
     costs : CostMatrix
-        Class-wide or of each row; it may have more actions than classes.
+        Class-wide or of each sample; it may have more actions than classes.
     weights : array of shape (K,), optional
         The w the scores were trained with; default all 1.
     start : array of shape (K,), optional
         Where to begin; default all 1.
     n_standard_errors : float, default 0
         A multiplier moves only as far as the rows prove: to the nearest position that costs at most this many standard
-        errors more than the cheapest. 0 believes every row.
+        errors more than the cheapest. 0 believes every sample.
     sample_weight : array of shape (n,), optional
-        How much each row counts.
+        How much each sample counts.
 
     Examples
     --------
@@ -375,7 +386,7 @@ def find_multipliers(
     >>> scores = np.asarray([[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]])
     >>> found = find_multipliers(scores, [0, 1, 0, 2], costs)
     >>> found.start_cost, found.cost
-    (1.0, 0.0)
+    (0.25, 0.0)
     """
     rows, base = Rows.of(probabilities, labels, costs, weights, sample_weight)
     k, n_standard_errors = costs.n_classes, check_standard_errors(n_standard_errors)
@@ -390,7 +401,8 @@ def find_multipliers(
     cost = rows.cost(values)
     if cost > start_cost:  # a start that was worse than none
         values, cost = ones, start_cost
-    return Multipliers(values, cost + base, start_cost + base, sweeps)
+    size = float(rows.n if sample_weight is None else as_host(as_array(sample_weight, "sample_weight")).sum())
+    return Multipliers(values, (cost + base) / size, cost + base, (start_cost + base) / size, sweeps)
 
 
 class Rule(NamedTuple):
@@ -410,7 +422,7 @@ class Changes(NamedTuple):
 
 
 def descend(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
-    """Return multipliers none of which is cheaper elsewhere, and how many sweeps over all rows it took."""
+    """Return multipliers none of which is cheaper elsewhere, and how many sweeps over all samples it took."""
     for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
         found = _sweep(rows, values, rule, LIMITS)
         if found is values:
@@ -422,7 +434,7 @@ def descend(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
 def descend_by_parts(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
     """Do the same for many rows: some show the way, then those that are undecided around the place these have found.
 
-    In the end, all rows confirm it.
+    In the end, all samples confirm it.
     """
     fine = rule._replace(gain=rule.gain / 4.0)  # so that all rows find nothing that is worth it in the box
     values = _approach(rows, values, fine)
@@ -435,7 +447,7 @@ def descend_by_parts(rows: Rows, values: Values, rule: Rule) -> tuple[Values, in
 
 
 def _approach(rows: Rows, values: Values, rule: Rule) -> Values:
-    """Return about where the multipliers of many rows end."""
+    """Return about where the multipliers of many samples end."""
     if rows.n > FEW_ROWS:
         return _settle(rows, _approach(rows.every(SHARE), values, rule._replace(gain=rule.gain / SHARE)), rule, BOX)
     for _ in range(FEW_SWEEPS):

@@ -46,31 +46,57 @@ ROUNDING = 1e-9
 
 
 class Threshold(NamedTuple):
-    """A cheapest threshold: deciding ``score > value`` costs exactly ``cost``.
+    """A cost-optimal threshold: the decisions ``score > value`` have exactly this cost.
 
-    ``[low, high)`` is the interval of equally cheap thresholds that ``value`` was taken from (closed where it
-    ends at 1, and where candidates were given: then ``low`` and ``high`` are candidates too). Of scores outside [0, 1],
-    ``value`` is the middle of the interval, and its ends are scores, or just below the lowest.
+    Attributes
+    ----------
+    value : float
+        The threshold.
+    cost : float
+        The mean cost per sample, weighted by ``sample_weight``; NaN for a subgroup without weight.
+    total_cost : float
+        The (weighted) sum of the costs of all samples.
+    low, high : float
+        ``[low, high)`` is the interval of thresholds with the same cost that contains ``value``. It is closed where it
+        ends at 1 and where candidates were given (then both ends are candidates). For scores outside [0, 1],
+        ``value`` is the middle of the interval, and its ends are scores, or just below the lowest.
     """
 
     value: float
     cost: float
+    total_cost: float
     low: float
     high: float
 
+    @classmethod
+    def of(cls, value: float, total_cost: float, size: float, low: float, high: float) -> Threshold:
+        """Return the threshold of samples whose weights sum to ``size``."""
+        return cls(value, total_cost / size if size else math.nan, total_cost, low, high)
+
     def _repr_html_(self) -> str:
-        return html_record(self, "Cheapest threshold")
+        return html_record(self, "Cost-optimal threshold")
 
 
 class CostCurve(NamedTuple):
-    """The cost of every distinct cut: deciding ``score > thresholds[k]`` costs ``costs[k]``.
+    """The cost of every candidate threshold, that is, of every distinct division of the samples.
 
-    The first threshold lies below all scores (everything is positive), the others are the distinct scores in rising
-    order. ``false_negatives`` and ``false_positives`` split the avoidable part of the cost.
+    Attributes
+    ----------
+    thresholds : array of shape (m,)
+        The first lies below all scores (every decision is positive), the others are the distinct scores in rising
+        order.
+    costs : array of shape (m,)
+        The mean cost per sample of the decisions ``score > thresholds[k]``, weighted by ``sample_weight``.
+    total_costs : array of shape (m,)
+        The (weighted) sums of the costs of all samples.
+    false_negatives, false_positives : arrays of shape (m,)
+        The avoidable part of ``total_costs``: what false negatives and false positives cost in total, beyond correct
+        decisions.
     """
 
     thresholds: Array
     costs: Array
+    total_costs: Array
     false_negatives: Array
     false_positives: Array
 
@@ -78,7 +104,7 @@ class CostCurve(NamedTuple):
         xp = array_namespace(self.costs)
         best = int(xp.argmin(self.costs))
         cost, cut = float(self.costs[best]), float(self.thresholds[best])
-        return f"CostCurve({self.costs.shape[0]} cuts, cheapest {cost:.4g} at {cut:.4g})"
+        return f"CostCurve({self.costs.shape[0]} thresholds, lowest mean cost {cost:.4g} at {cut:.4g})"
 
     def _repr_html_(self) -> str:
         return html_record(self, "Cost of every threshold")
@@ -94,40 +120,46 @@ def find_threshold(
     sample_weight: Array | None = None,
     n_standard_errors: float = 0.0,
 ) -> Threshold:
-    """Return the cheapest threshold; among equally cheap ones, the point nearest ``target_threshold``.
+    """Return the cost-optimal threshold; among equally good ones, the point nearest ``target_threshold``.
 
     Parameters
     ----------
     scores : array of shape (n,)
-        Probabilities of the positive class, on any device. Other scores (logits, points) are taken as they are;
-        ``target_threshold``, ``candidates`` and ``n_standard_errors`` speak of probabilities.
+        Probabilities of the positive class, on any device. Other scores (logits, points) are allowed too, but
+        ``target_threshold``, ``candidates`` and ``n_standard_errors`` need probabilities.
     labels : array of shape (n,)
         0 or 1.
     costs : CostMatrix
-        For two classes; class-wide or with costs of each sample.
+        For two classes; class-wide or per sample.
     target_threshold : float, default 0.5
-        Where to stay when several thresholds are equally cheap (the paper's T').
+        Among thresholds of equal cost, the one nearest to this is chosen (the paper's T').
     candidates : array, optional
-        Look at these thresholds only, as the paper does (0, 0.005, ..., 0.9). Default: every cut.
+        The only thresholds to consider, as in the paper (0, 0.005, ..., 0.9). Default: one between any two distinct
+        scores.
     sample_weight : array of shape (n,), optional
-        How much each sample counts.
+        The weight of each sample.
     n_standard_errors : float, default 0
-        Take the point nearest ``target_threshold`` that costs at most this many standard errors more than the cheapest
-        threshold: what a few samples say may be chance. 0 believes every sample.
+        Choose the point nearest ``target_threshold`` whose cost is at most this many standard errors above the optimum:
+        differences on a few samples may be chance. 0 chooses the optimum itself.
+
+    Returns
+    -------
+    Threshold
+        The threshold, its mean and total cost, and the interval of thresholds with the same cost.
 
     Examples
     --------
     >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
-    Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    Threshold(value=0.29999999999999993, cost=0.25, total_cost=1.0, low=0.1, high=0.3)
     >>> find_threshold([-4.0, -1.0, 2.0, 3.0], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
-    Threshold(value=-2.5, cost=1.0, low=-4.0, high=-1.0)
+    Threshold(value=-2.5, cost=0.25, total_cost=1.0, low=-4.0, high=-1.0)
     """
     target_threshold, n_standard_errors = check_target(target_threshold), check_standard_errors(n_standard_errors)
     try:
         samples = Samples.of(scores, labels, costs, sample_weight)
     except OutsideError as error:
         if target_threshold != 0.5 or n_standard_errors or candidates is not None:
-            raise ValueError(f"{error}: target, candidates and n_standard_errors speak of probabilities") from None
+            raise ValueError(f"{error}: target, candidates and n_standard_errors need probabilities") from None
         ranks = Ranks.of(scores)
         return outer_threshold(find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight), ranks)
     if candidates is None and not n_standard_errors and can_pack(samples):
@@ -146,16 +178,33 @@ def outer_threshold(found: Threshold, ranks: Ranks) -> Threshold:
     low, high = ranks.outer(found.low), ranks.outer(found.high)
     # nothing lies between a number and the next one below the lowest score
     value = low if high == math.nextafter(low, math.inf) else low / 2.0 + high / 2.0
-    return Threshold(value, found.cost, low, high)
+    return found._replace(value=value, low=low, high=high)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
-    """Return the cost of every distinct cut.
+    """Return the cost of every candidate threshold.
+
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class or any other scores, on any device.
+    labels : array of shape (n,)
+        0 or 1.
+    costs : CostMatrix
+        For two classes; class-wide or per sample.
+    sample_weight : array of shape (n,), optional
+        The weight of each sample.
+
+    Returns
+    -------
+    CostCurve
 
     Examples
     --------
     >>> curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     >>> curve.costs.tolist()
+    [0.5, 0.25, 2.25, 2.0, 4.0]
+    >>> curve.total_costs.tolist()
     [2.0, 1.0, 9.0, 8.0, 16.0]
     """
     try:
@@ -172,7 +221,8 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     below = floats.below(samples.kind, float(cuts.scores[0]))
     first = xp.asarray([below], dtype=cuts.scores.dtype, device=device(cuts.scores))
     missed, alarmed = cuts.missed[distinct], cuts.alarmed[distinct]
-    return CostCurve(xp.concat((first, cuts.scores))[distinct], missed + alarmed + cuts.base, missed, alarmed)
+    total = missed + alarmed + cuts.base
+    return CostCurve(xp.concat((first, cuts.scores))[distinct], total / cuts.size, total, missed, alarmed)
 
 
 def subgroup_thresholds(
@@ -181,7 +231,7 @@ def subgroup_thresholds(
     n_standard_errors: float = 0.0,
     edges: Sequence[float] | None = None, ties: Literal["nearest", "lowest"] = "nearest",
 ) -> tuple[list[Threshold], list[float]]:  # fmt: skip
-    """Return the cheapest threshold and the size (or weight) of each non-empty subgroup, from one sort.
+    """Return the cost-optimal threshold and the size (or weight) of each non-empty subgroup, from one sort.
 
     ``edges`` confines the search of subgroup m to ``[edges[m], edges[m + 1]]``.
     """
@@ -263,7 +313,7 @@ def best_cut(
         own = count_true(cuts.scores <= goal)  # the cut that deciding at the goal makes
         optimal = _nearly_optimal(costs, cuts.squares, optimal, own, n_standard_errors)
     low, high = _intervals(optimal, *_neighbours(cuts.scores, optimal), cuts.scores.shape[0], costs.dtype, span[0])
-    return _choose(xp.take(costs, optimal), low, high, cuts.base, kind, goal, span)
+    return _choose(xp.take(costs, optimal), low, high, (cuts.base, cuts.size), kind, goal, span)
 
 
 def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, n_standard_errors: float) -> Array:
@@ -286,7 +336,7 @@ def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
     """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
 
     Calling one more negative negative always saves something, so a cheapest cut lies just below a positive or above
-    everything: cut number j of these misses j positives, and only their positions are needed.
+    everything: cut number j of these has j false negatives, and only their positions are needed.
     """
     keys = sorted_keys(samples.scores, samples.positive)
     xp = array_namespace(keys)
@@ -306,7 +356,7 @@ def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
     real = (cut == 0) | (cut == n) | (below != above)
     low, high = _intervals(cut[real], below[real], above[real], n, total.dtype, 0.0)
     base = costs.tp * positives + costs.tn * (n - positives)
-    return _choose(total[real], low, high, base, samples.kind, goal, (0.0, 1.0))
+    return _choose(total[real], low, high, (base, float(n)), samples.kind, goal, (0.0, 1.0))
 
 
 def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:
@@ -323,15 +373,20 @@ def _intervals(cut: Array, below: Array, above: Array, n: int, kind: Any, start:
 
 
 def _choose(
-    costs: Array, low: Array, high: Array, base: float, kind: str, goal: float, span: tuple[float, float]
-) -> Threshold:
-    """Take the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs."""
+    costs: Array, low: Array, high: Array, samples: tuple[float, float], kind: str, goal: float,
+    span: tuple[float, float],
+) -> Threshold:  # fmt: skip
+    """Return the point nearest ``goal`` of all equally cheap thresholds: intervals ``[low, high)`` with their costs.
+
+    ``samples`` is the cost that no decision avoids, and the sum of the weights.
+    """
+    base, size = samples
     nearest = _nearest_interval(low, high, goal)
     first, last = _joined_interval(low, high, nearest)
-    start, end, cost = float(low[nearest]), float(high[nearest]), float(costs[nearest]) + base
+    start, end, total = float(low[nearest]), float(high[nearest]), float(costs[nearest]) + base
     # an interval without points is the cut below every score: a score of 0 (or on the span's border) has to be positive
     value = floats.below(kind, end) if start >= end or goal >= end else max(start, goal)
-    return Threshold(value, cost, min(float(low[first]), value), min(float(high[last]), span[1]))
+    return Threshold.of(value, total, size, min(float(low[first]), value), min(float(high[last]), span[1]))
 
 
 def _nearest_interval(low: Array, high: Array, goal: float) -> int:
@@ -370,7 +425,7 @@ def _best_candidate(
     # neighbours on the grid that are as cheap belong to one interval
     first, last = _joined_interval(optimal, optimal + 1, chosen)
     value, low, high = (float(allowed[int(optimal[k])]) for k in (chosen, first, last))
-    return Threshold(value, float(costs[int(optimal[chosen])]) + cuts.base, low, high)
+    return Threshold.of(value, float(costs[int(optimal[chosen])]) + cuts.base, cuts.size, low, high)
 
 
 def _as_candidates(candidates: Array, scores: Array, kind: str) -> Array:

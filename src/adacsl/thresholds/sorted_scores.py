@@ -1,7 +1,7 @@
 """Samples sorted by score, and the cost of every candidate threshold between them.
 
-One sort and prefix sums: calling the k lowest scores negative costs the misses among them plus the false alarms
-among the others, for all k at once.
+One sort and prefix sums: calling the k lowest scores negative costs the positives among them plus the
+negatives among the others, for all k at once.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ class Cuts(NamedTuple):
     scores: Array  # n, rising
     missed: Array  # n + 1: false negatives, rising from 0
     alarmed: Array  # n + 1: false positives, falling to 0
-    base: float  # what the samples cost even when every decision is right
+    base: float  # what the samples cost even when every decision is correct
+    size: float  # the sum of the weights; the number of samples without them
     squares: Array | None = None  # n + 1: sums of the squared stakes below each cut, where they are asked for
 
 
@@ -125,7 +126,8 @@ def cut_costs(samples: Samples, *, rising: bool = False, squares: bool = False) 
     alarmed = xp.flip(sums_before(xp.flip(xp.maximum(-stake, zero))))
     free = is_free(samples.costs.tp) and is_free(samples.costs.tn)
     base = 0.0 if free else samples.costs.total(samples.positive, samples.positive, sample_weight=samples.weight)
-    return Cuts(scores, missed, alarmed, base, sums_before(stake * stake) if squares else None)
+    size = float(scores.shape[0] if samples.weight is None else xp.sum(samples.weight))
+    return Cuts(scores, missed, alarmed, base, size, sums_before(stake * stake) if squares else None)
 
 
 def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, squares: bool = False) -> Cuts:
@@ -133,18 +135,18 @@ def _running_counts(scores: Array, positive: Array, costs: CostMatrix, *, square
     kind = default_float(xp, scores)
     n = scores.shape[0]
     counter = xp.int32 if n < 2**31 - 1 else xp.int64
-    misses = sums_before(xp.astype(positive, counter))
-    positives = int(misses[-1])
-    # of the n - k samples above cut k, all but the remaining positives are false alarms
-    alarms = misses + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
-    missed, alarmed = xp.astype(misses, kind), xp.astype(alarms, kind)
+    fn_counts = sums_before(xp.astype(positive, counter))
+    positives = int(fn_counts[-1])
+    # of the n - k samples above cut k, all but the remaining positives are false positives
+    fp_counts = fn_counts + xp.arange(n - positives, -positives - 1, -1, dtype=counter, device=device(scores))
+    missed, alarmed = xp.astype(fn_counts, kind), xp.astype(fp_counts, kind)
     missed *= costs.fn - costs.tp
     alarmed *= costs.fp - costs.tn
     base = costs.tp * positives + costs.tn * (n - positives)
     if not squares:
-        return Cuts(scores, missed, alarmed, base)
+        return Cuts(scores, missed, alarmed, base, float(n))
     sums = missed * (costs.fn - costs.tp) + (alarmed[0] - alarmed) * (costs.fp - costs.tn)
-    return Cuts(scores, missed, alarmed, base, sums)
+    return Cuts(scores, missed, alarmed, base, float(n), sums)
 
 
 def sums_before(values: Array) -> Array:

@@ -44,13 +44,15 @@ ROUNDING = 1e-12
 
 
 class Edges(NamedTuple):
-    """The sums of positives below and of negatives above each border of a bucket; the cost of each, and the rest."""
+    """The sums of positives below and of negatives above each border of a bucket, and what turns them into costs."""
 
     missed: NDArray[Any]
     alarmed: NDArray[Any]
     fn: float
     fp: float
     base: float
+    size: float
+    """The sum of the weights; the number of samples without them."""
 
 
 def bucket_numbers(scores: NDArray[Any]) -> NDArray[np.int32]:
@@ -76,6 +78,8 @@ class CostHistogram:
         negatives as false positives, float64.
     rows : int
         The number of samples.
+    size : float
+        The sum of the sample weights; the number of samples without weights.
 
     Examples
     --------
@@ -84,23 +88,23 @@ class CostHistogram:
     >>> for scores, labels in batches:
     ...     histogram.update(scores, labels)
     >>> histogram.threshold(CostMatrix(fp=1, fn=8), batches)
-    Threshold(value=0.29999999999999993, cost=1.0, low=0.1, high=0.3)
+    Threshold(value=0.29999999999999993, cost=0.25, total_cost=1.0, low=0.1, high=0.3)
     """
 
     def __init__(self) -> None:
         self.positives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
         self.negatives: NDArray[Any] = np.zeros(BUCKETS, dtype=np.int64)
-        self.rows, self.base, self.kind = 0, 0.0, ""
+        self.rows, self.size, self.base, self.kind = 0, 0.0, 0.0, ""
 
     @property
     def summed(self) -> bool:
-        """Whether costs were summed, and not rows counted."""
+        """Whether costs were summed, and not samples counted."""
         return self.positives.dtype == np.float64
 
     def update(
         self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
     ) -> None:
-        """Count more rows.
+        """Count more samples.
 
         Parameters
         ----------
@@ -109,9 +113,9 @@ class CostHistogram:
         labels : array of shape (n,)
             0 or 1.
         costs : CostMatrix, optional
-            Of each row, or of all: then these are meant, in all updates.
+            Per sample or class-wide; then all updates need them.
         sample_weight : array of shape (n,), optional
-            How much each row counts; needs ``costs``.
+            How much each sample counts; needs ``costs``.
         """
         if costs is None and sample_weight is not None:
             raise ValueError("sample_weight needs costs: give what errors cost, update(..., costs=CostMatrix(...))")
@@ -125,14 +129,15 @@ class CostHistogram:
             sums = np.bincount(place, stakes, minlength=2 * BUCKETS)
             self.negatives += sums[:BUCKETS]
             self.positives += sums[BUCKETS:]
-        self.rows += int(found.scores.shape[0])
+        n = int(found.scores.shape[0])
+        self.rows, self.size = self.rows + n, self.size + (n if found.weight is None else float(found.weight.sum()))
 
     @classmethod
     def from_counts(
         cls, buckets: Array, labels: Array, counts: Array, *,
-        rows: int | None = None, base: float = 0.0, kind: str = "float64",
+        rows: int | None = None, size: float | None = None, base: float = 0.0, kind: str = "float64",
     ) -> Self:  # fmt: skip
-        """Return the histogram of rows that another engine has counted, grouped by bucket and label.
+        """Return the histogram of samples that another engine has counted, grouped by bucket and label.
 
         Parameters
         ----------
@@ -145,15 +150,18 @@ class CostHistogram:
             How many rows, whole numbers; or, as floats, the sums of what errors about them cost more than being right,
             times their weights.
         rows : int, optional
-            How many rows there were; needed with sums.
+            How many samples there were; needed with sums.
+        size : float, optional
+            The sum of the sample weights. Default: the number of samples.
         base : float, default 0
-            With sums: what the rows cost even when every decision is right.
+            With sums: what the samples cost even when every decision is correct.
         kind : str, default "float64"
             The float type of the scores.
 
         Examples
         --------
-        >>> CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2]).curve(CostMatrix(fp=1, fn=8)).costs.tolist()
+        >>> histogram = CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2])
+        >>> histogram.curve(CostMatrix(fp=1, fn=8)).total_costs.tolist()
         [3.0, 0.0, 16.0]
         """
         place, label, held = np.asarray(buckets), np.asarray(labels), np.asarray(counts)
@@ -171,16 +179,17 @@ class CostHistogram:
         for number, sums in enumerate((made.negatives, made.positives)):
             np.add.at(sums, place[label == number].astype(np.intp), held[label == number])
         made.rows, made.base = int(held.sum()) if rows is None else int(rows), float(base)
+        made.size = float(made.rows if size is None else size)
         return made
 
     def to_counts(self) -> dict[str, Any]:
-        """Return what :meth:`from_counts` takes: three columns for a table or a file, and three facts."""
+        """Return what :meth:`from_counts` takes: three columns for a table or a file, and four numbers or names."""
         negative, positive = np.flatnonzero(self.negatives), np.flatnonzero(self.positives)
         return {
             "buckets": np.concatenate((negative, positive)),
             "labels": np.repeat((0, 1), (len(negative), len(positive))),
             "counts": np.concatenate((self.negatives[negative], self.positives[positive])),
-            "rows": self.rows, "base": self.base, "kind": self.kind or "float64",
+            "rows": self.rows, "size": self.size, "base": self.base, "kind": self.kind or "float64",
         }  # fmt: skip
 
     def merge(self, other: CostHistogram) -> Self:
@@ -188,7 +197,7 @@ class CostHistogram:
         if other.rows:
             self._agree(summed=other.summed, kind=other.kind)
             self.positives, self.negatives = self.positives + other.positives, self.negatives + other.negatives
-            self.rows, self.base = self.rows + other.rows, self.base + other.base
+            self.rows, self.size, self.base = self.rows + other.rows, self.size + other.size, self.base + other.base
         return self
 
     def _agree(self, *, summed: bool, kind: str) -> None:
@@ -212,7 +221,8 @@ class CostHistogram:
         places = np.append(filled, filled[-1] + 1)  # below each of them, and above all
         thresholds = np.asarray([self._below(bucket) for bucket in places])
         missed, alarmed = found.fn * found.missed[places], found.fp * found.alarmed[places]
-        return CostCurve(thresholds, missed + alarmed + found.base, missed, alarmed)
+        total = missed + alarmed + found.base
+        return CostCurve(thresholds, total / found.size, total, missed, alarmed)
 
     def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
         """Return the second pass, over the samples whose bucket could hold a better threshold.
@@ -224,9 +234,10 @@ class CostHistogram:
     def threshold(
         self, costs: CostMatrix | None, batches: Iterable[tuple[Array, ...]], *, target_threshold: float = 0.5
     ) -> Threshold:
-        """Return the exact cheapest threshold, as :func:`find_threshold` of all rows; ``batches`` are the rows, again.
+        """Return the exact cost-optimal threshold, as :func:`find_threshold` of all samples.
 
-        Each is (scores, labels), or (scores, labels, costs) where updates were given costs.
+        ``batches`` are the samples again. Each is (scores, labels), or (scores, labels, costs) where updates were
+        given costs.
         """
         second = self.second_pass(costs)
         for scores, labels, *given in batches:
@@ -238,20 +249,20 @@ class CostHistogram:
         if not self.rows:
             raise ValueError("nothing was counted yet: call update(scores, labels) first")
         if self.summed == (costs is not None):
-            said = "were given to update: leave them out" if self.summed else "are missing: give class-wide costs"
-            raise ValueError(f"costs {said}")
+            problem = "were given to update: leave them out" if self.summed else "are missing: give class-wide costs"
+            raise ValueError(f"costs {problem}")
         missed, alarmed = _sums_below(self.positives), _sums_below(self.negatives[::-1])[::-1]
         if costs is None:
-            return Edges(missed, alarmed, 1.0, 1.0, self.base)
+            return Edges(missed, alarmed, 1.0, 1.0, self.base, self.size)
         check_binary(costs)
         if costs.n_instances is not None:
             raise ValueError("costs of each row must be given to update(..., costs=...), row by row")
         base = costs.tp * int(missed[-1]) + costs.tn * int(alarmed[0])
-        return Edges(missed, alarmed, costs.fn - costs.tp, costs.fp - costs.tn, base)
+        return Edges(missed, alarmed, costs.fn - costs.tp, costs.fp - costs.tn, base, self.size)
 
     @property
     def filled(self) -> NDArray[np.bool_]:
-        """Which buckets hold rows."""
+        """Which buckets hold samples."""
         return np.asarray((self.positives != 0) | (self.negatives != 0))
 
     def _below(self, bucket: int) -> float:
@@ -289,13 +300,14 @@ class SecondPass:
         held = histogram.positives + histogram.negatives
         self._held = float(held[self._open].sum())
         self.share = self._held / float(held.sum()) if held.any() else 1.0
-        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []  # scores, misses, alarms
+        # scores, costs of false negatives, costs of false positives
+        self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]] = []
         self._limit = KEPT
 
     def update(
         self, scores: Array, labels: Array, *, costs: CostMatrix | None = None, sample_weight: Array | None = None
     ) -> None:
-        """Look at rows again, with the costs and weights of the first time."""
+        """Look at samples again, with the costs and weights of the first time."""
         given = FREE if costs is None else costs
         found = Samples.of(scores, labels, given, sample_weight)
         for part, positive, stakes in _chunks(found, counted=costs is None):
@@ -309,16 +321,16 @@ class SecondPass:
         return self
 
     def _keep(self, parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]) -> None:
-        """Keep rows; many of them have equal scores, and are summed now and then."""
+        """Keep samples; many of them have equal scores, and are summed now and then."""
         self._parts += parts
         if sum(len(scores) for scores, *_ in self._parts) > self._limit:
             self._parts = [_by_score(self._parts)]
             self._limit = max(KEPT, 2 * len(self._parts[0][0]))
 
     def threshold(self, *, target_threshold: float = 0.5) -> Threshold:
-        """Return the cheapest threshold of all rows; of equally cheap ones, the point nearest ``target_threshold``."""
+        """Return the cost-optimal threshold; among equally good ones, the point nearest ``target_threshold``."""
         goal = floats.nearest(self._kind, check_target(target_threshold))
-        held = float(sum(misses.sum() + alarms.sum() for _, misses, alarms in self._parts))
+        held = float(sum(fn_costs.sum() + fp_costs.sum() for _, fn_costs, fp_costs in self._parts))
         if not any(len(scores) for scores, *_ in self._parts) or not math.isclose(held, self._held, rel_tol=1e-9):
             raise ValueError(
                 f"the second pass kept {held:.9g} of {self._held:.9g} that the first counted: give it the very "
@@ -326,28 +338,28 @@ class SecondPass:
             )
         return best_cut(self._cuts(*_by_score(self._parts)), self._kind, goal, (0.0, 1.0))
 
-    def _cuts(self, scores: NDArray[Any], misses: NDArray[Any], alarms: NDArray[Any]) -> Cuts:
+    def _cuts(self, scores: NDArray[Any], fn_costs: NDArray[Any], fp_costs: NDArray[Any]) -> Cuts:
         """Return what each cut of the rows that were kept costs, all rows counted; inf where rows in between are not.
 
         A cut beside rows that were not kept is a border between buckets, and not among the cheapest: those have
         their neighbours on both sides open.
         """
         bucket, found = bucket_numbers(scores), self._edges
-        below, above = _sums_within(misses, bucket), _sums_within(alarms[::-1], bucket[::-1])[::-1] + alarms
+        below, above = _sums_within(fn_costs, bucket), _sums_within(fp_costs[::-1], bucket[::-1])[::-1] + fp_costs
         missed = np.append(found.missed[bucket] + below, found.missed[bucket[-1] + 1]) * found.fn
-        # from above, as the borders are: where one false alarm costs a million times another, no digits cancel
+        # from above, as the borders are: where one false positive costs a million times another, no digits cancel
         alarmed = np.append(found.alarmed[bucket + 1] + above, found.alarmed[bucket[-1] + 1]) * found.fp
         closed = np.flatnonzero(self._filled & ~self._open)
         ends = np.concatenate(([-1], bucket, [BUCKETS]))
         torn = np.searchsorted(closed, ends[:-1], "right") != np.searchsorted(closed, ends[1:], "left")
         missed[torn] = np.inf
-        return Cuts(scores, missed, alarmed, found.base)
+        return Cuts(scores, missed, alarmed, found.base, found.size)
 
 
 def _chunks(
     samples: Samples, *, counted: bool
 ) -> Iterator[tuple[NDArray[Any], NDArray[np.bool_], NDArray[Any] | None]]:
-    """Yield scores, labels and stakes of some rows at a time; without stakes where rows are counted."""
+    """Yield scores, labels and stakes of some samples at a time; without stakes where samples are counted."""
     scores, positive = np.asarray(as_host(samples.scores)), np.asarray(as_host(samples.positive))
     stakes = None if counted else _stakes(samples, positive)
     for start in range(0, len(scores), CHUNK):
@@ -356,7 +368,7 @@ def _chunks(
 
 
 def _stakes(samples: Samples, positive: NDArray[np.bool_]) -> NDArray[Any]:
-    """Return what an error about each row costs more than being right."""
+    """Return what an error about each sample costs more than being right."""
     costs = samples.costs
     stakes = np.where(positive, as_host(costs.fn - costs.tp), as_host(costs.fp - costs.tn))
     return stakes if samples.weight is None else np.asarray(stakes * as_host(samples.weight))
@@ -366,11 +378,11 @@ def _by_score(
     parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]],
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Return the distinct scores in rising order, with the sums of what missing and alarming their rows costs."""
-    scores, misses, alarms = (np.concatenate(column) for column in zip(*parts, strict=True))
+    scores, fn_costs, fp_costs = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.argsort(scores)
     scores = scores[order]
     first = np.flatnonzero(np.append(True, scores[1:] != scores[:-1])) if len(scores) else order
-    return scores[first], np.add.reduceat(misses[order], first), np.add.reduceat(alarms[order], first)
+    return scores[first], np.add.reduceat(fn_costs[order], first), np.add.reduceat(fp_costs[order], first)
 
 
 def _sums_below(values: NDArray[Any]) -> NDArray[Any]:
@@ -636,7 +648,7 @@ def _tune_streamed(batches: Iterable[Batch], level: float, seed: int) -> tuple[T
 
 
 def _halved(batches: Iterable[Batch], seed: int) -> Iterator[tuple[Batch, tuple[NDArray[Any], NDArray[Any]]]]:
-    """Yield batches with the rows of either half, in every pass the same."""
+    """Yield batches with the samples of either half, in every pass the same."""
     rng = np.random.default_rng((seed, 2))  # data drawn with that very seed are not to know their half
     for batch in batches:
         drawn = rng.random(len(batch.scores)) < 0.5
@@ -644,7 +656,7 @@ def _halved(batches: Iterable[Batch], seed: int) -> Iterator[tuple[Batch, tuple[
 
 
 def _cheapest_cut(curve: CostCurve) -> float:
-    return float(curve.thresholds[int(np.argmin(curve.costs))])
+    return float(curve.thresholds[int(np.argmin(curve.total_costs))])
 
 
 def _resampled(
@@ -653,7 +665,7 @@ def _resampled(
     """Return the lowest and the highest of the cheapest cuts between buckets, of each resample.
 
     A bucket whose rows have the sum S and the squares Q is drawn as S * Poisson(m) / m with m = S**2 / Q: what is drawn
-    has the mean S and the variance Q of a bootstrap. Of equal prices m is the number of rows.
+    has the mean S and the variance Q of a bootstrap. Of equal costs m is the number of samples.
     """
     filled, rng, found = whole.filled, np.random.default_rng(seed), []
     stakes = (1.0, 1.0) if costs is None else (costs.fn - costs.tp, costs.fp - costs.tn)
@@ -724,7 +736,7 @@ def summarize_thresholds(batches: Iterable[Batch], *, held: int = HELD) -> Thres
         raise ValueError("there are no samples, or all weights are 0: at least one sample has to count")
     tuned, curve = tune_batches(spool, held=held)
     return ThresholdSummary(
-        n_samples=int(counts.sum()), n_positives=int(counts[1]), tuned=tuned, best_cost=tuned.best.cost / size,
+        n_samples=int(counts.sum()), n_positives=int(counts[1]), tuned=tuned, best_cost=tuned.best.cost,
         bayes_threshold=cut if probabilities else None, bayes_cost=bayes.interval() if probabilities else None,
         constant_costs=(float(constants[0] / size), float(constants[1] / size)), curve=curve,
     )  # fmt: skip

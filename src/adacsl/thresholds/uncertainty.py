@@ -22,11 +22,11 @@ BLOCK = 2**22
 
 
 class TunedThreshold(NamedTuple):
-    """The cheapest threshold of some rows, and what is known of it beyond these rows.
+    """The cost-optimal threshold of some samples, and what is known of it beyond these samples.
 
     ``threshold`` has the interval of the optimum. ``cost`` is the mean cost to expect on new rows, None where a class
-    has a single row: the cost of thresholds tuned on one half of the rows and paid on the other. It is above
-    ``best.cost`` because a threshold flatters the rows that chose it.
+    has a single sample: the cost of thresholds tuned on one half of the samples and paid on the other. It is above
+    ``best.cost`` because a threshold flatters the samples that chose it.
     """
 
     best: Threshold
@@ -34,14 +34,14 @@ class TunedThreshold(NamedTuple):
     cost: Interval | None
 
     def _repr_html_(self) -> str:
-        return html_record(self, "Cheapest threshold, and how sure it is")
+        return html_record(self, "Cost-optimal threshold and its uncertainty")
 
 
 def tune_threshold(
     scores: Array, labels: Array, costs: CostMatrix, *,
     sample_weight: Array | None = None, level: float = 0.95, random_state: int = 0,
 ) -> TunedThreshold:  # fmt: skip
-    """Return the cheapest threshold of binary scores with its interval, and what it can be expected to cost."""
+    """Return the cost-optimal threshold of binary scores with its interval, and what it can be expected to cost."""
     if scores.min() < 0.0 or scores.max() > 1.0:
         ranks = Ranks.of(scores)
         found = tune_threshold(
@@ -77,7 +77,7 @@ def resampled_optima(
 def _cells(
     scores: Array, positive: Array, costs: CostMatrix, weight: Array | None
 ) -> tuple[tuple[Any, Any, Any], tuple[Array, Array]]:
-    """Sort the rows into cells of neighbouring scores; between two cells lies a cut.
+    """Sort the samples into cells of neighbouring scores; between two cells lies a cut.
 
     Returns the cell of each row, what calling it negative and what calling it positive costs beyond the unavoidable;
     and the equally cheap thresholds of each cut, from low to high.
@@ -97,7 +97,7 @@ def _cells(
 
 def _resampled(rows: tuple[Any, Any, Any], cells: int, resamples: int, rng: np.random.Generator) -> Iterator[Array]:
     """Yield the avoidable costs of all cuts, resamples x cuts, a block of resamples at a time."""
-    # rows that share cell and price are one kind: how often each kind is drawn is all that matters
+    # rows that share cell and cost are one kind: how often each kind is drawn is all that matters
     first, counts = _kinds(rows)
     n = len(rows[0])
     few = len(first) * 4 < n
@@ -114,7 +114,7 @@ def _resampled(rows: tuple[Any, Any, Any], cells: int, resamples: int, rng: np.r
 
 
 def _kinds(rows: tuple[Any, Any, Any]) -> tuple[Array, Array]:
-    """Return one row of each kind, and how many rows there are of it."""
+    """Return one sample of each kind, and how many samples there are of it."""
     order = np.lexsort(rows)
     changed = [column[order][1:] != column[order][:-1] for column in rows]
     starts = np.flatnonzero(np.concatenate(([True], np.any(changed, axis=0))))

@@ -94,8 +94,8 @@ def threshold_curve(outcome: Outcome) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "threshold": np.asarray(curve.thresholds, dtype=float).clip(0.0),
-            "cost": curve.costs / outcome.n,
-            "total_cost": outcome.per_repeat(curve.costs),
+            "cost": curve.costs,
+            "total_cost": outcome.per_repeat(curve.total_costs),
             "missed": curve.false_negatives / outcome.n,
             "alarmed": curve.false_positives / outcome.n,
         }
@@ -108,7 +108,7 @@ def threshold_points(outcome: Outcome) -> pd.DataFrame:
     if outcome.threshold is not None:
         points.append(("chosen", float(outcome.threshold), _cost_at(outcome, outcome.threshold)))
     best = find_threshold(outcome.scores, outcome.labels, outcome.costs)
-    points.append(("cheapest", max(best.value, 0.0), best.cost))
+    points.append(("cheapest", max(best.value, 0.0), best.total_cost))
     if not outcome.own_costs:
         bayes = float(outcome.costs.threshold)
         points.append(("Bayes", bayes, _cost_at(outcome, bayes)))
@@ -148,7 +148,7 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
             "n": outcome.per_repeat(np.bincount(numbers, minlength=bins)[present]),
             "positives": outcome.per_repeat(np.bincount(numbers[outcome.labels == 1], minlength=bins)[present]),
             "threshold": [found.value for found in best],
-            "cheapest_cost": outcome.per_repeat(np.array([found.cost for found in best])),
+            "cheapest_cost": outcome.per_repeat(np.array([found.total_cost for found in best])),
             "cost": outcome.per_repeat(np.bincount(numbers, weights=paid, minlength=bins)[present]),
         }
     )
