@@ -202,9 +202,9 @@ PAPER_AGAIN = """
 ## The paper, run again
 
 `python -m paper` ([results](paper/results.md), [discussion](paper/discussion.md)), ResNet-18, {splits} random splits,
-k = 1, 3, 5. Excess cost of the method over AdaCSL (mean cost over the three k; below 0 it costs less), with its 95 % interval
-(paired differences of the splits, variance of Nadeau and Bengio). AdaCSL weights the loss and adapts the weights:
-against plain cross-entropy both contribute, against weighted cross-entropy the adaptation alone. With more samples and
+k = 1, 3, 5. Excess cost of the method over AdaCSL (mean cost over the three k; below 0 it costs less), with its 95 %
+interval (paired differences of the splits, variance of Nadeau and Bengio). AdaCSL weights the loss and adapts the
+weights: against plain cross-entropy both contribute, against weighted cross-entropy the adaptation alone. With more samples and
 fits, by lesion: [adaptation on images](claims.md).
 
 | data, split | networks | method | excess over AdaCSL | 95 %, Nadeau and Bengio |
@@ -362,8 +362,7 @@ def words_read(studies: dict[str, dict[str, Any]]) -> str:
             for mode in ("single", "cv=5")
         )
         lines.append(
-            f"With all images of a lesion in one fold, one network costs {one}, five cross-fitted ones "
-            f"{five}."
+            f"With all images of a lesion in one fold, one network costs {one}, five cross-fitted ones {five}."
         )
     if tables := studies.get("tables", {}).get("rows"):
         ours, weighted = (table_cells(tables, mode) for mode in ("adacsl-cv", "net-weighted-cv"))
@@ -381,7 +380,8 @@ def plain_threshold(folder: Path) -> str:
     over = f" {found[2]}" if found is not None else ""
     return (
         "\n## When a plain threshold does as well\n\n"
-        f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted networks is cross-fitting's. "
+        f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted networks is "
+        "cross-fitting's. "
         "On images: [adaptation on images](claims.md). For boosters with early stopping adaptation saved nothing "
         "on average, so the default there is the Bayes threshold ([figures](integrations/xgboost.md)).\n"
     )
@@ -465,8 +465,9 @@ def suite_section(folder: Path) -> str:
     kind = f"{about['repeats']} x {about['folds']} folds" if "folds" in about else f"{splits} random splits"
     lines = [
         head,
-        "The main job, `adacsl compare`, on every built-in table with its own costs, false negatives 1, 3 and 5 times as costly: "
-        f"{len(results):,} cells ({len(means.columns)} tables, {ratios_} ratios, {len(means)} methods, {kind}) "
+        "The main job, `adacsl compare`, on every built-in table with its own costs, false negatives 1, 3 and 5 times "
+        "as costly: "
+        f"{len(results):,} fits ({len(means.columns)} tables, {ratios_} ratios, {len(means)} methods, {kind}) "
         f"in {about['wall_seconds']:.0f} s. Normalised test cost, means over ratios and splits; the cheapest of each "
         f"table in bold; -: not run there. **{over}**{'' if 'folds' in about else BEFORE}\n\n",
         f"`{about['command']}`; {about['date']}; {about['device']}; {about.get('note', 'whole tables')}; "
@@ -591,7 +592,8 @@ def image_section(name: str, study: dict[str, Any] | None) -> str:
         return f"{head}Not measured yet with this version.\n"
     lines = [
         "64 x 64 pixels, ResNet-18 from local ImageNet weights. 65 / 15 / 20 % of the rows train, adapt and test; with "
-        "cv=5 the first two parts do both. Costs are inverse priors, false negatives k times as costly, and normalised as the "
+        "cv=5 the first two parts do both. Costs are inverse priors, false negatives k times as costly, and "
+        "normalised as the "
         "paper's: the total over the number of test rows, 1 for calling everything positive. In the second table the "
         "cost relative to the better constant decision on each test split: higher at k = 1, where two constants cost "
         "about 1 and the luckier one less." + ("" if name == "ham10k_image" else " No bar was set for these splits."),
@@ -639,7 +641,8 @@ def table_section(study: dict[str, Any] | None) -> str:
     if not compared:
         return f"{head}{provenance(study, 'tables')}\nNo split has both {YARDSTICK} and another method.\n"
     lines = [
-        "Costs are inverse priors, false negatives k times as costly (rho = k IR). Ratio of the mean test costs over the splits "
+        "Costs are inverse priors, false negatives k times as costly (rho = k IR). Ratio of the mean test costs over "
+        "the splits "
         "both methods have, geometric mean over k and tables; below 1 is cheaper. 95 %: jackknife over the splits, its "
         "variance corrected as Nadeau and Bengio's, because training sets overlap.",
         "",

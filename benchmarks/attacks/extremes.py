@@ -342,8 +342,9 @@ ATTACKS = (
         "Costs from 1e-12 to 1e12, one row, ties, denormals, scores of 0 and 1, one class, separable rows: failed is "
         "an error, infinite or missing numbers, lambda beyond its bounds, a threshold that is not cost-optimal "
         "in exact fractions, another decision in another unit of money, adapted boosters more than "
-        "three times as costly as plain ones in the mean of three fits. For boosters this is little evidence: five of 3,000 "
-        "tries, cost ratios of 8 and 1/8 only; at a ratio of 50, which is not drawn, adapted XGBoost can cost more",
+        "three times as costly as plain ones in the mean of three fits. For boosters this is little evidence: five of "
+        "3,000 tries, cost ratios of 8 and 1/8 only; at a ratio of 50, which is not drawn, adapted XGBoost can cost "
+        "more",
         run,
         long=3000,
         short=60,

@@ -2,8 +2,8 @@
 
     python -m benchmarks.quality.claims_page docs/claims.md  # from benchmarks/results/claims.* and claims_pv.*
 
-A claim states that one method costs less than another. Confirmed: the 95 % interval of every comparison named lies below
-0. Refuted: one lies above 0. In part: some below, none above. Not confirmed: none below, none above.
+A claim states that one method costs less than another. Confirmed: the 95 % interval of every comparison named lies
+below 0. Refuted: one lies above 0. In part: some below, none above. Not confirmed: none below, none above.
 """
 
 from __future__ import annotations
@@ -173,9 +173,9 @@ melanoma against the rest) and **by leaf** (PV-D: 10,227 images, healthy against
 negatives k times as costly. 20 % of the training groups adapt, select, calibrate and tune, the same for all methods.
 
 A number is the excess cost of the first method over the second in percent (below 0: it costs less), with its 95 %
-interval: Student's t on paired per-sample costs, by lesion or leaf, over repeated cross-validation, groups and fits counted
-([power and coverage](evidence.md)). Confirmed: every interval lies below 0. Refuted: one lies above. In part: some below,
-none above. These are many comparisons: of twenty intervals one excludes 0 at random. The costs themselves:
+interval: Student's t on paired per-sample costs, by lesion or leaf, over repeated cross-validation, groups and fits
+counted ([power and coverage](evidence.md)). Confirmed: every interval lies below 0. Refuted: one lies above. In part:
+some below, none above. These are many comparisons: of twenty intervals one excludes 0 at random. The costs themselves:
 [cost of each method on images](claims_costs.md).
 """
 
@@ -189,9 +189,9 @@ image; 1: predicting everything positive.
 
 MEANING = """
 **Summary.** Adaptation helps an over-confident network at its last epoch, without early stopping or calibration.
-Selecting the epoch, calibrating or tuning a threshold does the same; with equal averaging and calibration a lead seen at
-one cost ratio was gone at the two others. Averaging five cross-fitted networks helps every loss. On a nearly separable
-task (PV-D) a threshold is enough; with small validation sets or wrong labels, adaptation hurts.
+Selecting the epoch, calibrating or tuning a threshold does the same; with equal averaging and calibration a lead seen
+at one cost ratio was gone at the two others. Averaging five cross-fitted networks helps every loss. On a nearly
+separable task (PV-D) a threshold is enough; with small validation sets or wrong labels, adaptation hurts.
 """
 
 PARTS = {

@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from benchmarks.quality import peer_data, portfolio_peers, savings_data, savings_peers
 from benchmarks.quality.peers.problem import Problem, cheapest_constant, check_found
 
-TWO, MANY, ROWS = "two classes", "several classes", "row prices"
+TWO, MANY, ROWS = "two classes", "several classes", "per-sample costs"
 """The kinds of tables; see tables.py."""
 ALL = (TWO, MANY, ROWS)
 
@@ -249,7 +249,7 @@ def flaml(problem: Problem) -> Any:
 
 OURS = ("adacsl", "torch", "lightgbm", "xgboost", "catboost")
 CONTESTANTS: dict[str, Contestant] = {
-    "constant": Contestant(constant, "the decision that is cheapest for all training rows"),
+    "constant": Contestant(constant, "the constant of lowest cost on the training samples"),
     "logistic": Contestant(logistic, "scikit-learn's logistic regression, Bayes decision", blind=True),
     "hgb-bayes": Contestant(hgb_bayes, "scikit-learn's histogram boosting, stopped early, Bayes decision", blind=True),
     "hgb-tuned": Contestant(hgb_tuned, "the same in TunedThresholdClassifierCV: one threshold by cost", (TWO, ROWS)),

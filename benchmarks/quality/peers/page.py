@@ -1,4 +1,4 @@
-"""The pages of the cost benchmark: losses, ranks and the full table on one; intervals, seconds and how it was run on another."""
+"""Pages of the cost benchmark: losses, ranks and the full table; and the details, with intervals and seconds."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str
     elif order.friedman_p is not None and order.friedman_p < 0.05:
         told = f"Friedman p = {order.friedman_p:.2g}; ranks {order.critical_difference:.2f} apart differ (Nemenyi)."
     else:
-        told = f"Friedman p = {order.friedman_p:.2g}: no significant difference of ranks; the critical difference would be "
-        told += f"{order.critical_difference:.2f} (Nemenyi)."
+        told = f"Friedman p = {order.friedman_p:.2g}: no significant difference of ranks; the critical difference "
+        told += f"would be {order.critical_difference:.2f} (Nemenyi)."
     return title + told + "\n\n" + markdown(["", "average rank", "mean normalised cost"], rows)
 
 
