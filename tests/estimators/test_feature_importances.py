@@ -117,4 +117,5 @@ def test_what_is_printed_is_short():
         "Task('data', 160 x 3, classes=['0', '1'], costs=CostMatrix(fp=1, fn=4))"
     )
     assert repr(model.decision_) == "Decision(CostMatrix(fp=1, fn=4), 'bayes', threshold=0.2)"
-    assert repr(cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], COSTS)) == "CostCurve(5 thresholds, lowest mean cost 0.25 at 0.1)"
+    curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], COSTS)
+    assert repr(curve) == "CostCurve(5 thresholds, lowest mean cost 0.25 at 0.1)"
