@@ -47,7 +47,7 @@ def run(table, name, folder, methods=None, ratios=None):
     jobs = plan_jobs([task], {name: chosen}, {name: choose_ratios(COSTS, ratios)}, [SEED], conditions)
     with Store.open(folder, {"data": {name: {"digest": task.digest}}}) as store:
         run_jobs(jobs, store, {name: task}, n_jobs=1)
-        return {cell: store.read(cell) for job in jobs for cell in job.cells}
+        return {cell: store.read(cell) for job in jobs for cell in job.fits}
 
 
 @pytest.fixture(scope="module")
@@ -133,5 +133,5 @@ def test_adacsl_cv_is_the_classifier(data, tables, together):
 @pytest.mark.parametrize("data", ["wine", "mixed"])
 def test_gbm_bayes_is_the_booster(data, tables, together):
     pytest.importorskip("xgboost")
-    clf = CostSensitiveClassifier(COSTS, learner="auto", select="log-loss", validation=SHARE, random_state=SEED)
+    clf = CostSensitiveClassifier(COSTS, learner="boosting", select="log-loss", validation=SHARE, random_state=SEED)
     assert_gives(*fitted_like(clf, "gbm-bayes", data, tables, together))

@@ -59,7 +59,7 @@ def results(methods, task=None, *, protocol=QUICK, ratios=None, seed=0):
     ratios = (float(task.costs.averaged().ratio),) if ratios is None else ratios
     cells = [FitKey(task.name, ratio, name, seed) for name in methods for ratio in ratios]
     done = run_work({task.name: task}, (methods, protocol), cells)
-    return {(one.cell.method, one.cell.ratio): one for one in done}
+    return {(one.fit.method, one.fit.ratio): one for one in done}
 
 
 def only(found):

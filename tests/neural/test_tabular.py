@@ -42,7 +42,7 @@ def test_alone_is_as_in_company(module):
         return compare(
             *table(), COSTS, methods=methods, repeats=1, folds=2, net=net, n_jobs=1, device="cpu", progress=False,
             **more,
-        ).cells  # fmt: skip
+        ).fits  # fmt: skip
 
     together = run(["net", "net-weighted", "adacsl-cv"], ratios=[20, "1x"])
     for name in ("net", "adacsl-cv"):
@@ -58,7 +58,7 @@ def test_other_sizes_train_apart_and_differ():
     ]
     found = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, device="cpu", progress=False)
     for seed in range(2):
-        small, large = (one.scores for cell, one in found.cells.items() if cell.seed == seed)
+        small, large = (one.scores for cell, one in found.fits.items() if cell.seed == seed)
         assert not np.array_equal(small, large)
 
 
