@@ -36,6 +36,7 @@ def test_the_model_is_described(client_of, plain, priced):
 def test_the_page_describes_the_rows(client):
     page = client.get("/docs").text
     assert "<code>shop</code>" in page
+    assert "the probability is that of <b>yes</b>" in page
     assert "at most 50 rows" in page
     assert not re.search(r"(src|href)=\"(https?:)?//", page)  # it is read where there is no way out
     post = client.get("/openapi.json").json()["paths"]["/predict"]["post"]

@@ -91,10 +91,11 @@ class CostCurveDisplay(CurveDisplay):
     table : DataFrame
         threshold, cost, misses and alarms (their parts of the cost, above what being right costs), per row.
     cheapest : (float, float)
-        The cheapest threshold, and what it costs.
+        The cost-optimal threshold and its mean cost.
     bayes : float, optional
-        Where the costs alone would decide; None where rows have costs of their own.
+        The Bayes threshold; None for per-sample costs.
     name : str, optional
+        Name of the line in the legend.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def money_section(money: Money) -> Section | None:
     paid = None
     if "saved" in money.each:
         guide = (
-            "The interval is about the mean: a single year also varies by chance, and all of it holds as long as "
+            "The interval is about the mean: a single year also varies at random, and all of it holds as long as "
             "samples and costs stay like these."
         )
         paid = Card("paid", guide=guide, result=money_words(money), tables=[money_rows(money)])
