@@ -104,4 +104,4 @@ def test_warnings_come_once_for_each_thing():
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         Task.from_data(np.zeros((400, 1)), Y, {"fp": 1, "fn": price})
-    assert [str(each.message)[:8] for each in caught] == ["row 2 al", "fn tells"]
+    assert [str(each.message)[:8] for each in caught] == ["row 2 al", "fn leaks"]
