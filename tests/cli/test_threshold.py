@@ -56,7 +56,8 @@ def test_text_shows_threshold_intervals_and_curve(adacsl, table):
     scores, y = draw(200)
     said = adacsl("threshold", table({"score": scores, "label": y}), "--fn", 8, "--fp", 1)
     assert said.code == 0
-    for words in ("cost-optimal threshold", "95 % interval of the threshold", "expected on new samples", "Bayes threshold",
+    for words in ("cost-optimal threshold", "95 % interval of the threshold", "expected on new samples",
+                  "Bayes threshold",
                   "always negative", "cost by threshold", "▁"):  # fmt: skip
         assert words in said.out
 
