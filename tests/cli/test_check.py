@@ -80,7 +80,7 @@ def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
     words = ("compare", leaking, *WORDS, "--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", "1")
     said = adacsl(*words, "--out", tmp_path / "run", "--json")
     assert said.code == 0
-    assert said.err.count("have dates (column 'since')") == 1
+    assert said.err.count("column 'since' contains dates") == 1
     assert [each["code"] for each in said.json["checks"]["leak"]] == [
         "target-leakage", "time-ignored", "looks-like-id",
     ]  # fmt: skip

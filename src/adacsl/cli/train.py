@@ -101,7 +101,7 @@ def train(  # noqa: PLR0913  one argument for each option
         scikit-learn classifier.
     estimators
         Base estimators of the ensemble, with commas between them: names of methods, or groups of them such as
-        logistic,lightgbm,nets.
+        logistic,lightgbm,net.
     time_limit
         Time limit of the ensemble, such as 60s, 5min or 1h: base estimators that would take longer are skipped.
     cv
