@@ -193,7 +193,10 @@ def overview(run: Any) -> Callable[[dict[str, Any]], Any]:
         )  # fmt: skip
         left.text(0.515, left.get_ylim()[1] * 0.96, "T'", va="top")
         left.set(
-            xlabel="threshold", xlim=(0, 1), ylim=(0, None), title="Validation cost per sample, every threshold, last epoch"
+            xlabel="threshold",
+            xlim=(0, 1),
+            ylim=(0, None),
+            title="Validation cost per sample, every threshold, last epoch",
         )
         epochs = range(1, len(steps) + 1)
         right.plot(epochs, [s.thresholds[0] for s in steps], "o-", ms=3, lw=1, label="cost-optimal threshold")
@@ -254,7 +257,9 @@ def update_rules(style: dict[str, Any]) -> Any:
         axis.plot(at, [step_factor(t, target, update="odds") for t in at], ls="--", label="odds (exact)")
         axis.axvline(target, color=style["ink"], lw=1, ls=":")
         axis.axhline(1, color=style["ink"], lw=1, ls=":")
-        axis.set(xlabel="cost-optimal threshold of the subgroup", yscale="log", ylim=(5e-3, 300), title=f"T' = {target}")
+        axis.set(
+            xlabel="cost-optimal threshold of the subgroup", yscale="log", ylim=(5e-3, 300), title=f"T' = {target}"
+        )
     axes[0].set_ylabel("lambda is multiplied by")
     axes[1].legend(loc="lower right")
     return figure

@@ -22,7 +22,9 @@ FEW = 2
 """Runs that are too few for an interval: with one degree of freedom it would be meaningless."""
 
 WORDS = {
-    "figure1a": "Figure 1(a): the cost-optimal threshold of the validation data by epoch, for each cost ratio; T' is 0.5",
+    "figure1a": (
+        "Figure 1(a): the cost-optimal threshold of the validation data by epoch, for each cost ratio; T' is 0.5"
+    ),
     "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
     "table2": (
         "Table 2: normalised cost by method, mean and 95 % interval (a point alone: two runs, not to be compared with "
