@@ -204,8 +204,8 @@ PAPER_AGAIN = """
 `python -m paper` ([results](paper/results.md), [discussion](paper/discussion.md)), ResNet-18, {splits} random splits,
 k = 1, 3, 5. Excess cost of the method over AdaCSL (mean cost over the three k; below 0 it costs less), with its 95 %
 interval (paired differences of the splits, variance of Nadeau and Bengio). AdaCSL weights the loss and adapts the
-weights: against plain cross-entropy both contribute, against weighted cross-entropy the adaptation alone. With more samples and
-fits, by lesion: [adaptation on images](claims.md).
+weights: against plain cross-entropy both contribute, against weighted cross-entropy the adaptation alone. With more
+samples and fits, by lesion: [adaptation on images](claims.md).
 
 | data, split | networks | method | excess over AdaCSL | 95 %, Nadeau and Bengio |
 |---|---|---|--:|--:|

@@ -11,8 +11,8 @@ HEAD = """\
 
 `adacsl compare` tests every sample in repeated cross-validation and compares methods by their per-sample costs.
 Intervals are those of paired costs over samples and fits ([how](compare/statistics.md)); the recommendation is the
-simplest method whose upper bound of excess over the lowest cost is at most 10 %, else the lowest mean. Both are compared with
-the former protocol: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and
+simplest method whose upper bound of excess over the lowest cost is at most 10 %, else the lowest mean. Both are compared
+with the former protocol: five random splits, the corrected variance of Nadeau and Bengio over the means of the splits, and
 the simplest method without a significant difference from the lowest mean.
 """
 
@@ -36,8 +36,10 @@ def simulation(run: dict[str, Any] | None) -> str:
         "Eight methods of known true cost: two constants and logistic regressions that see more or fewer columns. Type "
         "I: how often two identical methods differ significantly (nominal: 5 %). Power: how often a worse method "
         "differs significantly from the best. Coverage: how often the 95 % interval of that difference contains the "
-        "truth; of a constant: the interval of the cost of predicting everything positive. Regret: the true cost of the "
-        "selected method over that of the best, less 1; in brackets the worst of all draws. Groups: four samples share features "
+        "truth; of a constant: the interval of the cost of predicting everything positive. Regret: the "
+        "true cost of the "
+        "selected method over that of the best, less 1; in brackets the worst of all draws. Groups: four "
+        "samples share features "
         "and noise, and stay in one fold.\n\n",
         "| rows | groups of | protocol | excess cost | type I | power | coverage | of a constant | half-width | regret "
         "of the recommendation | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
