@@ -166,13 +166,13 @@ def _groups(
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, SAMPLES_AT_ONCE[device] // len(task.y)) if not task.images else 1
     batch: list[FitKey] = []
-    together = 0
+    size = 0
     for some in sorted(networks.values(), key=lambda some: -_networks(methods[some[0].method])):
         count = _networks(methods[some[0].method])
-        if batch and together + count > room:
+        if batch and size + count > room:
             yield batch
-            batch, together = [], 0
-        batch, together = batch + some, together + count
+            batch, size = [], 0
+        batch, size = batch + some, size + count
     if batch:
         yield batch
     others = [some for key, some in trainings.items() if key not in networks]
