@@ -280,7 +280,7 @@ def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_
     found = compare(x, y, pos_label="sick", folder=tmp_path / "run", **options)
     compare(x, y, pos_label="sick", folder=tmp_path / "run", **options)  # the same code is told to be the same
     assert found.method("net").learner.augment.rotate is True
-    with pytest.raises(ValueError, match=r"its nets had augment='Augment\(.*no folder keeps code"):
+    with pytest.raises(ValueError, match=r"its networks had augment='Augment\(.*no folder keeps code"):
         load_comparison(tmp_path / "run").method("net")
 
 

@@ -180,7 +180,7 @@ def test_titles_speak_of_decisions():
 def test_there_is_one_ratio():
     assert choose_ratios(PRICES, None) == [1.0]
     assert at_ratio(PRICES, 1.0) is PRICES
-    with pytest.raises(ValueError, match="give another matrix for other prices"):
+    with pytest.raises(ValueError, match="give another matrix for other costs"):
         choose_ratios(PRICES, ["1x"])
 
 

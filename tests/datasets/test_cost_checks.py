@@ -69,7 +69,7 @@ def test_negative_prices_are_counted_and_taken_as_free():
     price = 1 + amounts()
     price[[2, 9, 11]] = [-4.0, -1.0, 0.5]
     frame = pd.DataFrame({"amount": price, "x": 1.0})
-    with pytest.warns(CostWarning, match=r"fn is below .* right in 3 rows, first in row 3 \(-4 against 1\)"):
+    with pytest.warns(CostWarning, match=r"fn is below .* prediction in 3 rows, first in row 3 \(-4 against 1\)"):
         task = Task.from_data(frame, Y, {"fp": 1, "fn": "amount", "tp": 1})
     assert task.costs.fn[[2, 9, 11]].tolist() == [1.0, 1.0, 1.0]
     assert task.costs.fn[3] == price[3]

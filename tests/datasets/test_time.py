@@ -102,7 +102,7 @@ def test_durations_of_numbers_dates_and_timedeltas():
     assert np.array_equal(week, Duration.read("1w").after(INSTANTS))
     with pytest.raises(ValueError, match="gap=7 has no unit"):
         Duration.read(7).after(INSTANTS, "gap")
-    with pytest.raises(ValueError, match="gap='7d' is of dates"):
+    with pytest.raises(ValueError, match="gap='7d' is for dates"):
         Duration.read("7d").after(np.arange(3.0), "gap")
 
 
