@@ -1,7 +1,6 @@
 """Is `estimated_cost_` right? Drawn data of three laws: its bias, and how often its interval contains the true cost.
 
-Cross-fits of networks and scikit-learn classifiers; boosters with a tuned threshold, refitted on all rows or
-cross-fitted.
+Cross-fits of networks and scikit-learn classifiers; tuned boosters, refitted on all rows or cross-fitted.
 
 Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the expected cost of the fitted classifier on
 20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
