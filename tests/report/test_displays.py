@@ -37,9 +37,9 @@ def test_costs_of_thresholds_are_those_of_deciding_there(rows, at):
     place = int(np.flatnonzero(table["threshold"] <= at)[-1])
     decided = (scores > at).astype(int)
     assert table["cost"][place] == pytest.approx(COSTS.mean(labels, decided))
-    assert table["misses"][place] == pytest.approx(8 * ((labels == 1) & (decided == 0)).mean())
-    assert table["alarms"][place] == pytest.approx(((labels == 0) & (decided == 1)).mean())
-    assert shown.cheapest[1] == pytest.approx(table["cost"].min())
+    assert table["false_negatives"][place] == pytest.approx(8 * ((labels == 1) & (decided == 0)).mean())
+    assert table["false_positives"][place] == pytest.approx(((labels == 0) & (decided == 1)).mean())
+    assert shown.optimum[1] == pytest.approx(table["cost"].min())
     assert shown.bayes == pytest.approx(1 / 9)
 
 
@@ -61,11 +61,11 @@ def test_net_benefit_is_that_of_the_formula(rows):
     scores, labels = two_classes(rows)
     for row in DecisionCurveDisplay.from_predictions(labels, scores, plot=False).frame().itertuples():
         odds = row.threshold / (1 - row.threshold)
-        hits, alarms = (
+        hits, false_positives = (
             ((labels == 1) & (scores > row.threshold)).mean(),
             ((labels == 0) & (scores > row.threshold)).mean(),
         )
-        assert row.net_benefit == pytest.approx(hits - odds * alarms)
+        assert row.net_benefit == pytest.approx(hits - odds * false_positives)
         assert row.treat_all == pytest.approx(labels.mean() - odds * (1 - labels.mean()))
 
 

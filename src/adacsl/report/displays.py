@@ -89,8 +89,8 @@ class CostCurveDisplay(CurveDisplay):
     Parameters
     ----------
     table : DataFrame
-        threshold, cost, misses and alarms (their parts of the cost, above what being right costs), per row.
-    cheapest : (float, float)
+        threshold, cost, false_negatives and false_positives (their parts of the cost, above what being right costs), per row.
+    optimum : (float, float)
         The cost-optimal threshold and its mean cost.
     bayes : float, optional
         The Bayes threshold; None for per-sample costs.
@@ -109,10 +109,10 @@ class CostCurveDisplay(CurveDisplay):
     step = True
 
     def __init__(
-        self, *, table: pd.DataFrame, cheapest: tuple[float, float], bayes: float | None = None, name: str | None = None
+        self, *, table: pd.DataFrame, optimum: tuple[float, float], bayes: float | None = None, name: str | None = None
     ) -> None:
         super().__init__(table=table, name=name)
-        self.cheapest, self.bayes = cheapest, bayes
+        self.optimum, self.bayes = optimum, bayes
 
     @classmethod
     def from_estimator(
@@ -138,15 +138,15 @@ class CostCurveDisplay(CurveDisplay):
         thresholds, costs_per_sample, _, *parts = (as_host(part).astype(np.float64) for part in curve)
         thresholds[0] = min(thresholds[0], 0.0)
         rows = {"threshold": thresholds, "cost": costs_per_sample} | dict(
-            zip(("misses", "alarms"), (part / n for part in parts), strict=True)
+            zip(("false_negatives", "false_positives"), (part / n for part in parts), strict=True)
         )
         table = _frame({key: np.append(part, 1.0 if key == "threshold" else part[-1]) for key, part in rows.items()})
         bayes = None if costs.n_instances is not None else float(costs.threshold)
-        found = cls(table=table, cheapest=(best.value, best.cost), bayes=bayes, name=name)
+        found = cls(table=table, optimum=(best.value, best.cost), bayes=bayes, name=name)
         return found.plot(ax, **kwargs) if plot else found
 
     def _guides(self) -> None:
-        self.ax_.plot(*self.cheapest, "o", color=self.line_.get_color())
+        self.ax_.plot(*self.optimum, "o", color=self.line_.get_color())
         if self.bayes is not None:
             self._guide("Bayes threshold", [self.bayes] * 2, [0, self.table["cost"].max()], linestyle=":")
 
