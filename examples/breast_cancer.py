@@ -122,17 +122,17 @@ def print_table(costs: dict[str, Any]) -> None:
 
 
 def print_conclusion(costs: dict[str, Any]) -> None:
-    """Say what the figures say, and no more."""
+    """Print the lowest mean cost, and the methods that cost significantly more or less than AdaCSL."""
     means = {name: float(values.mean()) for name, values in costs.items()}
     cheapest = min(means, key=lambda name: means[name])
     ours = costs["AdaCSL at 0.5"]
-    sure: dict[str, list[str]] = {"cheaper than": [], "dearer than": [], "not told apart from": []}
+    sure: dict[str, list[str]] = {"below": [], "above": [], "not significantly different from": []}
     for name, values in costs.items():
         if values is ours:
             continue
         _, low, high = interval(ours - values)
-        sure["cheaper than" if high < 0 else "dearer than" if low > 0 else "not told apart from"].append(name)
-    print(f"\nLowest mean: {cheapest} ({means[cheapest]:.2f}). At the 95 % level AdaCSL is")
+        sure["below" if high < 0 else "above" if low > 0 else "not significantly different from"].append(name)
+    print(f"\nLowest mean: {cheapest} ({means[cheapest]:.2f}). At the 95 % level the mean cost of AdaCSL is")
     for recommendation, names in sure.items():
         print(f"  {recommendation}: {', '.join(names) or 'none'}")
 

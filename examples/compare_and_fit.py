@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import adacsl
 
-torch.set_num_threads(1)  # small nets: threads only get in each other's way
+torch.set_num_threads(1)  # small networks: more threads are slower
 X, benign = load_breast_cancer(return_X_y=True, as_frame=True)
 y = benign.map({0: "malignant", 1: "benign"})
 costs = adacsl.CostMatrix(fp=1, fn=8)  # a missed tumour is as bad as eight needless checks

@@ -2,8 +2,8 @@
 
 python examples/image_folder.py
 
-The pictures are made here: noise, with a brighter spot in those of the class "spot". Two epochs show that it runs, not
-how well it could do; real pictures want pretrained weights ({"weights": "resnet18.safetensors"}) and the default 15
+The images are made here: noise, with a brighter spot in those of the class "spot". Two epochs show that it runs, not
+how well it could do; real images need pretrained weights ({"weights": "resnet18.safetensors"}) and the default 15
 epochs.
 """
 
@@ -37,6 +37,6 @@ with tempfile.TemporaryDirectory() as scratch:
     clf = AdaCSLClassifier(CostMatrix(fp=1, fn=4), learner=NeuralLearner(**net), pos_label="spot", random_state=0)
     clf.fit(scratch)  # the labels are the subfolders' names
     print(clf.history_[["epoch", "lambda", "val_cost"]])
-    print(f"estimated cost per picture: {clf.estimated_cost_}")
+    print(f"estimated cost per image: {clf.estimated_cost_}")
     files = sorted(Path(scratch, "spot").glob("*.png"))[:3]
     print(clf.predict(files), clf.predict_proba(files).round(2), sep="\n")

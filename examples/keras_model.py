@@ -24,5 +24,5 @@ adapt = AdaCSLCallback(validation_data=(x[2000:], y[2000:]))  # 2, before what m
 stop = keras.callbacks.EarlyStopping(monitor="val_cost", mode="min", patience=5, restore_best_weights=True)
 history = model.fit(x[:2000], y[:2000], epochs=15, callbacks=[adapt, stop], verbose=0).history
 for cost, lambda_, threshold in zip(history["val_cost"], history["lambda"], history["threshold"], strict=True):
-    print(f"validation cost {cost:.3f}  lambda {lambda_:.3f}  cheapest threshold {threshold:.3f}")
+    print(f"validation cost {cost:.3f}  lambda {lambda_:.3f}  cost-optimal threshold {threshold:.3f}")
 print(model.loss.decide(model.predict(x[2000:2010], verbose=0)))  # decisions

@@ -14,7 +14,7 @@ x = torch.randn(3000, 10)
 y = (x[:, 0] + x[:, 1] * x[:, 2] + torch.randn(3000) > 1.5).long()  # about one in five is positive
 train, val = slice(0, 2000), slice(2000, 3000)
 
-costs = CostMatrix(fp=1, fn=8)  # one miss is as bad as eight false alarms
+costs = CostMatrix(fp=1, fn=8)  # a false negative costs as much as eight false positives
 net = nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 1))
 loss = AdaptiveCrossEntropy(costs)  # 1: instead of nn.BCEWithLogitsLoss()
 optimizer = torch.optim.Adam(net.parameters(), lr=3e-3)

@@ -3,8 +3,8 @@
 python examples/recorded_scores.py
 
 The "recording" is made here: scores of a model trained with the weight of these costs, whose confidence grows and whose
-cheapest threshold drifts below T' = 0.5. The loop is open, as recorded scores cannot react to the weight: read the
-cheapest thresholds and the direction of lambda, not its final size.
+cost-optimal threshold drifts below T' = 0.5. The loop is open, as recorded scores cannot react to the weight: read the
+cost-optimal thresholds and the direction of lambda, not its final size.
 """
 
 import numpy as np

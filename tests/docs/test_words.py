@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("docs", "src", "examples", "benchmarks")
+FOLDERS = ("docs", "src", "examples")
 PAGES = ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md")
 KINDS = (".md", ".py", ".html", ".js", ".j2")
 WORDS = {

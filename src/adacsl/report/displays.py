@@ -89,7 +89,8 @@ class CostCurveDisplay(CurveDisplay):
     Parameters
     ----------
     table : DataFrame
-        threshold, cost, false_negatives and false_positives (their parts of the cost, above what being right costs), per row.
+        threshold, cost, false_negatives and false_positives (their parts of the cost above that of correct decisions),
+        per sample.
     optimum : (float, float)
         The cost-optimal threshold and its mean cost.
     bayes : float, optional
