@@ -99,7 +99,7 @@ def test_a_shuffle_is_refused_with_the_reason():
 
 def test_dates_that_are_split_by_chance_are_named():
     x, y = table()
-    with pytest.warns(UserWarning, match=r"rows of data have dates \(column 'when'\).*--time-column when"):
+    with pytest.warns(UserWarning, match=r"column 'when' of data contains dates.*--time-column when"):
         chance = compare(x, y, COSTS, pos_label="bad", methods=["always-positive"], repeats=1, folds=2, **QUICK)
     assert chance.windows == {}
     assert "1 repeat of 2 folds, stratified: every sample is tested once" in chance.report_data().facts["protocol"]
@@ -116,7 +116,7 @@ def test_data_with_and_without_a_time_side_by_side():
     alone = compare_tasks(tasks[0], methods=["always-positive"], repeats=1, folds=2, **QUICK)
     for seed in range(2):
         assert np.array_equal(both.splits["shuffled", seed].test_rows, alone.splits["shuffled", seed].test_rows)
-    with pytest.raises(ValueError, match="gap and label_delay are for rows with a time"):
+    with pytest.raises(ValueError, match="gap and label_delay are for data with a time"):
         compare_tasks(tasks[0], methods=["always-positive"], gap="1d", **QUICK)
 
 
