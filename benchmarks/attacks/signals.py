@@ -31,7 +31,7 @@ SECONDS = 240
 COSTS = ("--target", "größe", "--pos-label", "groß", "--fn", "8", "--fp", "1")
 LONG = {
     "train": ("train", "rows.csv", *COSTS, "--out", "new"),
-    "compare": ("compare", "rows.csv", *COSTS, "--out", "run", "--repeats", "50", "--workers", "2"),
+    "compare": ("compare", "rows.csv", *COSTS, "--out", "run", "--repeats", "50", "--n-jobs", "2"),
     "predict": ("predict", "model", "large.csv", "--out", "p.csv", "--batch-rows", "50"),
     "monitor": ("monitor", "model", "large.csv", "--html", "m.html"),
     "explain": ("explain", "model", "large.csv", "--repeats", "1000", "--out", "e.csv"),

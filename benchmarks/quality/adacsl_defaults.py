@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=list(METHODS), default=DEFAULT)
     parser.add_argument("--splits", type=int, nargs="+", default=[100, 101, 102, 103])
     parser.add_argument("--rows", type=int, default=3_000)
-    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--n-jobs", type=int, default=1, help="processes, of one thread each")
     parser.add_argument("--csv", type=Path)
     parser.add_argument("--show", type=Path)
     options = parser.parse_args()
@@ -81,7 +81,7 @@ def main() -> None:
         return
     found: list[dict[str, Any]] = []
     todo = [(name, split) for split in options.splits for name in options.tables]
-    work = joblib.Parallel(options.jobs, return_as="generator_unordered")
+    work = joblib.Parallel(options.n_jobs, return_as="generator_unordered")
     for part in work(joblib.delayed(run)(*each, options.methods, options.rows) for each in todo):
         found += part
         print(part[0]["table"], part[0]["split"], f"{part[-1]['seconds']:.0f} s", flush=True)

@@ -4,7 +4,7 @@ scikit-learn's iris, wine and digits, the three classes of the thyroid table, an
 very different sizes; two cost matrices each: inverse priors, and random heavy-tailed prices (fixed seeds). 25 % of the
 rows are the test, five splits.
 
-    python -m benchmarks.quality.class_tables --jobs 2 --out benchmarks/results/class_tables.csv
+    python -m benchmarks.quality.class_tables --n-jobs 2 --out benchmarks/results/class_tables.csv
     python -m benchmarks.quality.class_tables --show benchmarks/results/class_tables.csv
 """
 
@@ -126,7 +126,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=[*METHODS, "ensemble"], default=[*METHODS, "ensemble"])
     parser.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--without", nargs="+", default=[], help="members of the ensemble to leave out")
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--show", type=Path)
     options = parser.parse_args()
@@ -135,7 +135,7 @@ def main() -> None:
         return
     rows: list[dict[str, Any]] = []
     todo = [(name, split) for name in reversed(options.tables) for split in options.splits]
-    work = joblib.Parallel(options.jobs, return_as="generator_unordered")
+    work = joblib.Parallel(options.n_jobs, return_as="generator_unordered")
     for part in work(joblib.delayed(run)(name, split, options) for name, split in todo):
         rows += part
         print(part[0]["table"], part[0]["split"], f"{part[-1]['seconds']:.0f} s", flush=True)

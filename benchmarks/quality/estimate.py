@@ -6,7 +6,7 @@ Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the e
 20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
 they, and not their average, have scored the rows.
 
-    python -m benchmarks.quality.estimate --draws 200 --jobs 16 --json benchmarks/results/cpu_estimate.json
+    python -m benchmarks.quality.estimate --draws 200 --n-jobs 16 --json benchmarks/results/cpu_estimate.json
     python -m benchmarks.quality.estimate --show benchmarks/results/cpu_estimate.json
 """
 
@@ -42,7 +42,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
     parser.add_argument("--laws", nargs="+", choices=list(LAWS), default=list(LAWS))
     parser.add_argument("--learners", nargs="+", choices=list(LEARNERS), default=list(LEARNERS))
-    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--n-jobs", type=int, default=1, help="processes, of one thread each")
     parser.add_argument("--json", type=Path, default=None, help="write result and metadata to this file")
     parser.add_argument("--csv", type=Path, default=None, help="write a line per draw to this file")
     parser.add_argument("--show", type=Path, default=None, help="print the table of such a file")
@@ -60,7 +60,7 @@ def main() -> int:
     if args.join:
         found = pd.concat([pd.read_csv(path) for path in args.join]).drop_duplicates(["law", "learner", "seed"])
     else:
-        found = pd.DataFrame(joblib.Parallel(args.jobs)(joblib.delayed(one_draw)(*each) for each in todo))
+        found = pd.DataFrame(joblib.Parallel(args.n_jobs)(joblib.delayed(one_draw)(*each) for each in todo))
     if args.csv is not None:
         found.to_csv(args.csv, index=False)
     results: dict[str, Any] = {}

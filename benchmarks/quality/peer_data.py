@@ -195,7 +195,7 @@ def arguments(description: str | None, methods: Iterable[str], word: str) -> arg
     parser.add_argument("--k", type=float, nargs="+", default=[1, 3, 5])
     parser.add_argument("--splits", type=int, nargs="+", default=[100, 101, 102, 103, 104])
     parser.add_argument("--max-rows", type=int, help="default: 10,000 (card fraud 50,000), stratified")
-    parser.add_argument("--jobs", type=int, default=1, help="splits at a time")
+    parser.add_argument("--n-jobs", type=int, default=1, help="splits at a time")
     parser.add_argument("--threads", type=int, default=1, help="threads of each fit")
     parser.add_argument("--retry", action="store_true", help="run failed rows again")
     parser.add_argument("--out", type=Path, help="CSV file; rows it has are skipped")
@@ -210,7 +210,7 @@ def run(methods: dict[str, Method], options: argparse.Namespace, *, note: str = 
         _write_meta(options.out, options, sorted(modules), note)
     cells = [(name, split) for name in options.tables for split in options.splits]
     jobs = (joblib.delayed(_run_cell)(methods, *cell, options) for cell in cells)
-    joblib.Parallel(options.jobs)(jobs)
+    joblib.Parallel(options.n_jobs)(jobs)
 
 
 def _run_cell(methods: dict[str, Method], name: str, split: int, options: argparse.Namespace) -> None:

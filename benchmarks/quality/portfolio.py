@@ -28,12 +28,12 @@ def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> D
     from adacsl.fitting.rows import Rows  # noqa: PLC0415
 
     members = [name for name in default_estimators(images=False) if name not in options.without]
-    jobs = {"n_jobs": 1} if options.jobs > 1 else {}
+    jobs = {"n_jobs": 1} if options.n_jobs > 1 else {}
     # members that do not depend on the costs are fitted once for all k, as a comparison does it
     asked = [cell.costs(k) for k in options.k]
     methods = [
         EnsembleClassifier(
-            CostMatrix(fp=c.fp, fn=c.fn), estimators=members, time_limit=options.budget, random_state=cell.split,
+            CostMatrix(fp=c.fp, fn=c.fn), estimators=members, time_limit=options.time_limit, random_state=cell.split,
             device="cpu", **jobs,
         )
         for c in asked
@@ -293,7 +293,7 @@ def main() -> None:
     if options.page:
         options.page.write_text(page(Path(__file__).parents[1] / "results"))
         return
-    note = "" if options.budget is None else f"budget {options.budget:g} s"
+    note = "" if options.time_limit is None else f"time limit {options.time_limit:g} s"
     note += f" without {', '.join(options.without)}" if options.without else ""
     run(METHODS, options, note=note)
 

@@ -4,7 +4,7 @@ Each draw has 1,000 rows of a logistic law with interactions, and a miss costs f
 expected cost of the fitted classifier on 50,000 fresh rows, by the law's own probabilities. ``single`` is the same of
 the stack on the models of one fold alone, of which the held-out scores come: what averaging the folds' models saves.
 
-    python -m benchmarks.quality.portfolio_estimate --draws 200 --jobs 2 --json OUT.json
+    python -m benchmarks.quality.portfolio_estimate --draws 200 --n-jobs 2 --json OUT.json
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ def main() -> int:
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--rows", type=int, default=ROWS)
     parser.add_argument("--first", type=int, default=0, help="seed of the first draw")
-    parser.add_argument("--jobs", type=int, default=1, help="processes, of one thread each")
+    parser.add_argument("--n-jobs", type=int, default=1, help="processes, of one thread each")
     parser.add_argument("--json", type=Path, default=None, help="write result and metadata to this file")
     parser.add_argument("--csv", type=Path, default=None, help="write a line per draw to this file")
     args = parser.parse_args()
     seeds = range(args.first, args.first + args.draws)
-    draws = pd.DataFrame(joblib.Parallel(args.jobs)(joblib.delayed(one_draw)(seed, args.rows) for seed in seeds))
+    draws = pd.DataFrame(joblib.Parallel(args.n_jobs)(joblib.delayed(one_draw)(seed, args.rows) for seed in seeds))
     if args.csv is not None:
         draws.to_csv(args.csv, index=False)
     found = summary(draws)

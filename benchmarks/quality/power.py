@@ -8,7 +8,7 @@ corrected variance of Nadeau and Bengio, the simplest method not told apart. New
 the simplest method whose upper bound of excess is at most 10 %, else the lowest mean
 (``adacsl.comparison.statistics``).
 
-    python -m benchmarks.quality.power --draws 200 --jobs 2 --json benchmarks/results/cpu_power.json
+    python -m benchmarks.quality.power --draws 200 --n-jobs 2 --json benchmarks/results/cpu_power.json
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 5000])
-    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows, truths = [], []
@@ -195,7 +195,7 @@ def main() -> None:
                 about | {name: round(100 * (cost / min(true.values()) - 1), 1) for name, cost in true.items()}
             )
             work = joblib.delayed(trial)
-            found = joblib.Parallel(options.jobs)(work(seed, n, grouped=grouped) for seed in range(options.draws))
+            found = joblib.Parallel(options.n_jobs)(work(seed, n, grouped=grouped) for seed in range(options.draws))
             for name in found[0]:
                 rows.append(about | {"protocol": name} | judged([one[name] for one in found], true))
                 print(rows[-1], flush=True)

@@ -220,7 +220,7 @@ def arguments(description: str | None, methods: Iterable[str]) -> argparse.Argum
     parser.add_argument("--splits", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--data", type=Path, default=_installed(), help="folder of the four files; default: empulse's")
     parser.add_argument("--max-rows", type=int, help="the first so many rows: does it run?")
-    parser.add_argument("--jobs", type=int, default=1, help="fits at a time, one thread each")
+    parser.add_argument("--n-jobs", type=int, default=1, help="fits at a time, one thread each")
     parser.add_argument("--out", type=Path, help="CSV file; rows it has are skipped")
     return parser
 
@@ -244,7 +244,7 @@ def run(methods: dict[str, Fit], options: argparse.Namespace, modules: Sequence[
         for name in options.tables for split in options.splits for method in options.methods
         if (name, split, method) not in done
     ]  # fmt: skip
-    joblib.Parallel(options.jobs)(joblib.delayed(_run_one)(methods, *job, options) for job in jobs)
+    joblib.Parallel(options.n_jobs)(joblib.delayed(_run_one)(methods, *job, options) for job in jobs)
 
 
 def _run_one(methods: dict[str, Fit], name: str, split: int, method: str, options: argparse.Namespace) -> None:
@@ -286,7 +286,7 @@ def _write_meta(path: Path, options: argparse.Namespace, modules: Sequence[str])
     about["runs"][", ".join(options.methods)] = {
         "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "device": harness.metadata()["device"],
-        "jobs": options.jobs,
+        "jobs": options.n_jobs,
         "versions": versions,
     }
     meta.write_text(json.dumps(about, indent=2) + "\n")

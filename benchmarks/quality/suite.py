@@ -6,7 +6,7 @@ that take long are left to the small ones (``--small-only``). The first repeat i
 Beside NAME.csv, one line per cell, lie NAME.meta.json and NAME.npz: the decisions about every row, from which
 benchmarks/quality/verdict_regret.py makes its intervals.
 
-    python -m benchmarks.quality.suite --device cuda --workers 14 --csv benchmarks/results/suite.csv  # on a GPU machine
+    python -m benchmarks.quality.suite --device cuda --n-jobs 14 --csv benchmarks/results/suite.csv  # on a GPU machine
     python -m benchmarks.quality.suite --tables german-credit telco-churn --repeats 1 --folds 2 --methods logistic
     net-weighted
 """
@@ -85,7 +85,7 @@ def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Na
         if some and methods:
             found.append(compare_tasks(
                 some, ratios=["1x", "3x", "5x"], repeats=repeats, folds=options.folds, methods=methods,
-                folder=folder / kind, n_jobs=options.workers, device=options.device,
+                folder=folder / kind, n_jobs=options.n_jobs, device=options.device,
             ))  # fmt: skip
     return found
 
@@ -109,7 +109,7 @@ def write(found: list[Comparison], seconds: float, repeats: int, options: argpar
     save_rows(found, options.csv.with_suffix(".npz"), options.folds)
     about = metadata("cuda" if options.device.startswith("cuda") else "cpu")
     about |= {
-        "wall_seconds": round(seconds, 1), "n_jobs": options.workers, "repeats": repeats, "folds": options.folds,
+        "wall_seconds": round(seconds, 1), "n_jobs": options.n_jobs, "repeats": repeats, "folds": options.folds,
         "failed": sum(len(one.failures) for one in found), "note": note(found, options),
     }  # fmt: skip
     options.csv.with_suffix(".meta.json").write_text(json.dumps(about, indent=2) + "\n")
@@ -137,7 +137,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--max-rows", type=int, default=12_000)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--n-jobs", type=int, default=2)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--run", type=Path, help="keep every result here, and go on from there")
     parser.add_argument("--csv", type=Path, help="write one line per cell here, metadata and decisions beside it")

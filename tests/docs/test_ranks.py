@@ -202,8 +202,8 @@ def test_overall_names_the_best_rank():
         "net",
         (),
         ("adacsl", "net-focal"),
-        "Over 20 data sets, net ranks significantly best (average rank 1.0 of 3); adacsl and focal rank significantly "
-        "worse.",
+        "Over 20 data sets, net ranks significantly best (average rank 1.0 of 3); adacsl and net-focal rank "
+        "significantly worse.",
     )
 
 
@@ -218,8 +218,8 @@ def test_overall_takes_the_simplest_that_predicts_and_costs_little_more():
     assert found.text == (
         "Over 21 data sets, recommended: net-bayes, the simplest method that predicts with a rank and a mean cost "
         "close "
-        "to the best. adacsl has the lowest average rank (1.7; net-bayes: 2.3; critical difference 1.0); smote ranks "
-        "significantly worse."
+        "to the best. adacsl has the lowest average rank (1.7; net-bayes: 2.3; critical difference 1.0); net-smote "
+        "ranks significantly worse."
     )
     assert overall(ranks(results, blocks=("data", "ratio")), simplest_first=ORDER).text.startswith(
         "Over 21 pairs of data set and ratio, recommended: net-bayes"
@@ -230,7 +230,7 @@ def test_overall_takes_the_simplest_that_predicts_and_costs_little_more():
     ):
         assert best.text == (
             "Over 21 data sets, adacsl ranks best (average rank 1.7 of 4); no significant difference from "
-            "always-negative and net-bayes; smote ranks significantly worse."
+            "always-negative and net-bayes; net-smote ranks significantly worse."
         )
 
 

@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 
 import adacsl
 from adacsl import CostMatrix, CostModel, CostSensitiveClassifier, Task, compare
-from adacsl.estimators.cost_model import learn_prices
+from adacsl.estimators.cost_model import learn_costs
 from adacsl.fitting.rows import Rows, with_times
 
 FP = 3.0
@@ -132,7 +132,7 @@ def test_rows_in_time_foresee_prices_from_the_past_alone(train):
     *earlier, last = [test for _, test in rows.folds(5, None, 0)]
     changed = train.table.assign(amount=np.where(days < last.min(), train.amount, 3.0 * train.amount))
     one, other = (
-        np.asarray(learn_prices(said, said.of(table), rows, table, 0).costs.deciding.fn)
+        np.asarray(learn_costs(said, said.of(table), rows, table, 0).costs.deciding.fn)
         for table in (train.table, changed)
     )
     # up to the one factor that makes all predictions right in the mean
@@ -190,7 +190,7 @@ def test_tasks_leave_the_price_out(train):
     assert np.array_equal(np.asarray(part.fn)[train.y[100:300] == 1], train.amount[100:300][train.y[100:300] == 1])
 
 
-def test_comparisons_learn_prices_from_rows_they_may_learn_from(train):
+def test_comparisons_learn_costs_from_rows_they_may_learn_from(train):
     data = Drawn(1500, 3)
     methods = {"plain": CostSensitiveClassifier(learner=LogisticRegression())}
     costs = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))

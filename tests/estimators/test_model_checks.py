@@ -31,7 +31,7 @@ def logistic(costs=COSTS, **settings):
 
 def test_sound_models_raise_nothing():
     X, y = load_breast_cancer(return_X_y=True)
-    assert str(logistic().fit(X, 1 - y).check()) == "nothing was found"
+    assert str(logistic().fit(X, 1 - y).check()) == "no findings"
     made = logistic().fit(*drawn())
     assert made.estimated_cost_.high > 0.68  # the constant's cost: pair by pair the difference is clear all the same
     assert not made.check()

@@ -32,9 +32,8 @@ def numbers(n=150, seed=0):
 
 
 def fit(X, y, *, net=None, **settings):
-    return AdaCSLClassifier(
-        COSTS, learner=NeuralLearner(**{"epochs": 2} | (net or {})), random_state=0, **settings
-    ).fit(X, y)
+    learner = NeuralLearner(**{"epochs": 2} | (net or {}))
+    return AdaCSLClassifier(COSTS, **({"learner": learner, "random_state": 0} | settings)).fit(X, y)
 
 
 def run(path, inputs):
@@ -323,7 +322,7 @@ def test_a_logistic_regression_of_numbers_and_of_three_classes(tmp_path):
 def test_other_estimators_say_what_can_be_exported(tmp_path):
     X, y = numbers()
     clf = CostSensitiveClassifier(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
-    with pytest.raises(ValueError, match=r"ONNX files are written of .*, and this model is made of estimators"):
+    with pytest.raises(ValueError, match=r"ONNX files are written of .*, not of estimators"):
         clf.export_onnx(tmp_path / "model.onnx", X)
 
 

@@ -76,10 +76,8 @@ def picture_net():
 
 
 def fit(X, y, *, net=None, **settings):
-    clf = AdaCSLClassifier(
-        COSTS, learner=NeuralLearner(**{"epochs": 2} | (net or {})), **({"random_state": 0} | settings)
-    )
-    return clf.fit(X, y)
+    learner = NeuralLearner(**{"epochs": 2} | (net or {}))
+    return AdaCSLClassifier(COSTS, **({"learner": learner, "random_state": 0} | settings)).fit(X, y)
 
 
 def check_same(clf, back, X):
@@ -287,7 +285,7 @@ def test_newer_and_foreign_artefacts_are_refused(saved, tmp_path):
         lambda d: d["model"]["encoder"].update(columns=[]),
         lambda d: d["model"]["net"].update(width=3),
         lambda d: d["params"].update(nonsense=1),
-        lambda d: d["nested"]["net"]["settings"].update(nonsense=1),
+        lambda d: d["nested"]["learner"]["settings"].update(nonsense=1),
         lambda d: d["decision"].update(mapped="high"),
         lambda d: d["decision"].update(decide="elsewhere"),
         lambda d: d.update(target_threshold="high"),
@@ -304,7 +302,7 @@ def test_newer_and_foreign_artefacts_are_refused(saved, tmp_path):
         lambda d: d["model"].update(n_classes=10**9),
         lambda d: d["model"]["settings"].update(weights="evil.pt"),
         lambda d: d["model"]["settings"].update(image_size=10**6),
-        lambda d: d["nested"]["net"]["settings"].update(weights="evil.pt"),
+        lambda d: d["nested"]["learner"]["settings"].update(weights="evil.pt"),
         lambda d: d["params"].update(resume="elsewhere"),
         lambda d: d["params"].update(trainer={"default_root_dir": "elsewhere"}),
         lambda d: d["model"]["encoder"]["columns"][0].update(missing=10**9),

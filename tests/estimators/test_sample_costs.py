@@ -110,7 +110,7 @@ def test_a_model_that_was_read_again_remembers(tmp_path):
 
 
 def test_such_a_model_is_not_served():
-    with pytest.raises(ValueError, match=r"fn of each sample, which a request cannot bring.*fit\(X, y, fn='amount'\)"):
+    with pytest.raises(ValueError, match=r"fn of each sample, which a request cannot give.*fit\(X, y, fn='amount'\)"):
         InputSchema.of(fitted())
 
 

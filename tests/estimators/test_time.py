@@ -211,7 +211,7 @@ def test_shuffling_is_refused():
         ({"gap": "7d"}, "for samples with a time"),
         ({"time": [1, 2]}, "one time for each of 600 rows, got 2"),
         ({"time": "when"}, "X is no table"),
-        ({"time": np.arange(600), "gap": "7d"}, "gap='7d' is of dates, and the times are numbers"),
+        ({"time": np.arange(600), "gap": "7d"}, "gap='7d' is for dates, and the times are numbers"),
         ({"time": np.arange(600), "label_delay": 600}, "none may train"),
         ({"time": np.zeros(600)}, "there are 1 different times"),
     ],

@@ -102,7 +102,7 @@ def test_the_plan_leaves_out_what_is_incomplete_in_one_line(paper, folder):
     assert len(lines) == 2
     assert lines[0].startswith("warning: RFFD is left out: ")
     assert "has no folder training_real" in lines[0]
-    assert lines[1] == "note: PV-D has no groups here: it is split at random only"
+    assert lines[1] == "warning: PV-D has no groups here: it is split at random only"
 
 
 def test_what_was_named_and_is_incomplete_is_an_error(paper, folder):

@@ -113,7 +113,7 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     >>> result = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["net", "gbm-bayes"], repeats=1, folds=2,
     ...                 n_jobs=1, net={"epochs": 2}, progress=False)
     >>> sorted(result.table["method"])
-    ['net', 'gbm-bayes']
+    ['gbm-bayes', 'net']
     """
     given = {name: cost for name, cost in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if cost is not None}
     refuse_reordered(X, **given)
