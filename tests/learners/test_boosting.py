@@ -1,4 +1,4 @@
-"""AdaCSLClassifier with each engine: scikit-learn's rules, native columns, costs of rows, cross-fitting."""
+"""AdaCSLClassifier with each boosting library: scikit-learn's rules, native columns, costs of rows, cross-fitting."""
 
 import importlib
 import subprocess
@@ -72,7 +72,7 @@ def data():
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def engine(request):
+def library(request):
     return request.param
 
 
@@ -118,8 +118,8 @@ def test_clone_keeps_every_setting():
 
 
 def test_pipelines_and_searches(data):
-    search = GridSearchCV(quick(), {"learning_rate": [1e-4, 0.2]}, cv=2).fit(*data)
-    assert search.best_params_["learning_rate"] == 0.2
+    search = GridSearchCV(quick(), {"learner__learning_rate": [1e-4, 0.2]}, cv=2).fit(*data)
+    assert search.best_params_["learner__learning_rate"] == 0.2
     assert set(make_pipeline(StandardScaler(), quick()).fit(*data).predict(data[0])) == {0, 1}
 
 
@@ -209,7 +209,7 @@ def test_out_of_fold_scores_and_the_estimate(fitted, data):
     decided = fitted.oof_scores_ > fitted.threshold_
     assert list(fitted.target_costs_.values()) == pytest.approx([COSTS.mean(y, decided)])
     assert 0.0 <= fitted.calibration_error_ <= 1.0
-    single = quick(library=fitted.engine).fit(X, y)
+    single = quick(library=fitted.learner.library).fit(X, y)
     assert np.isnan(single.oof_scores_).sum() == 240
 
 
@@ -429,7 +429,7 @@ def test_every_adapts_less_often(library, data):
     assert history["lambda"][5] != 1.0
 
 
-def test_engine_parameters_win(data):
+def test_parameters_of_the_library_win(data):
     clf = quick(params={"nthread": 1, "max_depth": 1}).fit(*data)
     assert all(len(tree.splitlines()) == 3 for tree in clf.boosters_[0].get_dump())
 
@@ -523,10 +523,10 @@ def test_a_number_that_becomes_text_is_named():
         ("xgboost", "import adacsl.integrations.xgboost", "xgboost"),
         ("lightgbm", "import adacsl.integrations.lightgbm", "lightgbm"),
         ("catboost", "import adacsl.integrations.catboost", "catboost"),
-        ("sklearn", "from adacsl import AdaCSLClassifier", "boosting"),
+        ("sklearn", "from adacsl import AdaCSLClassifier", "sklearn"),
         (
             "xgboost",
-            "from adacsl import AdaCSLClassifier as C; C().fit([[1, 2]] * 9, [0, 1, 0] * 3)",
+            "from adacsl import AdaCSLClassifier as C; C(learner='xgboost').fit([[1, 2]] * 9, [0, 1, 0] * 3)",
             "xgboost",
         ),
     ],

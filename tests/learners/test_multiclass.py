@@ -47,7 +47,7 @@ def booster(library="xgboost", costs=None, **settings):
 
 
 @pytest.fixture(params=ONE_THREAD)
-def engine(request):
+def library(request):
     return request.param
 
 
@@ -68,7 +68,7 @@ def check_saved(made, X, folder):
 def test_boosters_decide_by_the_expected_cost(library, k, settings, tmp_path):
     X, y = made_up(k=k)
     costs = matrix(k, dear=3.0)
-    made = booster(library, costs, lr=0.5, **settings).fit(X, y)
+    made = booster(library, costs, learning_rate=0.5, **settings).fit(X, y)
     proba = made.predict_proba(X)
     assert proba.shape == (240, k)
     assert proba.sum(1) == pytest.approx(1.0)

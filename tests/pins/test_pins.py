@@ -57,7 +57,7 @@ def run(table, methods):
     cells = [FitKey(task.name, TABLES.RATIO, name, TABLES.SEED) for name in chosen]
     # the random split of then
     found = run_work({task.name: task}, (chosen, Protocol(device="cpu")), cells)
-    return {result.cell.method: result for result in found}
+    return {result.fit.method: result for result in found}
 
 
 def untouched():
