@@ -101,7 +101,7 @@ def test_alone_is_as_in_company():
     targets = fitted(target_threshold="auto", cv=3)
     for target_threshold in ("half", "bayes"):
         alone = fitted(target_threshold=target_threshold, cv=3, data=(X, y))
-        history = targets.history_.query("adapted and target_threshold == @target").reset_index(drop=True)
+        history = targets.history_.query("adapted and target_threshold == @target_threshold").reset_index(drop=True)
         assert history.equals(alone.history_)
 
 
