@@ -505,7 +505,7 @@ def check_choices(held, shown, folds):
     second = halves(labels)
     for own in (second, ~second):
         other = [log_loss(labels[~own], sigmoid(logits[~own]), labels=[0, 1]) for logits in shown]
-        np.testing.assert_allclose(held.honest[own], shown[int(np.argmin(other))][own])
+        np.testing.assert_allclose(held.corrected[own], shown[int(np.argmin(other))][own])
     assert len(shown) == held.seen
 
 
@@ -547,7 +547,7 @@ def test_an_infinite_loss_stays_in_its_half():
     held.look(np.array([-np.inf, 0.0, np.inf, 0.0]))
     held.look(np.array([np.inf, -1.0, 0.0, 1.0]))  # a disaster for the first half, better for the second
     assert held.best == 0
-    np.testing.assert_array_equal(held.honest, [np.inf, 0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(held.corrected, [np.inf, 0.0, 0.0, 0.0])
 
 
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}

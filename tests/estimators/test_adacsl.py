@@ -654,9 +654,9 @@ def test_a_diverging_net_says_so(data):
         def forward(self, x):
             return super().forward(x) ** 3 * 1e10
 
-    with pytest.raises(FloatingPointError, match=r"became NaN or infinite in epoch \d+: lower lr"):
+    with pytest.raises(FloatingPointError, match=r"became NaN or infinite in epoch \d+: lower learning_rate"):
         quick(net={"learning_rate": 1e30, "module": lambda d: Exploding(d, 1)}).fit(*data)
-    with pytest.raises(FloatingPointError, match="lower lr"):
+    with pytest.raises(FloatingPointError, match="lower learning_rate"):
         quick(net={"learning_rate": 1e38, "epochs": 10}).fit(*data)
 
 

@@ -175,14 +175,14 @@ def test_a_history_from_before_the_callback(data):
 
 def test_without_validation_data_the_error_says_so(data):
     with pytest.raises(
-        RuntimeError, match="AdaCSLCallback needs validation data, but the net has none: set train_split"
+        RuntimeError, match="AdaCSLCallback needs validation data, but the network has none: set train_split"
     ):
         make(train_split=None).fit(*data)
 
 
 def test_another_criterion_is_an_error(data):
     net = NeuralNetBinaryClassifier(nn.Linear(4, 1), callbacks=[AdaCSLCallback()], max_epochs=1, verbose=0)
-    with pytest.raises(LookupError, match=r"the criterion is BCEWithLogitsLoss.* say criterion=AdaptiveCrossEntropy"):
+    with pytest.raises(LookupError, match=r"the criterion is BCEWithLogitsLoss.* give criterion=AdaptiveCrossEntropy"):
         net.fit(*data)
 
 

@@ -274,7 +274,7 @@ def test_losses_are_torchs_and_our_own(monkeypatch):
     def without_dropout(net, data, members, keepers, settings, resume, **_):
         still = TableNet(data.x.shape[1], len(members), dropout=0.0, seeds=range(len(members)))
         before = copy.deepcopy(still)
-        train(still, data, members, keepers, replace(settings, epochs=1, batch_size=1000, lr=1e-12))
+        train(still, data, members, keepers, replace(settings, epochs=1, batch_size=1000, learning_rate=1e-12))
         for column, member in enumerate(members):
             rows = torch.from_numpy(member.train)
             seen.append((before(data.x[rows])[:, column, 0].detach(), data.y[rows]))
@@ -630,7 +630,7 @@ def watch_rates(rates):
     def look(trainer, module):
         (optimizer,) = trainer.optimizers
         group = optimizer.param_groups[0]
-        about = (group["learning_rate"], group.get("momentum"), group["weight_decay"], len(group["params"]))
+        about = (group["lr"], group.get("momentum"), group["weight_decay"], len(group["params"]))
         rates.append((type(optimizer), *about))
 
     return LambdaCallback(on_train_end=look)

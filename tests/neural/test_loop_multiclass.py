@@ -74,7 +74,7 @@ def check_same(one, other):
     assert list(one.weights) == list(other.weights)
     assert all(torch.equal(value, other.weights[name]) for name, value in one.weights.items())
     assert np.array_equal(one.held.logits, other.held.logits)
-    assert np.array_equal(one.held.honest, other.held.honest)
+    assert np.array_equal(one.held.corrected, other.held.corrected)
     assert (one.held.best, one.held.cost, one.undone) == (other.held.best, other.held.cost, other.undone)
 
 
@@ -132,7 +132,7 @@ def test_the_loss_of_a_member_is_what_its_settings_say(kind, loss, weighted):
     data, model = data_of(weight, 40), torch.nn.Linear(4, K)
     member = Member(np.arange(30), np.arange(30, 40), **kind)
     keeper = keeper_of(member, data)
-    train(model, data, [member], [keeper], settings(epochs=1, batch_size=40, lr=0.0))
+    train(model, data, [member], [keeper], settings(epochs=1, batch_size=40, learning_rate=0.0))
     x, y = data.x[:30], data.y[:30]
     each = torch.tensor(np.broadcast_to(member.weight, K)[y]) * (1.0 if weight is None else weight[:30])
     with torch.no_grad():
@@ -145,7 +145,7 @@ def test_a_member_is_a_weighted_regression_of_its_own_rows():
     data, model = data_of(n=40), torch.nn.Linear(4, K)
     a, b = (p.detach().double().clone() for p in (model.weight, model.bias))
     how = settings(
-        epochs=3, batch_size=40, gradient_clip=None, lr=0.5,
+        epochs=3, batch_size=40, gradient_clip=None, learning_rate=0.5,
         optimizer=lambda parameters, lr: torch.optim.SGD(parameters, lr=lr),
     )  # fmt: skip
     member = Member(np.arange(30), np.arange(30, 40), weight=WEIGHTS)
@@ -282,7 +282,7 @@ def test_undone_weights_and_watched_rows_are_those_of_the_kept_epoch(decide):
         member, made = steered(folds()[0]), make()
         kinds = ({"watch": watch}, {"sample": member.train[:20], "costs": COSTS, "labels": data.y.numpy()})
         keepers = [keeper_of(member, data, decide=decide, unweighted=True, shift=0.0, **kind) for kind in kinds]
-        train(made, data, [member], keepers, settings(epochs=5, lr=0.1))
+        train(made, data, [member], keepers, settings(epochs=5, learning_rate=0.1))
         watching, keeping = keepers
         best = keeping.history[keeping.held.best]
         assert keeping.undone == pytest.approx(-np.log(best["weights"]))

@@ -68,7 +68,7 @@ def check_same(one, other):
     assert one.history == other.history
     assert same_weights(one.weights, other.weights)
     assert np.array_equal(one.held.logits, other.held.logits)
-    assert np.array_equal(one.held.honest, other.held.honest)
+    assert np.array_equal(one.held.corrected, other.held.corrected)
     assert (one.held.best, one.held.cost, one.undone) == (other.held.best, other.held.cost, other.undone)
 
 
@@ -127,7 +127,7 @@ def test_company_of_any_kind_does_not_matter(weighted):
 
 
 def test_patience_is_each_keepers_own():
-    data, pairs, how = Data(*made_up()), folds(), settings(epochs=25, lr=0.05)
+    data, pairs, how = Data(*made_up()), folds(), settings(epochs=25, learning_rate=0.05)
 
     def company():
         return [steered(pair, k) for k, pair in enumerate(pairs)]
@@ -147,7 +147,7 @@ def test_patience_is_each_keepers_own():
 
 
 def test_several_keepers_of_one_member_do_not_disturb_each_other():
-    data, pair, how = Data(*made_up()), folds()[0], settings(epochs=12, lr=0.05)
+    data, pair, how = Data(*made_up()), folds()[0], settings(epochs=12, learning_rate=0.05)
     kinds = [{"select": "last"}, {"patience": 2}, {"unweighted": True}, {"watch": np.arange(5, 60)}]
 
     def look(own, kinds):
@@ -174,7 +174,7 @@ def test_watched_rows_are_scored_by_the_kept_epoch():
             torch.manual_seed(0)
             member, made = steered(folds()[0]), make()
             keepers = [keeper_of(member, data, select=select, watch=rows) for rows in (watch, None)]
-            train(made, data, [member], keepers, settings(epochs=6, lr=0.1))
+            train(made, data, [member], keepers, settings(epochs=6, learning_rate=0.1))
             watching, keeping = keepers
             like = stack_members(made, [keeping.weights]) if isinstance(made, TableNet) else made
             if like is made:
@@ -213,7 +213,7 @@ def test_a_member_is_a_weighted_regression_of_its_own_rows():
     model = torch.nn.Linear(4, 1)
     a, b = model.weight.detach().double().clone()[0], model.bias.detach().double().clone()[0]
     how = settings(
-        epochs=3, batch_size=40, gradient_clip=None, lr=0.5,
+        epochs=3, batch_size=40, gradient_clip=None, learning_rate=0.5,
         optimizer=lambda parameters, lr: torch.optim.SGD(parameters, lr=lr),
     )  # fmt: skip
     member, data = Member(np.arange(30), np.arange(30, 40), weight=1 / 5), Data(x, y, weight)
@@ -245,7 +245,7 @@ def test_a_member_is_a_weighted_regression_of_its_own_rows():
 )
 def test_the_loss_of_a_member_is_what_its_settings_say(kind, loss):
     x, y = made_up(40)
-    model, still = torch.nn.Linear(4, 1), settings(epochs=1, batch_size=40, lr=0.0)
+    model, still = torch.nn.Linear(4, 1), settings(epochs=1, batch_size=40, learning_rate=0.0)
     member, data = Member(np.arange(30), np.arange(30, 40), **kind), Data(x, y)
     keeper = keeper_of(member, data)
     train(model, data, [member], [keeper], still)
@@ -300,7 +300,7 @@ def test_a_kept_state_is_a_copy_of_all_kinds_of_tensors():
     )  # fmt: skip
     data, member = Data(pictures, y), steered(folds()[0])
     keepers = [keeper_of(member, data, select=select) for select in ("best", "last")]
-    train(made, data, [member], keepers, settings(epochs=8, lr=0.1))
+    train(made, data, [member], keepers, settings(epochs=8, learning_rate=0.1))
     best, last = keepers
     assert best.held.best < last.held.best == 7
     assert {value.dtype for value in last.weights.values()} == {torch.float32, torch.int64}

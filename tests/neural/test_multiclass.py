@@ -101,7 +101,7 @@ def test_alone_is_as_in_company():
     targets = fitted(target_threshold="auto", cv=3)
     for target_threshold in ("half", "bayes"):
         alone = fitted(target_threshold=target_threshold, cv=3, data=(X, y))
-        history = targets.history_.query("adapted and target == @target").reset_index(drop=True)
+        history = targets.history_.query("adapted and target_threshold == @target_threshold").reset_index(drop=True)
         assert history.equals(alone.history_)
 
 
@@ -161,7 +161,7 @@ def test_resampling_draws_every_class_alike(monkeypatch, resample):
     _, y = table()
     data, (member,), (keeper,) = members_of(monkeypatch, loss="plain", resample=resample)
     counts = np.bincount(y[member.train])
-    sizes = {"oversample": counts, "undersample": [counts.min()] * 3, "net-smote": [counts.max()] * 3}[resample]
+    sizes = {"oversample": counts, "undersample": [counts.min()] * 3, "smote": [counts.max()] * 3}[resample]
     assert [len(pool) for pool in member.pools] == list(sizes)
     for label, pool in enumerate(member.pools):
         assert set(data.y[torch.from_numpy(pool)].tolist()) == {label}

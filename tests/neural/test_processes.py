@@ -125,7 +125,7 @@ def test_the_identity_of_a_fit_is_its_rows_and_its_settings(monkeypatch):
 
 
 def test_what_cannot_be_sharded_is_refused():
-    with pytest.raises(ValueError, match=r"'fsdp' is for large nets, module=.*use 'ddp'"):
+    with pytest.raises(ValueError, match=r"'fsdp' is for large networks, module=.*use 'ddp'"):
         fit(strategy="fsdp", accelerator="cpu", devices=2)
     with pytest.raises(
         ValueError, match=r"strategy='ModelParallelStrategy' shows the whole network to one.*use 'fsdp'"

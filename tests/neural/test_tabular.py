@@ -67,7 +67,7 @@ def test_a_saved_net_comes_back_the_same(module, tmp_path):
     clf, (X, _) = fitted(module), table(40, seed=7)
     back = adacsl.load(clf.save(tmp_path / "model"))
     assert np.array_equal(back.decision_scores(X), clf.decision_scores(X))
-    assert back.net["module"] == module if isinstance(back.net, dict) else back.net.module == module
+    assert back.learner.module == module
     back.save(tmp_path / "again")
     assert read_artefact(tmp_path / "again")[1] == read_artefact(tmp_path / "model")[1]
 

@@ -222,7 +222,7 @@ def gather_logits(parts: Sequence[tuple[Tensor, Tensor]], n: int, epoch: int, *,
     if not bool(torch.isfinite(values).all()):  # before a maximum over the processes hides it
         raise FloatingPointError(
             f"the net's output became NaN or infinite in epoch {epoch}: "
-            "lower lr, or check the features for extreme values"
+            "lower learning_rate, or check the features for extreme values"
         )
     logits = spread_out(rows, values, n)
     if alone:
