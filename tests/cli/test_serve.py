@@ -248,7 +248,7 @@ def test_a_worker_never_serves_another_model(model, tmp_path, forked_workers):
     assert refused.endswith("this worker is not replaced: put the model back, or start the server again")
     assert again == f"error: worker {second} died with exit code -9: another takes its place"
     assert twice == refused
-    assert left.startswith("error: no worker is left to serve")
+    assert left.startswith("error: no worker is left: ")
 
 
 @FORKED
