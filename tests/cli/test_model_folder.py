@@ -320,7 +320,7 @@ def test_constants_say_what_they_decide(adacsl, refused, place, pictures, tmp_pa
     words = ("--pos-label", "ill", "--fn", 8, "--fp", 1, "--image-size", 16, "--out", tmp_path / "p")
     said = adacsl("train", pictures / "data", *words, "--method", "always-negative")
     assert said.code == 0, said.err
-    assert "decides well about every row" in said.out
+    assert "decides well for every sample" in said.out
     said = adacsl("evaluate", tmp_path / "p", pictures / "data", "--json")
     assert said.json["counts"] == {"tp": 0, "fp": 0, "fn": 12, "tn": 12}
     line = refused("train", pictures / "data", *words, "--method", "gbm-bayes")
@@ -652,7 +652,7 @@ def test_a_model_of_costs_of_each_row_asks_for_their_column(place, adacsl, refus
         line = refused(words[0], folder, *words[1:])
         assert asks in line
     assert asks in refused("monitor", folder, data)
-    assert "cannot bring" in refused("serve", folder, "--port", "0")
+    assert "which a request cannot give" in refused("serve", folder, "--port", "0")
     assert adacsl("predict", folder, data, "--fn", "amount", "--out", tmp_path / "out.csv").code == 0
     assert (model.predict(X, fn=frame["amount"]) == "yes").any()
 
