@@ -51,8 +51,9 @@ def make_comparison(failures, paired_of):
 def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     said = adacsl("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet")
     assert said.code == 0, said.err
-    assert "german-credit, a miss costs 5 false alarms" in said.out
-    assert "cheapest" in said.out
+    assert "german-credit, a false negative costs 5 false positives" in said.out
+    (first,) = (line for line in said.out.splitlines() if line.startswith("always-positive "))
+    assert first.rstrip().endswith("lowest cost")
     assert "95 % intervals: Student's t on paired costs of 1 x 2 folds, with the variance" in said.out
     assert "Recommended: always predicting positive, the lowest cost. Mean cost 0.7 (" in said.out
     assert "always-positive" in said.out
@@ -140,7 +141,7 @@ def test_the_last_line_can_be_typed_and_fits_the_method_it_names(adacsl, place, 
     words = ("compare", "my rows.csv", *WORDS, *methods, "--out", "run", "--save", "my model")
     where, page, following = adacsl(*words).out.rstrip().splitlines()[-3:]
     assert page == "report: run/report.html"
-    assert where == "model: my model (gbm-bayes, fitted on all 400 rows)"
+    assert where == "model: my model (gbm-bayes, fitted on all 400 samples)"
     assert adacsl(*shlex.split(following.removeprefix("next: adacsl "))).code == 0
     features = pd.read_csv(tmp_path / "my rows.csv")[model.feature_names_in_.tolist()]
     mine = library.load(tmp_path / "my model").predict_proba(features)
@@ -156,7 +157,11 @@ def test_what_cannot_be_saved_is_said_and_the_verdict_all_the_same(adacsl, refus
     model = ("--save", tmp_path / "model")
     said = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, *model, "--out", tmp_path / "a")
     assert said.code == 1
-    assert said.out.rstrip().splitlines()[-2].startswith("no model was saved: always-positive cannot be named")
+    assert (
+        said.out.rstrip()
+        .splitlines()[-2]
+        .startswith("no model was saved: always-positive has no name on the command line")
+    )
     assert "the lowest cost" in said.out
     assert not (tmp_path / "model").exists()
     assert "--save keeps one model, and there are 2 data sets" in refused("compare", "wine", "digits", *model)
@@ -286,7 +291,7 @@ def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, p
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
     assert "7 fits failed; the same command tries them again" in said.out
-    assert "  d, ratio 8, smote, seed 0: ValueError: too few neighbours\n" in said.out
+    assert "  d, ratio 8, net-smote, seed 0: ValueError: too few neighbours\n" in said.out
     assert "... and 2 more" in said.out
     assert "[red]adacsl" in said.out  # names are no markup
     found = adacsl("compare", "--out", tmp_path / "run", "--json")

@@ -228,9 +228,9 @@ def test_columns_of_a_model_of_three_classes(adacsl, refused, wines, tmp_path):
     told = json.loads(adacsl(*words, "--html", tmp_path / "x.html", "--json").out)
     assert len(told["columns"]) == 13
     text = (tmp_path / "x.html").read_text()
-    cost = float(f"{told['base_cost']:.3g}")
-    assert f"<dd>{cost:.12g}<span" in text  # the rows are decided as the model does
-    assert "Errors of model, in money" in text
+    tile = f"<dt>Mean cost per sample</dt><dd>{told['base_cost']:.2g}<span"  # as many digits as the interval tells
+    assert tile in text  # the samples are decided as the model does
+    assert "Errors of model, by cost" in text
     assert all(name in text for name in NAMES)
     assert "other costs are for models of two classes" in refused(*words, "--costs", wines / "later.csv")
 

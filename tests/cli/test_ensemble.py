@@ -81,7 +81,7 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
     assert said.code == 130
     assert list(model.estimators_) == ["logistic"]
     assert "skipped: histogram (interrupted)" in said.out
-    assert "stopped by Ctrl-C: the model is made of the members that were done" in said.out
+    assert "stopped by Ctrl-C: the model consists of the base estimators that were finished" in said.out
     monkeypatch.setattr(base_estimators.LogisticRegression, "fit", stop)
     said, _ = trained(*QUICK, "--quiet")
     assert (said.code, said.out) == (130, "")

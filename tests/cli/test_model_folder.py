@@ -316,11 +316,11 @@ def test_boosters_cross_fit_too(adacsl, place, tmp_path):
 
 def test_constants_say_what_they_decide(adacsl, refused, place, pictures, tmp_path):
     said = adacsl("train", place / "rows.csv", *SAID, "--method", "always-positive", "--out", tmp_path / "m")
-    assert "decides yes about every row" in said.out
+    assert "decides yes for every sample" in said.out
     words = ("--pos-label", "ill", "--fn", 8, "--fp", 1, "--image-size", 16, "--out", tmp_path / "p")
     said = adacsl("train", pictures / "data", *words, "--method", "always-negative")
     assert said.code == 0, said.err
-    assert "decides well about every row" in said.out
+    assert "decides well for every sample" in said.out
     said = adacsl("evaluate", tmp_path / "p", pictures / "data", "--json")
     assert said.json["counts"] == {"tp": 0, "fp": 0, "fn": 12, "tn": 12}
     line = refused("train", pictures / "data", *words, "--method", "gbm-bayes")
@@ -353,7 +353,7 @@ def test_epochs_are_shown_while_nets_train(adacsl, place, tmp_path, monkeypatch)
 
     monkeypatch.setattr(Screen, "progress", progress)
     assert adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m").code == 0
-    assert shown == [("training", "epochs", epoch, 2, "cost ") for epoch in (1, 2)]
+    assert shown == [("training", "epochs", epoch, 2, "mean ") for epoch in (1, 2)]
     shown.clear()
     assert adacsl("train", place / "rows.csv", *SAID, "--method", "gbm-bayes", "--out", tmp_path / "m").code == 0
     assert shown == []
@@ -534,12 +534,12 @@ def test_full_disk_leaves_nothing(refused, place, rows, tmp_path, out):
 
 
 def test_full_disk_while_a_model_is_saved(refused, place, tmp_path, monkeypatch):
-    from adacsl.estimators import persistence
+    from adacsl.storage import atomic
 
     def full(path, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr(persistence, "write_file", full)
+    monkeypatch.setattr(atomic, "write_file", full)
     line = refused("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m")
     assert "could not write" in line
     assert "No space left on device" in line
@@ -611,7 +611,9 @@ def test_a_column_that_training_dropped_need_not_be_there(adacsl, rows, place, t
     rows.drop(columns="id").to_parquet(tmp_path / "rows.parquet")
     expected = adacsl("evaluate", place / "model", place / "rows.parquet", "--json").json
     said = adacsl("evaluate", place / "model", tmp_path / "rows.parquet", "--drop", "id", "--json", "--quiet")
-    assert (said.code, said.err) == (0, "")
+    assert said.code == 0
+    assert said.err.startswith("warning: 100% of these samples trained the model")
+    assert len(said.err.splitlines()) == 1
     assert said.json["cost"] == expected["cost"]
 
 
@@ -645,12 +647,12 @@ def test_a_model_of_costs_of_each_row_asks_for_their_column(place, adacsl, refus
     )
     folder = model.fit(X, y, fn=frame["amount"].to_numpy()).save(tmp_path / "model")
     data = place / "rows.csv"
-    asks = "fitted with fn of each row: say which column holds it, --fn NAME, or one cost for all rows, --fn"
+    asks = "fitted with per-sample fn: name the column, --fn NAME, or give one cost for all samples, --fn"
     for words in (["predict", data], ["evaluate", data, "--target", "churn"], ["explain", data, "--target", "churn"]):
         line = refused(words[0], folder, *words[1:])
         assert asks in line
     assert asks in refused("monitor", folder, data)
-    assert "cannot bring" in refused("serve", folder, "--port", "0")
+    assert "which a request cannot give" in refused("serve", folder, "--port", "0")
     assert adacsl("predict", folder, data, "--fn", "amount", "--out", tmp_path / "out.csv").code == 0
     assert (model.predict(X, fn=frame["amount"]) == "yes").any()
 
@@ -692,7 +694,7 @@ def test_evaluation_shows_the_confusion_in_money(adacsl, place):
         "normalised cost",
         "calibration error",
         "decided yes",
-        "is no",
+        "actual no",
         "(cost ",
     ):
         assert words in said.out
@@ -909,7 +911,7 @@ def test_notes_of_another_form_are_refused(refused, noted, place, notes, why):
 
     save_method(library.load(noted), noted, notes=notes)
     line = refused("evaluate", noted, place / "rows.csv", "--target", "churn")
-    assert "does not say how it was trained" in line
+    assert "has unreadable notes of its training" in line
     assert why in line
 
 
@@ -956,5 +958,5 @@ def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
         found = adacsl("evaluate", tmp_path / "m", tmp_path / name, "--json")
         assert found.code == 0
         assert found.json["training_share"] == pytest.approx(share)
-        assert ("of these rows trained the model" in found.err) == (share > 0)
+        assert ("of these samples trained the model" in found.err) == (share > 0)
     assert (tmp_path / "m/model.json").stat().st_size < 100_000

@@ -22,7 +22,7 @@ def test_train_predict_evaluate(table, tmp_path, adacsl):
     words = ["train", tmp_path / "old.csv", "--fn", "model(loss)", "--fp", 4, "--method", "gbm-bayes"]
     trained = adacsl(*words, "--out", tmp_path / "model")
     assert "no feature" in trained.err
-    assert "out of fold, the row explains" in trained.out
+    assert "out of fold, the features explain" in trained.out
     model = library.load(tmp_path / "model")
     assert model.feature_names_in_.tolist() == ["a", "b"]
     adacsl("predict", tmp_path / "model", tmp_path / "new.csv", "--keep", "loss", "--out", tmp_path / "out.csv")

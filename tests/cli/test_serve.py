@@ -183,7 +183,7 @@ def test_a_server_answers_and_ends_politely(model, refused, tmp_path):
 @pytest.mark.weekly
 def test_several_processes_share_a_port_and_what_they_count(model, tmp_path):
     classifier, folder = model
-    with served(folder, tmp_path, "--n-jobs", "2", "--json", start=spawn) as (number, address):
+    with served(folder, tmp_path, "--workers", "2", "--json", start=spawn) as (number, address):
         wait_until_ready(address)
         for _ in range(40):  # each on a connection of its own, so that both get some
             answer = httpx.post(f"{address}/predict", json={"rows": ROWS[:3].to_dict(orient="records")}, timeout=60)
@@ -197,7 +197,7 @@ def test_several_processes_share_a_port_and_what_they_count(model, tmp_path):
 def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
     _, folder = model
     assert "--batch-limit must be at least 1, got 0" in refused("serve", folder, "--batch-limit", 0)
-    assert "--n-jobs must be at least 1, got 0" in refused("serve", folder, "--n-jobs", 0)
+    assert "--workers must be at least 1, got 0" in refused("serve", folder, "--workers", 0)
     assert "--port must be at most 65535, got 70000" in refused("serve", folder, "--port", 70_000)
     assert "cannot listen at 'nowhere.invalid'" in refused("serve", folder, "--host", "nowhere.invalid", "--port", 0)
     assert f"there is no model folder {tmp_path / 'gone'}" in refused("serve", tmp_path / "gone", "--port", 0)
@@ -229,7 +229,7 @@ def test_a_worker_never_serves_another_model(model, tmp_path, forked_workers):
     )
     expected = classifier.predict(ROWS[:3]).tolist()
     assert other.predict(ROWS[:3]).tolist() != expected
-    with served(own, tmp_path, "--n-jobs", "2", start=fork) as (number, address):
+    with served(own, tmp_path, "--workers", "2", start=fork) as (number, address):
         first, second = two_workers(number, address)
         other.save(own)
         os.kill(first, signal.SIGKILL)
@@ -248,13 +248,13 @@ def test_a_worker_never_serves_another_model(model, tmp_path, forked_workers):
     assert refused.endswith("this worker is not replaced: put the model back, or start the server again")
     assert again == f"error: worker {second} died with exit code -9: another takes its place"
     assert twice == refused
-    assert left.startswith("error: no worker is left to serve")
+    assert left.startswith("error: no worker is left: ")
 
 
 @FORKED
 def test_a_worker_whose_model_is_gone_is_not_started_again_and_again(model, tmp_path, forked_workers):
     shutil.copytree(model[1], own := tmp_path / "own")
-    with served(own, tmp_path, "--n-jobs", "2", start=fork) as (number, address):
+    with served(own, tmp_path, "--workers", "2", start=fork) as (number, address):
         first, second = two_workers(number, address)
         shutil.rmtree(own)
         for worker in (first, second):
@@ -267,7 +267,7 @@ def test_a_worker_whose_model_is_gone_is_not_started_again_and_again(model, tmp_
 
 @FORKED
 def test_workers_are_replaced_and_end_with_their_parent(model, tmp_path, forked_workers):
-    with served(model[1], tmp_path, "--n-jobs", "2", start=fork) as (number, address):
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
         first, second = two_workers(number, address)
         os.kill(first, signal.SIGKILL)
         last = wait_for(lambda: len(found := children_of(number)) == 2 and first not in found and found)
@@ -285,7 +285,7 @@ def test_workers_are_replaced_and_end_with_their_parent(model, tmp_path, forked_
 @FORKED
 def test_workers_that_die_before_they_serve_are_not_replaced_for_ever(model, tmp_path, forked_workers, monkeypatch):
     monkeypatch.setattr("adacsl.serving.server.work", lambda *_: os._exit(5))
-    with served(model[1], tmp_path, "--n-jobs", "2", start=fork) as (number, _):
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, _):
         assert code_of(number) == 2
     lines = (tmp_path / "err").read_text().splitlines()[1:]
     assert sum(line.endswith("died with exit code 5: another takes its place") for line in lines) == 4
@@ -295,7 +295,7 @@ def test_workers_that_die_before_they_serve_are_not_replaced_for_ever(model, tmp
 
 @FORKED
 def test_workers_end_politely(model, tmp_path, forked_workers):
-    with served(model[1], tmp_path, "--n-jobs", "2", start=fork) as (number, address):
+    with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
         two_workers(number, address)
         os.kill(number, signal.SIGTERM)
         assert code_of(number) == 0

@@ -273,7 +273,7 @@ def test_groups_of_one_class_each_are_no_leakage():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_clean_tables_raise_nothing(seed):
-    assert str(check(*clean(seed=seed), COSTS)) == "nothing was found"
+    assert str(check(*clean(seed=seed), COSTS)) == "no findings"
 
 
 @pytest.mark.parametrize("name", ["german-credit", "breast-cancer", "wine"])
@@ -325,7 +325,8 @@ def test_copies_but_for_the_number_of_the_row_are_copies():
     found = check(X.assign(row_no=np.arange(len(y))), y, COSTS)
     assert found.codes == ("duplicate-rows", "looks-like-id")
     assert (
-        "30 of 630 rows (4.8%) are copies of others but for 'row_no', label included (row 601" in found.findings[0].text
+        "30 of 630 rows (4.8%) are duplicates of others but for 'row_no', label included (row 601"
+        in found.findings[0].text
     )
     assert codes(X, y, time=np.arange(len(y))) == ()  # the same again, at another time
 
@@ -407,7 +408,7 @@ def test_which_class_is_positive():
 def test_costs_that_nobody_gave_are_named():
     X, y = clean()
     assert codes(X, y, None) == ("costs-not-given",)
-    assert "so a miss costs 2.33 false alarms" in str(check(X, y))
+    assert "so a false negative costs 2.33 false positives" in str(check(X, y))
     assert codes(X, y, "balanced") == ()
     assert codes(X, np.arange(600) % 3, "balanced") == ()
 
@@ -522,7 +523,7 @@ def test_findings_are_sorted_silenced_and_shown():
     assert len(found) == 3
     assert isinstance(found.findings[0], Finding)
     assert str(found).splitlines()[2] == (
-        "info: column 'empty' holds no value at all: leave it out (--drop empty) [empty-column]"
+        "info: column 'empty' holds no value at all: exclude it (--drop empty) [empty-column]"
     )
     fewer = check(X, y, ignore=["target-leakage", "empty-column"])
     assert fewer.codes == ("costs-not-given",)
@@ -533,7 +534,7 @@ def test_findings_are_sorted_silenced_and_shown():
     assert Checks.from_list(found.to_list()) == Checks(found.findings)
     html = Checks.of([finding("empty-column", "column '<b>'")])._repr_html_()
     assert "&lt;b&gt;" in html
-    assert Checks()._repr_html_() == "<p>nothing was found</p>"
+    assert Checks()._repr_html_() == "<p>no findings</p>"
 
 
 def test_a_code_that_is_none_is_refused():

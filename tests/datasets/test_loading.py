@@ -112,7 +112,7 @@ def test_costs_are_settled_as_asked():
     ("costs", "message"),
     [
         ({"fn": 5}, "only fn was given: give fp too, costs=\\{'fp': 1, ...\\}"),
-        ({"fp": 5}, "say what fn costs too"),
+        ({"fp": 5}, "only fp was given: give fn too, costs=\\{'fn': 1, ...\\}"),
         ({"fp": 1, "fx": 5}, "names fp, fn, tp and tn, got 'fx'"),
         ({"fp": 0, "fn": 5}, "fp must cost more than tn"),
         ({"fp": -1, "fn": 5}, "fp must cost more than tn"),
@@ -387,7 +387,7 @@ def test_a_broken_picture_of_an_archive_is_named(tmp_path):
     a, b = arrays["offsets"][2:4]
     arrays["jpeg"][a:b] = 0
     np.savez(tmp_path / "skin.npz", **arrays)
-    with pytest.raises(DataError, match=r"cannot read picture 3 of .*skin\.npz \(ISIC_2\)"):
+    with pytest.raises(DataError, match=r"cannot read image 3 of .*skin\.npz \(ISIC_2\)"):
         load_task(tmp_path / "skin.npz", on_error="stop")
     with pytest.warns(DataWarning, match=r"1 images cannot be read and are left out \(image 3 of .*ISIC_2"):
         task = load_task(tmp_path / "skin.npz")

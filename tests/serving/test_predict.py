@@ -65,7 +65,7 @@ def test_a_capacity_is_there_anew_in_every_request(client_of, fitted, rows, reco
     together = ask(client, records(rows))["decision"].eq("refer").sum()
     apart = sum(ask(client, records(rows[i : i + 10]))["decision"].eq("refer").sum() for i in (0, 10, 20))
     assert (together, apart) == (3, 9)
-    assert "anew in every request" in client.get("/model").json()["policy_note"]
+    assert "the rows of each request" in client.get("/model").json()["policy_note"]
     assert "3 in all were there" in client.post("/predict", json={"rows": records(rows)}).json()["notes"][0]
 
 
