@@ -46,7 +46,7 @@ def written(tmp_path_factory):
 def test_the_suite_writes_what_is_published(written):
     publish.main(written)
     page = (written / "docs/results.md").read_text()
-    assert "72 cells (2 tables, 3 ratios, 3 methods, 2 x 2 folds)" in page
+    assert "72 fits (2 tables, 3 ratios, 3 methods, 2 x 2 folds)" in page
     assert "| logistic |" in page
     about = json.loads((written / "benchmarks/results/suite.meta.json").read_text())
     assert (about["repeats"], about["folds"], about["failed"]) == (2, 2, 0)

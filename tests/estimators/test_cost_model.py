@@ -208,7 +208,7 @@ def test_comparisons_learn_costs_from_rows_they_may_learn_from(train):
     )
     assert np.array_equal((np.asarray(again.costs.deciding.fn) > 1)[first], (foreseen > 1)[first])
     assert np.array_equal(again.decisions[first], outcome.decisions[first])
-    assert "predicted from the row" in str(found.facts["data"])
+    assert "predicted for each sample" in str(found.facts["data"])
 
 
 def test_other_ratios_scale_both():
