@@ -50,7 +50,7 @@ def test_dates_without_a_time_column_are_named(adacsl, loans, tmp_path):
         "--out",
         tmp_path / "run",
     )
-    assert "have dates (column 'applied')" in adacsl("compare", *words).err
+    assert "column 'applied' contains dates" in adacsl("compare", *words).err
     said = adacsl("train", loans, *COSTS, "--method", "gbm-bayes", "--out", tmp_path / "model")
     assert "rows have dates (column 'applied'), and are split by chance" in said.err
 
@@ -60,7 +60,7 @@ def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_pat
     said = adacsl(*words)
     assert said.code == 0, said.err
     assert "have dates" not in said.out
-    assert "(on later rows)" in said.out
+    assert "(on later samples)" in said.out
     assert "trained on rows until 2024-0" in said.out
     assert load_noted(tmp_path / "model")[1]["times"]["gap"] == "2d"
     pd.read_csv(loans).drop(columns=["applied", "default"]).to_csv(tmp_path / "new.csv", index=False)
@@ -81,11 +81,11 @@ def test_the_column_of_times_is_that_of_a_capacity_too(adacsl, loans, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--gap", "7d"), "say which column holds them, --time-column NAME"),
+        (("--gap", "7d"), "need the column of the times: give --time-column NAME"),
         (("--time-column", "when"), "no column 'when'"),
         (("--time-column", "applied", "--gap", "7"), "gap=7 has no unit"),
         (("--time-column", "applied", "--gap", "soon"), "gap must be a number in the unit of the times"),
-        (("--time-column", "age", "--gap", "7d"), "gap='7d' is of dates, and the times are numbers"),
+        (("--time-column", "age", "--gap", "7d"), "gap='7d' is for dates, and the times are numbers"),
         (("--time-column", "applied", "--label-delay", "9mo"), "none may train"),
     ],
 )

@@ -85,7 +85,7 @@ class SealedKind:
         head: dict[str, Any] = {"format": self.name, "schema_version": self.schema}
         head |= {} if belongs_to is None else {"belongs_to": belongs_to}
         own = {key: value for key, value in values.items() if key not in (*head, "sha256")}
-        content = sealed(encode(head | own, self.name))
+        content = sealed(encode(head | own, self.name.removeprefix("adacsl-")))
         if len(content) > self.largest:
             raise ValueError(f"it would have {len(content):,} bytes, and at most {self.largest:,} are read again")
         return content
