@@ -52,7 +52,7 @@ def test_dates_without_a_time_column_are_named(adacsl, loans, tmp_path):
     )
     assert "column 'applied' contains dates" in adacsl("compare", *words).err
     said = adacsl("train", loans, *COSTS, "--method", "gbm-bayes", "--out", tmp_path / "model")
-    assert "rows have dates (column 'applied'), and are split by chance" in said.err
+    assert "column 'applied' contains dates, but folds are random" in said.err
 
 
 def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_path):

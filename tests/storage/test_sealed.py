@@ -54,7 +54,7 @@ def test_what_is_not_this_document_is_refused(tmp_path):
         SealedKind("adacsl-made", schema=3, largest=10).read(path)
     with pytest.raises(ValueError, match="at most 2,000 are read again"):
         KIND.write(path, {"text": "x" * 2000})
-    with pytest.raises(TypeError, match=r"adacsl-made\.cost must be a JSON value"):
+    with pytest.raises(TypeError, match=r"^made\.cost must be a JSON value"):
         KIND.write(path, {"cost": object()})
     whole = path.read_bytes()
     for place in range(0, len(whole), 7):
