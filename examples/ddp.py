@@ -4,7 +4,7 @@ python examples/ddp.py                            # Lightning starts the second 
 torchrun --nproc-per-node 2 examples/ddp.py       # torchrun starts both
 
 Here both run on the CPU of one machine. With GPUs say devices=-1 and leave the accelerator out; on several machines add
-num_nodes (docs/training/scale.md).
+num_nodes (docs/integrations/lightning.md).
 """
 
 import numpy as np

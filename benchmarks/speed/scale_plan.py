@@ -1,7 +1,7 @@
 """Simulated time and cost of 10^9 rows: parts measured on this machine, a cluster simulated from them.
 
 python -m benchmarks.speed.scale_plan --json benchmarks/results/cpu_scale_plan.json     measure and simulate
-python -m benchmarks.speed.scale_plan --page docs/how-to/scale-plan.md  the page, from the committed result
+python -m benchmarks.speed.scale_plan --page docs/guide/scale/scale-plan.md  the page, from the committed result
 
 What computes is measured in seconds of processor time of one thread, which other work on the machine disturbs little.
 The simulation: files wait in one queue, each core takes the next; some files take longer, machines are lost with

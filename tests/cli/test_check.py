@@ -27,10 +27,10 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
     assert lines[0].endswith("3 findings")
     codes = [line.rpartition(" [")[2] for line in lines[2:5]]
     assert codes == ["target-leakage]", "time-ignored]", "looks-like-id]"]
-    assert "docs/checks.md" in lines[-1]
+    assert "docs/guide/diagnose/checks.md" in lines[-1]
     found = adacsl("check", leaking, *WORDS, "--json").json
     assert [each["severity"] for each in found["findings"]] == ["error", "warning", "warning"]
-    assert found["findings"][0]["page"] == "docs/checks.md#target-leakage"
+    assert found["findings"][0]["page"] == "docs/guide/diagnose/checks.md#target-leakage"
 
 
 def test_check_of_clean_data_and_silenced_codes(adacsl, refused, leaking):
@@ -53,7 +53,7 @@ def test_train_says_it_before_and_after(adacsl, leaking, tmp_path):
     assert said.code == 0
     lines = said.err.splitlines()
     assert [line.rpartition(" [")[2] for line in lines[:2]] == ["time-ignored]", "constant-column]"]
-    assert lines[2:] == ["what each [code] means: docs/checks.md; to skip a check: --ignore CODE"]
+    assert lines[2:] == ["what each [code] means: docs/guide/diagnose/checks.md; to skip a check: --ignore CODE"]
     assert "[no-better-than-constant]" in said.out
     model = load(tmp_path / "m")
     assert "no-better-than-constant" in model.check().codes

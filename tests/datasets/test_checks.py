@@ -35,7 +35,7 @@ from adacsl.datasets.findings import CODES, finding
 from adacsl.estimators.model_checks import AT_BOUND, STILL_FALLING
 
 COSTS = {"fp": 1, "fn": 8}
-PAGE = Path(__file__).parents[2] / "docs/checks.md"
+PAGE = Path(__file__).parents[2] / "docs/guide/diagnose/checks.md"
 
 
 def clean(n=600, seed=0, share=0.3):
@@ -530,7 +530,7 @@ def test_findings_are_sorted_silenced_and_shown():
     assert fewer.ignored == ("target-leakage", "empty-column")
     assert not fewer.has_errors
     assert not check(X, y, ignore=found.codes)
-    assert found.frame()["page"].tolist()[0] == "docs/checks.md#target-leakage"
+    assert found.frame()["page"].tolist()[0] == "docs/guide/diagnose/checks.md#target-leakage"
     assert Checks.from_list(found.to_list()) == Checks(found.findings)
     html = Checks.of([finding("empty-column", "column '<b>'")])._repr_html_()
     assert "&lt;b&gt;" in html

@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-LONG = ("docs/compare/index.md", "docs/how-to/predicted-costs.md", "docs/training/methods.md")
+LONG = ("docs/guide/compare/index.md", "docs/guide/costs/predicted-costs.md", "docs/guide/train/methods.md")
 NEEDS = re.compile(r"^# needs: (\w+)", re.MULTILINE)  # a block may name the extra it cannot run without
 
 

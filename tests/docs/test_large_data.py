@@ -9,7 +9,7 @@ import pandas as pd
 
 from adacsl import CostHistogram
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/large-data.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs/guide/scale/large-data.md"
 
 
 def test_the_query_for_spark_counts_the_same_buckets():

@@ -250,7 +250,7 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
 def test_what_checks_saw_is_told_above_and_listed_below(small):
     (view,) = small.views
     seen = [
-        {"code": "few-rows", "severity": "info", "text": "60 rows.", "page": "docs/checks.md#few-rows"},
+        {"code": "few-rows", "severity": "info", "text": "60 rows.", "page": "docs/guide/diagnose/checks.md#few-rows"},
         {"code": "target-leakage", "severity": "error", "text": f"Drop {HOSTILE}.", "page": "https://a.b/#c"},
     ]
     parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))

@@ -20,7 +20,7 @@ INTERRUPTED, TERMINATED = 130, 143
 """Exit codes of what Ctrl-C and SIGTERM ended."""
 INFO = "info"
 """Severity of findings that are neither errors nor warnings."""
-CODES_HELP = "what each [code] means: docs/checks.md; to skip a check: --ignore CODE"
+CODES_HELP = "what each [code] means: docs/guide/diagnose/checks.md; to skip a check: --ignore CODE"
 PATIENCE = 5.0
 """Seconds after which a step that has not ended is named."""
 LONGEST = 2000

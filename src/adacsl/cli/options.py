@@ -273,7 +273,7 @@ class CheckOptions:
     """Checks of data and models to skip."""
 
     ignore: tuple[str, ...] = ()
-    """Codes of checks to skip, such as duplicate-rows,few-rows (docs/checks.md lists them)."""
+    """Codes of checks to skip, such as duplicate-rows,few-rows (docs/guide/diagnose/checks.md lists them)."""
 
     def __post_init__(self) -> None:
         if self.ignore:

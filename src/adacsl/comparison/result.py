@@ -143,7 +143,7 @@ class Comparison:
 
     @property
     def checks(self) -> dict[str, Checks]:
-        """Findings of the data checks by data set; docs/checks.md explains each code."""
+        """Findings of the data checks by data set; docs/guide/diagnose/checks.md explains each code."""
         return checks_of(self.facts)
 
     def _place(self, data: str, ratio: float) -> str:

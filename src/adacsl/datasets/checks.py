@@ -520,7 +520,7 @@ def check(
 ) -> Checks:
     """Check data for target leakage, duplicates and other problems before training.
 
-    Nothing is changed, and no warnings are issued. docs/checks.md explains each code and its remedy.
+    Nothing is changed, and no warnings are issued. docs/guide/diagnose/checks.md explains each code and its remedy.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
-PAGE = "docs/checks.md"
+PAGE = "docs/guide/diagnose/checks.md"
 
 
 class CheckWarning(DataWarning):

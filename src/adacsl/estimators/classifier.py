@@ -501,7 +501,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         ignore : iterable of str
-            Codes of checks to omit; docs/checks.md explains each.
+            Codes of checks to omit; docs/guide/diagnose/checks.md explains each.
         """
         from adacsl.estimators.model_checks import check_model  # noqa: PLC0415  for those who ask
 
