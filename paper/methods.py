@@ -9,7 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -19,6 +21,7 @@ from torch.nn import functional as F
 from adacsl import CostMatrix, CostSensitiveClassifier, method
 from adacsl.adaptive import QuantileBins, UniformBins
 from adacsl.comparison.protocol import Protocol
+from adacsl.datasets import Task
 from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
 
@@ -138,6 +141,20 @@ def validation_methods(share: float) -> Methods:
 
 
 @dataclass(frozen=True)
+class LeaveOneGroupOut(Protocol):
+    """Each split tests on all samples of one group, in the order of their names; the others train and validate."""
+
+    def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return training and test samples: those of the group with the number ``seed`` are tested."""
+        tested = np.asarray(task.groups) == np.unique(task.groups)[seed]
+        return np.flatnonzero(~tested), np.flatnonzero(tested)
+
+    def identity(self) -> dict[str, Any]:
+        """Return the settings that results depend on."""
+        return super().identity() | {"test": "one group"}
+
+
+@dataclass(frozen=True)
 class Profile:
     """How networks are trained, and which methods are compared.
 
@@ -147,7 +164,8 @@ class Profile:
     methods : mapping
         Methods by name.
     splits : tuple of str
-        "random": images are drawn one by one; "group": images of one lesion, leaf or patient stay together.
+        "random": images are drawn one by one; "group": images of one lesion, leaf or patient stay together; "patient":
+        each split tests on all images of one patient.
     net : mapping
         Settings of the networks, without weights and what depends on the data.
     feature_methods : mapping
@@ -171,16 +189,17 @@ class Profile:
             names.insert(1 + max(names.index(name) for name in choice.among), choice.name)
         return names + list(self.feature_methods)
 
-    def conditions(self, *, upright: bool, weights: str | None, device: str) -> Protocol:
+    def conditions(self, *, upright: bool, weights: str | None, device: str, split: str = "random") -> Protocol:
         """Return the protocol for one data set: images without up and down are turned too, where any are."""
         turned = {"augment": Augment(rotate=True)} if self.net["augment"] and not upright else {}
-        return Protocol(net={**self.net, **turned, "weights": weights}, device=device)
+        kind = LeaveOneGroupOut if split == "patient" else Protocol
+        return kind(net={**self.net, **turned, "weights": weights}, device=device)
 
 
 _PAPER = Profile(
     "paper",
     PAPER_METHODS,
-    ("random",),
+    ("random", "patient"),
     {
         "epochs": 20, "batch_size": 64, "learning_rate": 0.01, "schedule": "constant", "augment": False,
         "image_size": 50,
@@ -192,7 +211,7 @@ _PAPER = Profile(
 _MODERN = Profile(
     "modern",
     MODERN_METHODS,
-    ("random", "group"),
+    ("random", "group", "patient"),
     {
         "epochs": 15, "batch_size": 128, "learning_rate": 4e-4, "weight_decay": 0.05, "optimizer": "adamw",
         "augment": True,
@@ -203,9 +222,10 @@ _MODERN = Profile(
 )  # fmt: skip
 _FOUR_VIEWS = replace(_MODERN, name="four-views", net={**_MODERN.net, "views": 4}, feature_methods={})
 _ENLARGED = replace(_FOUR_VIEWS, name="enlarged", net={**_FOUR_VIEWS.net, "image_size": 128})
-PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _FOUR_VIEWS, _ENLARGED)}
-"""As published; as is usual today; as modern, and every score is the mean over the picture's four flips; as
-four-views, with images enlarged, nearer to the size that the backbone was made for."""
+_MODERN_128 = replace(_MODERN, name="modern-128", net={**_MODERN.net, "image_size": 128})
+PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _MODERN_128, _FOUR_VIEWS, _ENLARGED)}
+"""As published; as is usual today, with images of 64 x 64 or of 128 x 128; as modern, and every score is the mean over
+the image's four flips; as four-views, with images enlarged, nearer to the size that the backbone was made for."""
 DEFAULT_PROFILES = ("paper", "modern")
 
 
@@ -221,6 +241,12 @@ def under(made: CostSensitiveClassifier, protocol: Protocol) -> CostSensitiveCla
         return made
     fresh: CostSensitiveClassifier = clone(made)
     return fresh.set_params(learner=NeuralLearner(**{**protocol.net, "every": made.learner.every}))
+
+
+def with_folds(made: CostSensitiveClassifier, most: int) -> CostSensitiveClassifier:
+    """Return a method that is cross-fitted in at most so many folds, if it is cross-fitted at all."""
+    fresh: CostSensitiveClassifier = clone(made)
+    return fresh.set_params(cv=min(made.cv, most)) if isinstance(made.cv, int) else made
 
 
 def quick_method(made: CostSensitiveClassifier) -> CostSensitiveClassifier:
@@ -259,6 +285,7 @@ __all__ = [
     "PROFILES",
     "VALIDATION_SHARES",
     "Choice",
+    "LeaveOneGroupOut",
     "Methods",
     "Profile",
     "Protocol",
@@ -270,4 +297,5 @@ __all__ = [
     "shifted_loss",
     "under",
     "validation_methods",
+    "with_folds",
 ]

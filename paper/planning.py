@@ -7,6 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl import CostMatrix
 from adacsl.datasets import DataError, Task
 from paper.embedding import stand_in
 from paper.engine import FitKey, Job, count_nets, jobs_of
@@ -22,6 +26,7 @@ from paper.methods import (
     quick_method,
     quick_protocol,
     validation_methods,
+    with_folds,
 )
 from paper.sources import Source
 from paper.wishes import Wishes
@@ -61,8 +66,10 @@ def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) 
     found: dict[tuple[str, str], Setting] = {}
     for source in sources:
         for profile in (PROFILES[name] for name in wishes.profile):
-            protocol = profile.conditions(upright=source.upright, weights=weights, device=wishes.device)
-            for split in (s for s in profile.splits if s in wishes.splits):
+            for split in (s for s in profile.splits if s in wishes.splits and (s != "patient" or source.patients)):
+                protocol = profile.conditions(
+                    upright=source.upright, weights=weights, device=wishes.device, split=split
+                )
                 setting = Setting("table2", source.name, profile.name, split, protocol, profile.methods)
                 if "table2" in wishes.parts:
                     found[setting.sheet, setting.data] = setting
@@ -92,8 +99,8 @@ def _check_methods(wishes: Wishes, settings: Sequence[Setting]) -> None:
 
 def possible(settings: Sequence[Setting], tasks: Mapping[str, Task]) -> list[Setting]:
     """Return the settings that the data allow, with a warning for each data set that cannot be split by group."""
-    without = {s.dataset for s in settings if s.split == "group" and tasks[s.dataset].groups is None}
-    found = [s for s in settings if s.split != "group" or s.dataset not in without]
+    without = {s.dataset for s in settings if s.split != "random" and tasks[s.dataset].groups is None}
+    found = [s for s in settings if s.split == "random" or s.dataset not in without]
     if settings and not found:
         raise DataError(_no_groups(settings[0].dataset))
     for name in sorted(without):
@@ -143,12 +150,15 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
     jobs: list[Job] = []
     places: dict[FitKey, tuple[Setting, int]] = {}
     own = {setting.data: _task_of(setting, tasks[setting.dataset]) for setting in settings}
+    patients = {s.data: len(np.unique(own[s.data].groups)) for s in settings if s.split == "patient"}
     for seed in range(wishes.seeds):
         of_seed: list[Job] = []
-        for setting in settings:
-            task = own[setting.data]
+        for setting in (s for s in settings if seed < patients.get(s.data, wishes.seeds)):
+            task, methods = own[setting.data], setting.methods
+            if setting.data in patients:
+                methods = {name: with_folds(made, patients[setting.data] - 1) for name, made in methods.items()}
             factor = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in wishes.factors}
-            for job in jobs_of(task, setting.methods, list(factor), seed, setting.protocol):
+            for job in jobs_of(task, methods, list(factor), seed, setting.protocol):
                 missing = tuple(c for c in job.fits if key_of(setting, factor[c.ratio], c) not in done)
                 places |= {fit: (setting, factor[fit.ratio]) for fit in missing}
                 if missing:
@@ -158,11 +168,23 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
 
 
 def _task_of(setting: Setting, task: Task) -> Task:
-    if setting.tag == FEATURES:
-        task = stand_in(task)
-    if setting.split == "group" and task.groups is None:
+    if setting.split != "random" and task.groups is None:
         raise DataError(_no_groups(task.name))
-    return replace(task, name=setting.data, groups=task.groups if setting.split == "group" else None)
+    groups = None if setting.split == "random" else task.groups
+    task = replace(task, name=setting.data, groups=groups)
+    if setting.split == "patient":
+        kept = patients_of_both(task)
+        y = task.y[kept]
+        task = replace(task, X=task.X[kept], y=y, groups=task.groups[kept], costs=CostMatrix.balanced(y))
+    return stand_in(task) if setting.tag == FEATURES else task
+
+
+def patients_of_both(task: Task) -> NDArray[np.int64]:
+    """Return the samples of groups with both classes: in the others, the patient tells the class."""
+    both = [group for group in np.unique(task.groups) if len(np.unique(task.y[task.groups == group])) == 2]
+    if len(both) < 3:
+        raise DataError(f"{task.name} has {len(both)} patients with both classes: leaving one out needs at least 3")
+    return np.flatnonzero(np.isin(task.groups, both))
 
 
 def _no_groups(name: str) -> str:
@@ -215,6 +237,7 @@ __all__ = [
     "Setting",
     "estimate",
     "key_of",
+    "patients_of_both",
     "plan",
     "plan_lines",
     "possible",

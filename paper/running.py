@@ -16,7 +16,17 @@ from adacsl.storage.atomic import replace_file
 from paper.embedding import as_features
 from paper.engine import Ended, FitResult, Tell, about_now, run_missing
 from paper.methods import CHOICES, protocol_identity
-from paper.planning import FEATURES, FIGURE_METHOD, Planned, Setting, key_of, plan, possible, settings_of
+from paper.planning import (
+    FEATURES,
+    FIGURE_METHOD,
+    Planned,
+    Setting,
+    key_of,
+    patients_of_both,
+    plan,
+    possible,
+    settings_of,
+)
 from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
 from paper.sources import MADE_UP, WOLF_DOG, Source, find_source, find_weights, present_sources, quick_task
 from paper.subgroups import two_epochs
@@ -195,7 +205,9 @@ def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> d
             features[setting.dataset] = as_features(
                 tasks[setting.dataset], str(setting.protocol.net["weights"]), device=device
             )
-        found[setting.data] = replace(found[setting.data], X=features[setting.dataset].X)
+        X = features[setting.dataset].X  # noqa: N806
+        kept = patients_of_both(tasks[setting.dataset]) if setting.split == "patient" else slice(None)
+        found[setting.data] = replace(found[setting.data], X=X.iloc[kept].reset_index(drop=True))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +35,10 @@ class Source:
         Names of folders with the distributed files.
     upright : bool
         Whether images have an up and a down.
+    image_size : int, optional
+        Pixels on a side that the distributed images are read at; default: what their reader takes.
+    patients : bool
+        Whether the groups are patients, so that one can be left out at a time.
     aliases : tuple of str
         Other names for the command line.
     """
@@ -44,6 +49,8 @@ class Source:
     folders: tuple[str, ...]
     upright: bool
     aliases: tuple[str, ...] = ()
+    image_size: int | None = None
+    patients: bool = False
 
     def place(self, folder: Path | None) -> Path | None:
         """Return the file or folder that holds the data, if there is one."""
@@ -68,7 +75,8 @@ class Source:
         if place.is_file() and self.archive is not None:
             task = load_dataset(self.archive, folder=here)
         else:
-            options = {"per_class": 960} if self.known == "rffd" else {}
+            options: dict[str, Any] = {"per_class": 960} if self.known == "rffd" else {}
+            options |= {} if self.image_size is None else {"image_size": self.image_size}
             task = reader(place, **options)
         return replace(task, name=self.name, costs=CostMatrix.balanced(task.y))
 
@@ -77,8 +85,8 @@ SOURCES = {
     source.name: source
     for source in (
         Source("HAM10K", "ham10k", "ham10000", ("ham10k", "HAM10000", "ham10000"), False, ("ham10000",)),
-        Source("IDC", "idc", None, ("idc", "IDC", "IDC_regular_ps50_idx5"), False),
-        Source("RFFD", "rffd", None, ("rffd", "RFFD", "real_and_fake_face"), True),
+        Source("IDC", "idc", None, ("idc", "IDC", "IDC_regular_ps50_idx5"), False, patients=True),
+        Source("RFFD", "rffd", None, ("rffd", "RFFD", "real_and_fake_face"), True, image_size=128),
         Source("PV-D", "pv-d", "plantvillage", ("pv-d", "pvd", "PlantVillage"), True, ("pvd", "plantvillage")),
     )
 }

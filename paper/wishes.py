@@ -11,7 +11,8 @@ from paper.figures import FACTORS
 from paper.methods import DEFAULT_PROFILES, PROFILES, all_names
 
 PARTS = ("table1", "table2", "figure1", "ablations")
-SPLITS = ("random", "group")
+DEFAULT_SPLITS = ("random", "group")
+SPLITS = (*DEFAULT_SPLITS, "patient")
 
 
 @dataclass(frozen=True)
@@ -29,12 +30,13 @@ class Wishes:
     datasets
         Some of ham10k, idc, rffd, pvd; default: all that are in the folder.
     profile
-        paper: as published. modern: stronger training and baselines, cross-fitting. four-views: as modern, and every
-        score is the mean over the picture's four flips. enlarged: as four-views, with images of 128 x 128. both
-        (the default): paper and modern.
+        paper: as published. modern: stronger training and baselines, cross-fitting. modern-128: as modern, with images
+        of 128 x 128. four-views: as modern, and every score is the mean over the image's four flips. enlarged: as
+        four-views, with images of 128 x 128. both (the default): paper and modern.
     splits
         random: images one by one, as in the paper. group: images of one lesion or leaf together (not in profile
-        paper). both (the default): random and group.
+        paper). both (the default): random and group. patient: one patient left out at a time, of those with both
+        classes (IDC).
     methods
         Some methods only; default: all of a profile.
     factors
@@ -65,7 +67,7 @@ class Wishes:
     data: Path | None = None
     datasets: tuple[str, ...] = ()
     profile: tuple[str, ...] = DEFAULT_PROFILES
-    splits: tuple[str, ...] = SPLITS
+    splits: tuple[str, ...] = DEFAULT_SPLITS
     methods: tuple[str, ...] = ()
     factors: tuple[int, ...] = FACTORS
     seeds: int = 5
@@ -79,7 +81,12 @@ class Wishes:
     time_limit: float | None = None
 
     def __post_init__(self) -> None:
-        for name, both in (("datasets", ()), ("profile", DEFAULT_PROFILES), ("splits", SPLITS), ("methods", ())):
+        for name, both in (
+            ("datasets", ()),
+            ("profile", DEFAULT_PROFILES),
+            ("splits", DEFAULT_SPLITS),
+            ("methods", ()),
+        ):
             self._set(name, _words(getattr(self, name), both))
         self._check_words()
         self._check_numbers()

@@ -69,7 +69,7 @@ def test_profile_paper_is_the_published_protocol():
     (group,) = optimizer.param_groups
     assert (group["weight_decay"], group["momentum"], group["nesterov"]) == (0.01, 0, False)
     assert list(PAPER_METHODS) == ["net", "ta", "net-smote", "net-weighted", "adacsl"]
-    assert PROFILES["paper"].splits == ("random",)
+    assert PROFILES["paper"].splits == ("random", "patient")
     ce, smote = PAPER_METHODS["net"], PAPER_METHODS["net-smote"]
     assert (ce.decide, smote.decide, smote.resample) == ("half", "raw", "smote")
     assert PAPER_METHODS["ta"].loss is shifted_loss
@@ -109,7 +109,7 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     assert others["four-views"].identity()["net"] == plain | {"views": 4}
     assert others["enlarged"].identity()["net"] == plain | {"views": 4, "image_size": 128}
     assert modern.conditions(upright=True, weights=None, device="cpu").net["augment"] is True
-    assert modern.splits == ("random", "group")
+    assert modern.splits == ("random", "group", "patient")
     names = set(MODERN_METHODS)
     assert {
         "net-bayes",
@@ -597,3 +597,47 @@ def test_the_real_data_are_found():
     assert {setting.protocol.net["weights"] is not None for setting, _ in planned.places.values()} == {True}
     total = sum(e.nets for e in estimate(planned))
     assert total == 2 * (11 + 96 + 96)
+
+
+# leaving one patient out
+
+
+def patients_task():
+    """Five patients of IDC, the last with one class only."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(["p1", "p2", "p3", "p4", "p5"], [30, 20, 24, 26, 40])
+    y = np.where(groups == "p5", 1, np.arange(len(groups)) % 2)
+    pixels = rng.integers(0, 256, (len(y), 8, 8, 3)).astype(np.uint8)
+    return Task("IDC", pixels, y, CostMatrix.balanced(y), groups=groups)
+
+
+def test_each_split_tests_all_images_of_one_patient_with_both_classes():
+    wishes = Wishes("table2", splits=("patient",), profile=("modern",), factors=(1, 3), seeds=9)
+    settings = settings_of(wishes, [SOURCES["RFFD"], SOURCES["IDC"]], None)
+    assert {(s.dataset, s.split) for s in settings} == {("IDC", "patient")}  # others have no patients
+    planned = plan(wishes, settings, {"IDC": patients_task()}, set())
+    (setting,) = {setting.data: setting for setting, _ in planned.places.values()}.values()
+    task = planned.tasks[setting.data]
+    assert set(task.groups) == {"p1", "p2", "p3", "p4"}
+    assert task.costs == CostMatrix.balanced(task.y)
+    assert {fit.seed for job in planned.jobs for fit in job.fits} == {0, 1, 2, 3}
+    for seed in range(4):
+        rest, test = setting.protocol.split(task, seed)
+        assert set(task.groups[test]) == {f"p{seed + 1}"}
+        assert set(task.groups[rest]).isdisjoint(task.groups[test])
+        assert len(rest) + len(test) == len(task.y)
+        rows = setting.protocol.rows(task, rest)
+        for train, held in rows.folds(3, setting.protocol.inner_validation, seed):
+            assert set(task.groups[train]).isdisjoint(task.groups[held])
+    crossed = [method for job in planned.jobs for method in job.payload[0].values() if method.cv]
+    assert {method.cv for method in crossed} == {3}  # five folds of three patients are impossible
+
+
+def test_one_patient_cannot_be_left_out_of_two():
+    task = patients_task()
+    two = np.isin(task.groups, ["p1", "p2"])
+    small = replace(task, X=task.X[two], y=task.y[two], groups=task.groups[two])
+    wishes = Wishes("table2", splits=("patient",), profile=("paper",))
+    settings = settings_of(wishes, [SOURCES["IDC"]], None)
+    with pytest.raises(DataError, match="2 patients with both classes: leaving one out needs at least 3"):
+        plan(wishes, settings, {"IDC": small}, set())
