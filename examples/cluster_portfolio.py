@@ -4,7 +4,8 @@ python examples/cluster_portfolio.py                   # a local cluster of two 
 python examples/cluster_portfolio.py auto              # from a machine of a running cluster
 python examples/cluster_portfolio.py 10.0.0.1:6379     # or by the address of its head
 
-What is finished is kept in cluster_members/: started again after a kill, it goes on there (docs/guide/scale/train-on-cluster.md).
+What is finished is kept in cluster_members/: started again after a kill, it goes on there
+(docs/guide/scale/train-on-cluster.md).
 """
 
 import sys

@@ -263,7 +263,7 @@ def enlarged(folder: Path, _: list[Model], rng: np.random.Generator) -> str:
 
 
 def forged_tensor(folder: Path, known: list[Model], rng: np.random.Generator) -> str:
-    """Change one tensor, with digests that fit; the own bytes of boosters are left alone (docs/guide/deploy/save.md)."""
+    """Change one tensor, with digests that fit; boosters' own bytes are left alone (docs/guide/deploy/save.md)."""
     tensors = tensors_of(folder)
     names = [name for name in tensors if "booster." not in name]
     if not names:

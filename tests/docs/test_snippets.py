@@ -29,7 +29,8 @@ def test_there_are_snippets():
 @pytest.mark.parametrize(
     "path",
     [
-        *(f"docs/integrations/{page}.md" for page in PAGES), "docs/integrations/lightning.md", "docs/guide/train/multiclass.md",
+        *(f"docs/integrations/{page}.md" for page in PAGES), "docs/integrations/lightning.md",
+        "docs/guide/train/multiclass.md",
         *(f"examples/{name}.py" for name in EXAMPLES),
     ],
 )  # fmt: skip

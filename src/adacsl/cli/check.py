@@ -67,8 +67,8 @@ def check(
 ) -> Answer:
     """Check data for errors: duplicates, target leakage, too few samples, and the like.
 
-    Nothing is trained. Exit code 1 for an error that makes results worthless until it is repaired. docs/guide/diagnose/checks.md
-    explains each code. `train` and `compare` run the same checks.
+    Nothing is trained. Exit code 1 for an error that makes results worthless until it is repaired.
+    docs/guide/diagnose/checks.md explains each code. `train` and `compare` run the same checks.
 
     Parameters
     ----------

@@ -179,8 +179,8 @@ def compare_tasks(
         Folder in which every result is kept as soon as it is finished; an interrupted run resumes when started again.
         Default: in memory only.
     ignore : codes
-        Codes of data checks to leave out of :attr:`Comparison.checks` and the report, see docs/guide/diagnose/checks.md. Other errors
-        are also given as a :class:`~adacsl.datasets.findings.CheckWarning`.
+        Codes of data checks to leave out of :attr:`Comparison.checks` and the report, see
+        docs/guide/diagnose/checks.md. Other errors are also given as a :class:`~adacsl.datasets.findings.CheckWarning`.
     progress : bool
         Show a progress bar with the lowest-cost method so far.
     **running
