@@ -47,8 +47,8 @@ def main(root: Path = ROOT) -> None:
     folder = root / "benchmarks/results"
     every = {p.stem: json.loads(p.read_text()) for p in sorted(folder.glob("*.json")) if not p.stem.endswith(".meta")}
     # those of the harness: our time beside another
-    found = {name: run for name, run in every.items() if "results" in run and "ours" in next(iter(run["results"]), "")}
-    runs = {name: found[name] for name in [*(n for n in ORDER if n in found), *(n for n in found if n not in ORDER)]}
+    result = {name: run for name, run in every.items() if "results" in run and "ours" in next(iter(run["results"]), "")}
+    runs = {name: result[name] for name in [*(n for n in ORDER if n in result), *(n for n in result if n not in ORDER)]}
     short = f"\n## In short\n\n{short_table(runs)}\n" if runs else "\nNot measured yet with this version.\n"
     (root / "docs/benchmarks.md").write_text(HEAD + short + "".join(section(run, name) for name, run in runs.items()))
     studies = read_studies(folder)
@@ -376,8 +376,8 @@ def words_read(studies: dict[str, dict[str, Any]]) -> str:
 
 def plain_threshold(folder: Path) -> str:
     """Say when a plain threshold does as well."""
-    found = read_suite(folder)
-    over = f" {found[2]}" if found is not None else ""
+    result = read_suite(folder)
+    over = f" {result[2]}" if result is not None else ""
     return (
         "\n## When a plain threshold does as well\n\n"
         f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted networks is "
@@ -455,10 +455,10 @@ def read_suite(folder: Path) -> tuple[Any, Any, str] | None:
 def suite_section(folder: Path) -> str:
     """Return the comparison of all methods on all tables, if it was run."""
     head = "\n## All methods on nine tables\n\n"
-    found = read_suite(folder)
-    if found is None:
+    result = read_suite(folder)
+    if result is None:
         return head + "Not measured yet with this version.\n"
-    results, ranked, over = found
+    results, ranked, over = result
     about = json.loads((folder / "suite.meta.json").read_text())
     means = results.groupby(["data", "method"])["normalized_cost"].mean().unstack("data")
     splits, ratios_ = results["seed"].nunique(), results.groupby("data")["ratio"].nunique().max()

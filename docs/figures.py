@@ -332,8 +332,8 @@ def which_method(style: dict[str, Any]) -> Any:
 
 def committed_plan() -> dict[str, Any]:
     folder = Path(__file__).resolve().parent.parent / "benchmarks/results"
-    found = [folder / f"{name}.json" for name in ("cpu_scale_plan", "cpu_busy_scale_plan")]
-    return json.loads(next(path for path in found if path.exists()).read_text())
+    result = [folder / f"{name}.json" for name in ("cpu_scale_plan", "cpu_busy_scale_plan")]
+    return json.loads(next(path for path in result if path.exists()).read_text())
 
 
 def scale_plan(document: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:

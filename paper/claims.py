@@ -83,7 +83,7 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
     Confirmed: every rival costs significantly more than AdaCSL. Refuted: a rival costs significantly less. Not
     confirmed: anything between.
     """
-    frame, found = pd.DataFrame(rows), []
+    frame, result = pd.DataFrame(rows), []
     for contest, profile, champion, rivals in CONTESTS:
         contenders = frame[(frame["profile"] == profile) & frame["method"].isin([champion, *rivals])]
         for (dataset, split), block in cast("Any", contenders.groupby(["dataset", "split"], sort=False)):
@@ -92,8 +92,8 @@ def claims(rows: Sequence[Row]) -> list[Claim]:
                 views.append((None, mean_over_k(block)))
             for k, part in views:
                 if champion in set(part["method"]) and part["method"].nunique() > 1:
-                    found.append(_judge(part, champion, (contest, str(dataset), profile, str(split), k)))
-    return found
+                    result.append(_judge(part, champion, (contest, str(dataset), profile, str(split), k)))
+    return result
 
 
 def mean_over_k(block: pd.DataFrame) -> pd.DataFrame:

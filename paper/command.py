@@ -52,9 +52,9 @@ def reproduce(
     for folder, option in ((wishes.folder, "--out"), (wishes.results, "--export")):
         check_folder(folder, f"choose another {option}")
     with stoppable(f"what is finished is kept in {wishes.folder}; the same command goes on from there"):
-        found = _run(wishes, quiet=screen.quiet)
+        result = _run(wishes, quiet=screen.quiet)
         pages = write_report(wishes.results, wishes.folder)
-    return _answer(found, pages)
+    return _answer(result, pages)
 
 
 def publish(folder: Path = PAGES, *, screen: Screen = PLAIN) -> Answer:
@@ -106,19 +106,19 @@ def _run(wishes: Wishes, *, quiet: bool) -> Reproduced:
         return run(wishes, tell=bar, command=command_line(*NAME.split(), *sys.argv[1:]))
 
 
-def _answer(found: Reproduced, pages: list[Path]) -> Answer:
-    files: list[Path] = [*found.files, *pages]
+def _answer(result: Reproduced, pages: list[Path]) -> Answer:
+    files: list[Path] = [*result.files, *pages]
     document: dict[str, Any] = {
-        "done": found.done, "total": found.total, "failed": list(found.failed), "stopped": found.stopped,
+        "done": result.done, "total": result.total, "failed": list(result.failed), "stopped": result.stopped,
         "files": files,
     }  # fmt: skip
-    shown = [f"{found.done} of {found.total} missing results are new"]
-    if found.stopped:
+    shown = [f"{result.done} of {result.total} missing results are new"]
+    if result.stopped:
         shown.append("the time limit was reached: the same command goes on from here")
-    shown += [f"failed: {line}" for line in found.failed[:5]]
-    if len(found.failed) > 5:
-        shown.append(f"... and {len(found.failed) - 5} more")
-    return Answer(document, (*shown, "", *map(str, files)), code=1 if found.failed else 0)
+    shown += [f"failed: {line}" for line in result.failed[:5]]
+    if len(result.failed) > 5:
+        shown.append(f"... and {len(result.failed) - 5} more")
+    return Answer(document, (*shown, "", *map(str, files)), code=1 if result.failed else 0)
 
 
 __all__ = ["build", "command_line", "main", "publish", "reproduce"]

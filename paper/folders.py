@@ -144,11 +144,11 @@ def idc_folder(folder: PathLike, *, image_size: Size = 50, progress: Progress | 
     groups: list[str] = []
     for patient in patients:
         for kind in _idc_classes(patient):
-            found = _pictures(kind)
-            _check_idc_names(found, kind)
-            files += found
-            labels += [int(kind.name)] * len(found)
-            groups += [patient.name] * len(found)
+            result = _pictures(kind)
+            _check_idc_names(result, kind)
+            files += result
+            labels += [int(kind.name)] * len(result)
+            groups += [patient.name] * len(result)
     return _task(IDC, files, np.asarray(labels, dtype=np.int64), np.asarray(groups), image_size, progress)
 
 
@@ -165,13 +165,13 @@ def rffd_folder(
         root = _below(root, inner)
     files = [_class_pictures(root / name, RFFD) for name in ("training_fake", "training_real")]
     if per_class is not None:
-        scarce = [str(len(found)) for found in files if len(found) < per_class]
+        scarce = [str(len(result)) for result in files if len(result) < per_class]
         if per_class < 1 or scarce:
             raise DataError(
                 f"per_class must be between 1 and what {root} has ({len(files[0])} fake, {len(files[1])} real)"
             )
-        files = [found[:per_class] for found in files]
-    y = np.repeat(np.arange(2), [len(found) for found in files])
+        files = [result[:per_class] for result in files]
+    y = np.repeat(np.arange(2), [len(result) for result in files])
     return _task(RFFD, files[0] + files[1], y, None, image_size, progress)
 
 
@@ -193,8 +193,8 @@ def plantvillage_folder(
         raise DataError(f"{root} is not PlantVillage: {came}; expected {PVD.layout}")
     files = [(picture, kind.name) for kind in kinds for picture in _class_pictures(kind, PVD)]
     y = np.asarray([kind.endswith("___healthy") for _, kind in files], dtype=np.int64)
-    found = next((path for path in (top / "leaf-map.json", root / "leaf-map.json") if path.is_file()), None)
-    chosen = found if leaf_map is None else Path(leaf_map).expanduser()
+    result = next((path for path in (top / "leaf-map.json", root / "leaf-map.json") if path.is_file()), None)
+    chosen = result if leaf_map is None else Path(leaf_map).expanduser()
     groups = None if chosen is None else _leaves(files, chosen)
     return _task(PVD, [picture for picture, _ in files], y, groups, image_size, progress)
 
@@ -215,7 +215,7 @@ def wolf_dog_folder(folder: PathLike, *, image_size: Size = 64, progress: Progre
                 came = f"has {listed(entry.name for entry in _folders(part)) or 'no folders'}"
                 raise DataError(f"{part} needs one folder of {names[0]} images, it {came}: expected {WOLF_DOG.layout}")
             files[kind].extend(_class_pictures(named[0], WOLF_DOG))
-    y = np.repeat(np.arange(2), [len(found) for found in files])
+    y = np.repeat(np.arange(2), [len(result) for result in files])
     return _task(WOLF_DOG, files[0] + files[1], y, None, image_size, progress)
 
 
@@ -241,13 +241,13 @@ def _task(
     progress: Progress | None,
 ) -> Task:
     """Check the counts, decode the images, and return the task with the paper's balanced costs."""
-    found = (int((y == 0).sum()), int((y == 1).sum()))
-    if not all(found):
-        raise DataError(f"{known.name} has one class only ({_both(found, known)}): both are needed to learn from")
-    if found not in known.counts.values():
+    result = (int((y == 0).sum()), int((y == 1).sum()))
+    if not all(result):
+        raise DataError(f"{known.name} has one class only ({_both(result, known)}): both are needed to learn from")
+    if result not in known.counts.values():
         stated = " or ".join(f"{_both(counts, known)} ({where})" for where, counts in known.counts.items())
         _warn(
-            f"{known.name}: expected {stated}, found {_both(found, known)}; results will not compare with the paper's",
+            f"{known.name}: expected {stated}, found {_both(result, known)}; results will not compare with the paper's",
             above=3,
         )
     try:
@@ -295,10 +295,10 @@ def _class_pictures(folder: Path, known: Published) -> list[Path]:
     if not folder.is_dir():
         here = listed(entry.name for entry in _folders(folder.parent)) or "no folders"
         raise DataError(f"{known.name}: {folder.parent} has no folder {folder.name} (it has {here})")
-    found = _pictures(folder)
-    if not found:
+    result = _pictures(folder)
+    if not result:
         raise DataError(f"{known.name}: {folder} holds no images; expected {known.layout}")
-    return found
+    return result
 
 
 # HAM10000
@@ -360,7 +360,7 @@ def _leaves(files: Iterable[tuple[Path, str]], path: Path) -> NDArray[Any]:
     """Return the leaf of each picture by the repository's map: name of the camera's file -> "class:::leaf", ..."""
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        leaves = {str(name): [str(leaf) for leaf in found] for name, found in known.items()}
+        leaves = {str(name): [str(leaf) for leaf in result] for name, result in known.items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise DataError(f"cannot read the map of leaves {path}: expected the repository's leaf-map.json") from error
     return np.asarray([_leaf(picture, kind, leaves) for picture, kind in files])
@@ -369,8 +369,8 @@ def _leaves(files: Iterable[tuple[Path, str]], path: Path) -> NDArray[Any]:
 def _leaf(picture: Path, kind: str, leaves: dict[str, list[str]]) -> str:
     # "<uuid>___RS_HL 9893 copy.JPG" is "rs_hl 9893" in the map
     camera = picture.stem.replace("_final_masked", "").split("___")[-1].split("copy")[0].strip().lower()
-    found = leaves.get(camera, [])
-    fitting = found if len(found) == 1 else [leaf for leaf in found if kind in leaf]
+    result = leaves.get(camera, [])
+    fitting = result if len(result) == 1 else [leaf for leaf in result if kind in leaf]
     return fitting[0] if fitting else f"{kind}/{picture.name}"
 
 

@@ -146,7 +146,8 @@ class LeaveOneGroupOut(Protocol):
 
     def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return training and test samples: those of the group with the number ``seed`` are tested."""
-        tested = np.asarray(task.groups) == np.unique(task.groups)[seed]
+        groups = np.asarray(task.groups)
+        tested = groups == np.unique(groups)[seed]
         return np.flatnonzero(~tested), np.flatnonzero(tested)
 
     def identity(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ class Setting:
 
 def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) -> list[Setting]:
     """Return all settings of the parts that compare methods; what several parts need is there once."""
-    found: dict[tuple[str, str], Setting] = {}
+    result: dict[tuple[str, str], Setting] = {}
     for source in sources:
         for profile in (PROFILES[name] for name in wishes.profile):
             for split in (s for s in profile.splits if s in wishes.splits and (s != "patient" or source.patients)):
@@ -72,17 +72,17 @@ def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) 
                 )
                 setting = Setting("table2", source.name, profile.name, split, protocol, profile.methods)
                 if "table2" in wishes.parts:
-                    found[setting.sheet, setting.data] = setting
+                    result[setting.sheet, setting.data] = setting
                     if weights is not None and profile.feature_methods:
                         more = replace(setting, methods=profile.feature_methods, tag=FEATURES)
-                        found[more.sheet, more.data] = more
+                        result[more.sheet, more.data] = more
                 elif "figure1" in wishes.parts and source is sources[0] and split == "random":
-                    found[setting.sheet, setting.data] = setting.narrowed([FIGURE_METHOD])
+                    result[setting.sheet, setting.data] = setting.narrowed([FIGURE_METHOD])
     if "ablations" in wishes.parts and sources:
         for profile in (PROFILES[name] for name in wishes.profile if name != "paper"):
             for setting in ablation_settings(sources[0], profile, weights=weights, device=wishes.device):
-                found[setting.sheet, setting.data] = setting
-    whole = [_quickly(setting) if wishes.quick else setting for setting in found.values()]
+                result[setting.sheet, setting.data] = setting
+    whole = [_quickly(setting) if wishes.quick else setting for setting in result.values()]
     _check_methods(wishes, whole)
     return [setting for setting in (s.narrowed(wishes.methods) for s in whole) if setting.methods]
 
@@ -100,27 +100,27 @@ def _check_methods(wishes: Wishes, settings: Sequence[Setting]) -> None:
 def possible(settings: Sequence[Setting], tasks: Mapping[str, Task]) -> list[Setting]:
     """Return the settings that the data allow, with a warning for each data set that cannot be split by group."""
     without = {s.dataset for s in settings if s.split != "random" and tasks[s.dataset].groups is None}
-    found = [s for s in settings if s.split == "random" or s.dataset not in without]
-    if settings and not found:
+    result = [s for s in settings if s.split == "random" or s.dataset not in without]
+    if settings and not result:
         raise DataError(_no_groups(settings[0].dataset))
     for name in sorted(without):
-        at_random = any(setting.dataset == name for setting in found)
+        at_random = any(setting.dataset == name for setting in result)
         rest = "it is split at random only" if at_random else "it is left out"
         warnings.warn(f"{name} has no groups here: {rest}", stacklevel=3)
-    return found
+    return result
 
 
 def ablation_settings(source: Source, profile: Profile, *, weights: str | None, device: str) -> list[Setting]:
     """Return the variants of AdaCSL on one data set, random splits."""
     protocol = profile.conditions(upright=source.upright, weights=weights, device=device)
     methods = {name: method for group in ABLATIONS.values() for name, method in group.items()}
-    found = [Setting("ablations", source.name, profile.name, "random", protocol, methods)]
+    result = [Setting("ablations", source.name, profile.name, "random", protocol, methods)]
     for share in VALIDATION_SHARES:
         smaller = replace(protocol, validation=share)
         tag = f"validation-{share:g}"
         chosen = validation_methods(share)
-        found.append(Setting("ablations", source.name, profile.name, "random", smaller, chosen, tag))
-    return found
+        result.append(Setting("ablations", source.name, profile.name, "random", smaller, chosen, tag))
+    return result
 
 
 QUICK_METHODS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -150,7 +150,7 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
     jobs: list[Job] = []
     places: dict[FitKey, tuple[Setting, int]] = {}
     own = {setting.data: _task_of(setting, tasks[setting.dataset]) for setting in settings}
-    patients = {s.data: len(np.unique(own[s.data].groups)) for s in settings if s.split == "patient"}
+    patients = {s.data: len(np.unique(_groups_of(own[s.data]))) for s in settings if s.split == "patient"}
     for seed in range(wishes.seeds):
         of_seed: list[Job] = []
         for setting in (s for s in settings if seed < patients.get(s.data, wishes.seeds)):
@@ -167,24 +167,29 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
     return Planned(jobs, places, own)
 
 
-def _task_of(setting: Setting, task: Task) -> Task:
-    if setting.split != "random" and task.groups is None:
+def _groups_of(task: Task) -> NDArray[Any]:
+    if task.groups is None:
         raise DataError(_no_groups(task.name))
-    groups = None if setting.split == "random" else task.groups
+    return task.groups
+
+
+def _task_of(setting: Setting, task: Task) -> Task:
+    groups = None if setting.split == "random" else _groups_of(task)
     task = replace(task, name=setting.data, groups=groups)
     if setting.split == "patient":
         kept = patients_of_both(task)
         y = task.y[kept]
-        task = replace(task, X=task.X[kept], y=y, groups=task.groups[kept], costs=CostMatrix.balanced(y))
+        task = replace(task, X=task.X[kept], y=y, groups=_groups_of(task)[kept], costs=CostMatrix.balanced(y))
     return stand_in(task) if setting.tag == FEATURES else task
 
 
 def patients_of_both(task: Task) -> NDArray[np.int64]:
     """Return the samples of groups with both classes: in the others, the patient tells the class."""
-    both = [group for group in np.unique(task.groups) if len(np.unique(task.y[task.groups == group])) == 2]
+    groups = _groups_of(task)
+    both = [group for group in np.unique(groups) if len(np.unique(task.y[groups == group])) == 2]
     if len(both) < 3:
         raise DataError(f"{task.name} has {len(both)} patients with both classes: leaving one out needs at least 3")
-    return np.flatnonzero(np.isin(task.groups, both))
+    return np.flatnonzero(np.isin(groups, both))
 
 
 def _no_groups(name: str) -> str:

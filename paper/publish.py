@@ -40,13 +40,13 @@ SECTIONS = {
 def publish_pages(folder: Path = PAGES) -> list[Path]:
     """Write the pages and their figures; return their paths."""
     page, methods, results = folder / "results.md", folder / "table2.md", folder / "results"
-    found: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
-    tables = grids(found)
-    figures = write_pictures(found, results)
+    result: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
+    tables = grids(result)
+    figures = write_pictures(result, results)
     parts = [HEAD]
     for sheet, (title, names) in SECTIONS.items():
         parts.append(f"## {title}\n")
-        if not found[sheet]:
+        if not result[sheet]:
             parts.append("Not run yet.\n")
             continue
         shown = [path for path in figures if path.stem.startswith(sheet)]

@@ -89,8 +89,8 @@ def write_pictures(results: dict[str, list[Row]], folder: Path) -> list[Path]:
 
 def write_report(results: Path, folder: Path) -> list[Path]:
     """Write LaTeX tables, Figure 1 and one HTML page from the CSV files of a folder; return their paths."""
-    found = read_results(results)
-    tables = grids(found)
+    result = read_results(results)
+    tables = grids(result)
     folder.mkdir(parents=True, exist_ok=True)
     made = []
     for part in ("table1", "table2", "ablations"):
@@ -99,7 +99,7 @@ def write_report(results: Path, folder: Path) -> list[Path]:
             path = folder / f"{part}.tex"
             path.write_text("\n".join(to_latex(grid) for grid in own), encoding="utf-8")
             made.append(path)
-    images = write_pictures(found, folder)
+    images = write_pictures(result, folder)
     page = folder / "paper.html"
     page.write_text(to_html(tables, images), encoding="utf-8")
     return [*made, *images, page]

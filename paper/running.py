@@ -138,16 +138,16 @@ def _sources(wishes: Wishes) -> list[Source]:
         raise DataError(f"there is no folder {here} of data: name the one that holds the paper's data, --data DIR")
     if wishes.datasets:
         return [find_source(name) for name in dict.fromkeys(wishes.datasets)]
-    found = present_sources(wishes.data)
+    result = present_sources(wishes.data)
     if wishes.quick:
-        return found or [MADE_UP]
-    if not found:
+        return result or [MADE_UP]
+    if not result:
         raise DataError(
             f"none of the paper's data sets is in {here}: see the page of the documentation about the paper's data"
             if here
             else "say where the paper's data are: --data DIR, or the environment variable ADACSL_DATA"
         )
-    return found
+    return result
 
 
 def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") -> Reproduced:
@@ -197,7 +197,7 @@ def _run_fits(
 
 def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> dict[str, Task]:
     """Return the tasks of all settings, with the features that some of them need computed."""
-    found = dict(planned.tasks)
+    result = dict(planned.tasks)
     wanted = {setting.data: setting for setting, _ in planned.places.values() if setting.tag == FEATURES}
     features: dict[str, Task] = {}
     for setting in wanted.values():
@@ -207,8 +207,8 @@ def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> d
             )
         X = features[setting.dataset].X  # noqa: N806
         kept = patients_of_both(tasks[setting.dataset]) if setting.split == "patient" else slice(None)
-        found[setting.data] = replace(found[setting.data], X=X.iloc[kept].reset_index(drop=True))
-    return found
+        result[setting.data] = replace(result[setting.data], X=X.iloc[kept].reset_index(drop=True))
+    return result
 
 
 def _export(result: FitResult, planned: Planned, sheets: Mapping[str, Sheet]) -> None:
@@ -258,10 +258,10 @@ def _earlier_calls(wishes: Wishes) -> list[dict[str, Any]]:
         if not path.is_file():
             continue
         try:
-            found = json.loads(path.read_text(encoding="utf-8"))
+            result = json.loads(path.read_text(encoding="utf-8"))
         except ValueError as error:
             raise DataError(f"{path} is no list of earlier calls ({error}): move it away") from error
-        calls += [call for call in found if call not in calls]
+        calls += [call for call in result if call not in calls]
     return calls
 
 

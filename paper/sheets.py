@@ -101,7 +101,7 @@ def read_results(*paths: Path) -> dict[str, list[Row]]:
     ValueError
         A file is none of ours.
     """
-    found: dict[str, Sheet] = {name: Sheet(Path(), SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
+    result: dict[str, Sheet] = {name: Sheet(Path(), SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
     for path in paths:
         if not path.exists():
             raise FileNotFoundError(f"there is no file or folder {path} of earlier results")
@@ -110,8 +110,8 @@ def read_results(*paths: Path) -> dict[str, list[Row]]:
             rows = read_rows(file)
             name = _sheet_name(file)
             for row in rows:
-                found[name].rows.setdefault(found[name].key_of(row), row)
-    return {name: [sheet.rows[key] for key in sorted(sheet.rows)] for name, sheet in found.items()}
+                result[name].rows.setdefault(result[name].key_of(row), row)
+    return {name: [sheet.rows[key] for key in sorted(sheet.rows)] for name, sheet in result.items()}
 
 
 def _sheet_name(file: Path) -> str:

@@ -130,7 +130,7 @@ def measured(
 ) -> list[dict[str, Any]]:
     """Return accuracy, cross-entropy and cost of each subgroup with validation images."""
     train_bin, bin_ = (np.asarray(BINS(scores)) for scores in before)
-    found = []
+    result = []
     for number in np.unique(bin_).tolist():
         train, validation = train_bin == number, bin_ == number
         row: dict[str, Any] = {"bin": number + 1, "size": int(validation.sum()), "train_size": int(train.sum())}
@@ -138,8 +138,8 @@ def measured(
         for branch, (on_train, on_validation) in after.items():
             row |= _quality("train", on_train[train], labels[0][train], branch, ("acc", "ce"))
             row |= _quality("val", on_validation[validation], labels[1][validation], branch, ("acc", "ce", "cost"))
-        found.append(row)
-    return found
+        result.append(row)
+    return result
 
 
 def _quality(

@@ -33,15 +33,15 @@ class Grid(NamedTuple):
 
 def grids(results: dict[str, list[Row]]) -> list[Grid]:
     """Return all tables that the results are enough for."""
-    found = []
+    result = []
     if results["table2"]:
         table = summary(results["table2"])
-        found += [_overview(table), *_method_grids(table), _claim_grid(claims(results["table2"]))]
+        result += [_overview(table), *_method_grids(table), _claim_grid(claims(results["table2"]))]
     for profile in dict.fromkeys(row["profile"] for row in results["ablations"]):
-        found.append(_ablation_grid([*results["table2"], *results["ablations"]], profile))
+        result.append(_ablation_grid([*results["table2"], *results["ablations"]], profile))
     if results["table1"]:
-        found += [_subgroup_grid(results["table1"]), _subgroup_totals(results["table1"])]
-    return found
+        result += [_subgroup_grid(results["table1"]), _subgroup_totals(results["table1"])]
+    return result
 
 
 def _overview(table: pd.DataFrame) -> Grid:
@@ -64,7 +64,7 @@ def _overview(table: pd.DataFrame) -> Grid:
 
 
 def _method_grids(table: pd.DataFrame) -> list[Grid]:
-    found = []
+    result = []
     for (dataset, profile, split), block in cast("Any", table.groupby(VIEW, sort=False)):
         factors = sorted(block["k"].unique().tolist())
         order = PROFILES[str(profile)].order
@@ -81,11 +81,11 @@ def _method_grids(table: pd.DataFrame) -> list[Grid]:
         some = runs if few == runs else f"{few} to {runs}"
         note = f"Normalised cost, means of {some} runs; in brackets 95 % intervals, from three runs on."
         note += "" if few == runs else " Means of few runs are not to be compared with those of more: splits differ."
-        found.append(Grid(_slug("table2", dataset, profile, split), title, header, rows, note))
-    return found
+        result.append(Grid(_slug("table2", dataset, profile, split), title, header, rows, note))
+    return result
 
 
-def _claim_grid(found: Sequence[Claim]) -> Grid:
+def _claim_grid(result: Sequence[Claim]) -> Grid:
     rows = [
         (
             c.dataset,
@@ -98,7 +98,7 @@ def _claim_grid(found: Sequence[Claim]) -> Grid:
             _per_cent(*c[7:10]),
             _p(c.p),
         )
-        for c in found
+        for c in result
     ]
     header = ("data", "profile", "split", "contest", "k", "claim", "best rival", "extra cost", "p")
     note = (
@@ -173,21 +173,21 @@ def _subgroup_grid(rows: Sequence[Row]) -> Grid:
     frame = pd.DataFrame(rows)
     runs = frame["seed"].nunique()
     printed = {line.number: line for line in TABLE_1}
-    found = []
+    result = []
     for number, block in cast("Any", frame.groupby("bin")):
         mean, line = block.mean(numeric_only=True), printed.get(number)
         accuracies = (f"{mean[name]:.1%}" for name in ("val_acc_1", "val_acc_without", "val_acc_with"))
         losses = (f"{mean[name]:.3f}" for name in ("val_ce_without", "val_ce_with"))
         theirs = ("-", "-") if line is None else (f"{line.ce_without:.3f}", f"{line.ce_with:.3f}")
         size = f"{block['size'].sum() / runs:.1f}"
-        found.append((f"{(number - 1) / 10:.1f}-{number / 10:.1f}", size, *accuracies, *losses, *theirs))
+        result.append((f"{(number - 1) / 10:.1f}-{number / 10:.1f}", size, *accuracies, *losses, *theirs))
     header = (
         *("probability", "size", "acc, epoch 1", "acc without", "acc with", "CE without", "CE with"),
         *("paper: CE without", "paper: CE with"),
     )
     title = f"Table 1 on {frame['dataset'].iloc[0]} (balanced, {runs} runs), epoch 2 by subgroup"
     note = "Validation images, in the subgroup of their probability after epoch 1."
-    return Grid("table1", title, header, found, note)
+    return Grid("table1", title, header, result, note)
 
 
 def _subgroup_totals(rows: Sequence[Row]) -> Grid:

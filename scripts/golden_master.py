@@ -73,15 +73,15 @@ COSTS = CostMatrix(fp=1, fn=6)
 
 def state_of(model: Any, rows: Any = NEW, **known: Any) -> dict[str, Any]:
     """Return what a fitted classifier gives: scores, decisions, its decision rule and its estimate."""
-    found = {
+    result = {
         "proba": np.asarray(model.predict_proba(rows), dtype=np.float64),
         "predict": np.asarray(model.predict(rows, **known)),
     }
     for name in ("threshold_", "estimated_cost_", "target_", "target_threshold_", "best_epoch_"):
         with contextlib.suppress(AttributeError, ValueError):
             value = getattr(model, name)
-            found[name] = np.asarray(value if np.ndim(value) == 0 else list(value), dtype=np.float64)
-    return found
+            result[name] = np.asarray(value if np.ndim(value) == 0 else list(value), dtype=np.float64)
+    return result
 
 
 def public(name: str) -> Any:
@@ -128,7 +128,7 @@ def thresholds() -> dict[str, Any]:
     many = rng.dirichlet(np.ones(3), 300)
     actual = rng.integers(0, 3, 300)
     costs = CostMatrix.from_array([[0, 2, 9], [1, 0, 4], [3, 1, 0]], rows="predicted")
-    found = public("find_multipliers")(many, actual, costs)
+    result = public("find_multipliers")(many, actual, costs)
     histogram = adacsl.CostHistogram()
     for part in range(5):
         histogram.update(scores[part::5], labels[part::5])
@@ -138,7 +138,7 @@ def thresholds() -> dict[str, Any]:
             np.asarray(part, dtype=np.float64)
             for part in (curve.thresholds, curve.total_costs, curve.false_negatives, curve.false_positives)
         ],
-        "multipliers": np.asarray(found.values, dtype=np.float64),
+        "multipliers": np.asarray(result.values, dtype=np.float64),
         "histogram": histogram.edges(COSTS)[:5],
         "interval": np.asarray(adacsl.cost_interval(COSTS, labels, scores > best.value)[:3], dtype=np.float64),
         "shifted": np.asarray(public("shift_prior")(scores, 0.3, 0.1)),
@@ -167,40 +167,40 @@ def three_classes() -> dict[str, Any]:
     wine = load_wine()
     costs = CostMatrix.from_array([[0, 2, 9], [1, 0, 4], [3, 1, 0]], rows="predicted")
     rows = pd.DataFrame(wine.data, columns=[f"x{i}" for i in range(13)])
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     for name in ("logistic", "gbm-bayes", "xgboost"):
         model = adacsl.method(name, costs, random_state=0).fit(rows[::2], wine.target[::2])
-        found[name] = state_of(model, rows[1::2])
+        result[name] = state_of(model, rows[1::2])
     for name in ("adacsl", "ce-tuned", "net-tuned"):
         if name in adacsl.METHODS:
             model = adacsl.method(name, costs, random_state=0, **small(name)).fit(rows[::2], wine.target[::2])
-            found[name.replace("ce-", "net-")] = state_of(model, rows[1::2])
-    return found
+            result[name.replace("ce-", "net-")] = state_of(model, rows[1::2])
+    return result
 
 
 @case("per-sample costs")
 def instance_costs() -> dict[str, Any]:
     """Costs of each sample, from a column and as an array."""
     column = CostMatrix(fp=1, fn="0.1 * amount")
-    found = {}
+    result = {}
     for name in ("logistic", "gbm-bayes"):
-        found[name] = state_of(adacsl.method(name, column, random_state=0).fit(X, Y))
+        result[name] = state_of(adacsl.method(name, column, random_state=0).fit(X, Y))
     for name in ("gbm-rows", "adacsl-rows", "gbm-instance", "adacsl-instance"):
         if name in adacsl.METHODS:
             model = adacsl.method(name, column, random_state=0, **small(name)).fit(X, Y)
-            found[name.replace("-rows", "-instance")] = state_of(model)
+            result[name.replace("-rows", "-instance")] = state_of(model)
     given = adacsl.method("logistic", CostMatrix(fp=1, fn=5), random_state=0)
     given.fit(X.drop(columns="amount"), Y, fn=0.1 * X["amount"].to_numpy())
     rows = NEW.drop(columns="amount")
-    found["array"] = state_of(given, rows, fn=0.1 * NEW["amount"].to_numpy())
-    return found
+    result["array"] = state_of(given, rows, fn=0.1 * NEW["amount"].to_numpy())
+    return result
 
 
 @case("scikit-learn learners")
 def learners() -> dict[str, Any]:
     """Estimators of scikit-learn as learners, adapted and not."""
     numbers, new = X[["b", "amount"]], NEW[["b", "amount"]]
-    found = {}
+    result = {}
     kind = getattr(adacsl, "CostSensitiveClassifier", None) or adacsl.Method
     for name, estimator in {
         "linear": LogisticRegression(),
@@ -208,31 +208,31 @@ def learners() -> dict[str, Any]:
     }.items():
         for decide in ("bayes", "tuned", "calibrated"):
             model = kind(COSTS, learner=estimator, decide=decide, random_state=0).fit(numbers, Y)
-            found[f"{name} {decide}"] = state_of(model, new)
-    return found
+            result[f"{name} {decide}"] = state_of(model, new)
+    return result
 
 
 @case("policy")
 def policy() -> dict[str, Any]:
     """Reject option, capacity, another prior."""
-    found = {}
+    result = {}
     for settings in ({"refer": 0.4}, {"capacity": 9}, {"refer": 0.4, "capacity": 9}, {"prior": 0.1}):
         model = adacsl.method("logistic", COSTS, random_state=0, policy=adacsl.Policy(**settings)).fit(X, Y)
         decided = model.decisions(NEW)
-        found[str(settings)] = {
+        result[str(settings)] = {
             name: np.asarray(getattr(decided, name)) for name in ("labels", "probabilities", "expected")
         }
-    return found
+    return result
 
 
 @case("time")
 def by_time() -> dict[str, Any]:
     """Fit with splits in the order of time."""
-    found = {}
+    result = {}
     for name in ("logistic", "gbm-bayes", "adacsl"):
         made = adacsl.method(name, COSTS, random_state=0, **small(name))
-        found[name] = state_of(made.fit(X, Y, time=X["day"]))
-    return found
+        result[name] = state_of(made.fit(X, Y, time=X["day"]))
+    return result
 
 
 @case("ensemble")
@@ -259,12 +259,12 @@ def predicted_costs() -> dict[str, Any]:
 @case("saved")
 def saved() -> dict[str, Any]:
     """Models that are saved and loaded."""
-    found = {}
+    result = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in ("logistic", "xgboost", "lightgbm", "gbm-bayes", "adacsl", "metacost"):
             adacsl.method(name, COSTS, random_state=0, **small(name)).fit(X, Y).save(Path(folder) / name)
-            found[name] = state_of(adacsl.load(Path(folder) / name))
-    return found
+            result[name] = state_of(adacsl.load(Path(folder) / name))
+    return result
 
 
 @case("monitor")
@@ -279,11 +279,11 @@ def monitoring() -> dict[str, Any]:
 def comparison() -> dict[str, Any]:
     """Four methods, three folds: the table and the recommendation."""
     with contextlib.redirect_stderr(io.StringIO()):
-        found = adacsl.compare(
+        result = adacsl.compare(
             X, Y, COSTS, methods=["always-positive", "logistic", "gbm-bayes", "lightgbm"], repeats=1, folds=3
         )
-    recommendation = getattr(found, "recommendation", None) or found.verdict
-    frame = found.table() if callable(found.table) else found.table
+    recommendation = getattr(result, "recommendation", None) or result.verdict
+    frame = result.table() if callable(result.table) else result.table
     numbers = frame.select_dtypes("number")
     return {
         "numbers": {str(c): numbers[c].to_numpy(np.float64) for c in numbers.columns if not VOLATILE.search(str(c))},
@@ -301,7 +301,7 @@ def without_volatile(value: Any) -> Any:
 @case("command line")
 def command_line() -> dict[str, Any]:
     """JSON answers of the commands."""
-    found: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     place = ["--fn", "6", "--fp", "1"]
     with tempfile.TemporaryDirectory() as folder:
         X.assign(y=Y).to_csv(f"{folder}/train.csv", index=False)
@@ -322,12 +322,12 @@ def command_line() -> dict[str, Any]:
                 text=True,
                 check=False,
             )
-            found[name] = {"code": done.returncode}
+            result[name] = {"code": done.returncode}
             with contextlib.suppress(json.JSONDecodeError):
-                found[name]["answer"] = without_volatile(json.loads(done.stdout))
+                result[name]["answer"] = without_volatile(json.loads(done.stdout))
         with contextlib.suppress(FileNotFoundError):
-            found["predicted.csv"] = Path(folder, "predicted.csv").read_text()
-    return found
+            result["predicted.csv"] = Path(folder, "predicted.csv").read_text()
+    return result
 
 
 def flat(value: Any, where: str = "") -> Iterator[tuple[str, Any]]:
@@ -403,7 +403,7 @@ def compare(one: Path, other: Path) -> int:
     """Print what differs between two records."""
     records = [read_record(folder) for folder in (one, other)]
     names = sorted({*records[0], *records[1]})
-    found, values = 0, 0
+    result, values = 0, 0
     for name in names:
         pair = [record.get(name, {}) for record in records]
         for key in sorted({*pair[0], *pair[1]}):
@@ -413,10 +413,10 @@ def compare(one: Path, other: Path) -> int:
             else:
                 reason = difference(pair[0][key], pair[1][key])
             if reason:
-                found += 1
+                result += 1
                 sys.stdout.write(f"{key}: {reason}\n")
-    sys.stdout.write(f"{values} values in {len(names)} cases compared, {found} differ\n")
-    return int(bool(found))
+    sys.stdout.write(f"{values} values in {len(names)} cases compared, {result} differ\n")
+    return int(bool(result))
 
 
 def main() -> int:

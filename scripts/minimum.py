@@ -20,8 +20,8 @@ def lowest(project: dict[str, object]) -> dict[str, str]:
     extras = project.get("optional-dependencies", {})
     assert isinstance(extras, dict)  # noqa: S101
     named = [project["dependencies"], *(lines for extra, lines in extras.items() if extra != TOOLS)]
-    found = (LOWEST.match(line) for lines in named for line in lines if not line.startswith("adacsl["))  # type: ignore[attr-defined]
-    return {match["name"]: match["version"] for match in found if match}
+    result = (LOWEST.match(line) for lines in named for line in lines if not line.startswith("adacsl["))  # type: ignore[attr-defined]
+    return {match["name"]: match["version"] for match in result if match}
 
 
 if __name__ == "__main__":

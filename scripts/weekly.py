@@ -41,7 +41,7 @@ class Target(NamedTuple):
 def targets(root: Path = ROOT) -> list[Target]:
     """Return all files with weekly tests; one that takes longer than a slice in several parts, by its functions."""
     known = tomllib.loads((root / "tests/weekly.toml").read_text())
-    found = []
+    result = []
     for path in sorted((root / "tests").rglob("test_*.py")):
         name, text = path.relative_to(root).as_posix(), path.read_text()
         if name in known["excluded"] or (MARK not in text and name not in known["seconds"]):
@@ -51,8 +51,8 @@ def targets(root: Path = ROOT) -> list[Target]:
         functions = [f"{name}::{function}" for function in re.findall(r"^def (test_\w+)", text, re.MULTILINE)]
         for i in range(parts):
             words = tuple(functions[i::parts]) if parts > 1 else (name,)
-            found.append(Target(words, seconds / parts))
-    return found
+            result.append(Target(words, seconds / parts))
+    return result
 
 
 def slices(root: Path = ROOT) -> list[list[Target]]:

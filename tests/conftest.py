@@ -149,12 +149,12 @@ def paired_of():
     def of(results):
         from adacsl.comparison.statistics import RowCosts
 
-        found, noise = {}, np.tile([-0.01, 0.01], 10)
+        result, noise = {}, np.tile([-0.01, 0.01], 10)
         for view, block in results.groupby(["data", "ratio"]):
             means = block.pivot_table(index="method", columns="seed", values="cost")
             costs = (means.to_numpy()[:, :, None] + noise).reshape(len(means), -1)
             rows = np.arange(costs.shape[1])
-            found[view] = RowCosts(tuple(means.index), costs, rows, np.repeat(means.columns, 20), rows)
-        return found
+            result[view] = RowCosts(tuple(means.index), costs, rows, np.repeat(means.columns, 20), rows)
+        return result
 
     return of

@@ -45,7 +45,7 @@ def signature_of(thing):
 
 def members_of(kind):
     """What adacsl itself defines on a class; inherited parts of frameworks are theirs to keep."""
-    found = {}
+    result = {}
     for owner in reversed(kind.__mro__):
         if not owner.__module__.startswith("adacsl"):
             continue
@@ -53,14 +53,14 @@ def members_of(kind):
             if name.startswith("_"):
                 continue
             if isinstance(value, property):
-                found[name] = "property"
+                result[name] = "property"
             elif isinstance(value, classmethod | staticmethod):
-                found[name] = f"{type(value).__name__}{signature_of(value.__func__)}"
+                result[name] = f"{type(value).__name__}{signature_of(value.__func__)}"
             elif inspect.isfunction(value):
-                found[name] = signature_of(value)
+                result[name] = signature_of(value)
             else:
-                found[name] = "attribute"
-    return dict(sorted(found.items()))
+                result[name] = "attribute"
+    return dict(sorted(result.items()))
 
 
 def describe(thing):
@@ -78,10 +78,10 @@ def surface_of(name):
 
 @pytest.mark.parametrize("name", MODULES)
 def test_public_surface_is_the_snapshot(name):
-    expected, found = json.loads(SNAPSHOT.read_text())[name], surface_of(name)
-    assert sorted(found) == sorted(expected), HOW
+    expected, result = json.loads(SNAPSHOT.read_text())[name], surface_of(name)
+    assert sorted(result) == sorted(expected), HOW
     for public in expected:
-        assert found[public] == expected[public], f"{name}.{public} changed; {HOW}"
+        assert result[public] == expected[public], f"{name}.{public} changed; {HOW}"
 
 
 def test_snapshot_holds_all_modules_and_no_others():

@@ -56,8 +56,8 @@ def test_theorem_1_one_threshold_is_optimal_in_every_subgroup(fp, fn):
     assert whole.low <= bayes <= whole.high
     assert whole.high - whole.low <= 1 / 40 + 1e-9
     for subgroup in (levels[:9], levels[9:25], levels[25:], levels[::7]):
-        found = find_threshold(*population(subgroup, 80), costs, target_threshold=bayes)
-        assert found.value == pytest.approx(bayes)  # T itself is optimal: nothing is nearer to it
+        result = find_threshold(*population(subgroup, 80), costs, target_threshold=bayes)
+        assert result.value == pytest.approx(bayes)  # T itself is optimal: nothing is nearer to it
 
 
 # Lemma 1
@@ -74,8 +74,10 @@ def test_lemma_1_multiplying_the_negatives_moves_the_threshold_to_the_target(fp,
     np.testing.assert_array_equal(shifted > target_threshold, levels > fp / (fp + fn))
     # with the new scores and the old samples and costs, the target is a cheapest threshold
     _, labels = population(levels, 400)
-    found = find_threshold(np.repeat(shifted, 400), labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
-    assert found.value == pytest.approx(target_threshold)
+    result = find_threshold(
+        np.repeat(shifted, 400), labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold
+    )
+    assert result.value == pytest.approx(target_threshold)
 
 
 # Theorem 2

@@ -331,7 +331,7 @@ def fault_of(place: Path, model: Model, change: Change) -> str:
     """Return what was not withstood."""
     reset_peak()
     begin, before = time.monotonic(), memory("VmRSS")
-    found, line = answer(place, model.rows)
+    result, line = answer(place, model.rows)
     grown, taken = memory("VmHWM") - before, time.monotonic() - begin
     if grown > MOST_MEMORY:
         return f"took {grown / 2**20:.0f} MiB"
@@ -340,10 +340,10 @@ def fault_of(place: Path, model: Model, change: Change) -> str:
     if line is not None:
         return line
     if change is beside:
-        return "" if np.array_equal(found, model.said) else "a file beside it changed what it says"
+        return "" if np.array_equal(result, model.said) else "a file beside it changed what it says"
     if change in CONTENT:  # another model, perhaps
         return ""
-    return "" if found is None else "loaded silently"
+    return "" if result is None else "loaded silently"
 
 
 def memory(name: str) -> int:

@@ -55,8 +55,8 @@ BRUTE = _brute()
 
 def price(rng: Generator, n: int | None = None) -> Any:
     """Return a price from 1e-12 to 1e12, or one for each of n rows."""
-    found = 10.0 ** rng.uniform(-12, 12, n)
-    return float(found) if n is None else found
+    result = 10.0 ** rng.uniform(-12, 12, n)
+    return float(result) if n is None else result
 
 
 def prices(rng: Generator, n: int | None = None) -> dict[str, Any]:
@@ -100,21 +100,21 @@ def cheapest_cut(rng: Generator) -> str:
     scores, labels, given = scores_of(rng, n), labels_of(rng, n), prices(rng, n if rng.random() < 0.3 else None)
     weight = rng.integers(1, 5, n).astype(float) if rng.random() < 0.3 else None
     costs, target = CostMatrix(**given), float(rng.uniform(0.01, 0.99))
-    found = find_threshold(scores, labels, costs, target_threshold=target, sample_weight=weight)
+    result = find_threshold(scores, labels, costs, target_threshold=target, sample_weight=weight)
     exact = dict(given) if weight is None else given | {"weight": weight}
     best = BRUTE.optimum(scores, labels, **exact)
-    paid = BRUTE.cost_at(found.value, scores, labels, **exact)
+    paid = BRUTE.cost_at(result.value, scores, labels, **exact)
     stake = sum(Fraction(float(np.max(np.abs(value)))) for value in given.values())
     stake *= n if weight is None else sum(map(Fraction, weight))
     if abs(paid - best.cost) > Fraction(CLOSE) * stake or paid > best.cost + Fraction(1e-11) * _reduced(exact, labels):
-        return f"cuts at {found.value} for {float(paid)}, the cheapest costs {float(best.cost)}"
-    if abs(Fraction(found.total_cost) - paid) > Fraction(CLOSE) * stake:
-        return f"total_cost is {found.total_cost}, costs {float(paid)}"
+        return f"cuts at {result.value} for {float(paid)}, the cheapest costs {float(best.cost)}"
+    if abs(Fraction(result.total_cost) - paid) > Fraction(CLOSE) * stake:
+        return f"total_cost is {result.total_cost}, costs {float(paid)}"
     other = find_threshold(
         scores, labels, CostMatrix(**units(given, rng)), target_threshold=target, sample_weight=weight
     )
-    if (other.value, other.low, other.high) != (found.value, found.low, found.high):
-        return f"in another unit {other}, not {found}"
+    if (other.value, other.low, other.high) != (result.value, result.low, result.high):
+        return f"in another unit {other}, not {result}"
     return _not_finite("curve", cost_curve(scores, labels, costs, sample_weight=weight).costs)
 
 
@@ -191,11 +191,11 @@ def of_classes(rng: Generator) -> str:
     labels[:2] = (0, 1)
     factor = 2.0 ** int(rng.integers(-30, 31))
     costs, scaled = (CostMatrix.from_array(table * by, rows="predicted") for by in (1.0, factor))
-    found, again = find_multipliers(scores, labels, costs), find_multipliers(scores, labels, scaled)
-    if not np.isfinite(found.values).all() or found.cost > found.start_cost * (1.0 + CLOSE):
-        return f"multipliers {found}"
-    if not np.array_equal(found.values, again.values):
-        return f"multipliers {found.values} and in another unit {again.values}"
+    result, again = find_multipliers(scores, labels, costs), find_multipliers(scores, labels, scaled)
+    if not np.isfinite(result.values).all() or result.cost > result.start_cost * (1.0 + CLOSE):
+        return f"multipliers {result}"
+    if not np.array_equal(result.values, again.values):
+        return f"multipliers {result.values} and in another unit {again.values}"
     one = AdaCSLController(
         costs, target_threshold=("bayes", "middle", "half")[rng.integers(3)], damping=float(rng.uniform(0.1, 2))
     )
@@ -278,8 +278,8 @@ def boosted(rng: Generator) -> str:
     """
     engine = ("lightgbm", "xgboost", "catboost")[rng.integers(3)]
     first, ratio = int(rng.integers(10**6)), (8.0, 0.125)[rng.integers(2)]
-    found = dearer(engine, range(first, first + 3), CostMatrix(fp=1.0, fn=ratio))
-    return f"{engine} with misses of {ratio}: {found:.1f} times dearer" if found > MUCH_DEARER else ""
+    result = dearer(engine, range(first, first + 3), CostMatrix(fp=1.0, fn=ratio))
+    return f"{engine} with misses of {ratio}: {result:.1f} times dearer" if result > MUCH_DEARER else ""
 
 
 def fitted(rng: Generator) -> str:

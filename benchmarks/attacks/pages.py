@@ -149,8 +149,8 @@ def _monitor_page(path: Path, place: str, name: str) -> None:
     model = CostSensitiveClassifier(
         CostMatrix(fp=1, fn=8), learner=LogisticRegression(), pos_label=positive, random_state=0
     )
-    found = monitor(model.fit(features[:150], y[:150]), features[150:], y[150:])
-    write_monitoring(found, path, title=name if place == "title" else "Loans")
+    result = monitor(model.fit(features[:150], y[:150]), features[150:], y[150:])
+    write_monitoring(result, path, title=name if place == "title" else "Loans")
 
 
 def _served_page(path: Path, place: str, name: str) -> None:
@@ -245,11 +245,11 @@ def _looked_at(browser: Any, path: Path, place: str, name: str) -> str:
     for plot in page.locator(".plot:visible").all()[:2]:
         plot.hover()
     page.keyboard.press("Tab")
-    found, words = page.evaluate(LOOK)
+    result, words = page.evaluate(LOOK)
     context.close()
     if "finding's page" not in place and _plain(name) not in _plain(words):  # that is an address, and no words
-        found.append("the name is not shown as it is")
-    return "; ".join([*found, *log])[:300]
+        result.append("the name is not shown as it is")
+    return "; ".join([*result, *log])[:300]
 
 
 def attack(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:

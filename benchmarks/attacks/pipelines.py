@@ -82,8 +82,8 @@ def places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def some(schema: Schema, rng: np.random.Generator) -> tuple[Any, Any]:
-    found = list(places(schema))
-    return found[int(rng.integers(len(found)))]
+    result = list(places(schema))
+    return result[int(rng.integers(len(result)))]
 
 
 def attributes(schema: Schema) -> Iterator[Schema]:
@@ -185,8 +185,8 @@ def noise(schema: Schema, _: dict[str, bytes], rng: np.random.Generator, __: Pat
 def values_of_json(schema: Schema, _: dict[str, bytes], rng: np.random.Generator, __: Path) -> str:
     """Change a setting to a value of another size or type."""
     values = ("NaN", "1e999", "-1", "[" * 50_000, "9" * 4000, '"\\ud800"', "null", "{}", "x", "[[1, 2], [3]]", "true")
-    found = [(holder, key) for holder, key in places(schema) if holder[key]["__loader__"] == "JsonNode"]
-    holder, key = found[int(rng.integers(len(found)))]
+    result = [(holder, key) for holder, key in places(schema) if holder[key]["__loader__"] == "JsonNode"]
+    holder, key = result[int(rng.integers(len(result)))]
     holder[key]["content"] = values[int(rng.integers(len(values)))]
     return f"{key} = {holder[key]['content'][:20]}"
 

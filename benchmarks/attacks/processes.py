@@ -101,8 +101,8 @@ def _fits_at_once(kind: str, fitted: Callable[[str], Any], folder: Path) -> Atte
     X, y = _rows()
     alone = fitted(kind).predict_proba(X)
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda _: KINDS[kind]().fit(X, y).predict_proba(X), range(4)))
-    other = sum(not np.array_equal(alone, scores) for scores in found)
+        result = list(pool.map(lambda _: KINDS[kind]().fit(X, y).predict_proba(X), range(4)))
+    other = sum(not np.array_equal(alone, scores) for scores in result)
     return Attempt(f"four fits at once, {kind}", f"{other} of 4 differ from one alone" if other else "")
 
 
@@ -111,8 +111,8 @@ def _predictions_at_once(kind: str, predicting: Callable[[str], Callable[[Any], 
     predict = predicting(kind)
     alone = np.asarray(predict(X))
     with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: np.asarray(predict(X)), range(32)))
-    other = sum(not np.array_equal(alone, scores) for scores in found)
+        result = list(pool.map(lambda _: np.asarray(predict(X)), range(32)))
+    other = sum(not np.array_equal(alone, scores) for scores in result)
     return Attempt(f"predictions in eight threads, {kind}", f"{other} of 32 differ" if other else "")
 
 
@@ -162,8 +162,8 @@ class _Group:
         """Return the number of the process that begins an epoch."""
         for line in self.process.stdout or ():
             self.lines.append(line)
-            if found := re.search(rf"rank {rank} pid (\d+) epoch {epoch}\b", line):
-                return int(found[1])
+            if result := re.search(rf"rank {rank} pid (\d+) epoch {epoch}\b", line):
+                return int(result[1])
         raise RuntimeError("".join(self.lines)[-2000:])
 
     def wait_for_word(self, words: str, stopped: int) -> None:
@@ -201,10 +201,10 @@ class _Group:
 def _alone(folder: Path, **given: Any) -> NDArray[Any]:
     group = _Group(folder, 1, **given)
     group.end(300)
-    found = group.results()
-    if not found:
+    result = group.results()
+    if not result:
         raise RuntimeError("".join(group.lines)[-2000:])
-    return found[0]
+    return result[0]
 
 
 def _killed(
@@ -247,12 +247,12 @@ def _shards(processes: int, strategy: str, given: dict[str, Any], folder: Path) 
     group = _Group(folder, processes, strategy, **given)
     if not group.end(300):
         return Attempt(name, "it hangs")
-    found = group.results()
-    if len(found) != processes:
-        return Attempt(name, f"{len(found)} results: {''.join(group.lines)[-300:]}")
+    result = group.results()
+    if len(result) != processes:
+        return Attempt(name, f"{len(result)} results: {''.join(group.lines)[-300:]}")
     (folder / "alone").mkdir()
     alone = _alone(folder / "alone", **given)
-    gap = max(float(np.abs(own - alone).max()) for own in found)
+    gap = max(float(np.abs(own - alone).max()) for own in result)
     return Attempt(name, f"differs from one process by {gap:.2g}" if gap > NEAR else "")
 
 

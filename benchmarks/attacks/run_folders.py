@@ -47,11 +47,11 @@ def compared(folder: Path, *, seed: int = 0, **changes: Any) -> Comparison:
     return compare(x, y, CostMatrix(fp=1, fn=5), folder=folder, **(options | changes))
 
 
-def difference(found: Comparison, whole: Comparison) -> str:
+def difference(result: Comparison, whole: Comparison) -> str:
     """Say where results differ, to the bit, from those of a run that nobody disturbed; time and place do not count."""
-    if set(found.fits) != set(whole.fits):
-        return f"{len(set(whole.fits) ^ set(found.fits))} fits too few or too many"
-    for fit, mine in found.fits.items():
+    if set(result.fits) != set(whole.fits):
+        return f"{len(set(whole.fits) ^ set(result.fits))} fits too few or too many"
+    for fit, mine in result.fits.items():
         theirs = whole.fits[fit]
         one, other = (
             (each.scores.tobytes(), each.decisions.tobytes(), repr(sorted(each.metrics.items())), each.threshold)
@@ -59,7 +59,7 @@ def difference(found: Comparison, whole: Comparison) -> str:
         )
         if one != other:
             return f"{fit} differs"
-    return "" if found.recommendation == whole.recommendation else "the recommendation differs"
+    return "" if result.recommendation == whole.recommendation else "the recommendation differs"
 
 
 # traps: each changes a finished folder and returns how it must be met: "same" results, or "refused" in one line
@@ -283,11 +283,11 @@ def _trapped(trap: Callable[..., str], folder: Path, rng: random.Random, whole: 
     expected = trap(folder, rng, other)
     if fault := _read(folder, whole):
         return f"read: {fault}"
-    found, line = _met_with(folder)
+    result, line = _met_with(folder)
     if expected == "refused":
-        fault = "it was taken" if found is not None else _one_line(line, folder)
+        fault = "it was taken" if result is not None else _one_line(line, folder)
     else:
-        fault = f"refused: {line}" if found is None else difference(found, whole) or _left(folder)
+        fault = f"refused: {line}" if result is None else difference(result, whole) or _left(folder)
     written = [path.name for path in (other / "outside").iterdir()]
     return fault or (f"wrote outside: {written}" if written else "")
 
@@ -297,15 +297,15 @@ def _read(folder: Path, whole: Comparison) -> str:
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         try:
-            found = load_comparison(folder)
+            result = load_comparison(folder)
         except NoResultError:
             return "" if said else "no fit is there, and nothing is said"
         except StoreError as error:
             return "" if said else _one_line(str(error), folder)
-    for fit, mine in found.fits.items():
+    for fit, mine in result.fits.items():
         if fit not in whole.fits or repr(mine.metrics) != repr(whole.fits[fit].metrics):
             return f"{fit} is shown with other numbers"
-    missing = len(whole.fits) - len(found.fits)
+    missing = len(whole.fits) - len(result.fits)
     gone = len(whole.fits) - len([*folder.glob("fits/*/*/*.json")])
     return f"{missing} fits are left out, and nothing is said" if missing > gone and not said else ""
 
@@ -315,16 +315,16 @@ def _under(condition: Callable[..., Any], folder: Path, rng: random.Random, whol
     gone.unlink()
     before = {path: path.read_bytes() for path in folder.rglob("*.json")}
     with condition(folder, rng) as changes:
-        found, line = _met_with(folder, **changes)
+        result, line = _met_with(folder, **changes)
     if changes == {"ratios": [9]}:  # allowed: more fits
-        return "refused" if found is None else ""
-    if found is not None:
+        return "refused" if result is None else ""
+    if result is not None:
         return "it went on"
     lost = [path.name for path, content in before.items() if not path.exists() or path.read_bytes() != content]
     if fault := _one_line(line, folder) or (f"lost or changed: {lost}" if lost else ""):
         return fault
-    found, line = _met_with(folder)
-    return f"afterwards refused: {line}" if found is None else difference(found, whole) or _left(folder)
+    result, line = _met_with(folder)
+    return f"afterwards refused: {line}" if result is None else difference(result, whole) or _left(folder)
 
 
 def _one_line(line: str, folder: Path) -> str:
@@ -359,11 +359,11 @@ def run_kills(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
 
 
 def _go_on(folder: Path, options: dict[str, Any], known: dict[Path, Any], whole: Comparison) -> str:
-    found = compared(folder, **options)
+    result = compared(folder, **options)
     changed_fits = [path.name for path, was in known.items() if (path.stat().st_ino, path.read_bytes()) != was]
     if changed_fits or (folder / "corrupt").exists():
         return f"finished fits were run again: {changed_fits}"
-    return difference(found, whole) or _left(folder)
+    return difference(result, whole) or _left(folder)
 
 
 def _kill_here(folder: Path, after: float, options: dict[str, Any]) -> None:

@@ -38,14 +38,14 @@ class Attack(NamedTuple):
 
 def attacks() -> dict[str, Attack]:
     """Return the attacks of all modules beside this one, by name."""
-    found: dict[str, Attack] = {}
+    result: dict[str, Attack] = {}
     for module in sorted(iter_modules([str(Path(__file__).parent)]), key=lambda module: module.name):
         if not module.name.startswith("__"):
             for attack in getattr(import_module(f"benchmarks.attacks.{module.name}"), "ATTACKS", ()):
-                if attack.name in found:
+                if attack.name in result:
                     raise ValueError(f"two attacks are called {attack.name!r}")
-                found[attack.name] = attack
-    return found
+                result[attack.name] = attack
+    return result
 
 
 def score(attack: Attack, *, short: bool, seed: int = 0) -> dict[str, Any]:

@@ -109,9 +109,9 @@ def _of_session(leader: int, patience: float) -> list[int]:
     """Return the processes that a program has left behind, after some patience."""
     end = time.monotonic() + patience
     while True:
-        found = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _led(entry, leader)]
-        if not found or time.monotonic() > end:
-            return found
+        result = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit() and _led(entry, leader)]
+        if not result or time.monotonic() > end:
+            return result
         time.sleep(0.2)
 
 

@@ -125,8 +125,8 @@ class Served:
             self.process = subprocess.Popen(command, cwd=self.folder, stdout=out, stderr=err, env=environment)  # noqa: S603
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end and self.process.poll() is None:
-            if found := re.search(r"http://127\.0\.0\.1:(\d+)", self.log):
-                self.port = int(found[1])
+            if result := re.search(r"http://127\.0\.0\.1:(\d+)", self.log):
+                self.port = int(result[1])
                 if not self.probe():
                     return
             time.sleep(0.1)
@@ -152,8 +152,8 @@ class Served:
         reply = self.ask(self.proper)
         if reply.status != 200:
             return f"a proper request gets {reply.status or 'no answer'} ({reply.body[:80]!r})"
-        found = [row["probability"] for row in json.loads(reply.body)["rows"]]
-        return "" if np.allclose(found, self.expected[:3]) else f"a proper request gets {found}"
+        result = [row["probability"] for row in json.loads(reply.body)["rows"]]
+        return "" if np.allclose(result, self.expected[:3]) else f"a proper request gets {result}"
 
     def faults(self) -> str:
         """Return what is wrong after a try: the process, its log, or the answer to a proper request."""
@@ -450,8 +450,8 @@ def _several(served: Served) -> str:
 
 def _children(number: int) -> list[int]:
     text = "".join(path.read_text() for path in Path(f"/proc/{number}/task").glob("*/children"))
-    found = [int(word) for word in text.split()]
-    return [one for one in found if b"resource_tracker" not in Path(f"/proc/{one}/cmdline").read_bytes()]
+    result = [int(word) for word in text.split()]
+    return [one for one in result if b"resource_tracker" not in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
 def _listens(number: int) -> bool:
@@ -465,8 +465,8 @@ def _listens(number: int) -> bool:
 def _wait(true: Callable[[], Any], seconds: float = PATIENCE) -> Any:
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if found := true():
-            return found
+        if result := true():
+            return result
         time.sleep(0.2)
     raise TimeoutError
 

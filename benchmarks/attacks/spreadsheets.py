@@ -85,8 +85,8 @@ def _tried(place: Path, payload: str, column: str, label: str) -> Iterator[tuple
 def _obeyed(said: Said) -> str:
     """Return what a terminal would obey."""
     for text in (said.out, said.err):
-        if found := re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text):
-            return f"shows {text[max(found.start() - 20, 0) : found.end() + 20]!r} raw"
+        if result := re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text):
+            return f"shows {text[max(result.start() - 20, 0) : result.end() + 20]!r} raw"
     return ""
 
 

@@ -79,18 +79,18 @@ def main() -> None:
     if options.show is not None:
         print(show(pd.read_csv(options.show)))
         return
-    found: list[dict[str, Any]] = []
+    result: list[dict[str, Any]] = []
     todo = [(name, split) for split in options.splits for name in options.tables]
     work = joblib.Parallel(options.n_jobs, return_as="generator_unordered")
     for part in work(joblib.delayed(run)(*each, options.methods, options.rows) for each in todo):
-        found += part
+        result += part
         print(part[0]["table"], part[0]["split"], f"{part[-1]['seconds']:.0f} s", flush=True)
         if options.csv is not None:  # nothing finished is lost
             keys = ["table", "split", "prices", "method"]
-            pd.DataFrame(found).sort_values(keys).to_csv(options.csv, index=False)
+            pd.DataFrame(result).sort_values(keys).to_csv(options.csv, index=False)
     if options.csv is not None:
         options.csv.with_suffix(".meta.json").write_text(json.dumps(metadata("cpu"), indent=2) + "\n")
-    print(show(pd.DataFrame(found)))
+    print(show(pd.DataFrame(result)))
 
 
 def load(name: str, rows: int) -> tuple[Any, Any]:
@@ -114,7 +114,7 @@ def run(name: str, split: int, methods: list[str], most: int) -> list[dict[str, 
     train, test = train_test_split(np.arange(len(y)), test_size=0.25, stratify=y, random_state=split)
     prices = {f"{k} x": CostMatrix.balanced(y[train], factor=k) for k in (1.0, 5.0)}
     asked = [(label, price, _made(label, split)) for label in methods for price in prices]
-    rows, found, start = Rows(X, y, train), [], time.perf_counter()
+    rows, result, start = Rows(X, y, train), [], time.perf_counter()
     base = log_loss(y[test], np.full(len(test), y[train].mean()))
     for number in fit_methods([(made, prices[price]) for _, price, made in asked], rows, watch=test):
         label, price, made = asked[number]
@@ -122,14 +122,14 @@ def run(name: str, split: int, methods: list[str], most: int) -> list[dict[str, 
         proba = made.decision_.probabilities(scores)
         decided, raw = made.decision_.of_probabilities(proba), copy.copy(made.decision_)
         raw.calibration_ = None
-        found.append({
+        result.append({
             "table": name, "split": split, "prices": price, "method": label,
             "cost": round(prices[price].normalized(y[test], decided), 5),
             "log_loss": round(log_loss(y[test], proba) / base, 5),
             "raw_log_loss": round(log_loss(y[test], raw.probabilities(scores)) / base, 5),
             "seconds": round(time.perf_counter() - start, 1),
         })  # fmt: skip
-    return found
+    return result
 
 
 def _made(label: str, seed: int) -> CostSensitiveClassifier:
@@ -138,11 +138,11 @@ def _made(label: str, seed: int) -> CostSensitiveClassifier:
     return made
 
 
-def show(found: pd.DataFrame) -> str:
+def show(result: pd.DataFrame) -> str:
     """Return geometric means of costs relative to cross-entropy's, and of each way relative to the Bayes threshold."""
-    means = found.pivot_table(index=["table", "prices"], columns="method", values="cost").clip(lower=FLOOR)
+    means = result.pivot_table(index=["table", "prices"], columns="method", values="cost").clip(lower=FLOOR)
     logs = np.log(means).sub(np.log(means[AGAINST]), axis=0).groupby("table").mean()
-    each = found.groupby(["method", "table"])[["raw_log_loss", "log_loss"]].mean()
+    each = result.groupby(["method", "table"])[["raw_log_loss", "log_loss"]].mean()
     losses = np.exp(np.log(each).groupby("method").mean())
     lines = [
         "| method | cost / net-bayes | / its own Bayes threshold, 95 % over tables | lower cost on | "

@@ -171,15 +171,15 @@ def decisions_of(
     labels = [y[validation] for _, validation in folds]
     rounds = [judged(b, own, costs, target).best for b, own in zip(boosted, labels, strict=True)]
     scores = sigmoid(test_margins(cell, boosted, rounds))
-    found = {mode: (scores > target).astype(int)}
+    result = {mode: (scores > target).astype(int)}
     if len(folds) == 1:
         last = test_margins(cell, boosted, [len(boosted[0].margins) - 1])
-        found[f"{mode}-last"] = (sigmoid(last) > target).astype(int)
+        result[f"{mode}-last"] = (sigmoid(last) > target).astype(int)
     if tuned:
         seen = sigmoid(boosted[0].margins[rounds[0]])
         best = find_threshold(seen, labels[0], costs, target_threshold=target).value
-        found["tuned"] = (scores > best).astype(int)
-    return found
+        result["tuned"] = (scores > best).astype(int)
+    return result
 
 
 def _part(matrix: Matrix, rows: NDArray[Any]) -> Matrix:

@@ -139,18 +139,18 @@ def run(work: Work) -> list[dict[str, Any]]:
                 made.check_settings()
                 asked.append((form, name, k, made, CostMatrix.balanced(data.labels, factor=k)))
     rows, start = Rows(data.images, learned, rest, groups=data.groups, images=True), time.perf_counter()
-    found = []
+    result = []
     for number in fit_methods([(made, costs) for *_, made, costs in asked], rows, watch=test):
         form, name, k, made, costs = asked[number]
         decided = made.decision_.predict(to_probabilities(made.candidate_.watched))
-        found.append(
+        result.append(
             {"part": work.part, "setting": work.setting, "form": form, "method": name, "k": k,
              "repeat": work.repeat, "fold": work.fold, "cost": round(costs.mean(data.labels[test], decided), 6),
              "positive": decided}
         )  # fmt: skip
-    for row in found:
-        row["seconds"] = round((time.perf_counter() - start) / len(found), 1)
-    return found
+    for row in result:
+        row["seconds"] = round((time.perf_counter() - start) / len(result), 1)
+    return result
 
 
 # what is kept: a line for each fit, and one bit for each test row of each repeat
@@ -244,10 +244,10 @@ def means(held: Decisions, ks: list[float]) -> pd.DataFrame:
 def show(path: Path, ks: list[float]) -> None:
     held = Decisions.load(path.with_suffix(".npz"))
     print(means(held, ks).round(4).to_string(index=False), "\n")
-    found = pd.concat([differences(held, ks, prevalence) for prevalence in (1.0, 3.0, 1 / 3)], ignore_index=True)
-    found.to_csv(path.with_name(f"{path.name}_differences.csv"), index=False, float_format="%.3f")
+    result = pd.concat([differences(held, ks, prevalence) for prevalence in (1.0, 3.0, 1 / 3)], ignore_index=True)
+    result.to_csv(path.with_name(f"{path.name}_differences.csv"), index=False, float_format="%.3f")
     print("in percent of the cost of the other method (below 0: cheaper), 95 % intervals over lesions and fits")
-    print(found[found.prevalence == 1.0].round(1).to_string(index=False))
+    print(result[result.prevalence == 1.0].round(1).to_string(index=False))
 
 
 def main() -> None:

@@ -211,8 +211,8 @@ def page() -> str:
     ]
     parts = [PAGE, "## The claims\n", "| | claim | source | result |", "|---|---|---|---|"]
     parts += [
-        f"| {number} | {claim.words} | {claim.source} | {recommendation(found.values())} |"
-        for number, (claim, found) in enumerate(zip(CLAIMS, tested, strict=True), 1)
+        f"| {number} | {claim.words} | {claim.source} | {recommendation(result.values())} |"
+        for number, (claim, result) in enumerate(zip(CLAIMS, tested, strict=True), 1)
     ]
     parts += [
         MEANING,
@@ -221,9 +221,9 @@ def page() -> str:
     ]
     parts.append("|" + "---|" * (4 + len(ALL)))
     parts += [
-        line(number, contest, found)
-        for number, found in enumerate(tested, 1)
-        for contest in dict.fromkeys(c for c, _ in found)
+        line(number, contest, result)
+        for number, result in enumerate(tested, 1)
+        for contest in dict.fromkeys(c for c, _ in result)
     ]
     parts += ["", *(source(file) for file in DATA.values())]
     return "\n".join(parts)
@@ -238,11 +238,11 @@ def costs_page() -> str:
     return "\n".join(parts)
 
 
-def line(number: int, contest: Contest, found: dict[tuple[Contest, float], tuple[float, float, float]]) -> str:
+def line(number: int, contest: Contest, result: dict[tuple[Contest, float], tuple[float, float, float]]) -> str:
     """Return the row of one contest: what it says at each price."""
     cells = []
     for k in ALL:
-        mean, low, high = found.get((contest, k), (math.nan,) * 3)
+        mean, low, high = result.get((contest, k), (math.nan,) * 3)
         cells.append("" if math.isnan(mean) else f"{mean:+.1f} ({low:.1f} to {high:.1f})")
     return f"| {number} | {contest.ours} | {contest.against} | {place(contest)} | {' | '.join(cells)} |"
 
@@ -257,9 +257,9 @@ def judged(contest: Contest, k: float, held: dict[str, Decisions]) -> tuple[floa
     return percent_dearer(own, ours, theirs, contest.prevalence)
 
 
-def recommendation(found: Iterable[tuple[float, float, float]]) -> str:
+def recommendation(result: Iterable[tuple[float, float, float]]) -> str:
     """Return what the intervals of a claim say together."""
-    ends = [(low, high) for _, low, high in found]
+    ends = [(low, high) for _, low, high in result]
     below, above = sum(high < 0 for _, high in ends), sum(low > 0 for low, _ in ends)
     if above:
         return "**refuted**"
@@ -276,9 +276,9 @@ def place(contest: Contest) -> str:
 
 def costs(held: Decisions) -> Iterator[str]:
     """Yield the tables of mean costs."""
-    found = means(held, list(ALL))
+    result = means(held, list(ALL))
     for part, title in PARTS.items():
-        own = found[found["part"] == part].drop(columns="part").dropna(axis=1, how="all")
+        own = result[result["part"] == part].drop(columns="part").dropna(axis=1, how="all")
         if len(own):
             head = f"{title[0].upper()}{title[1:]}"
             shown = " open" if part == "main" else ""

@@ -93,23 +93,23 @@ def run(name: str, split: int, options: argparse.Namespace) -> list[dict[str, An
                 made = CostSensitiveClassifier(random_state=split, device="cpu", **METHODS[label])
             made.check_settings()
             asked.append((label, matrix, made))
-    rows, found, start = Rows(X, y, train, n_classes=int(y.max()) + 1), [], time.perf_counter()
+    rows, result, start = Rows(X, y, train, n_classes=int(y.max()) + 1), [], time.perf_counter()
     for number in fit_methods([(made, prices[matrix]) for _, matrix, made in asked], rows, watch=test):
         label, matrix, made = asked[number]
         decided = made.decision_.predict(to_probabilities(made.candidate_.watched))
         costs = prices[matrix]
-        found.append({
+        result.append({
             "table": name, "matrix": matrix, "split": split, "method": label, "adapted": bool(made.adapted_),
             "relative_cost": round(costs.normalized(y[test], decided), 5),
             "accuracy": round(float(np.mean(decided == y[test])), 4),
             "seconds": round(time.perf_counter() - start, 1),
         })  # fmt: skip
-    return found
+    return result
 
 
-def show(found: pd.DataFrame) -> str:
+def show(result: pd.DataFrame) -> str:
     """Return each method's cost relative to calibrated cross-entropy as Markdown, and the geometric means."""
-    means = found.pivot_table(index=["table", "matrix"], columns="method", values="relative_cost", sort=False)
+    means = result.pivot_table(index=["table", "matrix"], columns="method", values="relative_cost", sort=False)
     # costs near 0 count as a hundredth of the constant decision's
     ratios = means.clip(lower=0.01).div(means[AGAINST].clip(lower=0.01), axis=0)
     ratios = ratios[[name for name in ("ensemble", *METHODS) if name in ratios]]

@@ -58,13 +58,13 @@ def main() -> int:
         for learner in args.learners
     ]
     if args.join:
-        found = pd.concat([pd.read_csv(path) for path in args.join]).drop_duplicates(["law", "learner", "seed"])
+        result = pd.concat([pd.read_csv(path) for path in args.join]).drop_duplicates(["law", "learner", "seed"])
     else:
-        found = pd.DataFrame(joblib.Parallel(args.n_jobs)(joblib.delayed(one_draw)(*each) for each in todo))
+        result = pd.DataFrame(joblib.Parallel(args.n_jobs)(joblib.delayed(one_draw)(*each) for each in todo))
     if args.csv is not None:
-        found.to_csv(args.csv, index=False)
+        result.to_csv(args.csv, index=False)
     results: dict[str, Any] = {}
-    for (learner, law), some in found.groupby(["learner", "law"], sort=False):
+    for (learner, law), some in result.groupby(["learner", "law"], sort=False):
         results.setdefault(str(learner), {})[str(law)] = summary(some)
     info = {"title": "the estimated cost of a cross-fit against its true cost", **metadata()}
     bars = {"bias_bar": BIAS, "coverage_bar": list(COVERAGE)}

@@ -84,9 +84,9 @@ WORDS = {
 
 def with_words(published: bytes) -> bytes:
     """Return the published table with words, as CSV."""
-    found = hashlib.sha256(published).hexdigest()
-    if found != PUBLISHED:
-        raise ValueError(f"this is not the published table: its SHA-256 is {found}, expected {PUBLISHED}")
+    result = hashlib.sha256(published).hexdigest()
+    if result != PUBLISHED:
+        raise ValueError(f"this is not the published table: its SHA-256 is {result}, expected {PUBLISHED}")
     frame = pd.read_csv(io.BytesIO(gzip.decompress(published)))
     for column, words in WORDS.items():
         frame[column] = frame[column].map(words)

@@ -323,8 +323,8 @@ def table(results: list[tuple[Job, Run]], data: ImageData, out: Path | None) -> 
         job, runs = group[0][0], [run for _, run in group]
         row: dict[str, Any] = {"name": name, "k": k, "split": split, "settings": asdict(job.settings)}
         for pick in ("best", "last"):
-            found = evaluate(job, runs, data.labels, data.groups, pick)
-            row |= {f"{pick}-{rule}": cost for rule, cost in found.items()}
+            result = evaluate(job, runs, data.labels, data.groups, pick)
+            row |= {f"{pick}-{rule}": cost for rule, cost in result.items()}
         row["lambda"] = [run.lambdas[-1] for run in runs if run.lambdas]
         row["best_epoch"] = [run.best for run in runs if run.watch_costs]
         row["seconds"] = sum(sum(run.epoch_seconds) for run in runs)

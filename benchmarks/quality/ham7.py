@@ -82,16 +82,16 @@ def run_task(task: tuple[int, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
                 made.check_settings()
                 asked.append((form, name, matrix, made, prices[matrix]))
     rows = Rows(data.images, data.labels, rest, groups=data.groups, images=True, n_classes=7)
-    start, found = time.perf_counter(), []
+    start, result = time.perf_counter(), []
     for number in fit_methods([(made, costs) for *_, made, costs in asked], rows, watch=test):
         form, name, matrix, made, costs = asked[number]
         decided = made.decision_.predict(to_probabilities(made.candidate_.watched))
-        found.append(
+        result.append(
             {"split": split, "form": form, "method": name, "matrix": matrix} | judged(costs, data, test, decided)
         )
-    for row in found:
-        row["seconds"] = round((time.perf_counter() - start) / len(found), 1)
-    return found
+    for row in result:
+        row["seconds"] = round((time.perf_counter() - start) / len(result), 1)
+    return result
 
 
 def judged(costs: CostMatrix, data: Any, test: Any, decided: Any) -> dict[str, Any]:
@@ -127,19 +127,19 @@ def tasks(options: argparse.Namespace) -> list[Any]:
 # what is shown
 
 
-def table(found: pd.DataFrame) -> pd.DataFrame:
+def table(result: pd.DataFrame) -> pd.DataFrame:
     """Return the mean relative cost of each form and method under each matrix."""
-    means = found.pivot_table(index=["form", "method"], columns="matrix", values="relative_cost", sort=False)
+    means = result.pivot_table(index=["form", "method"], columns="matrix", values="relative_cost", sort=False)
     return means[[name for name in BARS if name in means]]
 
 
-def differences(found: pd.DataFrame, against: str = "net-bayes") -> pd.DataFrame:
+def differences(result: pd.DataFrame, against: str = "net-bayes") -> pd.DataFrame:
     """Return how much dearer each method is than another, in percent, with the 95 % interval over the splits.
 
     Test rows of two splits may be the same: the variance is the corrected one of Nadeau and Bengio (2003).
     """
     rows = []
-    for (form, matrix), part in found.groupby(["form", "matrix"], sort=False):
+    for (form, matrix), part in result.groupby(["form", "matrix"], sort=False):
         costs = part.pivot(index="split", columns="method", values="cost")
         share = part["n_test"].mean() / part["n_train"].mean()
         for name in costs.columns.drop(against):
@@ -154,10 +154,10 @@ def differences(found: pd.DataFrame, against: str = "net-bayes") -> pd.DataFrame
     return pd.DataFrame(rows)
 
 
-def show(found: pd.DataFrame) -> None:
-    print(table(found).round(3).to_string(), "\n")
+def show(result: pd.DataFrame) -> None:
+    print(table(result).round(3).to_string(), "\n")
     print("against net-bayes, in percent of its cost (below 0: cheaper)")
-    print(differences(found).round(1).to_string(index=False))
+    print(differences(result).round(1).to_string(index=False))
 
 
 def main() -> None:
@@ -180,11 +180,11 @@ def main() -> None:
             if options.decisions is not None:
                 np.savez_compressed(options.decisions, **decided)
             print(f"{len(rows)} rows, {time.perf_counter() - start:.0f} s", flush=True)
-    found = pd.DataFrame(rows)
+    result = pd.DataFrame(rows)
     if options.out is not None:
         about = metadata(options.device) | {"wall_seconds": round(time.perf_counter() - start, 1)}
         options.out.with_suffix(".meta.json").write_text(json.dumps(about, indent=2) + "\n")
-    show(found)
+    show(result)
 
 
 def parse() -> argparse.Namespace:

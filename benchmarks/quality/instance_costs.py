@@ -51,7 +51,7 @@ def savings(features: Any, labels: Any, missed: Any, split: int) -> dict[str, fl
     """Return the share of the best constant decision's cost that is saved on one test set."""
     train, test = train_test_split(np.arange(len(labels)), test_size=0.33, stratify=labels, random_state=split)
     costs = CostMatrix(fp=CALL, fn=missed[test], tp=CALL)
-    found = {}
+    result = {}
     for name, settings in {
         "one net, T' = T": {"target": "bayes"},
         "cv=5, T' = T": {"target": "bayes", "cv": 5},
@@ -61,8 +61,8 @@ def savings(features: Any, labels: Any, missed: Any, split: int) -> dict[str, fl
         clf.fit(features.iloc[train], labels[train], fn=missed[train])
         for rule, given in (("one threshold", {}), ("each row's own", {"fn": missed[test]})):
             decided = clf.predict(features.iloc[test], **given)
-            found[f"{name}: {rule}"] = round(costs.savings(labels[test], decided), 4)
-    return found
+            result[f"{name}: {rule}"] = round(costs.savings(labels[test], decided), 4)
+    return result
 
 
 if __name__ == "__main__":

@@ -172,16 +172,16 @@ def tidy(X: pd.DataFrame) -> pd.DataFrame:
 
 def digest_of(X: pd.DataFrame, y: NDArray[Any], train: NDArray[Any], test: NDArray[Any]) -> str:
     """Return a digest of contents and split that no version of pandas changes."""
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for rows in (y, train, test):
-        found.update(np.ascontiguousarray(rows, dtype="<i8").tobytes())
+        result.update(np.ascontiguousarray(rows, dtype="<i8").tobytes())
     for column in X.columns:
-        found.update(column.encode())
+        result.update(column.encode())
         if X[column].dtype == np.float64:
-            found.update(np.ascontiguousarray(X[column].to_numpy(), dtype="<f8").tobytes())
+            result.update(np.ascontiguousarray(X[column].to_numpy(), dtype="<f8").tobytes())
         else:
-            found.update("\x1f".join("" if value is None else str(value) for value in X[column]).encode())
-    return found.hexdigest()[:16]
+            result.update("\x1f".join("" if value is None else str(value) for value in X[column]).encode())
+    return result.hexdigest()[:16]
 
 
 # running
@@ -240,12 +240,12 @@ def _rows(
         start = time.perf_counter()
         decide = about.fit(cell, cell.costs(ks[0]) if about.per_k else None, options)
         seconds = time.perf_counter() - start
-        found = {k: np.asarray(decide(cell.costs(k))).reshape(-1).astype(np.int64) for k in ks}
+        result = {k: np.asarray(decide(cell.costs(k))).reshape(-1).astype(np.int64) for k in ks}
     except Exception as error:  # a peer may fail in any way it likes
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
         yield from (keys | {"k": float(k), "error": reason} for k in ks)
         return
-    for k, decisions in found.items():
+    for k, decisions in result.items():
         costs = cell.costs(k)
         yield keys | {
             "k": float(k),

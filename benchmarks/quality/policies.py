@@ -97,8 +97,8 @@ def one_draw(seed: int, rows: int, fresh: int) -> Any:
             x, y = draw(rng, rows, shares)
             model = CostSensitiveClassifier(costs, learner=learner(), select="log-loss", random_state=seed).fit(x, y)
             told = {"learner": name, "classes": len(shares), "seed": seed}
-            found = [*limits(model, rng, fresh, shares), *moved(model, learner, rng, rows, fresh, shares)]
-            yield from (told | line for line in found)
+            result = [*limits(model, rng, fresh, shares), *moved(model, learner, rng, rows, fresh, shares)]
+            yield from (told | line for line in result)
 
 
 def limits(model: CostSensitiveClassifier, rng: np.random.Generator, n: int, shares: Any) -> Any:
@@ -151,19 +151,19 @@ def paid(costs: CostMatrix, truth: Any, actions: Any) -> float:
 
 
 def summary(draws: pd.DataFrame) -> list[dict[str, Any]]:
-    found = []
+    result = []
     for (case, classes, learner), part in draws.groupby(["case", "classes", "learner"], sort=False):
         bar = None if "left alone" in case else KNOWN if "last class" in case else NEAR
         excess = float(part["ours"].mean() / part["against"].mean() - 1)
         worst = float((part["ours"] / part["against"] - 1).max())
-        found.append(
+        result.append(
             {
                 "case": case, "classes": int(classes), "learner": learner,
                 "ours": part["ours"].mean(), "against": part["against"].mean(), "excess": excess, "worst": worst,
                 "bar": bar, "met": None if bar is None else excess <= bar,
             }
         )  # fmt: skip
-    return found
+    return result
 
 
 if __name__ == "__main__":

@@ -48,11 +48,11 @@ def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> D
         method.check_settings()
     for _ in fit_methods([(method, method.costs) for method in methods], rows, watch=np.arange(n, len(rows.y))):
         pass
-    found = {
+    result = {
         c: method.decision_.predict(sigmoid(method.candidate_.watched))
         for c, method in zip(asked, methods, strict=True)
     }
-    return lambda wanted: found[wanted]
+    return lambda wanted: result[wanted]
 
 
 def nets(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
@@ -104,17 +104,17 @@ def compare(files: list[Path], ours: str = "ensemble") -> pd.DataFrame:
     means = costs.groupby(["table", "k"]).agg(lambda column: column.mean(skipna=False))
     peers = means.drop(columns=[name for name in METHODS if name in means])
     automl = [name for name in peers if name.startswith("autogluon")]
-    found = pd.DataFrame({ours: means[ours], "splits": costs.groupby(["table", "k"]).size()})
-    found["best peer"], found["its cost"] = (
+    result = pd.DataFrame({ours: means[ours], "splits": costs.groupby(["table", "k"]).size()})
+    result["best peer"], result["its cost"] = (
         peers.drop(columns=automl).idxmin(axis=1),
         peers.drop(columns=automl).min(axis=1),
     )
-    found["to best peer"] = ratio(found[ours], found["its cost"])
+    result["to best peer"] = ratio(result[ours], result["its cost"])
     if automl:
-        found["AutoGluon"] = peers[automl].min(axis=1)
-        found["to AutoGluon"] = ratio(found[ours], found["AutoGluon"])
-        found["to best of all"] = found[["to best peer", "to AutoGluon"]].max(axis=1)
-    return found.sort_values("to best peer", ascending=False)
+        result["AutoGluon"] = peers[automl].min(axis=1)
+        result["to AutoGluon"] = ratio(result[ours], result["AutoGluon"])
+        result["to best of all"] = result[["to best peer", "to AutoGluon"]].max(axis=1)
+    return result.sort_values("to best peer", ascending=False)
 
 
 def each_peer(files: list[Path], ours: str = "ensemble") -> pd.DataFrame:
@@ -131,11 +131,11 @@ def ratio(ours: pd.Series, theirs: pd.Series) -> pd.Series:
     return ours.clip(lower=1e-3) / theirs.clip(lower=1e-3)
 
 
-def summary(found: pd.DataFrame) -> pd.DataFrame:
+def summary(result: pd.DataFrame) -> pd.DataFrame:
     """Return geometric mean, worst row and rows cheaper for each kind of ratio."""
     lines = {}
-    for name in [column for column in found if column.startswith("to ")]:
-        known = found[name].dropna()
+    for name in [column for column in result if column.startswith("to ")]:
+        known = result[name].dropna()
         lines[name] = {
             "geometric mean": np.exp(np.log(known).mean()), "worst row": known.max(),
             "rows cheaper": f"{(known < 1).sum()} of {len(known)}",
@@ -145,13 +145,13 @@ def summary(found: pd.DataFrame) -> pd.DataFrame:
 
 def show(files: list[Path], ours: str) -> str:
     """Return the comparison as Markdown: summary, rows with losses first, what failed."""
-    found = compare(files, ours)
-    others = found.drop(index="ann_thyroid", level="table", errors="ignore")
+    result = compare(files, ours)
+    others = result.drop(index="ann_thyroid", level="table", errors="ignore")
     lines = [
         f"`{ours}` / peers: mean normalised test cost over the splits; below 1 ours is lower. The best peer of a row",
         "is chosen by its *test* cost (an oracle): this favours the peers.\n",
-        markdown(summary(found)), "", "Without `ann_thyroid`, where the ratios are largest:\n",
-        markdown(summary(others)), "", markdown(found.reset_index()), "",
+        markdown(summary(result)), "", "Without `ann_thyroid`, where the ratios are largest:\n",
+        markdown(summary(others)), "", markdown(result.reset_index()), "",
     ]  # fmt: skip
     failed = pd.concat([pd.read_csv(file) for file in files]).dropna(subset="error")
     for (method, reason), rows in failed.groupby(["method", "error"]):

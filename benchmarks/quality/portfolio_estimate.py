@@ -46,12 +46,12 @@ def main() -> int:
     draws = pd.DataFrame(joblib.Parallel(args.n_jobs)(joblib.delayed(one_draw)(seed, args.rows) for seed in seeds))
     if args.csv is not None:
         draws.to_csv(args.csv, index=False)
-    found = summary(draws)
-    print(json.dumps(found, indent=2))
+    result = summary(draws)
+    print(json.dumps(result, indent=2))
     if args.json is not None:
         info = {"title": "the estimated cost of an ensemble against its true cost", **metadata()}
-        args.json.write_text(json.dumps({**info, "rows": args.rows, **found}, indent=2) + "\n")
-    return int(not found["met"])
+        args.json.write_text(json.dumps({**info, "rows": args.rows, **result}, indent=2) + "\n")
+    return int(not result["met"])
 
 
 def one_draw(seed: int, rows: int) -> dict[str, float]:

@@ -259,8 +259,8 @@ def gluon_probabilities(cell: Cell, options: Options, **more: Any) -> NDArray[An
     with tempfile.TemporaryDirectory() as folder:
         predictor = TabularPredictor("the label", problem_type=kind, eval_metric="log_loss", path=folder, verbosity=0)
         predictor.fit(train, time_limit=options.seconds, num_cpus=options.threads, num_gpus=0, **more)
-        found = predictor.predict_proba(cell.X_test)
-        return np.asarray(found[sorted(found.columns)])
+        result = predictor.predict_proba(cell.X_test)
+        return np.asarray(result[sorted(result.columns)])
 
 
 GLUON = ("autogluon.tabular", "lightgbm", "xgboost", "catboost", "torch", "fastai")

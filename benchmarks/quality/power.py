@@ -67,13 +67,13 @@ def fitted(x: Any, y: Any) -> Any:
 
 def costs_of(x: Any, y: Any, new: Any, truth: Any, rng: Any) -> Any:
     """Fit every method on its own random 80 % of the rows; return what new rows cost, methods x rows."""
-    found = [COSTS.incurred(truth, np.full(len(truth), int(name == "always-positive"))) for name in CONSTANTS]
+    result = [COSTS.incurred(truth, np.full(len(truth), int(name == "always-positive"))) for name in CONSTANTS]
     for seen in SEEN.values():
         picked = rng.permutation(len(x))[: int(0.8 * len(x))]
         w = fitted(x[np.ix_(picked, seen)], y[picked])
         decided = w[0] + new[:, seen] @ w[1:] > np.log(COSTS.threshold / (1 - COSTS.threshold))
-        found.append(COSTS.incurred(truth, decided.astype(np.int64)))
-    return np.stack(found)
+        result.append(COSTS.incurred(truth, decided.astype(np.int64)))
+    return np.stack(result)
 
 
 def cut(groups: Any, rng: Any) -> Any:
@@ -156,11 +156,11 @@ def true_costs(n: int, *, grouped: bool, fits: int = 200) -> dict[str, float]:
     return dict(zip(METHODS, mean.tolist(), strict=True))
 
 
-def judged(found: list[Found], true: dict[str, float]) -> dict[str, float]:
+def judged(result: list[Found], true: dict[str, float]) -> dict[str, float]:
     """Return how often intervals were right and saw something, and what following the picks costs, in percent."""
     best, dearer = min(true.values()), true[DEARER] - true[FULL]
-    twins, other, positive = (np.asarray([one[i] for one in found]) for i in range(3))
-    recommendations, lowest = ([100 * (true[one[i]] / best - 1) for one in found] for i in (3, 4))
+    twins, other, positive = (np.asarray([one[i] for one in result]) for i in range(3))
+    recommendations, lowest = ([100 * (true[one[i]] / best - 1) for one in result] for i in (3, 4))
     return {
         "type I": outside(twins, 0.0),
         "power": outside(other, 0.0),
@@ -171,7 +171,7 @@ def judged(found: list[Found], true: dict[str, float]) -> dict[str, float]:
         "worst regret, %": round(float(np.max(recommendations)), 2),
         "regret of the lowest mean, %": round(float(np.mean(lowest)), 2),
         "worst regret of the lowest mean, %": round(float(np.max(lowest)), 2),
-        "constants taken": float(np.mean([one.recommendation in CONSTANTS for one in found])),
+        "constants taken": float(np.mean([one.recommendation in CONSTANTS for one in result])),
     }
 
 
@@ -195,9 +195,9 @@ def main() -> None:
                 about | {name: round(100 * (cost / min(true.values()) - 1), 1) for name, cost in true.items()}
             )
             work = joblib.delayed(trial)
-            found = joblib.Parallel(options.n_jobs)(work(seed, n, grouped=grouped) for seed in range(options.draws))
-            for name in found[0]:
-                rows.append(about | {"protocol": name} | judged([one[name] for one in found], true))
+            result = joblib.Parallel(options.n_jobs)(work(seed, n, grouped=grouped) for seed in range(options.draws))
+            for name in result[0]:
+                rows.append(about | {"protocol": name} | judged([one[name] for one in result], true))
                 print(rows[-1], flush=True)
             if options.json is not None:  # what is finished is not lost when the rest is not
                 run = {"title": "What a protocol sees", **metadata("cpu"), "draws": options.draws}

@@ -97,8 +97,8 @@ def main() -> None:
     elif options.page:
         text = options.page.read_text()
         before, after = text[: text.index(START)], text[text.index(END) :]
-        found = table([RESULTS / "savings.csv", RESULTS / "savings_peers.csv"])
-        options.page.write_text(f"{before}{START}\n\n{found}\n\n{after}")
+        result = table([RESULTS / "savings.csv", RESULTS / "savings_peers.csv"])
+        options.page.write_text(f"{before}{START}\n\n{result}\n\n{after}")
     else:
         run(METHODS, options, [name for name in PACKAGES if importlib.util.find_spec(name)])
 

@@ -197,15 +197,15 @@ def load_cell(name: str, split: int, folder: Path, max_rows: int | None = None) 
     X, y, prices = load_table(name, folder)
     rows = np.arange(len(y))[:max_rows]
     train, test = train_test_split(rows, test_size=0.33, random_state=split)
-    found = hashlib.sha256()
+    result = hashlib.sha256()
     for part in (y, train, test):
-        found.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
-    found.update(np.ascontiguousarray(X.to_numpy(), dtype="<f8").tobytes())
-    found.update(" ".join(f"{price.mean():.9g}" for price in prices).encode())  # the last bits depend on the machine
+        result.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
+    result.update(np.ascontiguousarray(X.to_numpy(), dtype="<f8").tobytes())
+    result.update(" ".join(f"{price.mean():.9g}" for price in prices).encode())  # the last bits depend on the machine
     parts = [X.iloc[part].reset_index(drop=True) for part in (train, test)]
     return Cell(
         name, split, parts[0], y[train], prices.rows(train), parts[1], y[test], prices.rows(test),
-        found.hexdigest()[:16],
+        result.hexdigest()[:16],
     )  # fmt: skip
 
 
@@ -254,9 +254,9 @@ def _run_one(methods: dict[str, Fit], name: str, split: int, method: str, option
     try:
         with threadpool_limits(1):
             start = time.perf_counter()
-            found = methods[method](cell, options)
+            result = methods[method](cell, options)
             row["fit_seconds"] = round(time.perf_counter() - start, 2)
-        decided, estimated = found if isinstance(found, tuple) else (found, None)
+        decided, estimated = result if isinstance(result, tuple) else (result, None)
         decisions = np.asarray(decided).reshape(-1).astype(np.int64)
         row["savings"] = round(cell.test.savings(cell.y_test, decisions), 6)
         row["cost"] = round(cell.test.mean(cell.y_test, decisions), 6)

@@ -54,11 +54,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder, start = options.run or Path(scratch), time.perf_counter()
         for repeats in range(1, options.repeats + 1):
-            found = compared(tasks, repeats, folder, options)
+            result = compared(tasks, repeats, folder, options)
             seconds = time.perf_counter() - start
-            show(found, seconds)
+            show(result, seconds)
             if options.csv is not None:
-                write(found, seconds, repeats, options)
+                write(result, seconds, repeats, options)
 
 
 def cut(task: Task, most: int) -> Task:
@@ -77,49 +77,49 @@ def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Na
     quick = [name for name in every if name not in options.small_only]
     # the long ones first, so that no worker waits for the last
     tasks = sorted(tasks, key=lambda task: -len(task.y))
-    found = []
+    result = []
     for kind, some, methods in (
         ("large", [task for task in tasks if task.name in LARGE], quick),
         ("small", [task for task in tasks if task.name not in LARGE], every),
     ):
         if some and methods:
-            found.append(compare_tasks(
+            result.append(compare_tasks(
                 some, ratios=["1x", "3x", "5x"], repeats=repeats, folds=options.folds, methods=methods,
                 folder=folder / kind, n_jobs=options.n_jobs, device=options.device,
             ))  # fmt: skip
-    return found
+    return result
 
 
-def show(found: list[Comparison], seconds: float) -> None:
-    results = pd.concat([one.results for one in found])
+def show(result: list[Comparison], seconds: float) -> None:
+    results = pd.concat([one.results for one in result])
     means = results.groupby(["data", "method"])["normalized_cost"].mean().unstack("data")
     print(f"{datetime.date.today()}: normalised cost, means over ratios and splits")
     print(means.assign(rank=means.rank().mean(axis=1)).sort_values("rank").round(3).to_string())
     print("seconds of training by table:", results.groupby("data")["seconds"].sum().round(0).to_dict())
     print("seconds of training by method:", results.groupby("method")["seconds"].sum().round(0).to_dict())
-    failed = pd.concat([one.failures for one in found])
+    failed = pd.concat([one.failures for one in result])
     print(f"{len(results)} cells, {len(failed)} failed, in {seconds:.0f} s", flush=True)
     if len(failed):
         print(failed.drop_duplicates("message").to_string(max_colwidth=100))
 
 
-def write(found: list[Comparison], seconds: float, repeats: int, options: argparse.Namespace) -> None:
-    results = pd.concat([one.results for one in found])
+def write(result: list[Comparison], seconds: float, repeats: int, options: argparse.Namespace) -> None:
+    results = pd.concat([one.results for one in result])
     results[COLUMNS].sort_values(COLUMNS[:4]).round(5).to_csv(options.csv, index=False)
-    save_rows(found, options.csv.with_suffix(".npz"), options.folds)
+    save_rows(result, options.csv.with_suffix(".npz"), options.folds)
     about = metadata("cuda" if options.device.startswith("cuda") else "cpu")
     about |= {
         "wall_seconds": round(seconds, 1), "n_jobs": options.n_jobs, "repeats": repeats, "folds": options.folds,
-        "failed": sum(len(one.failures) for one in found), "note": note(found, options),
+        "failed": sum(len(one.failures) for one in result), "note": note(result, options),
     }  # fmt: skip
     options.csv.with_suffix(".meta.json").write_text(json.dumps(about, indent=2) + "\n")
 
 
-def note(found: list[Comparison], options: argparse.Namespace) -> str:
+def note(result: list[Comparison], options: argparse.Namespace) -> str:
     """Say what was cut or left out."""
     most = options.max_rows
     parts = [f"tables of more than {SMALL:,} rows cut to {most:,}, {RARE} to {5 * most:,}, at random and stratified"]
-    large = {name for one in found for name in one.facts["data"] if name in LARGE}
+    large = {name for one in result for name in one.facts["data"] if name in LARGE}
     if large and options.small_only:
         parts.append(f"{' and '.join(options.small_only)} only on tables up to {SMALL:,} rows")
     parts += [f"gbm-* are {installed_engine()}"] if installed_engine() else []

@@ -20,14 +20,14 @@ from adacsl.comparison.statistics import RowCosts, summarise
 PRICES = ("fp", "fn", "tp", "tn")
 
 
-def save_rows(found: list[Comparison], path: Path, folds: int) -> None:
+def save_rows(result: list[Comparison], path: Path, folds: int) -> None:
     """Keep the decisions of comparisons by cross-validation, with labels, prices, folds and units of the rows.
 
     Methods that lack a split are left out.
     """
     arrays: dict[str, Any] = {}
     about: dict[str, Any] = {}
-    for one in found:
+    for one in result:
         for data in one.facts["data"]:
             own = {seed: split for (name, seed), split in one.splits.items() if name == data}
             repeats = max(own) // folds + 1

@@ -96,17 +96,17 @@ def paid_by(make: Make, task: Any, costs: RowCosts) -> Any:
 def measured(costs: RowCosts, recommended: str) -> list[dict[str, Any]]:
     """Return for each method what it costs, and how many percent dearer than what is recommended, with intervals."""
     base = float(costs.costs[costs.methods.index(recommended)].mean())
-    found = []
+    result = []
     for name, paid in zip(costs.methods, costs.costs, strict=True):
         mean, low, high = fold_interval(paid, costs.fits, costs.units)
         excess = (0.0,) * 3 if name == recommended else excess_in(costs, name, recommended)[:3]
         dearer = [100 * end / base for end in excess]
         what = PEERS[name][0] if name in PEERS else f"adacsl: {name}"
-        found.append({
+        result.append({
             "method": name, "what": what, "cost": mean, "low": low, "high": high, "dearer_percent": dearer[0],
             "dearer_low": dearer[1], "dearer_high": dearer[2], "recommended": name == recommended,
         })  # fmt: skip
-    return found
+    return result
 
 
 def main() -> None:
@@ -118,9 +118,9 @@ def main() -> None:
     parser.add_argument("--csv", type=Path)
     given = parser.parse_args()
     task = load_dataset("german-credit")
-    found = compare_tasks([task], methods=list(OURS), repeats=given.repeats, folds=given.folds, folder=given.run)
-    (view,) = found.paired
-    ours, recommended = found.paired[view], str(found.recommendations[view].recommended)
+    result = compare_tasks([task], methods=list(OURS), repeats=given.repeats, folds=given.folds, folder=given.run)
+    (view,) = result.paired
+    ours, recommended = result.paired[view], str(result.recommendations[view].recommended)
     paid = [paid_by(PEERS[name][1], task, ours) for name in given.peers]
     results = measured(ours.with_costs([*ours.methods, *given.peers], np.stack([*ours.costs, *paid])), recommended)
     for row in sorted(results, key=lambda row: row["cost"]):

@@ -93,12 +93,15 @@ def old_blocks(path: Path) -> Iterator[dict[str, Any]]:
 
 def overall(blocks: list[dict[str, Any]]) -> dict[str, float]:
     """Return geometric means over the blocks less 1, in percent, and the worst blocks."""
-    found: dict[str, float] = {"blocks": len(blocks)}
+    result: dict[str, float] = {"blocks": len(blocks)}
     for name in ("recommendation", "lowest"):
         ratios = np.asarray([block[name] for block in blocks])
-        found |= {f"{name}, %": round(100 * (float(np.exp(np.log(ratios).mean())) - 1), 1)}
-        found |= {f"{name}, mean, %": round(100 * (float(ratios.mean()) - 1), 1), f"{name}, worst": float(ratios.max())}
-    return found
+        result |= {f"{name}, %": round(100 * (float(np.exp(np.log(ratios).mean())) - 1), 1)}
+        result |= {
+            f"{name}, mean, %": round(100 * (float(ratios.mean()) - 1), 1),
+            f"{name}, worst": float(ratios.max()),
+        }
+    return result
 
 
 def main() -> None:
@@ -109,13 +112,13 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     usual = choose_methods(None)
-    found = {
+    result = {
         "new": list(new_blocks(options.suite, options.partitions, usual, usual)),
         "new_against_all": list(new_blocks(options.suite, options.partitions, usual)),
         "all": list(new_blocks(options.suite, options.partitions)),
         "old": list(old_blocks(options.old)),
     }
-    for name, blocks in found.items():
+    for name, blocks in result.items():
         print(pd.DataFrame(blocks).to_string())
         print(name, overall(blocks))
     if options.json is not None:
@@ -126,7 +129,7 @@ def main() -> None:
         }
         about["command"] = f"python -m benchmarks.quality.verdict_regret --partitions {options.partitions}"
         about["methods"] = list(usual)
-        parts = {name: {"overall": overall(blocks), "blocks": blocks} for name, blocks in found.items()}
+        parts = {name: {"overall": overall(blocks), "blocks": blocks} for name, blocks in result.items()}
         options.json.write_text(json.dumps(about | {"tolerance": TOLERANCE} | parts, indent=2, default=int) + "\n")
 
 

@@ -39,18 +39,19 @@ def main() -> int:
     parser.add_argument("--json", type=Path, default=None, help="write result and metadata to this file")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
-        found = measure(Path(name), args.n, args.files)
-    print(f"{args.n:,} rows in {args.files} files; every row once: {found['every_row_once']}")
-    print(f"the same as predicted here, bit for bit: {found['equal']}")
+        result = measure(Path(name), args.n, args.files)
+    print(f"{args.n:,} rows in {args.files} files; every row once: {result['every_row_once']}")
+    print(f"the same as predicted here, bit for bit: {result['equal']}")
     for where in ("here", "cluster"):
-        print(f"{where}: {found[where]['seconds']:.1f} s, {found[where]['rows_per_second']:,} rows/s")
+        print(f"{where}: {result[where]['seconds']:.1f} s, {result[where]['rows_per_second']:,} rows/s")
     print(
-        f"node killed when {found['files_done_when_killed']} files were done, {found['open_when_killed']} being written"
+        f"node killed when {result['files_done_when_killed']} files were done, "
+        f"{result['open_when_killed']} being written"
     )
     if args.json is not None:
         info = {"title": "adacsl predict on a cluster, a node killed", **metadata(), "n": args.n, "files": args.files}
-        args.json.write_text(json.dumps({**info, "seed": SEED, **found}, indent=2) + "\n")
-    return int(not (found["every_row_once"] and found["equal"]))
+        args.json.write_text(json.dumps({**info, "seed": SEED, **result}, indent=2) + "\n")
+    return int(not (result["every_row_once"] and result["equal"]))
 
 
 def measure(folder: Path, n: int, files: int) -> dict[str, Any]:

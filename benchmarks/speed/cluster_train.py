@@ -25,15 +25,15 @@ MEMBERS = ["logistic", "lightgbm", "lightgbm-shallow", "xgboost", "net"]
 
 def main(repeats: int = 3) -> None:
     task = load_task("german-credit")
-    found, seconds = {}, {place: [] for place in PLACES}
+    result, seconds = {}, {place: [] for place in PLACES}
     for _ in range(repeats):
         for place, trainer in PLACES.items():
             clf = EnsembleClassifier(task.costs, estimators=MEMBERS, random_state=0, **(trainer or {}))
             start = time.perf_counter()
-            found[place] = clf.fit(task.X, task.y)
+            result[place] = clf.fit(task.X, task.y)
             seconds[place].append(time.perf_counter() - start)
     here, ray = (statistics.median(taken) for taken in seconds.values())
-    one, other = (clf.predict_proba(task.X) for clf in found.values())
+    one, other = (clf.predict_proba(task.X) for clf in result.values())
     print(f"ensemble: {here:.1f} s in 2 processes, {ray:.1f} s on Ray, ratio {ray / here:.2f}")
     print(f"           same probabilities to the last bit: {np.array_equal(one, other)}")
 

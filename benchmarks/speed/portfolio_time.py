@@ -30,11 +30,11 @@ def fit(data: Any, costs: CostMatrix, **settings: Any) -> tuple[Any, dict[str, A
     start = time.perf_counter()
     clf = EnsembleClassifier(costs, random_state=0, verbose=True, **settings).fit(X, y)
     seconds = time.perf_counter() - start
-    found = {
+    result = {
         "seconds": seconds, "members": list(clf.estimators_), "test cost": -clf.score(other, truth),
         "estimated cost": list(clf.estimated_cost_), "best member": float(clf.leaderboard_["cost"].min()),
     }  # fmt: skip
-    return clf, found
+    return clf, result
 
 
 def predicting(clf: Any, n: int = 1_000_000) -> dict[str, Any]:

@@ -29,8 +29,8 @@ def fitted(processes: int, given: dict[str, Any]) -> tuple[NDArray[Any], NDArray
         command = [sys.executable, str(RANKS), f"{folder}/scores", str(processes), "ddp", json.dumps(given)]
         environment = os.environ | {"OMP_NUM_THREADS": "1"}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)  # noqa: S603
-        found = np.load(f"{folder}/scores-0.npy")
-    return found[: given["rows"]], found[given["rows"] :]
+        result = np.load(f"{folder}/scores-0.npy")
+    return result[: given["rows"]], result[given["rows"] :]
 
 
 def main() -> None:

@@ -75,8 +75,8 @@ def main() -> int:
 
 def committed() -> dict[str, Any]:
     """Return the result that is published: a quiet machine's, where there is one."""
-    found = [RESULTS / f"{name}.json" for name in ("cpu_scale_plan", "cpu_busy_scale_plan")]
-    document: dict[str, Any] = json.loads(next(path for path in found if path.exists()).read_text())
+    result = [RESULTS / f"{name}.json" for name in ("cpu_scale_plan", "cpu_busy_scale_plan")]
+    document: dict[str, Any] = json.loads(next(path for path in result if path.exists()).read_text())
     return document
 
 

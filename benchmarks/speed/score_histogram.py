@@ -94,15 +94,15 @@ def stream(args: Any) -> int:
     for scores, labels in batches(1):
         second.update(scores, labels)
     begun = time.perf_counter()
-    found = second.threshold()
+    result = second.threshold()
     seconds[1] += time.perf_counter() - begun
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     row = ratio_row(
         "histogram, drawn batch by batch, second pass against the first", [seconds[1]], [seconds[0]], bar=None,
-        against="the first pass", first_pass_s=seconds[0], second_pass_s=seconds[1], threshold=found._asdict(),
+        against="the first pass", first_pass_s=seconds[0], second_pass_s=seconds[1], threshold=result._asdict(),
         share_looked_at_again=second.share, peak_mb=peak / 1024, peak_before_mb=before / 1024,
     )  # fmt: skip
-    told = f"{sum(seconds):.1f} s, {peak / 1024:.0f} MB at most ({before / 1024:.0f} MB before the first row); {found}"
+    told = f"{sum(seconds):.1f} s, {peak / 1024:.0f} MB at most ({before / 1024:.0f} MB before the first row); {result}"
     return publish(f"CostHistogram, n = {args.n:,}, streamed", [row], args, n=args.n, seed=SEED, note=told)
 
 

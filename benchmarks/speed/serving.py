@@ -77,7 +77,7 @@ def measure(method: str, seconds: float) -> list[dict[str, Any]]:
 
     task = load_task("german-credit")
     model = make(method, task.costs, random_state=0, device="cpu").fit(task.X, task.y)
-    found = []
+    result = []
     with tempfile.TemporaryDirectory() as place, served(model.save(Path(place) / "model")) as (host, port):
         rows = task.X.reset_index(drop=True)
         check(host, port, rows, model.predict(rows).tolist())
@@ -86,9 +86,9 @@ def measure(method: str, seconds: float) -> list[dict[str, Any]]:
             before = predicting(model, some, seconds / 4)
             times, spent = asyncio.run(load(host, port, request(some, case.form), case.connections, seconds))
             alone = statistics.median(before + predicting(model, some, seconds / 4))
-            found.append({"method": method} | case._asdict() | numbers(case, times, spent, alone))
-            print(json.dumps(found[-1]), flush=True)
-    return found
+            result.append({"method": method} | case._asdict() | numbers(case, times, spent, alone))
+            print(json.dumps(result[-1]), flush=True)
+    return result
 
 
 def numbers(case: Case, times: list[float], spent: float, alone: float) -> dict[str, Any]:
@@ -201,8 +201,8 @@ def check(host: str, port: int, rows: pd.DataFrame, decided: list[Any]) -> None:
         finally:
             writer.close()
 
-    found = [row["decision"] for row in json.loads(asyncio.run(once()))["rows"]]
-    if found != decided:
+    result = [row["decision"] for row in json.loads(asyncio.run(once()))["rows"]]
+    if result != decided:
         raise RuntimeError("the server decides otherwise than the model")
 
 

@@ -43,11 +43,11 @@ def test_two_classes_are_the_same_rule_with_one_lambda(seed, fn, target_threshol
     for epoch in range(3):
         q, y = recorded(2, seed=seed + epoch)
         q[:, 0] = 1.0 - q[:, 1]
-        found = find_multipliers(q, y, costs, weights=controller.base_weights)
-        lambdas = lambdas * found.values**damping
+        result = find_multipliers(q, y, costs, weights=controller.base_weights)
+        lambdas = lambdas * result.values**damping
         step = controller.step(q[:, 1], y)
-        assert step.factor == pytest.approx((found.values[0] / found.values[1]) ** damping, rel=1e-9)
-        assert step.cost == pytest.approx(found.start_cost, rel=1e-12)
+        assert step.factor == pytest.approx((result.values[0] / result.values[1]) ** damping, rel=1e-9)
+        assert step.cost == pytest.approx(result.start_cost, rel=1e-12)
     np.testing.assert_allclose(controller.lambdas, lambdas, rtol=1e-9)
     assert controller.lambda_ == pytest.approx(lambdas[0] / lambdas[1], rel=1e-9)
     np.testing.assert_allclose(controller.weights, [controller.weight, 1.0])

@@ -192,7 +192,7 @@ def fold_parts(y, candidates, folds, costs=COSTS, **about):
 
 def test_a_threshold_tuned_on_all_folds_is_estimated_at_its_true_cost():
     """Scores are the true probabilities, so the threshold's true cost is known: the estimate is close in the mean."""
-    n, found, true, flattering = 400, [], [], []
+    n, result, true, flattering = 400, [], [], []
     fresh = np.random.default_rng(10**6).normal(-1.0, 1.5, 40_000)
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -200,12 +200,12 @@ def test_a_threshold_tuned_on_all_folds_is_estimated_at_its_true_cost():
         y = (rng.random(n) < sigmoid(logits)).astype(int)
         parts = fold_parts(y, [logits], np.array_split(rng.permutation(n), 5))
         threshold = float(bayes_log_odds(COSTS)) + tune_cut(logits, y, COSTS, None)[1]
-        found.append(COSTS.mean(y, (pooled(n, parts) > threshold).astype(int)))
+        result.append(COSTS.mean(y, (pooled(n, parts) > threshold).astype(int)))
         flattering.append(COSTS.mean(y, (logits > threshold).astype(int)))
         p = sigmoid(fresh)
         true.append(np.mean(np.where(fresh > threshold, 1.0 - p, 6.0 * p)))
     assert np.mean(flattering) < 0.98 * np.mean(true)
-    assert np.mean(found) == pytest.approx(np.mean(true), rel=0.02)
+    assert np.mean(result) == pytest.approx(np.mean(true), rel=0.02)
 
 
 @pytest.mark.parametrize("priced", [False, True])
@@ -246,8 +246,8 @@ def test_a_tuned_cut_is_the_cheapest_and_survives_rounding(case, fp, fn):
     assert total == pytest.approx(best, rel=1e-9, abs=1e-12 * max(fp, fn))
     place = cut + float(np.clip(bayes_log_odds(costs), -50.0, 50.0))
     for there in (place, place + 4e-7, place - 4e-7, float(log_odds(sigmoid(np.asarray(place))))):
-        found = paid(labels, logits > there, np.full(n, fp), np.full(n, fn), each) * each.sum()
-        assert found == pytest.approx(best, rel=1e-9, abs=1e-9 * max(fp, fn))
+        result = paid(labels, logits > there, np.full(n, fp), np.full(n, fn), each) * each.sum()
+        assert result == pytest.approx(best, rel=1e-9, abs=1e-9 * max(fp, fn))
 
 
 def test_log_odds_and_sigmoid_are_inverse_and_do_not_overflow():
@@ -264,7 +264,7 @@ def test_log_odds_and_sigmoid_are_inverse_and_do_not_overflow():
 @pytest.mark.parametrize("decide", ["bayes", "tuned"])
 def test_noise_is_estimated_at_its_true_cost(decide):
     """Scores know nothing, twenty candidates are tried, rows come in pairs: decisions cost 0.5 whatever is chosen."""
-    found, flattering = [], []
+    result, flattering = [], []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         groups, y = np.repeat(np.arange(100), 2), np.repeat(rng.integers(0, 2, 100), 2)
@@ -272,9 +272,9 @@ def test_noise_is_estimated_at_its_true_cost(decide):
         for _ in range(20):
             held.look(np.repeat(rng.normal(size=100), 2))
         cut = 0.0 if decide == "bayes" else tune_cut(held.logits, y, CostMatrix(fp=1, fn=1), None)[1]
-        found.append(np.mean((held.corrected > cut) != y))
+        result.append(np.mean((held.corrected > cut) != y))
         flattering.append(held.cost)
-    assert np.mean(found) == pytest.approx(0.5, abs=0.01)
+    assert np.mean(result) == pytest.approx(0.5, abs=0.01)
     assert np.mean(flattering) < 0.42
 
 

@@ -50,5 +50,5 @@ def test_a_reader_that_unpickles_is_found(tmp_path, monkeypatch):
 def test_pipelines_that_read_files_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(skops_models, "_check_objects", lambda _: None)
     monkeypatch.setattr(pipelines, "CHANGES", (pipelines.reads_files,))
-    found = faults(pipelines.run, tmp_path, 40)
-    assert any("opened" in fault for fault in found)
+    result = faults(pipelines.run, tmp_path, 40)
+    assert any("opened" in fault for fault in result)

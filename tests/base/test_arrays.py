@@ -15,8 +15,8 @@ SCORES, LABELS = [0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1]
 
 @pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, pl.Series, torch.tensor], ids=lambda f: f.__name__)
 def test_every_container_gives_one_answer(make):
-    found = find_threshold(make(SCORES), make(LABELS), CostMatrix(fp=1, fn=8))
-    assert (found.total_cost, found.high) == (1.0, pytest.approx(0.3))
+    result = find_threshold(make(SCORES), make(LABELS), CostMatrix(fp=1, fn=8))
+    assert (result.total_cost, result.high) == (1.0, pytest.approx(0.3))
 
 
 def test_labels_and_costs_of_another_library_are_carried_over():
@@ -25,8 +25,8 @@ def test_labels_and_costs_of_another_library_are_carried_over():
     weight.flags.writeable = False
     for scores in (np.array(SCORES), torch.tensor(SCORES, dtype=torch.float64)):
         for labels in (LABELS, np.array(LABELS), torch.tensor(LABELS)):
-            found = find_threshold(scores, labels, costs, sample_weight=weight)
-            assert found == (0.6, 0.0, 0.0, 0.6, 0.8)
+            result = find_threshold(scores, labels, costs, sample_weight=weight)
+            assert result == (0.6, 0.0, 0.0, 0.6, 0.8)
 
 
 def test_arrays_stay_where_they_are():

@@ -42,9 +42,9 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
-def read(found):
+def read(result):
     """The text of a result in a notebook, which has only the tags we write."""
-    reader = Reader(found._repr_html_())
+    reader = Reader(result._repr_html_())
     assert not reader.open
     assert reader.tags <= TAGS
     return " ".join(reader.text)
@@ -110,8 +110,8 @@ def test_cost_matrices_say_what_each_decision_costs():
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )
-def test_results_are_tables(found, text):
-    assert re.search(text, read(found))
+def test_results_are_tables(result, text):
+    assert re.search(text, read(result))
 
 
 @pytest.fixture(scope="module")

@@ -27,14 +27,14 @@ def test_text_matches_numbers_only_by_value():
 @given(st.lists(st.one_of(st.text("01 ae.", max_size=3), st.integers(-2, 2), st.booleans()), max_size=6), st.data())
 def test_a_label_is_found_by_its_spelling_and_then_by_its_number(classes, data):
     label = data.draw(st.sampled_from(classes)) if classes else 1
-    found = find_class(classes, label)
+    result = find_class(classes, label)
     names = [str(known).strip() for known in classes]
     if str(label).strip() in names:
-        assert found == names.index(str(label).strip())
+        assert result == names.index(str(label).strip())
     else:
         alike = [i for i, name in enumerate(names) if same_label(name, label)]
-        assert found == (alike[0] if len(alike) == 1 else None)
-    assert find_classes(classes, [label, "other"]) == [found, None]
+        assert result == (alike[0] if len(alike) == 1 else None)
+    assert find_classes(classes, [label, "other"]) == [result, None]
 
 
 @pytest.mark.parametrize(
@@ -69,10 +69,10 @@ def test_custom_says_nothing(labels):
 
 
 def test_labels_become_0_and_1():
-    found = encode_labels(np.array([5, 3, 5]), 3)
-    assert (found.numbers.tolist(), found.classes.tolist(), found.pos_label) == ([0, 1, 0], [3, 5], 3)
-    found = encode_labels(np.array([1, -1, 1]))
-    assert (found.numbers.tolist(), found.classes.tolist(), found.pos_label) == ([1, 0, 1], [-1, 1], 1)
+    result = encode_labels(np.array([5, 3, 5]), 3)
+    assert (result.numbers.tolist(), result.classes.tolist(), result.pos_label) == ([0, 1, 0], [3, 5], 3)
+    result = encode_labels(np.array([1, -1, 1]))
+    assert (result.numbers.tolist(), result.classes.tolist(), result.pos_label) == ([1, 0, 1], [-1, 1], 1)
     with pytest.warns(UserWarning, match="was not named: taking .*7.*name it as positive") as told:
         assert encode_labels(np.array([3, 7])).pos_label == 7
     assert told[0].filename == __file__

@@ -50,12 +50,12 @@ def test_help_of_a_command_shows_examples_and_the_common_options(adacsl, command
 @functools.cache
 def panels(command):
     """Return the options of a command by the panel of its help."""
-    found = {}
+    result = {}
     for option in app.build()[command].assemble_argument_collection(parse_docstring=True):
         if option.show:
             (panel,) = {group.name for group in option.parameter.group}
-            found.setdefault(panel, []).append(option.name)
-    return found
+            result.setdefault(panel, []).append(option.name)
+    return result
 
 
 def test_there_are_twelve_commands_and_all_are_tested_here():

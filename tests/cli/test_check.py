@@ -28,9 +28,9 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
     codes = [line.rpartition(" [")[2] for line in lines[2:5]]
     assert codes == ["target-leakage]", "time-ignored]", "looks-like-id]"]
     assert "docs/guide/diagnose/checks.md" in lines[-1]
-    found = adacsl("check", leaking, *WORDS, "--json").json
-    assert [each["severity"] for each in found["findings"]] == ["error", "warning", "warning"]
-    assert found["findings"][0]["page"] == "docs/guide/diagnose/checks.md#target-leakage"
+    result = adacsl("check", leaking, *WORDS, "--json").json
+    assert [each["severity"] for each in result["findings"]] == ["error", "warning", "warning"]
+    assert result["findings"][0]["page"] == "docs/guide/diagnose/checks.md#target-leakage"
 
 
 def test_check_of_clean_data_and_silenced_codes(adacsl, refused, leaking):
@@ -57,10 +57,10 @@ def test_train_says_it_before_and_after(adacsl, leaking, tmp_path):
     assert "[no-better-than-constant]" in said.out
     model = load(tmp_path / "m")
     assert "no-better-than-constant" in model.check().codes
-    found = adacsl(*words, "--json", "--ignore", "time-ignored,constant-column,no-better-than-constant")
-    assert found.err == ""
-    assert found.json["checks"] == []
-    assert "no-better-than-constant" not in {each["code"] for each in found.json["model_checks"]}
+    result = adacsl(*words, "--json", "--ignore", "time-ignored,constant-column,no-better-than-constant")
+    assert result.err == ""
+    assert result.json["checks"] == []
+    assert "no-better-than-constant" not in {each["code"] for each in result.json["model_checks"]}
 
 
 def test_strange_prices_are_said_once(adacsl, place, tmp_path):
@@ -97,8 +97,8 @@ def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
 
 def test_python_compares_without_warnings_of_checks(rows):
     X, y = rows.drop(columns=["churn", "since"]), (rows["churn"] == "yes").astype(int)
-    found = compare(X, y, methods=["logistic"], repeats=1, folds=2, n_jobs=1, progress=False, ignore=["looks-like-id"])
-    assert found.checks["data"].codes == ("costs-not-given",)
+    result = compare(X, y, methods=["logistic"], repeats=1, folds=2, n_jobs=1, progress=False, ignore=["looks-like-id"])
+    assert result.checks["data"].codes == ("costs-not-given",)
     with pytest.raises(ValueError, match="there is no check 'ids'"):
         compare(X, y, methods=["logistic"], repeats=1, folds=2, progress=False, ignore=["ids"])
 
@@ -153,6 +153,6 @@ def test_python_compare_warns_of_errors(leaking):
     X, y = frame.drop(columns="churn"), (frame["churn"] == "yes").astype(int)
     small = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
     with pytest.warns(DataWarning, match=r"'left' alone determines the label .*\[target-leakage\]"):
-        found = compare(X, y, fp=1, fn=8, **small)
-    assert found.checks["data"].has_errors
+        result = compare(X, y, fp=1, fn=8, **small)
+    assert result.checks["data"].has_errors
     compare(X, y, fp=1, fn=8, **small, ignore=["target-leakage"])  # silent

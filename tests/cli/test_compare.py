@@ -43,9 +43,9 @@ def make_comparison(failures, paired_of):
     ]  # fmt: skip
     columns = ["data", "ratio", "method", "seed", "type", "message"]
     results = pd.DataFrame(rows)
-    found = Comparison(results, pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
-    vars(found)["paired"] = paired_of(results)  # computed from fits, which there are none of
-    return found
+    result = Comparison(results, pd.DataFrame(failures, columns=columns), {"data": {}}, {}, {})
+    vars(result)["paired"] = paired_of(results)  # computed from fits, which there are none of
+    return result
 
 
 def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
@@ -64,19 +64,19 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert "<html" in (tmp_path / "run/report.html").read_text()
     assert said.err == ""
 
-    found = adacsl("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet", "--json").json
-    table = {row["method"]: row for row in found["table"]}
+    result = adacsl("compare", *QUICK, *TWICE, "--out", tmp_path / "run", "--quiet", "--json").json
+    table = {row["method"]: row for row in result["table"]}
     # 5 for each of 300 bad customers of 1,000 who gets the money; 1 for each good one who does not
     assert table["always-negative"]["mean"] == pytest.approx(5 * 0.3)
     assert table["always-positive"]["mean"] == pytest.approx(0.7)
-    assert found["best"] == "always-positive"
-    assert found["price_range"].startswith("If a false negative costs 2.5 to 10")
-    assert found["failed"] == []
-    assert (found["tolerance"], found["intervals"][:15]) == (0.1, "95 % intervals:")
-    assert [(one["recommended"], one["simpler"], one["saving"]) for one in found["recommendations"]] == [
+    assert result["best"] == "always-positive"
+    assert result["price_range"].startswith("If a false negative costs 2.5 to 10")
+    assert result["failed"] == []
+    assert (result["tolerance"], result["intervals"][:15]) == (0.1, "95 % intervals:")
+    assert [(one["recommended"], one["simpler"], one["saving"]) for one in result["recommendations"]] == [
         ("always-positive", None, None)
     ]
-    assert (found["prefer"], found["missing"]) == ("cost", [])
+    assert (result["prefer"], result["missing"]) == ("cost", [])
 
     said = adacsl("report", tmp_path / "run", "--out", tmp_path / "page.html", "--json")
     assert said.code == 0
@@ -201,10 +201,10 @@ def test_the_last_line_keeps_what_was_said_about_nets_and_names_the_costs_of_its
 
 def test_prices_of_rows_made_dearer_have_no_command(adacsl, place, tmp_path):
     words = ("--target", "churn", "--pos-label", "yes", "--fn", "amount", "--fp", 1, *QUICK, *TWICE)
-    found = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, "--out", tmp_path / "a", "--json")
-    assert found.json["train"] == []
-    found = adacsl("compare", place / "rows.csv", *words, "--out", tmp_path / "b", "--json")
-    assert "--fn amount --fp 1 --method always-" in found.json["train"][0]
+    result = adacsl("compare", place / "rows.csv", *words, "--ratios", 4, "--out", tmp_path / "a", "--json")
+    assert result.json["train"] == []
+    result = adacsl("compare", place / "rows.csv", *words, "--out", tmp_path / "b", "--json")
+    assert "--fn amount --fp 1 --method always-" in result.json["train"][0]
 
 
 def test_a_baseline_column_is_a_row_of_the_table_and_no_feature(adacsl, rows, tmp_path):
@@ -285,8 +285,8 @@ def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path,
 
 def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, paired_of):
     failures = [("d", 8.0, "net-smote", seed, "ValueError", "too few\nneighbours") for seed in range(7)]
-    found = make_comparison(failures, paired_of)
-    monkeypatch.setattr(compare, "compare_tasks", lambda tasks, **options: found)
+    result = make_comparison(failures, paired_of)
+    monkeypatch.setattr(compare, "compare_tasks", lambda tasks, **options: result)
     monkeypatch.setattr(Comparison, "report", lambda self, path, **_: path)
     said = adacsl("compare", "--out", tmp_path / "run")
     assert said.code == 1
@@ -294,8 +294,8 @@ def test_failed_cells_are_named_and_exit_with_1(adacsl, monkeypatch, tmp_path, p
     assert "  d, ratio 8, net-smote, seed 0: ValueError: too few neighbours\n" in said.out
     assert "... and 2 more" in said.out
     assert "[red]adacsl" in said.out  # names are no markup
-    found = adacsl("compare", "--out", tmp_path / "run", "--json")
-    assert (found.code, len(found.json["failed"])) == (1, 7)
+    result = adacsl("compare", "--out", tmp_path / "run", "--json")
+    assert (result.code, len(result.json["failed"])) == (1, 7)
 
 
 def test_no_result_at_all_is_one_line(refused, monkeypatch, tmp_path):
@@ -350,12 +350,12 @@ def test_reports_of_no_run_are_one_line(refused, tmp_path):
 
 
 def test_a_report_of_a_run_with_failures_exits_with_1(adacsl, monkeypatch, tmp_path):
-    found = SimpleNamespace(
+    result = SimpleNamespace(
         recommendation="v", best="net", progress="", missing=[], report=lambda path, **_: path,
         failures=pd.DataFrame([("d", 8.0, "net-smote", 0, "ValueError", "x")],
                               columns=["data", "ratio", "method", "seed", "type", "message"]),
     )  # fmt: skip
-    monkeypatch.setattr(compare, "load_comparison", lambda folder, **_: found)
+    monkeypatch.setattr(compare, "load_comparison", lambda folder, **_: result)
     assert adacsl("report", tmp_path).code == 1
 
 

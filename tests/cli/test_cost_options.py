@@ -35,10 +35,10 @@ def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model,
     decided = own(rows).decide(proba)
     for data in ("rows.csv", "rows.parquet"):
         assert adacsl("predict", model, place / data, "--out", tmp_path / "p.parquet", "--batch-rows", 150).code == 0
-        found = pd.read_parquet(tmp_path / "p.parquet")
-        assert (found["decision"] == "yes").astype(int).tolist() == decided.tolist()
-        np.testing.assert_allclose(found["expected_cost"], own(rows).expected(proba), rtol=1e-6)
-    assert (fitted.predict(rows[fitted.feature_names_in_]) == found["decision"]).all()
+        result = pd.read_parquet(tmp_path / "p.parquet")
+        assert (result["decision"] == "yes").astype(int).tolist() == decided.tolist()
+        np.testing.assert_allclose(result["expected_cost"], own(rows).expected(proba), rtol=1e-6)
+    assert (fitted.predict(rows[fitted.feature_names_in_]) == result["decision"]).all()
     cost = own(rows).mean(rows["churn"] == "yes", decided)
     evaluated = adacsl("evaluate", model, place / "rows.csv", "--json").json
     assert evaluated["cost"]["mean"] == pytest.approx(cost)
@@ -54,8 +54,8 @@ def test_other_prices_win(adacsl, place, rows, model):
         (("--fn", "8", "--fp", "1", "--tp", "-2"), CostMatrix(fp=1, fn=8, tp=-2)),
         (("--fp", "5", "--fn", "2..8"), CostMatrix(fp=5, fn=4)),
     ):
-        found = adacsl("evaluate", model, place / "rows.parquet", *words, "--json").json
-        assert found["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))
+        result = adacsl("evaluate", model, place / "rows.parquet", *words, "--json").json
+        assert result["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))
 
 
 def test_columns_of_prices_may_be_dropped_features(adacsl, place, rows, tmp_path):
@@ -92,8 +92,8 @@ def test_matrices_of_three_classes_hold_expressions(adacsl, place, rows, tmp_pat
     decided = own.decide(fitted.predict_proba(data[fitted.feature_names_in_]))
     assert adacsl("predict", tmp_path / "m", tmp_path / "three.parquet", "--out", tmp_path / "p.csv").code == 0
     assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == fitted.classes_[decided].tolist()
-    found = adacsl("evaluate", tmp_path / "m", tmp_path / "three.parquet", "--json").json
-    assert found["cost"]["mean"] == pytest.approx(own.mean(np.searchsorted(fitted.classes_, kinds), decided))
+    result = adacsl("evaluate", tmp_path / "m", tmp_path / "three.parquet", "--json").json
+    assert result["cost"]["mean"] == pytest.approx(own.mean(np.searchsorted(fitted.classes_, kinds), decided))
 
 
 def test_threshold_takes_expressions(adacsl, tmp_path):
@@ -101,10 +101,10 @@ def test_threshold_takes_expressions(adacsl, tmp_path):
     y = rng.integers(0, 2, 300)
     frame = pd.DataFrame({"score": np.clip(0.3 * y + 0.7 * rng.random(300), 0, 1), "label": y, "sum": rng.random(300)})
     frame.to_csv(tmp_path / "s.csv", index=False)
-    found = adacsl("threshold", tmp_path / "s.csv", "--fn", "max(3 * sum, 1)", "--fp", "1", "--json").json
+    result = adacsl("threshold", tmp_path / "s.csv", "--fn", "max(3 * sum, 1)", "--fp", "1", "--json").json
     costs = CostMatrix(fp=1, fn=np.maximum(3 * frame["sum"], 1))
     by_hand = min(costs.total(y, frame["score"] > cut) for cut in [-1, *frame["score"]])
-    assert found["cost"]["total"] == pytest.approx(by_hand)
+    assert result["cost"]["total"] == pytest.approx(by_hand)
 
 
 @pytest.mark.parametrize(

@@ -86,9 +86,11 @@ def test_any_method_is_trained_and_decides_as_in_python(adacsl, place, rows, tmp
     assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
     decided = model.predict(rows[model.feature_names_in_])
     assert pd.read_csv(tmp_path / "p.csv")["decision"].tolist() == decided.tolist()
-    found = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
-    assert found["cost"]["mean"] == pytest.approx(CostMatrix(fp=1, fn=8).mean(rows["churn"] == "yes", decided == "yes"))
-    assert found["threshold"] == model.decision_.probability_threshold
+    result = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
+    assert result["cost"]["mean"] == pytest.approx(
+        CostMatrix(fp=1, fn=8).mean(rows["churn"] == "yes", decided == "yes")
+    )
+    assert result["threshold"] == model.decision_.probability_threshold
 
 
 def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tmp_path):
@@ -103,12 +105,12 @@ def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tm
     assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", out).code == 0
     proba = model.predict_proba(rows[model.feature_names_in_])[:, 1]
     costs = CostMatrix(fp=2, fn=rows["amount"].to_numpy())
-    found = pd.read_csv(out)
-    assert (found["decision"] == "yes").to_numpy().tolist() == (costs.decide(proba) == 1).tolist()
-    np.testing.assert_allclose(found["expected_cost"], costs.expected(proba), rtol=1e-6)
-    found = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
-    assert found["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))
-    assert found["threshold"] is None
+    result = pd.read_csv(out)
+    assert (result["decision"] == "yes").to_numpy().tolist() == (costs.decide(proba) == 1).tolist()
+    np.testing.assert_allclose(result["expected_cost"], costs.expected(proba), rtol=1e-6)
+    result = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
+    assert result["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))
+    assert result["threshold"] is None
 
 
 def test_no_costs_are_named(adacsl, place, tmp_path):
@@ -256,9 +258,9 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
     assert np.array_equal(expected.predict_proba(X), model.predict_proba(X))
 
     assert adacsl("predict", tmp_path / "m", data, "--out", tmp_path / "p.parquet").code == 0
-    found = pd.read_parquet(tmp_path / "p.parquet")
-    assert found["decision"].tolist() == model.predict(X).tolist()  # blind ones decide at one half
-    np.testing.assert_allclose(found["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
+    result = pd.read_parquet(tmp_path / "p.parquet")
+    assert result["decision"].tolist() == model.predict(X).tolist()  # blind ones decide at one half
+    np.testing.assert_allclose(result["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
     said = adacsl("evaluate", tmp_path / "m", data, "--json")
     assert (said.code, said.err.count("\n")) == (0, 1)
     assert said.err.startswith("warning: 100% of these samples trained the model")
@@ -371,16 +373,16 @@ def test_predictions_are_the_models(adacsl, place, rows, tmp_path, suffix, batch
     assert said.code == 0, said.err
     model = library.load(place / "model")
     features = rows[model.feature_names_in_]
-    found = pd.read_csv(out) if suffix == "csv" else pd.read_parquet(out)
-    assert found.columns.tolist() == ["id", "probability", "decision", "expected_cost"]
-    assert found["id"].tolist() == rows["id"].tolist()
+    result = pd.read_csv(out) if suffix == "csv" else pd.read_parquet(out)
+    assert result.columns.tolist() == ["id", "probability", "decision", "expected_cost"]
+    assert result["id"].tolist() == rows["id"].tolist()
     proba = model.predict_proba(features)[:, 1]
-    np.testing.assert_allclose(found["probability"], proba, atol=1e-6)
-    assert found["decision"].tolist() == model.predict(features).tolist()
-    np.testing.assert_allclose(found["expected_cost"], np.minimum(proba * 8, 1 - proba), atol=1e-6)
+    np.testing.assert_allclose(result["probability"], proba, atol=1e-6)
+    assert result["decision"].tolist() == model.predict(features).tolist()
+    np.testing.assert_allclose(result["expected_cost"], np.minimum(proba * 8, 1 - proba), atol=1e-6)
     assert said.json["rows"] == 400
-    assert said.json["decided_positive"] == (found["decision"] == "yes").sum()
-    assert said.json["expected_cost"]["total"] == pytest.approx(found["expected_cost"].sum())
+    assert said.json["decided_positive"] == (result["decision"] == "yes").sum()
+    assert said.json["expected_cost"]["total"] == pytest.approx(result["expected_cost"].sum())
     assert names(tmp_path) == [out.name]
 
 
@@ -399,9 +401,9 @@ def test_folders_of_parquet_parts_are_one_table(adacsl, place, rows, tmp_path):
     rows[150:].to_parquet(tmp_path / "parts/b.parquet")
     said = adacsl("predict", place / "model", tmp_path / "parts", "--out", tmp_path / "p.parquet", "--keep", "id,since")
     assert said.code == 0
-    found = pd.read_parquet(tmp_path / "p.parquet")
-    assert found["id"].tolist() == rows["id"].tolist()
-    assert (found["since"].to_numpy() == rows["since"].to_numpy()).all()
+    result = pd.read_parquet(tmp_path / "p.parquet")
+    assert result["id"].tolist() == rows["id"].tolist()
+    assert (result["since"].to_numpy() == rows["since"].to_numpy()).all()
 
 
 def test_kept_columns_keep_their_kind(adacsl, place, rows, tmp_path):
@@ -433,9 +435,9 @@ def test_own_prices_decide(adacsl, place, rows, tmp_path):
     model = library.load(place / "model")
     proba = model.predict_proba(rows[model.feature_names_in_])[:, 1]
     costs = CostMatrix(fp=3, fn=rows["amount"].to_numpy())
-    found = pd.read_parquet(out)
-    assert (found["decision"] == "yes").tolist() == (costs.decide(proba) == 1).tolist()
-    np.testing.assert_allclose(found["expected_cost"], costs.expected(proba), rtol=1e-6)
+    result = pd.read_parquet(out)
+    assert (result["decision"] == "yes").tolist() == (costs.decide(proba) == 1).tolist()
+    np.testing.assert_allclose(result["expected_cost"], costs.expected(proba), rtol=1e-6)
 
 
 def test_bad_price_names_its_row(refused, place, rows, tmp_path):
@@ -598,12 +600,12 @@ def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):
 def test_pictures_are_predicted_by_file(adacsl, pictures, tmp_path):
     said = adacsl("predict", pictures / "model", pictures / "data", "--out", tmp_path / "p.csv", "--json")
     assert said.code == 0, said.err
-    found = pd.read_csv(tmp_path / "p.csv")
-    assert found["file"].tolist() == [f"{label}/{i:02d}.png" for label in ("ill", "well") for i in range(12)]
+    result = pd.read_csv(tmp_path / "p.csv")
+    assert result["file"].tolist() == [f"{label}/{i:02d}.png" for label in ("ill", "well") for i in range(12)]
     model = library.load(pictures / "model")
     proba = model.predict_proba(pictures / "data")[:, list(model.classes_).index("ill")]
-    np.testing.assert_allclose(found["probability"], proba, atol=1e-4)
-    assert set(found["decision"]) <= {"ill", "well"}
+    np.testing.assert_allclose(result["probability"], proba, atol=1e-4)
+    assert set(result["decision"]) <= {"ill", "well"}
 
 
 def test_a_column_that_training_dropped_need_not_be_there(adacsl, rows, place, tmp_path):
@@ -668,18 +670,18 @@ def test_evaluation_is_what_scikit_learn_counts(adacsl, place, rows, tmp_path):
     model = library.load(place / "model")
     decided = model.predict(rows[model.feature_names_in_])
     tn, fp, fn, tp = confusion_matrix(rows["churn"], decided, labels=["no", "yes"]).ravel()
-    found = said.json
-    assert found["counts"] == {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
-    assert found["money"] == {"tp": 0, "fp": fp, "fn": 8 * fn, "tn": 0}
-    assert found["cost"]["total"] == fp + 8 * fn
-    assert found["cost"]["mean"] == pytest.approx((fp + 8 * fn) / 400)
+    result = said.json
+    assert result["counts"] == {"tp": tp, "fp": fp, "fn": fn, "tn": tn}
+    assert result["money"] == {"tp": 0, "fp": fp, "fn": 8 * fn, "tn": 0}
+    assert result["cost"]["total"] == fp + 8 * fn
+    assert result["cost"]["mean"] == pytest.approx((fp + 8 * fn) / 400)
     positives = (rows["churn"] == "yes").sum()
     constant = min(8 * positives, 400 - positives)
-    assert found["normalized_cost"] == pytest.approx((fp + 8 * fn) / constant)
-    assert found["savings"] == pytest.approx(1 - (fp + 8 * fn) / constant)
-    assert found["cost"]["interval"][0] <= found["cost"]["mean"] <= found["cost"]["interval"][1]
-    assert found["threshold"] == pytest.approx(1 / 9)
-    assert found["cheapest_threshold"]["mean"] <= found["cost"]["mean"]
+    assert result["normalized_cost"] == pytest.approx((fp + 8 * fn) / constant)
+    assert result["savings"] == pytest.approx(1 - (fp + 8 * fn) / constant)
+    assert result["cost"]["interval"][0] <= result["cost"]["mean"] <= result["cost"]["interval"][1]
+    assert result["threshold"] == pytest.approx(1 / 9)
+    assert result["cheapest_threshold"]["mean"] <= result["cost"]["mean"]
     each = pd.read_csv(tmp_path / "r.csv")
     assert each["cost"].sum() == fp + 8 * fn
     assert each["label"].tolist() == rows["churn"].tolist()
@@ -701,10 +703,10 @@ def test_evaluation_shows_the_confusion_in_money(adacsl, place):
 
 
 def test_other_costs_decide_anew(adacsl, place, rows):
-    found = adacsl("evaluate", place / "model", place / "rows.csv", "--fn", 1, "--fp", 5, "--json").json
+    result = adacsl("evaluate", place / "model", place / "rows.csv", "--fn", 1, "--fp", 5, "--json").json
     model = library.load(place / "model")
     proba = model.predict_proba(rows[model.feature_names_in_])[:, 1]
-    assert found["counts"]["tp"] + found["counts"]["fp"] == (proba > 5 / 6).sum()
+    assert result["counts"]["tp"] + result["counts"]["fp"] == (proba > 5 / 6).sum()
 
 
 def test_a_limit_makes_a_bad_result_exit_with_1(adacsl, place):
@@ -748,14 +750,14 @@ def test_explanation_is_the_librarys_and_is_written_whole(adacsl, place, rows, t
     assert said.code == 0, said.err
     model = library.load(place / "model")
     known = {"fn": rows["amount"].to_numpy(), "fp": 2.0, "groups": rows["id"], "repeats": 2, "random_state": 1}
-    found = model.permutation_cost(rows[model.feature_names_in_], rows["churn"], **known)
-    assert [row["column"] for row in said.json["columns"]] == found["column"].tolist()
+    result = model.permutation_cost(rows[model.feature_names_in_], rows["churn"], **known)
+    assert [row["column"] for row in said.json["columns"]] == result["column"].tolist()
     written = pd.read_csv(out)
-    np.testing.assert_allclose(written.drop(columns="column"), found.drop(columns="column"), rtol=1e-6)
-    assert said.json["base_cost"] == pytest.approx(found.attrs["base_cost"])
+    np.testing.assert_allclose(written.drop(columns="column"), result.drop(columns="column"), rtol=1e-6)
+    assert said.json["base_cost"] == pytest.approx(result.attrs["base_cost"])
     assert (said.json["rows"], said.json["repeats"], said.json["written"]) == (400, 2, str(out))
     text = page.read_text()
-    assert f"“{found['column'][0]}”" in text
+    assert f"“{result['column'][0]}”" in text
     assert "Permutation importance" in text
     assert names(tmp_path) == ["columns.csv", "columns.html"]
 
@@ -955,8 +957,8 @@ def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
     frame[200:].sample(frac=1, random_state=0).to_csv(tmp_path / "both.csv", index=False, date_format="%Y-%m-%d")
     assert adacsl("train", tmp_path / "old.csv", *said, "--out", tmp_path / "m", "--quiet").code == 0
     for name, share in (("old.csv", 1.0), ("old.parquet", 1.0), ("both.csv", 0.5), ("new.csv", 0.0)):
-        found = adacsl("evaluate", tmp_path / "m", tmp_path / name, "--json")
-        assert found.code == 0
-        assert found.json["training_share"] == pytest.approx(share)
-        assert ("of these samples trained the model" in found.err) == (share > 0)
+        result = adacsl("evaluate", tmp_path / "m", tmp_path / name, "--json")
+        assert result.code == 0
+        assert result.json["training_share"] == pytest.approx(share)
+        assert ("of these samples trained the model" in result.err) == (share > 0)
     assert (tmp_path / "m/model.json").stat().st_size < 100_000

@@ -71,9 +71,9 @@ def test_something_to_look_at(adacsl, used, tmp_path):
 def test_the_same_numbers_as_in_python(adacsl, used):
     said = adacsl("monitor", used / "model", used / "other.csv", "--labels", "paid", "--json", "--level", "0.9")
     rows, model = pd.read_csv(used / "other.csv"), library.load(used / "model")
-    found = library.monitor(model, rows[["a", "b"]], rows["paid"], level=0.9)
-    assert said.json["labels"] == found.to_dict()["labels"]
-    assert said.json["sentences"] == found.sentences
+    result = library.monitor(model, rows[["a", "b"]], rows["paid"], level=0.9)
+    assert said.json["labels"] == result.to_dict()["labels"]
+    assert said.json["sentences"] == result.sentences
 
 
 def test_labels_of_a_file_are_joined(adacsl, used, tmp_path):

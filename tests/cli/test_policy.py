@@ -56,11 +56,11 @@ def test_the_time_column_of_the_training_counts_the_days(adacsl, place, tmp_path
 
 def test_rows_are_referred_as_in_python(predicted, model, rows):
     document, table = predicted()
-    found = library.load(model).decisions(rows.drop(columns=["id", "churn"]))
-    assert table["decision"].tolist() == found.labels.tolist()
-    np.testing.assert_allclose(table["expected_cost"], found.expected)
-    assert document["decided"] == found.counts
-    assert found.counts["refer"] > 0
+    result = library.load(model).decisions(rows.drop(columns=["id", "churn"]))
+    assert table["decision"].tolist() == result.labels.tolist()
+    np.testing.assert_allclose(table["expected_cost"], result.expected)
+    assert document["decided"] == result.counts
+    assert result.counts["refer"] > 0
     plain, table = predicted("--no-policy")
     assert set(table["decision"]) == {"yes", "no"}
     assert plain["decided_positive"] == (table["decision"] == "yes").sum()
@@ -69,18 +69,18 @@ def test_rows_are_referred_as_in_python(predicted, model, rows):
 def test_capacity_of_each_month_over_several_pieces(predicted, model, rows, adacsl, place, tmp_path):
     words = ("--capacity", 2, "--per", "month", "--time-column", "since", "--prior", "em", "--fn", "amount")
     document, table = predicted(*words, "--keep", "id", "--batch-rows", 37)
-    found = library.load(model).decisions(
+    result = library.load(model).decisions(
         rows.drop(columns=["id", "churn"]), capacity=2, per="month", time="since", prior="em",
         fn=rows["amount"].to_numpy(),
     )  # fmt: skip
-    assert table["decision"].tolist() == found.labels.tolist()
+    assert table["decision"].tolist() == result.labels.tolist()
     assert table["id"].tolist() == rows["id"].tolist()
-    np.testing.assert_allclose(table["probability"], found.probabilities)
-    assert document["notes"] == list(found.notes)
-    assert document["prior"] == pytest.approx(found.prior)
+    np.testing.assert_allclose(table["probability"], result.probabilities)
+    assert document["notes"] == list(result.notes)
+    assert document["prior"] == pytest.approx(result.prior)
     told = adacsl("predict", model, place / "rows.parquet", *words, "--out", tmp_path / "x.csv")
     assert "wanted 'refer', 2 a month were there" in told.out
-    assert (pd.read_csv(tmp_path / "x.csv")["decision"] == "refer").sum() == found.counts["refer"]
+    assert (pd.read_csv(tmp_path / "x.csv")["decision"] == "refer").sum() == result.counts["refer"]
 
 
 def test_actions_from_a_file(predicted, model, rows, tmp_path):
@@ -93,8 +93,10 @@ def test_actions_from_a_file(predicted, model, rows, tmp_path):
     costs = CostMatrix.from_array(
         [[0, 8], [1, 0], [0.1, 3]], rows="predicted", classes=["no", "yes"], actions=["no", "yes", "mail"]
     )
-    found = library.load(model).decisions(rows.drop(columns=["id", "churn"]), actions=costs, capacity=10, action="mail")
-    assert table["decision"].tolist() == found.labels.tolist()
+    result = library.load(model).decisions(
+        rows.drop(columns=["id", "churn"]), actions=costs, capacity=10, action="mail"
+    )
+    assert table["decision"].tolist() == result.labels.tolist()
     assert document["decided"]["mail"] <= 10
 
 

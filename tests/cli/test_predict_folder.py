@@ -59,8 +59,8 @@ def test_each_file_gives_one_file_and_together_they_are_the_predictions(adacsl, 
     said = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out", "--json")
     assert said.code == 0, said.err
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "b.parquet", "c.parquet"]
-    found = pd.concat([pd.read_parquet(tmp_path / f"out/{name}.parquet") for name in "abc"], ignore_index=True)
-    pd.testing.assert_frame_equal(found, predicted, check_exact=True)
+    result = pd.concat([pd.read_parquet(tmp_path / f"out/{name}.parquet") for name in "abc"], ignore_index=True)
+    pd.testing.assert_frame_equal(result, predicted, check_exact=True)
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), predicted)  # pandas reads the folder as it is
     told = said.json
     assert (told["rows"], told["files"], told["resumed"], told["failed"]) == (400, 3, 0, [])
@@ -114,11 +114,11 @@ def test_folders_that_name_a_column_stay_its_names(adacsl, place, rows, tmp_path
     rows.assign(year=np.where(np.arange(400) < 150, 2023, 2024)).to_parquet(tmp_path / "data", partition_cols=["year"])
     said = adacsl("predict", place / "model", tmp_path / "data", "--keep", "id,year", "--out", tmp_path / "out")
     assert said.code == 0, said.err
-    found = pd.read_parquet(tmp_path / "out").sort_values("id")
-    assert found["year"].astype(int).value_counts().to_dict() == {2024: 250, 2023: 150}
+    result = pd.read_parquet(tmp_path / "out").sort_values("id")
+    assert result["year"].astype(int).value_counts().to_dict() == {2024: 250, 2023: 150}
     adacsl("predict", place / "model", tmp_path / "data", "--keep", "id", "--out", tmp_path / "p.parquet")
     wanted = pd.read_parquet(tmp_path / "p.parquet").sort_values("id")
-    assert found["probability"].tolist() == wanted["probability"].tolist()
+    assert result["probability"].tolist() == wanted["probability"].tolist()
 
 
 def test_text_files_give_parquet_files(adacsl, place, rows, tmp_path):
@@ -127,9 +127,9 @@ def test_text_files_give_parquet_files(adacsl, place, rows, tmp_path):
     rows[150:].to_csv(tmp_path / "data/b.csv", index=False, date_format="%Y-%m-%d")
     said = adacsl("predict", place / "model", tmp_path / "data", *KEEP, "--out", tmp_path / "out", "--json")
     assert said.json["files"] == 2, said.err
-    found = pd.read_parquet(tmp_path / "out")
+    result = pd.read_parquet(tmp_path / "out")
     adacsl("predict", place / "model", place / "rows.csv", *KEEP, "--out", tmp_path / "p.parquet")
-    pd.testing.assert_frame_equal(found, pd.read_parquet(tmp_path / "p.parquet"), rtol=1e-6)
+    pd.testing.assert_frame_equal(result, pd.read_parquet(tmp_path / "p.parquet"), rtol=1e-6)
     assert names(tmp_path / "out")[1:] == ["a.csv.parquet", "b.csv.parquet"]
 
 
@@ -137,9 +137,9 @@ def test_prices_of_rows_and_referrals_are_decided_part_by_part(adacsl, place, da
     words = (data, *KEEP, "--fn", "0.8 * amount", "--fp", 3, "--refer", 1)
     assert adacsl("predict", place / "model", *words, "--out", tmp_path / "out").code == 0
     assert adacsl("predict", place / "model", *words, "--out", tmp_path / "p.parquet").code == 0
-    found = pd.read_parquet(tmp_path / "out")
-    assert set(found["decision"]) > {"refer"}
-    pd.testing.assert_frame_equal(found, pd.read_parquet(tmp_path / "p.parquet"))
+    result = pd.read_parquet(tmp_path / "out")
+    assert set(result["decision"]) > {"refer"}
+    pd.testing.assert_frame_equal(result, pd.read_parquet(tmp_path / "p.parquet"))
 
 
 # refused, in one line

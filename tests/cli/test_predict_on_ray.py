@@ -77,14 +77,14 @@ def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, pla
     assert [report.failed for report in reports] == [None] * FILES
     assert sorted(report.name for report in reports) == [unit.name for unit in units]
     assert [report.summary["rows"] for report in reports] == [ROWS] * FILES
-    found = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)
-    assert found["id"].tolist() == list(range(FILES * ROWS))
+    result = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)
+    assert result["id"].tolist() == list(range(FILES * ROWS))
     said = adacsl(
         "predict", place / "model", data, "--keep", "id", "--batch-rows", 200, "--out", tmp_path / "p.parquet"
     )
     assert said.code == 0
     wanted = pd.read_parquet(tmp_path / "p.parquet")
-    pd.testing.assert_frame_equal(found, wanted, check_exact=True)
+    pd.testing.assert_frame_equal(result, wanted, check_exact=True)
     # the same command takes up what the cluster has done, and clears away what the dead left
     said = adacsl("predict", place / "model", data, "--keep", "id", "--out", tmp_path / "out", "--json")
     assert said.json["resumed"] == FILES

@@ -28,10 +28,10 @@ def test_train_predict_evaluate(table, tmp_path, adacsl):
     adacsl("predict", tmp_path / "model", tmp_path / "new.csv", "--keep", "loss", "--out", tmp_path / "out.csv")
     decided = pd.read_csv(tmp_path / "out.csv")["decision"]
     assert decided.tolist() == model.predict(table[["a", "b"]][300:]).tolist()
-    found = adacsl("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json").json
+    result = adacsl("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json").json
     paid = np.where(table["target"][300:] == 1, table["loss"][300:], 0.0)
     cost = np.where(decided == 1, np.where(table["target"][300:] == 0, 4.0, 0.0), paid).mean()
-    assert found["cost"]["mean"] == pytest.approx(cost, rel=1e-6)
+    assert result["cost"]["mean"] == pytest.approx(cost, rel=1e-6)
     words = ("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json", "--batch-rows", 30)
     assert adacsl(*words).json["cost"]["mean"] == pytest.approx(cost, rel=1e-6)
 

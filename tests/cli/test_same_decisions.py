@@ -94,8 +94,8 @@ def by_cli(model, frame, folder, suffix):
     words = ["predict", str(model), str(data), "--out", str(out), "--batch-rows", "7", "--quiet"]
     policy = load(model).policy
     assert run([*words, *(["--time-column", "since"] if policy is not None and policy.per else [])]) == 0
-    found = pd.read_parquet(out)
-    return found["decision"].tolist(), found.filter(like="probability").to_numpy()
+    result = pd.read_parquet(out)
+    return result["decision"].tolist(), result.filter(like="probability").to_numpy()
 
 
 def by_json(client, frame, orient):
@@ -104,8 +104,8 @@ def by_json(client, frame, orient):
     body = {"rows": plain.to_dict("records")} if orient == "rows" else {"columns": plain.to_dict("list")}
     answer = client.post("/predict", content=json.dumps(body))
     assert answer.status_code == 200, answer.text
-    found = pd.DataFrame(answer.json()[orient])
-    return found["decision"].tolist(), found.filter(like="probability").to_numpy()
+    result = pd.DataFrame(answer.json()[orient])
+    return result["decision"].tolist(), result.filter(like="probability").to_numpy()
 
 
 def by_arrow(client, frame):
@@ -115,8 +115,8 @@ def by_arrow(client, frame):
         writer.write_table(table)
     answer = client.post("/predict", content=bytes(sink.getvalue()), headers={"content-type": ARROW})
     assert answer.status_code == 200, answer.text
-    found = pa.ipc.open_stream(answer.content).read_all().to_pandas()
-    return found["decision"].tolist(), found.filter(like="probability").to_numpy()
+    result = pa.ipc.open_stream(answer.content).read_all().to_pandas()
+    return result["decision"].tolist(), result.filter(like="probability").to_numpy()
 
 
 def by_monitoring(model, frame):

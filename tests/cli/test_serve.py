@@ -78,8 +78,8 @@ def spawn(command, out, err):
 def address_in(path, seconds=120):
     """Wait for the line that says where the server is."""
     for _ in range(seconds * 10):
-        if found := re.search(r"http://127\.0\.0\.1:\d+", path.read_text()):
-            return found[0]
+        if result := re.search(r"http://127\.0\.0\.1:\d+", path.read_text()):
+            return result[0]
         time.sleep(0.1)
     raise TimeoutError(path.read_text())
 
@@ -120,15 +120,15 @@ def counted(address):
 def children_of(number):
     """Return the processes whose parent is this one, without helpers of multiprocessing."""
     text = "".join(path.read_text() for path in Path(f"/proc/{number}/task").glob("*/children"))
-    found = [int(word) for word in text.split()]
-    return [child for child in found if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes()]
+    result = [int(word) for word in text.split()]
+    return [child for child in result if b"resource_tracker" not in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def wait_for(true, seconds=60, step=0.1):
     """Wait until something holds."""
     for _ in range(int(seconds / step)):
-        if found := true():
-            return found
+        if result := true():
+            return result
         time.sleep(step)
     raise TimeoutError
 
@@ -154,8 +154,8 @@ def test_a_server_answers_and_ends_politely(model, refused, tmp_path):
     records = ROWS.to_dict(orient="records")
     with served(folder, tmp_path, start=fork) as (number, address):
         wait_until_ready(address)
-        found = httpx.post(f"{address}/predict", json={"rows": records}, timeout=60).json()["rows"]
-        assert [one["decision"] for one in found] == classifier.predict(ROWS).tolist()
+        result = httpx.post(f"{address}/predict", json={"rows": records}, timeout=60).json()["rows"]
+        assert [one["decision"] for one in result] == classifier.predict(ROWS).tolist()
         port = address.rpartition(":")[2]
         taken = refused("serve", folder, "--port", port, "--device", "cpu")
         assert taken == (
@@ -174,7 +174,7 @@ def test_a_server_answers_and_ends_politely(model, refused, tmp_path):
             line.sendall(body[9:])
             answer = line.makefile("rb").read()
         assert answer.startswith(b"HTTP/1.1 200 OK")
-        assert json.loads(answer.partition(b"\r\n\r\n")[2])["rows"] == found[:1]
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["rows"] == result[:1]
         assert code_of(number) == 0
     assert (tmp_path / "out").read_text() == f"stopped serving {folder}\n"
     assert (tmp_path / "err").read_text().count("\n") == 1
@@ -215,9 +215,9 @@ def forked_workers(monkeypatch):
 def two_workers(number, address):
     """Wait until both workers have an event loop, and thus their model, and return their numbers."""
     wait_until_ready(address)
-    found = wait_for(lambda: len(found := children_of(number)) == 2 and found)
-    wait_for(lambda: all(any("eventpoll" in name for name in opened_by(worker)) for worker in found))
-    return found
+    result = wait_for(lambda: len(result := children_of(number)) == 2 and result)
+    wait_for(lambda: all(any("eventpoll" in name for name in opened_by(worker)) for worker in result))
+    return result
 
 
 @FORKED
@@ -270,7 +270,7 @@ def test_workers_are_replaced_and_end_with_their_parent(model, tmp_path, forked_
     with served(model[1], tmp_path, "--workers", "2", start=fork) as (number, address):
         first, second = two_workers(number, address)
         os.kill(first, signal.SIGKILL)
-        last = wait_for(lambda: len(found := children_of(number)) == 2 and first not in found and found)
+        last = wait_for(lambda: len(result := children_of(number)) == 2 and first not in result and result)
         assert second in last
         wait_until_ready(address)
         try:
@@ -371,8 +371,8 @@ def test_a_client_that_leaves_is_no_fault(model, tmp_path):
         for sent in (head, head + body[:-1], head + body):
             with connect(address) as line:
                 line.sendall(sent)
-        found = wait_for(lambda: sum((found := counted(address)).values()) == 3 and found)
-        assert set(found) == {"200", "499"}
+        result = wait_for(lambda: sum((result := counted(address)).values()) == 3 and result)
+        assert set(result) == {"200", "499"}
     assert (tmp_path / "err").read_text().count("\n") == 1
 
 
@@ -396,11 +396,11 @@ def test_an_answer_that_nobody_reads_is_given_up(model, tmp_path, monkeypatch):
 
 def opened_by(number):
     """Return what a process has open, as Linux names it."""
-    found = []
+    result = []
     for path in Path(f"/proc/{number}/fd").iterdir():
         with suppress(OSError):  # closed meanwhile
-            found.append(str(path.readlink()))
-    return found
+            result.append(str(path.readlink()))
+    return result
 
 
 def established(number):

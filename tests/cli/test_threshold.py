@@ -38,11 +38,11 @@ def test_optimum_is_the_cheapest_of_all_cuts(adacsl, table):
     assert said.code == 0
     cuts = [-0.01, *np.unique(scores)]
     costs = [8 * y[scores <= cut].sum() + (1 - y)[scores > cut].sum() for cut in cuts]
-    found = said.json["threshold"]
+    result = said.json["threshold"]
     assert said.json["cost"]["total"] == min(costs)
-    assert 8 * y[scores <= found["value"]].sum() + (1 - y)[scores > found["value"]].sum() == min(costs)
-    assert found["low"] <= found["value"] < found["high"]
-    assert found["interval"][0] <= found["value"] <= found["interval"][1]
+    assert 8 * y[scores <= result["value"]].sum() + (1 - y)[scores > result["value"]].sum() == min(costs)
+    assert result["low"] <= result["value"] < result["high"]
+    assert result["interval"][0] <= result["value"] <= result["interval"][1]
     assert said.json["cost"]["mean"] == pytest.approx(min(costs) / 300)
     assert said.json["cost"]["interval"][0] < said.json["cost"]["expected"] < said.json["cost"]["interval"][1]
     assert said.json["always_negative"] == pytest.approx(8 * y.mean())
@@ -100,10 +100,14 @@ def test_the_command_and_the_function_agree_about_logits(adacsl, table, fn):
     logits = np.log(scores) - np.log1p(-scores)
     logits[y == 1] = logits[y == 1] if fn == 8 else -9.0
     said = adacsl("threshold", table({"score": logits, "label": y}), "--fn", fn, "--fp", 1, "--json").json
-    found = find_threshold(logits, y, CostMatrix(fp=1, fn=fn))
-    assert tuple(said["threshold"][name] for name in ("value", "low", "high")) == (found.value, found.low, found.high)
+    result = find_threshold(logits, y, CostMatrix(fp=1, fn=fn))
+    assert tuple(said["threshold"][name] for name in ("value", "low", "high")) == (
+        result.value,
+        result.low,
+        result.high,
+    )
     called = (logits > said["threshold"]["value"]).astype(int)
-    assert CostMatrix(fp=1, fn=fn).total(y, called) == said["cost"]["total"] == found.total_cost
+    assert CostMatrix(fp=1, fn=fn).total(y, called) == said["cost"]["total"] == result.total_cost
 
 
 @pytest.mark.parametrize("order", [("prob", "truth"), ("truth", "prob")])

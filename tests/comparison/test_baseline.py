@@ -27,27 +27,27 @@ def kept(tmp_path_factory):
     """A comparison with a baseline, groups and prices of each row, kept in a folder."""
     X, y = table()
     amount = np.linspace(2, 10, len(y))
-    found = compare(
+    result = compare(
         X, y, CostMatrix(fp=1, fn=amount), groups=np.arange(len(y)) // 3, baseline="now", ratios=["1x", "2x"],
         methods=["always-positive", BAYES], folder=tmp_path_factory.mktemp("runs") / "one", **QUICK,
     )  # fmt: skip
-    return found, X, y, amount
+    return result, X, y, amount
 
 
 def test_the_users_decisions_are_a_row_of_the_table(kept):
-    found, X, y, amount = kept
-    for ratio, factor in zip(sorted(found.table["ratio"].unique()), (1, 2), strict=True):
-        rows = found.table[found.table["ratio"] == ratio].set_index("method")
+    result, X, y, amount = kept
+    for ratio, factor in zip(sorted(result.table["ratio"].unique()), (1, 2), strict=True):
+        rows = result.table[result.table["ratio"] == ratio].set_index("method")
         assert set(rows.index) == {"always-positive", "bayes", "baseline"}
         paid = np.where(X["now"] > y, 1.0, np.where(X["now"] < y, factor * amount, 0.0))  # every row is tested once
         assert rows.loc["baseline", "mean"] == pytest.approx(paid.mean())
-    assert "now" not in found.fit(X, y, fn=amount).feature_names_in_
+    assert "now" not in result.fit(X, y, fn=amount).feature_names_in_
 
 
 def test_the_saving_is_that_against_the_users_decisions(kept):
-    found = kept[0]
-    view, recommendation = next(iter(found.recommendations.items()))
-    rows = found.paired[view]
+    result = kept[0]
+    view, recommendation = next(iter(result.recommendations.items()))
+    rows = result.paired[view]
     baseline, taken = (rows.costs[rows.methods.index(name)] for name in ("baseline", recommendation.recommended))
     expected = fold_interval(baseline - taken, rows.fits, rows.units)
     assert recommendation.recommended == "bayes"
@@ -57,32 +57,32 @@ def test_the_saving_is_that_against_the_users_decisions(kept):
 
 
 def test_a_folder_remembers_the_users_decisions(kept):
-    found, X, y, _ = kept
-    again = load_comparison(found.folder)
-    assert again.recommendation == found.recommendation
+    result, X, y, _ = kept
+    again = load_comparison(result.folder)
+    assert again.recommendation == result.recommendation
     assert again.report_data().facts["current decisions: data"] == "decisions, from the column 'now'"
     assert again.report_data().titles["baseline"] == "your current decisions"
-    strict = load_comparison(found.folder, tolerance=0.02)
-    assert (found.tolerance, strict.tolerance) == (0.1, 0.02)
+    strict = load_comparison(result.folder, tolerance=0.02)
+    assert (result.tolerance, strict.tolerance) == (0.1, 0.02)
     with pytest.raises(ValueError, match="'baseline' is the current decisions, there is nothing to fit"):
-        found.method("baseline")
+        result.method("baseline")
     with pytest.raises(ValueError, match="is that of the current decisions"):
         compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", methods=[("baseline", BAYES[1])], **QUICK)
 
 
 def test_without_a_baseline_threshold_half_is_one():
     X, y = table()
-    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=["always-negative", BAYES], **QUICK)
-    (recommendation,) = found.recommendations.values()
-    outcome = found.outcome("bayes")
+    result = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=["always-negative", BAYES], **QUICK)
+    (recommendation,) = result.recommendations.values()
+    outcome = result.outcome("bayes")
     half = outcome.costs.incurred(outcome.labels, (outcome.scores > 0.5).astype(int))
-    assert set(found.table["method"]) == {"always-negative", "bayes"}
+    assert set(result.table["method"]) == {"always-negative", "bayes"}
     saved = half.mean() - outcome.costs.mean(outcome.labels, outcome.decisions)
     assert recommendation.saving.difference == pytest.approx(saved)
     assert recommendation.saving.against == "predicting at threshold 0.5"
-    assert f", {recommendation.saving.words}." in found.recommendation
+    assert f", {recommendation.saving.words}." in result.recommendation
     # a constant that is recommended is no baseline of itself
-    known = baseline_costs(found, next(iter(found.recommendations)), "always-negative")
+    known = baseline_costs(result, next(iter(result.recommendations)), "always-negative")
     assert (known.against, known.source, known.other) == ("predicting at threshold 0.5", "bayes", "")
     assert set(known.costs.methods) == {"always-negative", "baseline"}
     assert known.costs.costs[known.costs.methods.index("baseline")].mean() == pytest.approx(half.mean())
@@ -91,13 +91,13 @@ def test_without_a_baseline_threshold_half_is_one():
 def test_threshold_half_has_the_best_probabilities_for_it():
     X, y = table()
     worse = ("worse", CostSensitiveClassifier(learner=GaussianNB(var_smoothing=10.0)))
-    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=[worse, BAYES], **QUICK)
-    outcomes = {name: found.outcome(name) for name in ("worse", "bayes")}
+    result = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=2), methods=[worse, BAYES], **QUICK)
+    outcomes = {name: result.outcome(name) for name in ("worse", "bayes")}
     halves = {name: own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for name, own in outcomes.items()}
     best = min(halves, key=halves.get)
     assert halves["worse"] != halves["bayes"]
     for taken in halves:
-        known = baseline_costs(found, next(iter(found.recommendations)), taken)
+        known = baseline_costs(result, next(iter(result.recommendations)), taken)
         assert known.source == best
         assert known.costs.costs[known.costs.methods.index("baseline")].mean() == pytest.approx(halves[best])
 
@@ -108,8 +108,8 @@ def test_classes_without_a_name_are_negative_and_positive():
         "methods": ["always-negative", "always-positive", ("bayes", CostSensitiveClassifier(learner=GaussianNB()))],
         **QUICK,
     }
-    found = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), y, CostMatrix(fp=1, fn=30), **given)
-    assert "more than always predicting positive" in found.recommendation
+    result = compare(X[["b"]].assign(a=X["a"] + 3 * X["b"]), y, CostMatrix(fp=1, fn=30), **given)
+    assert "more than always predicting positive" in result.recommendation
 
 
 @pytest.mark.parametrize("fn", [2, 30])
@@ -117,9 +117,9 @@ def test_the_saving_is_against_the_better_of_threshold_half_and_the_best_constan
     X, y = table(n=300)
     X = X[["b"]].assign(a=X["a"] + 3 * X["b"])
     names, costs = np.array(["good", "bad"])[y], CostMatrix(fp=1, fn=fn)
-    found = compare(X, names, costs, pos_label="bad", methods=[BAYES, "logistic"], **QUICK)  # no constant was run
-    (recommendation,) = found.recommendations.values()
-    outcomes = [found.outcome(name) for name in ("bayes", "logistic")]
+    result = compare(X, names, costs, pos_label="bad", methods=[BAYES, "logistic"], **QUICK)  # no constant was run
+    (recommendation,) = result.recommendations.values()
+    outcomes = [result.outcome(name) for name in ("bayes", "logistic")]
     half = min(own.costs.mean(own.labels, (own.scores > 0.5).astype(int)) for own in outcomes)
     constant = min(costs.mean(y, np.full(len(y), label)) for label in (0, 1))
     better, other = sorted([(half, "predicting at threshold 0.5"), (constant, "always predicting bad")])
@@ -127,13 +127,13 @@ def test_the_saving_is_against_the_better_of_threshold_half_and_the_best_constan
     saving = recommendation.saving
     assert (saving.against, saving.other) == (better[1], other[1])
     assert (saving.cost, saving.other_cost) == pytest.approx((better[0], other[0]))
-    paid = found.table.set_index("method").loc[recommendation.recommended, "mean"]
+    paid = result.table.set_index("method").loc[recommendation.recommended, "mean"]
     assert saving.percent == pytest.approx(100 * (better[0] - paid) / better[0])
     assert better[1] in recommendation.text
     assert other[1] in recommendation.text
-    shown = found.report_data()
-    assert shown.savings[next(iter(found.recommendations))].against == better[1]
-    for page in (found.to_markdown(), found.report_data().recommendations[next(iter(found.recommendations))]):
+    shown = result.report_data()
+    assert shown.savings[next(iter(result.recommendations))].against == better[1]
+    for page in (result.to_markdown(), result.report_data().recommendations[next(iter(result.recommendations))]):
         assert better[1] in page
         assert other[1] in page
 
@@ -142,11 +142,11 @@ def test_baseline_scores_are_thresholded_at_half_and_the_facts_state_it():
     X, y = table()
     scores = np.where(X["now"] == 1, 0.51, 0.5)
     given = {"methods": ["always-positive", BAYES], **QUICK}
-    found = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=8), baseline=scores, **given)
+    result = compare(X[["a", "b"]], y, CostMatrix(fp=1, fn=8), baseline=scores, **given)
     decided = compare(X, y, CostMatrix(fp=1, fn=8), baseline="now", **given)
-    means = [one.table.set_index("method").loc["baseline", "mean"] for one in (found, decided)]
+    means = [one.table.set_index("method").loc["baseline", "mean"] for one in (result, decided)]
     assert means[0] == means[1]
-    assert "your current decisions (your scores at threshold 0.5)" in found.recommendation
+    assert "your current decisions (your scores at threshold 0.5)" in result.recommendation
 
 
 def test_more_than_two_classes():
@@ -154,11 +154,11 @@ def test_more_than_two_classes():
     names = np.array(["ash", "elm", "oak"])
     costs = CostMatrix.from_array([[0, 1, 9], [2, 0, 3], [1, 20, 0]], rows="predicted", classes=names.tolist())
     X["now"] = names[X["now"]]
-    found = compare(X, names[y], costs, baseline="now", methods=[BAYES], **QUICK)
-    rows = found.table.set_index("method")
+    result = compare(X, names[y], costs, baseline="now", methods=[BAYES], **QUICK)
+    rows = result.table.set_index("method")
     numbers = np.searchsorted(names, X["now"])
     assert rows.loc["baseline", "mean"] == pytest.approx(costs.mean(y, numbers))
-    assert "your current decisions" in found.recommendation
+    assert "your current decisions" in result.recommendation
     plain = compare(X[["a", "b"]], names[y], costs, methods=[BAYES], **QUICK)
     assert "more than always predicting elm (" in plain.recommendation
     assert "; predicting the likeliest class costs 2.1." in plain.recommendation

@@ -40,16 +40,16 @@ def test_a_ratio_near_the_own_one_counts():
 def test_measures_agree_with_scikit_learn():
     rng = np.random.default_rng(7)
     labels, decided = rng.integers(0, 2, 400), rng.random(400) > 0.4
-    found = measure(decided, labels, COSTS)
+    result = measure(decided, labels, COSTS)
     tn, fp, fn, tp = confusion_matrix(labels, decided).ravel()
-    assert (found["tn"], found["fp"], found["fn"], found["tp"]) == (tn, fp, fn, tp)
-    assert found["cost"] == pytest.approx((fp + 8 * fn) / 400)
+    assert (result["tn"], result["fp"], result["fn"], result["tp"]) == (tn, fp, fn, tp)
+    assert result["cost"] == pytest.approx((fp + 8 * fn) / 400)
     best = min(8 * (tp + fn), tn + fp)
-    assert found["normalized_cost"] == pytest.approx((fp + 8 * fn) / best)
-    assert found["savings"] == pytest.approx(1 - (fp + 8 * fn) / best)
+    assert result["normalized_cost"] == pytest.approx((fp + 8 * fn) / best)
+    assert result["savings"] == pytest.approx(1 - (fp + 8 * fn) / best)
 
 
 def test_one_class_among_the_test_rows_is_no_accident():
-    found = measure(np.ones(40, dtype=bool), np.zeros(40, dtype=np.int64), COSTS)
-    assert math.isnan(found["normalized_cost"])
-    assert found["fn"] == 0
+    result = measure(np.ones(40, dtype=bool), np.zeros(40, dtype=np.int64), COSTS)
+    assert math.isnan(result["normalized_cost"])
+    assert result["fn"] == 0

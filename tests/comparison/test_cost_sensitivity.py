@@ -35,10 +35,10 @@ def said(tmp_path_factory):
 
 
 def test_ranges_that_were_said_are_looked_at(said):
-    found = next(iter(said.regrets.values()))
-    assert (found.low, found.high) == (pytest.approx(2.5, rel=1e-4), pytest.approx(20, rel=1e-4))
-    assert found.given
-    assert said.price_range == found.words
+    result = next(iter(said.regrets.values()))
+    assert (result.low, result.high) == (pytest.approx(2.5, rel=1e-4), pytest.approx(20, rel=1e-4))
+    assert result.given
+    assert said.price_range == result.words
     assert said.price_range.startswith("If a false negative costs 2.5 to 20 false positives,")
     table = said.regret()
     assert set(table["method"]) == set(METHODS)
@@ -48,9 +48,9 @@ def test_ranges_that_were_said_are_looked_at(said):
 
 
 def test_regret_is_that_of_the_stored_scores(said):
-    found = next(iter(said.regrets.values()))
-    ratio = found.ratio
-    for at in (found.low, ratio, found.high):
+    result = next(iter(said.regrets.values()))
+    ratio = result.ratio
+    for at in (result.low, ratio, result.high):
         costs = {}
         for name in METHODS:
             outcome = said.outcome(name)
@@ -59,7 +59,7 @@ def test_regret_is_that_of_the_stored_scores(said):
             decided = anew if name in ("logistic", "prior") else outcome.decisions
             paid = there.incurred(outcome.labels, decided)
             costs[name] = paid.mean()
-        listed = found.curve[np.isclose(found.curve["ratio"], at, rtol=1e-9)].set_index("method")
+        listed = result.curve[np.isclose(result.curve["ratio"], at, rtol=1e-9)].set_index("method")
         for name, cost in costs.items():
             assert listed.loc[name, "regret"] == pytest.approx(cost - min(costs.values()), abs=1e-9)
 
@@ -80,23 +80,23 @@ def test_other_ranges_can_be_asked_for(said):
 
 
 def test_without_ranges_half_to_double():
-    found = compared(CostMatrix(fp=1, fn=8), ratios=["1x", "4x"])
-    one, four = found.regrets.values()
+    result = compared(CostMatrix(fp=1, fn=8), ratios=["1x", "4x"])
+    one, four = result.regrets.values()
     assert (one.low, one.high, one.given) == (4.0, 16.0, False)
     assert (four.low, four.high) == (16.0, 64.0)
-    assert "data, ratio 8: If a false negative costs 4 to 16 false positives (half to double" in found.price_range
+    assert "data, ratio 8: If a false negative costs 4 to 16 false positives (half to double" in result.price_range
 
 
 def test_prices_of_rows_are_multiplied():
     x, y = rows()
     amount = np.random.default_rng(1).lognormal(2, 1, len(y))
-    found = compare(
+    result = compare(
         x.assign(amount=amount), y, CostMatrix(fp=(1, 4), fn="amount"), methods=METHODS, repeats=1, folds=2, n_jobs=1,
         progress=False,
     )  # fmt: skip
-    (one,) = found.regrets.values()
+    (one,) = result.regrets.values()
     assert one.high / one.low == pytest.approx(4.0)
-    assert "on average" in found.price_range
+    assert "on average" in result.price_range
 
 
 def test_more_than_two_classes_have_no_ranges(tmp_path):
@@ -104,12 +104,12 @@ def test_more_than_two_classes_have_no_ranges(tmp_path):
     matrix = CostMatrix.from_array([[0, 2, 9], [1, 0, 3], [4, 1, 0]], rows="predicted", classes=["0", "1", "2"])
     y = y + (x["b"] > 0.5)
     methods = {name: METHODS[name] for name in ("logistic", "prior")}
-    found = compare(x, y.to_numpy(), matrix, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
-    assert found.price_range == ""
-    assert found.regrets == {}
+    result = compare(x, y.to_numpy(), matrix, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
+    assert result.price_range == ""
+    assert result.regrets == {}
     with pytest.raises(ValueError, match="for two classes"):
-        found.regret()
-    page = found.report(tmp_path / "page.html").read_text()
+        result.regret()
+    page = result.report(tmp_path / "page.html").read_text()
     assert "Reject option" in page
     assert "Extra cost if the costs are different" not in page
 

@@ -77,8 +77,8 @@ def test_with_whole_repeats_it_is_the_formula_of_repeats_times_rows(seed, repeat
     groups = np.arange(40) // size
     fits = cut(rng, groups, repeats, 5)
     d = rng.normal(size=fits.shape) + rng.normal(size=5 * repeats)[fits]
-    found = fold_interval(d.ravel(), fits.ravel(), np.tile(groups, repeats))
-    assert found == pytest.approx(by_repeats(d, fits - 5 * np.arange(repeats)[:, None], groups))
+    result = fold_interval(d.ravel(), fits.ravel(), np.tile(groups, repeats))
+    assert result == pytest.approx(by_repeats(d, fits - 5 * np.arange(repeats)[:, None], groups))
 
 
 @given(entries(), st.floats(1e-6, 1e6), st.randoms(use_true_random=False))
@@ -89,8 +89,8 @@ def test_scale_order_and_names_change_nothing(case, factor, random):
     order = list(range(len(d)))
     random.shuffle(order)
     names = np.asarray([f"fit {fit}" for fit in fits])
-    found = fold_interval(factor * d[order], names[order], -7 * units[order])
-    np.testing.assert_allclose(found, factor * plain, rtol=1e-9, atol=1e-9 * factor)
+    result = fold_interval(factor * d[order], names[order], -7 * units[order])
+    np.testing.assert_allclose(result, factor * plain, rtol=1e-9, atol=1e-9 * factor)
     np.testing.assert_allclose(fold_interval(-d, fits, units), -plain[[0, 2, 1]], rtol=1e-9, atol=1e-12)
 
 
@@ -105,10 +105,10 @@ def test_a_constant_decision_is_as_unsure_as_the_prevalence(positives, price):
         for label in (False, True):
             own = np.flatnonzero(labels == label)
             folds[r, own] = (np.arange(len(own)) + r) % 5 + 5 * r
-    found = fold_interval(np.tile(np.where(labels, 0.0, price), 2), folds.ravel(), np.tile(np.arange(n), 2))
+    result = fold_interval(np.tile(np.where(labels, 0.0, price), 2), folds.ravel(), np.tile(np.arange(n), 2))
     share = 1 - positives / n
     half = stats.t.ppf(0.975, n - 1) * price * math.sqrt(1.25 * share * (1 - share) / n)
-    assert found == pytest.approx((price * share, price * share - half, price * share + half))
+    assert result == pytest.approx((price * share, price * share - half, price * share + half))
 
 
 def test_luck_of_the_fits_widens_it():
@@ -142,9 +142,9 @@ def test_rows_of_a_group_are_one_piece_of_evidence():
 
 @pytest.mark.parametrize("value", [0.0, 0.1, -3.7])
 def test_what_does_not_vary_has_an_interval_of_no_width(value):
-    found = fold_interval(np.full(20, value), np.arange(20) % 10, np.arange(20) % 7)
-    assert found == (pytest.approx(value),) * 3
-    assert found.low == found.high
+    result = fold_interval(np.full(20, value), np.arange(20) % 10, np.arange(20) % 7)
+    assert result == (pytest.approx(value),) * 3
+    assert result.low == result.high
 
 
 @pytest.mark.parametrize(

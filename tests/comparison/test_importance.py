@@ -25,9 +25,9 @@ def test_drivers_are_those_of_a_model_that_did_not_see_the_rows(amounts):
     X, y, _ = table()
     fn = np.linspace(2, 10, len(y)) if amounts else 5.0
     task = Task.from_data(X, y, CostMatrix(fp=1, fn=fn), pos_label="class 1")
-    found = compare_tasks(task, methods=[BAYES], **QUICK)
-    worth = drivers(found, task)
-    tested = found.splits["data", 0].test_rows
+    result = compare_tasks(task, methods=[BAYES], **QUICK)
+    worth = drivers(result, task)
+    tested = result.splits["data", 0].test_rows
     rest = np.setdiff1d(np.arange(len(y)), tested)
     costs = CostMatrix(fp=1, fn=float(np.mean(fn)))
     model = CostSensitiveClassifier(costs, learner=GaussianNB(), pos_label="class 1", random_state=0)
@@ -52,15 +52,15 @@ def test_with_a_time_only_the_past_trains_and_classes_may_be_many():
 def test_where_time_is_short_fewer_rows_and_repeats_are_looked_at(monkeypatch):
     X, y, _ = table(900)
     task = Task.from_data(X, y, {"fp": 1, "fn": 5}, pos_label="class 1")
-    found = compare_tasks(task, methods=[BAYES], **QUICK)
+    result = compare_tasks(task, methods=[BAYES], **QUICK)
     clock = iter([0.0, 3.0])  # 300 rows take 3 s, five repeats of two columns 30
     monkeypatch.setattr("adacsl.comparison.importance.perf_counter", lambda: next(clock))
-    worth = drivers(found, task, seconds=10.0)
+    worth = drivers(result, task, seconds=10.0)
     assert (worth.attrs["rows"], worth.attrs["repeats"]) == (
         200,
         2,
     )  # 10 s are worth 1,000 rows in all: 200 x 2 x 2, and a few more
-    assert drivers(found, task, seconds=0.0) is None
+    assert drivers(result, task, seconds=0.0) is None
 
 
 def test_nothing_is_said_about_constants_and_pictures():

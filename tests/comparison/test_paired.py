@@ -63,12 +63,12 @@ def test_intervals_are_those_of_the_rows():
     assert table["rank"].to_dict() == {"a": 1, "b": 2, "c": 3}
     for name in costs:
         assert tuple(table.loc[name, ["mean", "low", "high"]]) == pytest.approx(at(costs, name))
-        found = at(costs, name, "a")
+        result = at(costs, name, "a")
         row = table.loc[name]
-        assert tuple(row[["difference", "difference_low", "difference_high"]]) == pytest.approx(found)
+        assert tuple(row[["difference", "difference_low", "difference_high"]]) == pytest.approx(result)
         base, own = costs["a"].mean(), costs[name].mean()
-        assert tuple(row[["percent", "percent_low", "percent_high"]]) == pytest.approx([100 * v / base for v in found])
-        below = [100 * found[0] / own, 100 * found[1] / own, min(100.0, 100 * found[2] / own)]
+        assert tuple(row[["percent", "percent_low", "percent_high"]]) == pytest.approx([100 * v / base for v in result])
+        below = [100 * result[0] / own, 100 * result[1] / own, min(100.0, 100 * result[2] / own)]
         assert tuple(row[["below", "below_low", "below_high"]]) == pytest.approx(below)
     assert table.loc["c", "significance"] == "significantly higher"
     assert math.isnan(table.loc["a", "p"])
@@ -105,9 +105,9 @@ def test_a_method_without_some_splits_is_paired_on_those_it_has():
     there = [1, 2, 3, 5]
     assert (row["n"], row["pairs"]) == (4, 4)
     assert tuple(row[["mean", "low", "high"]]) == pytest.approx(at(costs, "b", fits=there))
-    found = at(costs, "b", "a", fits=there)
-    assert tuple(row[["difference", "difference_low", "difference_high"]]) == pytest.approx(found)
-    assert row["percent"] == pytest.approx(100 * found[0] / costs["a"][np.isin(FITS, there)].mean())
+    result = at(costs, "b", "a", fits=there)
+    assert tuple(row[["difference", "difference_low", "difference_high"]]) == pytest.approx(result)
+    assert row["percent"] == pytest.approx(100 * result[0] / costs["a"][np.isin(FITS, there)].mean())
 
 
 def test_failing_on_the_hard_split_does_not_make_a_method_cheapest():

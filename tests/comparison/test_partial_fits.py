@@ -138,8 +138,8 @@ def test_the_time_of_kept_nets_counts(tmp_path, trained, results, monkeypatch):
     read = Parts.read
 
     def long_ago(self, training, fold):
-        found = read(self, training, fold)
-        states = {name: state for name, state in (found or {}).items() if isinstance(state, dict)}
+        result = read(self, training, fold)
+        states = {name: state for name, state in (result or {}).items() if isinstance(state, dict)}
         return {name: state | {"seconds": 1000.0} for name, state in states.items()} or None
 
     monkeypatch.setattr(Parts, "read", long_ago)
@@ -192,9 +192,9 @@ def test_a_single_net_leaves_no_parts(tmp_path, trained, pictures):
 def test_what_is_damaged_or_newer_is_no_part(tmp_path, monkeypatch):
     parts = Parts(tmp_path, "pictures", 0)
     parts.write("some training", 0, {"seconds": 1.5, "watches": {"a": math.inf}, "list": [np.arange(3.0), None]})
-    found = parts.read("some training", 0)
-    assert (found["seconds"], found["watches"]) == (1.5, {"a": math.inf})
-    assert np.array_equal(found["list"][0], np.arange(3.0))
+    result = parts.read("some training", 0)
+    assert (result["seconds"], result["watches"]) == (1.5, {"a": math.inf})
+    assert np.array_equal(result["list"][0], np.arange(3.0))
     assert parts.read("some training", 1) is None
     assert Parts(tmp_path, "pictures", 1).read("some training", 0) is None
     assert Parts(tmp_path, "others", 0).read("some training", 0) is None

@@ -99,13 +99,13 @@ def test_the_random_split_of_the_paper_knows_no_copies():
 
 
 def test_copies_are_counted_kept_together_and_said(tmp_path):
-    found = compare(*table(300, copied=31), COSTS, repeats=2, folds=3, folder=tmp_path / "run", **QUICK)
-    facts = found.report_data().facts
+    result = compare(*table(300, copied=31), COSTS, repeats=2, folds=3, folder=tmp_path / "run", **QUICK)
+    facts = result.report_data().facts
     assert "31 samples are duplicates of others; duplicates stay in one fold." in facts["data: data"]
     assert facts["protocol"].startswith("52% training, 15% validation, 33% test; 2 repeats of 3 folds, stratified: ")
     expected = "95 % intervals: Student's t on paired costs of 2 x 3 folds, with the variance of samples and fits"
     assert facts["intervals"] == expected
-    (rows,) = found.paired.values()
+    (rows,) = result.paired.values()
     assert len(np.unique(rows.units)) == 300 - 31
     assert sorted(rows.rows) == sorted([*range(300)] * 2)
     of_copies = rows.units[rows.rows == 299]
@@ -120,12 +120,12 @@ def test_copies_are_counted_kept_together_and_said(tmp_path):
 def test_sets_larger_than_a_fold_are_said():
     x, y = table(200)
     x.loc[:79], y[:80] = 1.0, 0
-    found = compare(x, y, COSTS, repeats=1, folds=4, **QUICK)
+    result = compare(x, y, COSTS, repeats=1, folds=4, **QUICK)
     assert (
         "79 samples are duplicates of others; duplicates stay in one fold, except 80 samples of sets larger than a fold"
-        in found.report_data().facts["data: data"]
+        in result.report_data().facts["data: data"]
     )
-    assert len(np.unique(found.paired["data", 5.0].units)) == 200
+    assert len(np.unique(result.paired["data", 5.0].units)) == 200
 
 
 def test_more_repeats_go_on_from_what_is_there(tmp_path):
@@ -150,7 +150,7 @@ def test_a_fold_without_positives_is_tested_all_the_same(methods):
     x, y = table(90)
     y[:] = 0
     y[[1, 30, 60]] = 1  # fewer than folds
-    found = compare(
+    result = compare(
         x,
         y,
         COSTS,
@@ -158,11 +158,11 @@ def test_a_fold_without_positives_is_tested_all_the_same(methods):
         folds=4,
         **QUICK | {"methods": methods, "net": {"epochs": 1}, "ignore": ["few-positives"]},
     )
-    assert len(found.failures) == 0
-    (rows,) = found.paired.values()
+    assert len(result.failures) == 0
+    (rows,) = result.paired.values()
     assert len(rows.rows) == 90
     if "always-negative" in rows.methods:
-        row = found.table.set_index("method").loc["always-negative"]
+        row = result.table.set_index("method").loc["always-negative"]
         assert row["mean"] == pytest.approx(15 / 90)
         assert row["low"] < 15 / 90 < row["high"]
 
@@ -171,9 +171,9 @@ def test_costs_at_other_ratios_are_those_of_the_fits():
     x, y = table(150)
     own = np.random.default_rng(1).uniform(1, 9, 150)
     for costs in (COSTS, CostMatrix(fp=2, fn=own, tp=-0.5)):
-        found = compare(x, y, costs, repeats=1, folds=2, ratios=["1x", "3x"], **QUICK)
-        for (_, ratio), rows in found.paired.items():
-            fits = found.results[found.results["ratio"] == ratio]
+        result = compare(x, y, costs, repeats=1, folds=2, ratios=["1x", "3x"], **QUICK)
+        for (_, ratio), rows in result.paired.items():
+            fits = result.results[result.results["ratio"] == ratio]
             sums = [rows.costs[0, rows.fits == seed].sum() for seed in fits["seed"]]
             assert sums == pytest.approx(fits["total_cost"].tolist())
 

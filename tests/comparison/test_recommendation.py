@@ -70,18 +70,18 @@ SIGNIFICANT = {"gbm-bayes": (0.388, 0.0), "logistic": (0.412, 0.008), "ensemble"
 
 
 def test_a_simpler_method_that_costs_significantly_more_is_an_alternative():
-    found = said(SIGNIFICANT)
-    assert (found.recommended, found.worse) == ("gbm-bayes", ("logistic",))
-    assert found.simpler.method == "logistic"
-    assert found.simpler[1:4] == pytest.approx((100 * 0.024 / 0.388, 100 * 0.016 / 0.388, 100 * 0.032 / 0.388))
-    assert "logistic is simpler and costs 6.2 % (95 % CI 4.1-8.2 %) more" in found.text
+    result = said(SIGNIFICANT)
+    assert (result.recommended, result.worse) == ("gbm-bayes", ("logistic",))
+    assert result.simpler.method == "logistic"
+    assert result.simpler[1:4] == pytest.approx((100 * 0.024 / 0.388, 100 * 0.016 / 0.388, 100 * 0.032 / 0.388))
+    assert "logistic is simpler and costs 6.2 % (95 % CI 4.1-8.2 %) more" in result.text
     assert said(SIGNIFICANT, tolerance=0.05).simpler is None  # it costs more than simplicity may
 
 
 def test_prefer_simple_takes_the_simplest_within_the_tolerance():
-    found = said(SIGNIFICANT, prefer="simple")
-    assert (found.recommended, found.cheapest, found.simpler) == ("logistic", "gbm-bayes", None)
-    assert "costs 6.2 % (95 % CI 4.1-8.2 %) more than gbm-bayes" in found.text
+    result = said(SIGNIFICANT, prefer="simple")
+    assert (result.recommended, result.cheapest, result.simpler) == ("logistic", "gbm-bayes", None)
+    assert "costs 6.2 % (95 % CI 4.1-8.2 %) more than gbm-bayes" in result.text
     assert said(SIGNIFICANT, prefer="simple", tolerance=0.05).recommended == "gbm-bayes"
     with pytest.raises(ValueError, match="prefer must be 'cost' or 'simple', got 'quick'"):
         said(SIGNIFICANT, prefer="quick")
@@ -102,25 +102,25 @@ def place(name):
 
 @given(contests, st.floats(0.0, 0.5))
 def test_the_recommended_method_is_never_significantly_worse_than_the_lowest(costs, tolerance):
-    found = said(costs, tolerance=tolerance)
-    assert found.recommended not in found.worse
-    if found.simpler is not None:
-        assert place(found.simpler.method) < place(found.recommended)
-        assert found.simpler.method == said(costs, tolerance=tolerance, prefer="simple").recommended
+    result = said(costs, tolerance=tolerance)
+    assert result.recommended not in result.worse
+    if result.simpler is not None:
+        assert place(result.simpler.method) < place(result.recommended)
+        assert result.simpler.method == said(costs, tolerance=tolerance, prefer="simple").recommended
 
 
 @given(contests, st.floats(0.0, 0.5))
 def test_constants_are_taken_only_where_the_cheapest_that_predicts_costs_significantly_more(costs, tolerance):
-    found = said(costs, tolerance=tolerance)
+    result = said(costs, tolerance=tolerance)
     predicting = set(costs) - {*CONSTANTS, BASELINE}
-    assert found.recommended != BASELINE
-    if found.recommended in CONSTANTS and predicting:
-        assert min(predicting, key=lambda name: (costs[name][0], place(name))) in found.worse
-    elif found.cheapest in predicting:
+    assert result.recommended != BASELINE
+    if result.recommended in CONSTANTS and predicting:
+        assert min(predicting, key=lambda name: (costs[name][0], place(name))) in result.worse
+    elif result.cheapest in predicting:
         table = frame(costs).set_index("method")
         near = {name for name in predicting if table["percent_high"][name] <= 100 * tolerance}
-        assert found.recommended in near - set(found.worse)
-        assert all(place(name) >= place(found.recommended) for name in near - set(found.worse))
+        assert result.recommended in near - set(result.worse)
+        assert all(place(name) >= place(result.recommended) for name in near - set(result.worse))
 
 
 @given(contests, st.floats(0.0, 0.5), st.floats(0.0, 0.4))
@@ -153,8 +153,8 @@ def test_a_share_is_needed_as_tolerance():
 def test_verdicts_has_one_for_each_data_set_and_ratio():
     costs = {"net-bayes": (1.0, 0.0), "adacsl": (2.0, 0.1)}
     table = pd.concat([frame(costs), frame(costs, ratio=2.0), frame({"adacsl": (1.0, 0.0)}, data="x")])
-    found = recommendations(table, simplest_first=ORDER)
-    assert {key: one.recommended for key, one in found.items()} == {
+    result = recommendations(table, simplest_first=ORDER)
+    assert {key: one.recommended for key, one in result.items()} == {
         ("d", 2.0): "net-bayes", ("d", 8.0): "net-bayes", ("x", 8.0): "adacsl",
     }  # fmt: skip
     with pytest.raises(
@@ -167,8 +167,8 @@ def test_verdicts_has_one_for_each_data_set_and_ratio():
 
 
 def test_the_cheapest_alone():
-    found = said({"adacsl": (0.22, 0.0), "net-bayes": (0.25, 0.01), "gbm-bayes": (0.4, 0.01), "logistic": (0.5, 0.01)})
-    assert found == Recommendation(
+    result = said({"adacsl": (0.22, 0.0), "net-bayes": (0.25, 0.01), "gbm-bayes": (0.4, 0.01), "logistic": (0.5, 0.01)})
+    assert result == Recommendation(
         "adacsl",
         "adacsl",
         (),
@@ -176,13 +176,15 @@ def test_the_cheapest_alone():
         "Recommended: adacsl, significantly the lowest cost of 4 methods. Mean cost 0.22 (95 % CI 0.21-0.23) per "
         "sample. 3 others cost significantly more.",
     )
-    assert str(found) == found.text
+    assert str(result) == result.text
 
 
 def test_a_simpler_one():
-    found = said({"adacsl": (0.25, 0.0), "net-bayes": (0.253, 0.01), "gbm-bayes": (0.26, 0.04), "logistic": (0.5, 0.1)})
-    assert (found.recommended, found.cheapest, found.tied) == ("net-bayes", "adacsl", ("net-bayes", "gbm-bayes"))
-    assert found.text == (
+    result = said(
+        {"adacsl": (0.25, 0.0), "net-bayes": (0.253, 0.01), "gbm-bayes": (0.26, 0.04), "logistic": (0.5, 0.1)}
+    )
+    assert (result.recommended, result.cheapest, result.tied) == ("net-bayes", "adacsl", ("net-bayes", "gbm-bayes"))
+    assert result.text == (
         "Recommended: net-bayes, the simplest method with no significant difference from the lowest cost (adacsl) and "
         "at most 10 % above it. Mean cost 0.25 (95 % CI 0.24-0.26) per sample. It costs 1.2 % (95 % CI -2.8 to 5.2 %) "
         "more than adacsl, no significant difference; no significant difference between adacsl and gbm-bayes; logistic "
@@ -193,18 +195,18 @@ def test_a_simpler_one():
 def test_a_difference_that_may_be_chance_among_many_is_said_so():
     table = frame({"adacsl": (0.25, 0.0), "net-bayes": (0.3, 0.02), "gbm-bayes": (0.4, 0.02)})
     table.loc[table["method"] == "net-bayes", "significance"] = "not significant (corrected)"
-    found = recommendation(table, simplest_first=ORDER)
-    assert (found.recommended, found.doubtful, found.worse) == ("adacsl", ("net-bayes",), ("gbm-bayes",))
-    assert found.text.startswith("Recommended: adacsl, the lowest cost of 3 methods. ")
-    assert found.text.endswith(
+    result = recommendation(table, simplest_first=ORDER)
+    assert (result.recommended, result.doubtful, result.worse) == ("adacsl", ("net-bayes",), ("gbm-bayes",))
+    assert result.text.startswith("Recommended: adacsl, the lowest cost of 3 methods. ")
+    assert result.text.endswith(
         " net-bayes probably costs more (not significant after correction for multiple tests); gbm-bayes costs "
         "significantly more."
     )
 
 
 def test_of_equal_costs_the_simplest_is_the_cheapest():
-    found = said({"adacsl": (0.25, 0.0), "net-bayes": (0.25, 0.0), "gbm-bayes": (0.4, 0.01)}, tolerance=0.0)
-    assert (found.recommended, found.cheapest, found.tied) == ("net-bayes", "net-bayes", ("adacsl",))
+    result = said({"adacsl": (0.25, 0.0), "net-bayes": (0.25, 0.0), "gbm-bayes": (0.4, 0.01)}, tolerance=0.0)
+    assert (result.recommended, result.cheapest, result.tied) == ("net-bayes", "net-bayes", ("adacsl",))
 
 
 def test_large_costs_are_written_out_and_long_lists_cut():
@@ -240,10 +242,10 @@ def test_constants():
 
 @pytest.mark.parametrize("base", [0.0, -0.5])
 def test_without_a_positive_cost_differences_are_in_units_of_cost(base):
-    found = said({"adacsl": (base, 0.0), "net-bayes": (base + 0.03, 0.04), "gbm-bayes": (base + 0.3, 0.01)})
-    assert found.recommended == "adacsl"
+    result = said({"adacsl": (base, 0.0), "net-bayes": (base + 0.03, 0.04), "gbm-bayes": (base + 0.3, 0.01)})
+    assert result.recommended == "adacsl"
     cost = "cost 0 (95 % CI -0.01 to 0.01)" if base == 0 else "benefit 0.5 (95 % CI 0.49-0.51)"
-    assert found.text == (
+    assert result.text == (
         f"Recommended: adacsl, the lowest cost of 3 methods. Mean {cost} per sample. No significant difference between "
         "it and net-bayes; gbm-bayes costs significantly more."
     )
@@ -261,9 +263,9 @@ def test_tolerance_of_a_benefit_is_a_share_of_it():
 
 def test_the_baseline_is_never_recommended_but_kept_where_it_is_cheapest():
     costs = {"baseline": (0.2, 0.0), "net-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
-    found = said(costs)
-    assert (found.recommended, found.cheapest) == ("net-bayes", "baseline")
-    assert found.text == (
+    result = said(costs)
+    assert (result.recommended, result.cheapest) == ("net-bayes", "baseline")
+    assert result.text == (
         "Keep your current decisions: no method costs significantly less. Of the methods, recommended: net-bayes. Mean "
         "cost 0.21 (95 % CI 0.2-0.22) per sample. adacsl costs significantly more."
     )
@@ -279,9 +281,9 @@ def test_the_baseline_is_never_recommended_but_kept_where_it_is_cheapest():
 
 
 def test_one_split_is_no_evidence():
-    found = said({"always-negative": (0.5, 0.1), "net-bayes": (0.3, 0.1), "adacsl": (0.2, 0.0)}, n=1)
-    assert (found.recommended, found.cheapest) == (None, "adacsl")
-    assert found.text == (
+    result = said({"always-negative": (0.5, 0.1), "net-bayes": (0.3, 0.1), "adacsl": (0.2, 0.0)}, n=1)
+    assert (result.recommended, result.cheapest) == (None, "adacsl")
+    assert result.text == (
         "No recommendation: one split shows no variance; give more folds or repeats. The lowest cost on it: adacsl."
     )
 
@@ -289,8 +291,8 @@ def test_one_split_is_no_evidence():
 def test_missing_splits_are_mentioned():
     costs = {"adacsl": (0.1, 0.0), "net-bayes": (0.2, 0.01), "logistic": (0.3, 0.01)}
     assert said(costs, splits={"adacsl": 8}).text.endswith("adacsl finished fewer than all 10 folds.")
-    found = said(costs, splits={"logistic": 2})
-    assert (found.worse, found.text.split(". ")[-1]) == (("net-bayes",), "Too few folds to judge: logistic.")
+    result = said(costs, splits={"logistic": 2})
+    assert (result.worse, result.text.split(". ")[-1]) == (("net-bayes",), "Too few folds to judge: logistic.")
     alone = said({"adacsl": (0.1, 0.0), "logistic": (0.3, 0.0)}, splits={"logistic": 1})
     assert alone.text.startswith("Recommended: adacsl, the only method with enough finished folds. ")
 
@@ -320,13 +322,13 @@ def judged(costs, **options):
 
 def test_a_saving_is_the_paired_difference_in_percent_of_the_baseline():
     costs = rows_of({"net-bayes": 0.6, BASELINE: 0.8})
-    found = saving_of("net-bayes", BaselineCosts("threshold 0.5", costs))
+    result = saving_of("net-bayes", BaselineCosts("threshold 0.5", costs))
     dearer = fold_interval(costs.costs[0] - costs.costs[1], costs.fits, costs.units)
-    assert found.difference == pytest.approx(0.2)
-    assert (found.low, found.high) == pytest.approx((-dearer.high, -dearer.low))
-    assert (found.percent, found.percent_low) == pytest.approx((25.0, -100 * dearer.high / 0.8))
-    ends = f"{found.percent_low:.0f}-{found.percent_high:.0f}"
-    assert found.words == f"25 % (95 % CI {ends} %) less than threshold 0.5 (0.8)"
+    assert result.difference == pytest.approx(0.2)
+    assert (result.low, result.high) == pytest.approx((-dearer.high, -dearer.low))
+    assert (result.percent, result.percent_low) == pytest.approx((25.0, -100 * dearer.high / 0.8))
+    ends = f"{result.percent_low:.0f}-{result.percent_high:.0f}"
+    assert result.words == f"25 % (95 % CI {ends} %) less than threshold 0.5 (0.8)"
 
 
 @pytest.mark.parametrize(
@@ -351,18 +353,18 @@ def test_savings_in_words(saving, words):
 def test_the_words_say_what_is_saved():
     costs = rows_of({"net-bayes": 0.5, "ensemble": 0.9, BASELINE: 0.8})
     plain = RowCosts(costs.methods[:2], costs.costs[:2], costs.rows, costs.fits, costs.units)
-    found = judged(plain, baseline=lambda taken: BaselineCosts("threshold 0.5", costs, "always predicting bad", 0.85))
-    assert (found.saving.against, found.saving.other) == ("threshold 0.5", "always predicting bad")
-    assert found.text.startswith("Recommended: net-bayes, significantly the lowest cost of 2 methods. Mean cost 0.5 (")
-    assert f"per sample, {found.saving.words}. ensemble costs significantly more." in found.text
+    result = judged(plain, baseline=lambda taken: BaselineCosts("threshold 0.5", costs, "always predicting bad", 0.85))
+    assert (result.saving.against, result.saving.other) == ("threshold 0.5", "always predicting bad")
+    assert result.text.startswith("Recommended: net-bayes, significantly the lowest cost of 2 methods. Mean cost 0.5 (")
+    assert f"per sample, {result.saving.words}. ensemble costs significantly more." in result.text
 
 
 def test_nothing_is_cheaper_than_free():
     costs = rows_of({"net-bayes": 0.0, BASELINE: 0.8})
     free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
-    found = saving_of("net-bayes", BaselineCosts("now", free))
-    assert found.percent == found.percent_high == 100.0
-    assert found.high == found.difference
+    result = saving_of("net-bayes", BaselineCosts("now", free))
+    assert result.percent == result.percent_high == 100.0
+    assert result.high == result.difference
     assert (
         saving_of("net-bayes", BaselineCosts("now", replace(costs, costs=costs.costs - 0.1))).percent_high > 100
     )  # benefits

@@ -59,10 +59,10 @@ def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
         "poor": made(seed, own=own, sharp=1.0, right=right),
         "blind": made(seed, own=own, sharp=3.0, rule="half", right=right),
     }
-    found = find_regret(outcomes, (0.4, 3.0), ratio=6.0, entries=entries(outcomes), recommended="good")
+    result = find_regret(outcomes, (0.4, 3.0), ratio=6.0, entries=entries(outcomes), recommended="good")
     worst = dict.fromkeys(outcomes, 0.0)
-    assert (found.low, found.high) == (pytest.approx(2.4), pytest.approx(18.0))
-    for ratio, there in found.curve.groupby("ratio"):
+    assert (result.low, result.high) == (pytest.approx(2.4), pytest.approx(18.0))
+    for ratio, there in result.curve.groupby("ratio"):
         costs = {name: by_hand(outcome, ratio / 6.0) for name, outcome in outcomes.items()}
         listed = there.set_index("method")
         for name, cost in costs.items():
@@ -71,19 +71,19 @@ def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
             assert listed.loc[name, "regret"] == pytest.approx(extra, abs=1e-9)
             if there["within"].all():
                 worst[name] = max(worst[name], 100 * extra / min(costs.values()))
-    table = found.table.set_index("method")
+    table = result.table.set_index("method")
     for name, percent in worst.items():
         assert table.loc[name, "percent"] == pytest.approx(percent, abs=1e-6)
-    assert found.table["method"].iloc[0] == min(worst, key=worst.get)  # the minimax one comes first
+    assert result.table["method"].iloc[0] == min(worst, key=worst.get)  # the minimax one comes first
     assert table.loc["blind", "undecided"] == 0.0
 
 
 @pytest.mark.parametrize("own", [False, True])
 def test_at_the_prices_that_were_run_it_is_what_was_paid(own):
     outcome = made(3, own=own)
-    (found,) = costs_at({"one": outcome}, np.asarray([1.0]), entries({"one": outcome}))
-    np.testing.assert_allclose(found.costs, [outcome.costs.incurred(outcome.labels, outcome.decisions)])
-    assert np.array_equal(found.fits, outcome.seeds)
+    (result,) = costs_at({"one": outcome}, np.asarray([1.0]), entries({"one": outcome}))
+    np.testing.assert_allclose(result.costs, [outcome.costs.incurred(outcome.labels, outcome.decisions)])
+    assert np.array_equal(result.fits, outcome.seeds)
 
 
 def test_a_method_without_some_splits_has_no_costs_there():
@@ -91,10 +91,10 @@ def test_a_method_without_some_splits_has_no_costs_there():
     kept = whole.seeds != 1
     part = Outcome(*(getattr(whole, name)[kept] for name in ("scores", "labels", "decisions", "seeds")), fn=6.0)
     outcomes = {"whole": whole, "part": part}
-    for found in costs_at(outcomes, np.asarray([0.5, 1.0, 2.0]), entries(outcomes)):
-        assert found.methods == ("part", "whole")
-        assert np.array_equal(np.isnan(found.costs), [~kept, np.zeros(len(kept), bool)])
-        np.testing.assert_allclose(found.costs[0, kept], found.costs[1, kept])
+    for result in costs_at(outcomes, np.asarray([0.5, 1.0, 2.0]), entries(outcomes)):
+        assert result.methods == ("part", "whole")
+        assert np.array_equal(np.isnan(result.costs), [~kept, np.zeros(len(kept), bool)])
+        np.testing.assert_allclose(result.costs[0, kept], result.costs[1, kept])
 
 
 def test_cost_aware_methods_are_known_by_their_rule_or_else_by_the_decisions():
@@ -130,9 +130,9 @@ def test_stretches_meet_between_two_prices():
     blocks, ratios = blocks_of({"a": [1, 1, 1, 1, 2, 2, 2, 2.0], "b": [2, 2, 2, 2, 1, 1, 1, 1.0]})
     curve = regret_of(blocks, 1.0, 16.0)
     border = np.sqrt(ratios[3] * ratios[4])
-    found = cheapest_of(curve)
-    assert found["method"].tolist() == ["a", "b"]
-    assert found[["low", "high"]].to_numpy().ravel() == pytest.approx([1.0, border, border, 16.0])
+    result = cheapest_of(curve)
+    assert result["method"].tolist() == ["a", "b"]
+    assert result[["low", "high"]].to_numpy().ravel() == pytest.approx([1.0, border, border, 16.0])
     ((low, high, name),) = better_elsewhere(curve, "a", own=1.0)
     assert (low, high, name) == (pytest.approx(border), 16.0, "b")
     worst = worst_of(curve).set_index("method")
@@ -165,14 +165,14 @@ def test_words_say_when_to_take_another(costs, expected):
     blocks, _ = blocks_of({name: list(map(float, own)) for name, own in costs.items()}, spread=0.0)
     curve = regret_of(blocks, 1.0, 16.0)
     outcomes = {"a": made(), "b": made(rule="half")}
-    found = find_regret(outcomes, (0.5, 2.0), ratio=4.0, entries=entries(outcomes), recommended="a")
+    result = find_regret(outcomes, (0.5, 2.0), ratio=4.0, entries=entries(outcomes), recommended="a")
     table = worst_of(curve).assign(undecided=0.25)
-    found = found._replace(curve=curve, table=table, cheapest=cheapest_of(curve), low=1.0, high=16.0)
-    text = describe(found, "a")
+    result = result._replace(curve=curve, table=table, cheapest=cheapest_of(curve), low=1.0, high=16.0)
+    text = describe(result, "a")
     assert text.startswith("If a false negative costs 1 to 16 false positives, a costs")
     for part in (*expected, "25 % of its predictions depend"):
         assert part in text
-    assert describe(found, "unknown") == ""
+    assert describe(result, "unknown") == ""
 
 
 def test_one_split_alone_says_that_it_may_be_chance():
@@ -181,9 +181,9 @@ def test_one_split_alone_says_that_it_may_be_chance():
         name: Outcome(one.scores, one.labels, one.decisions, np.zeros(one.n), fp=1.0, fn=6.0)
         for name, one in outcomes.items()
     }
-    found = find_regret(outcomes, (0.5, 2.0), ratio=6.0, entries=entries(outcomes), recommended="a", given=False)
-    assert "one split: no test" in found.words
-    assert "half to double, as no range was given" in found.words
+    result = find_regret(outcomes, (0.5, 2.0), ratio=6.0, entries=entries(outcomes), recommended="a", given=False)
+    assert "one split: no test" in result.words
+    assert "half to double, as no range was given" in result.words
 
 
 @pytest.mark.parametrize(("ratio", "text"), [(6.25, "6.2 : 1"), (20, "20 : 1"), (0.2, "1 : 5"), (1e6, "1,000,000 : 1")])

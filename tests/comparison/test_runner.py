@@ -143,12 +143,12 @@ def test_a_job_gets_only_its_missing_fits(toys, store, tmp_path, n_jobs):
 def test_results_carry_where_they_came_from(toys, store):
     job = toys.grid(2)[0]
     run([job], plain(toys), store, n_jobs=2)
-    found = store.read(job.fits[0]).provenance
-    assert found["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert found["versions"]["numpy"] == np.__version__
-    assert {"torch", "scikit-learn", "adacsl"} <= set(found["versions"])
-    assert (found["seed"], found["device"]) == (0, "cpu")
-    assert found["started"] <= found["finished"]
+    result = store.read(job.fits[0]).provenance
+    assert result["versions"]["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert result["versions"]["numpy"] == np.__version__
+    assert {"torch", "scikit-learn", "adacsl"} <= set(result["versions"])
+    assert (result["seed"], result["device"]) == (0, "cpu")
+    assert result["started"] <= result["finished"]
 
 
 def test_shared_data_are_mapped_not_copied_and_each_worker_may_change_its_own(toys, store):
@@ -444,15 +444,15 @@ def start():
 
 def members(session):
     """Return the processes of a session that still run."""
-    found = []
+    result = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = path.read_text().rpartition(")")[2].split()
         except OSError:
             continue
         if int(fields[3]) == session and fields[0] != "Z":
-            found.append(int(path.parent.name))
-    return found
+            result.append(int(path.parent.name))
+    return result
 
 
 def wait_until(condition, seconds=120.0):
@@ -468,12 +468,12 @@ def lines(log):
 
 def snapshot(folder):
     """Return what tells a finished file from another one in its place."""
-    found = {}
+    result = {}
     for path in folder.glob("fits/*/*/*.json"):
         status = path.stat()
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        found[path.relative_to(folder)] = (status.st_ino, status.st_mtime_ns, digest)
-    return found
+        result[path.relative_to(folder)] = (status.st_ino, status.st_mtime_ns, digest)
+    return result
 
 
 def name_in_log(path):

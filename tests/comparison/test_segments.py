@@ -62,9 +62,9 @@ def test_differences_are_those_of_brute_force(seed, n, grouped, straddling):
     fits = np.concatenate([rng.permutation(n) % 3 + 3 * repeat for repeat in range(2)])
     costs = rng.choice([0.0, 0.0, 1.0, 5.0], 2 * n)
     costs[0] = 2.0
-    found = segment_costs(costs, inside, Evidence.of(fits, units))
+    result = segment_costs(costs, inside, Evidence.of(fits, units))
     expected = by_hand(costs.tolist(), inside, fits.tolist(), units.tolist())
-    got = (found.cost, found.difference, found.difference_low, found.difference_high, found.p)
+    got = (result.cost, result.difference, result.difference_low, result.difference_high, result.p)
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
@@ -74,19 +74,19 @@ def test_a_segment_with_a_wide_spread_has_the_interval_of_its_rows_alone():
     fits = np.concatenate([rng.permutation(200) % 5 + 5 * repeat for repeat in range(2)])
     inside = rows < 60
     costs = np.where(inside, rng.choice([0.0, 9.0], 400), rng.choice([0.0, 1.0], 400))
-    found = segment_costs(costs, inside, Evidence.of(fits, rows))
+    result = segment_costs(costs, inside, Evidence.of(fits, rows))
     alone = fold_interval(costs[inside], fits[inside], rows[inside])
-    assert found[:3] == pytest.approx(tuple(alone))
+    assert result[:3] == pytest.approx(tuple(alone))
 
 
 def test_few_rows_without_an_error_are_not_sure_to_be_free():
     rows = np.arange(300)
     costs = np.where(rows % 10 == 0, 5.0, 0.0)
     inside = (rows < 40) & (rows % 10 > 5)  # 16 rows that all cost nothing
-    found = segment_costs(costs, inside, Evidence.of(rows % 5, rows))
-    assert found.cost == 0
-    assert found.high > 0.5
-    assert found.p > 0.05
+    result = segment_costs(costs, inside, Evidence.of(rows % 5, rows))
+    assert result.cost == 0
+    assert result.high > 0.5
+    assert result.p > 0.05
 
 
 def test_one_row_or_one_side_alone_has_no_interval():
@@ -118,9 +118,9 @@ def test_intervals_hold_the_truth_as_often_as_they_say(size, inside):
             own = np.where(rng.random(n) < 0.8, luck, rng.random(n))
             costs.append(np.where(own < dear, 5.0, np.where(own < dear + cheap, 1.0, 0.0)))
         fits = np.concatenate([rng.permutation(n) % 5 + 5 * repeat for repeat in range(2)])
-        found = segment_costs(np.concatenate(costs), np.tile(within, 2), Evidence.of(fits, np.tile(np.arange(n), 2)))
+        result = segment_costs(np.concatenate(costs), np.tile(within, 2), Evidence.of(fits, np.tile(np.arange(n), 2)))
         gap = truth[0] - truth[1]
-        hits.append((found.low <= truth[0] <= found.high, found.difference_low <= gap <= found.difference_high))
+        hits.append((result.low <= truth[0] <= result.high, result.difference_low <= gap <= result.difference_high))
     assert (np.mean(hits, axis=0) >= 0.935).all()
 
 
@@ -145,10 +145,10 @@ def kept(tmp_path_factory):
 
 
 def test_every_row_is_in_one_segment_and_counted_as_brute_force_counts(kept):
-    found, X, y = kept
-    outcome = found.outcome("bayes")
-    rows = np.concatenate([split.test_rows for split in found.splits.values()])
-    shown = found.by_segment("region").set_index("segment")
+    result, X, y = kept
+    outcome = result.outcome("bayes")
+    rows = np.concatenate([split.test_rows for split in result.splits.values()])
+    shown = result.by_segment("region").set_index("segment")
     for region, row in shown.iterrows():
         inside = X["region"].to_numpy()[rows] == region
         labels, decided = outcome.labels[inside], outcome.decisions[inside]
@@ -166,28 +166,28 @@ def test_every_row_is_in_one_segment_and_counted_as_brute_force_counts(kept):
     assert (shown["low"] >= 0).all()
     assert shown["significance"].tolist() == ["significant difference"] * 2
     assert shown["p"].nunique() == 1  # one question, asked once
-    assert list(dict.fromkeys(found.by_segment()["column"])) == ["region", "age"]
+    assert list(dict.fromkeys(result.by_segment()["column"])) == ["region", "age"]
 
 
 def test_more_questions_are_adjusted_for(kept):
-    found = kept[0]
-    alone, many = found.by_segment("region")["p"].iloc[0], found.by_segment()
+    result = kept[0]
+    alone, many = result.by_segment("region")["p"].iloc[0], result.by_segment()
     assert len(many) == 7
     assert many["p"].iloc[0] == pytest.approx(6 * alone)
 
 
 def test_a_folder_keeps_them_and_others_may_be_added(kept):
-    found, X, y = kept
-    read = load_comparison(found.folder)
-    pd.testing.assert_frame_equal(read.by_segment(), found.by_segment())
-    more = compare(X, y, CostMatrix(fp=1, fn=5), repeats=2, segments={"odd": y % 2}, folder=found.folder, **QUICK)
+    result, X, y = kept
+    read = load_comparison(result.folder)
+    pd.testing.assert_frame_equal(read.by_segment(), result.by_segment())
+    more = compare(X, y, CostMatrix(fp=1, fn=5), repeats=2, segments={"odd": y % 2}, folder=result.folder, **QUICK)
     assert set(more.by_segment()["column"]) == {"region", "age", "odd"}
-    store = Store.read_only(found.folder)
+    store = Store.read_only(result.folder)
     with pytest.raises(ValueError, match="no segments of 'data' were kept"):
         compare(X, y, CostMatrix(fp=1, fn=5), repeats=1, **QUICK).by_segment()
     with pytest.raises(ValueError, match="has no column 'town'"):
-        found.by_segment("town")
-    (path,) = (found.folder / "splits").glob("*segments*")
+        result.by_segment("town")
+    (path,) = (result.folder / "splits").glob("*segments*")
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(StoreError, match="run the comparison again"):
         store.read_segments("data")
@@ -205,14 +205,14 @@ def test_more_than_two_classes_count_errors():
 def test_a_notebook_shows_names_letter_by_letter():
     X, y = table()
     name = "<script>alert('x')</script>"
-    found = compare(
+    result = compare(
         X,
         y,
         CostMatrix(fp=1, fn=5),
         repeats=1,
         **QUICK | {"methods": [(name, CostSensitiveClassifier(learner=GaussianNB()))]},
     )
-    recommendation = next(iter(found.recommendations.values()))
-    for shown in (found, recommendation):
+    recommendation = next(iter(result.recommendations.values()))
+    for shown in (result, recommendation):
         assert name not in shown._repr_html_()
         assert "&lt;script&gt;alert(" in shown._repr_html_()

@@ -711,10 +711,10 @@ def test_a_file_that_cannot_be_read_is_not_called_damaged(store, monkeypatch):
 
 def test_results_are_stamped_with_where_and_when(store, monkeypatch):
     store.write(made(provenance={}))
-    found = store.read(FIT).provenance
-    assert set(found["versions"]) >= {"python", "adacsl", "numpy", "torch", "scikit-learn"}
-    assert found["device"] == "cpu"
-    assert found["finished"] <= comparison_store.now()
+    result = store.read(FIT).provenance
+    assert set(result["versions"]) >= {"python", "adacsl", "numpy", "torch", "scikit-learn"}
+    assert result["device"] == "cpu"
+    assert result["finished"] <= comparison_store.now()
     given = {"device": "abacus", "versions": {"x": "1"}, "commit": "c0ffee", "started": "then"}
     store.write(made(FIT._replace(seed=4), provenance=given))
     assert store.read(FIT._replace(seed=4)).provenance.items() >= given.items()

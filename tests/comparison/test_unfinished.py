@@ -59,17 +59,17 @@ def unfinished(finished, tmp_path):
 def test_an_unfinished_run_says_so_and_recommends_nothing(finished, unfinished):
     assert finished.progress == ""
     assert finished.best is not None
-    found = load_comparison(unfinished)
-    assert found.progress == "4 of 9 fits done"
-    assert found.best is None
-    (recommendation,) = found.recommendations.values()
+    result = load_comparison(unfinished)
+    assert result.progress == "4 of 9 fits done"
+    assert result.best is None
+    (recommendation,) = result.recommendations.values()
     assert (recommendation.recommended, recommendation.saving) == (None, None)
     assert recommendation.text.startswith("4 of 9 fits done: no recommendation until every method has every fold.")
     assert "always-positive (1 of 3 folds)" in recommendation.text
     assert "logistic (not started)" in recommendation.text
     with pytest.raises(ValueError, match=r"no method is recommended: 4 of 9 fits done.*name=\.\.\."):
-        found.fit(*table())
-    assert found.method("always-positive") is not None
+        result.fit(*table())
+    assert result.method("always-positive") is not None
 
 
 def test_the_report_of_an_unfinished_run_has_a_banner(finished, unfinished, tmp_path, capsys):
@@ -101,35 +101,35 @@ def test_an_interrupted_comparison_knows_what_was_planned(tmp_path, monkeypatch)
     monkeypatch.setattr(Progress, "__call__", stop)
     with pytest.raises(RunInterrupted):
         compare(*table(), CostMatrix(fp=1, fn=5), methods=METHODS, folder=tmp_path / "run", **QUICK)
-    found = load_comparison(tmp_path / "run")
-    assert found.progress == "4 of 9 fits done"
-    assert found.best is None
+    result = load_comparison(tmp_path / "run")
+    assert result.progress == "4 of 9 fits done"
+    assert result.best is None
 
 
 def test_a_run_of_other_methods_in_the_same_folder_is_complete_on_its_own(unfinished):
-    found = compare(*table(), CostMatrix(fp=1, fn=5), methods=METHODS[:1], folder=unfinished, **QUICK)
-    assert (found.progress, found.best) == ("", "always-negative")
+    result = compare(*table(), CostMatrix(fp=1, fn=5), methods=METHODS[:1], folder=unfinished, **QUICK)
+    assert (result.progress, result.best) == ("", "always-negative")
     assert load_comparison(unfinished).progress == "4 of 6 fits done"  # what was begun belongs to the folder
 
 
 def test_a_method_that_failed_everywhere_is_named_with_the_reason():
     methods = [*METHODS, ("mine", CostSensitiveClassifier(learner=Failing()))]
     with pytest.warns(UserWarning, match=r"mine failed in 3 of 3 folds \(ArithmeticError: no <solution> for these"):
-        found = compare(*table(), CostMatrix(fp=1, fn=5), methods=methods, **QUICK)
-    (recommendation,) = found.recommendations.values()
+        result = compare(*table(), CostMatrix(fp=1, fn=5), methods=methods, **QUICK)
+    (recommendation,) = result.recommendations.values()
     assert recommendation.recommended in METHODS  # the others are complete
     assert "mine failed in 3 of 3 folds (ArithmeticError: no <solution> for these rows)" in recommendation.text
-    page = render_report(found.report_data())
+    page = render_report(result.report_data())
     assert "mine failed in 3 of 3 folds (ArithmeticError: no &lt;solution&gt; for these rows)" in page
-    assert "mine failed in 3 of 3 folds" in found.to_markdown()
+    assert "mine failed in 3 of 3 folds" in result.to_markdown()
 
 
 def test_a_method_that_failed_in_some_folds_withholds_the_recommendation():
     methods = [*METHODS, ("mine", CostSensitiveClassifier(learner=Failing(always=False)))]
     with pytest.warns(UserWarning, match=r"mine failed in \d of 5 folds"):
-        found = compare(*table(), CostMatrix(fp=1, fn=5), methods=methods, **QUICK | {"folds": 5})
-    assert set(found.table["method"]) == {*METHODS, "mine"}
-    assert found.best is None
-    assert found.recommendation.startswith("No recommendation until every method has every fold.")
-    assert "mine failed in" in found.recommendation
-    assert "run it again, or compare without it" in found.recommendation
+        result = compare(*table(), CostMatrix(fp=1, fn=5), methods=methods, **QUICK | {"folds": 5})
+    assert set(result.table["method"]) == {*METHODS, "mine"}
+    assert result.best is None
+    assert result.recommendation.startswith("No recommendation until every method has every fold.")
+    assert "mine failed in" in result.recommendation
+    assert "run it again, or compare without it" in result.recommendation

@@ -110,11 +110,11 @@ def test_the_controller_sees_each_row_at_the_threshold_it_will_have():
     paid = CostMatrix(fp=1, fn=np.asarray(known.fn) * rng.choice([0.5, 1.5], 400))
     scores, labels = rng.uniform(0.01, 0.99, 400), rng.integers(0, 2, 400)
     usual = CostMatrix(fp=1, fn=15)
-    found = AdaCSLController(usual, target_threshold=0.5).step(scores, labels, costs=paid.decided_by(known)).threshold
+    result = AdaCSLController(usual, target_threshold=0.5).step(scores, labels, costs=paid.decided_by(known)).threshold
     moved = log_odds(scores) - bayes_log_odds(known) + bayes_log_odds(usual)
     totals = [paid.total(labels, (moved > cut).astype(int)) for cut in np.sort(moved)]
     # within rounding of the found place
-    near = [paid.total(labels, (moved > log_odds(np.asarray(found)) + e).astype(int)) for e in (-1e-9, 0.0, 1e-9)]
+    near = [paid.total(labels, (moved > log_odds(np.asarray(result)) + e).astype(int)) for e in (-1e-9, 0.0, 1e-9)]
     assert min(near) == pytest.approx(min(totals))
 
 
@@ -125,11 +125,11 @@ def test_multipliers_of_many_classes_decide_by_known_prices(seed):
     paid, known = (rng.uniform(0.5, 5.0, (40, 3, 3)) * (1 - np.eye(3)) for _ in range(2))
     costs, foreseen = (CostMatrix.from_array(table, rows="predicted") for table in (paid, known))
     proba, labels = rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40)
-    found = find_multipliers(proba, labels, costs.decided_by(foreseen))
-    scaled = proba * np.asarray(found.values)
+    result = find_multipliers(proba, labels, costs.decided_by(foreseen))
+    scaled = proba * np.asarray(result.values)
     decided = foreseen.decide(scaled / scaled.sum(axis=1, keepdims=True))
-    assert found.total_cost == pytest.approx(costs.total(labels, decided))
-    assert found.total_cost <= costs.total(labels, foreseen.decide(proba)) + 1e-9
+    assert result.total_cost == pytest.approx(costs.total(labels, decided))
+    assert result.total_cost <= costs.total(labels, foreseen.decide(proba)) + 1e-9
 
 
 def test_tuning_pays_what_is_paid():

@@ -58,9 +58,9 @@ def texts(draw, depth=3):
 @given(texts(), st.lists(st.tuples(NUMBER, NUMBER), min_size=1, max_size=4))
 def test_equals_pythons_arithmetic_row_by_row(text, rows):
     table = {"a": np.array([a for a, _ in rows]), "b": np.array([b for _, b in rows])}
-    found = Expression(f"{text} + 0 * a").of(table)
+    result = Expression(f"{text} + 0 * a").of(table)
     by_hand = [eval(text, BY_HAND | {"a": a, "b": b}) for a, b in rows]  # noqa: S307  the oracle, not the product
-    np.testing.assert_allclose(found, by_hand, rtol=1e-12)
+    np.testing.assert_allclose(result, by_hand, rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -171,9 +171,9 @@ def test_intervals_hold_the_mean(costs):
     rng = np.random.default_rng(1)
     n = 2 if costs.n_instances else 300
     true, pred, other = (rng.integers(0, high, n) for high in (3, costs.n_actions, 3))
-    found = cost_interval(costs, true, pred)
-    assert found.low <= found.estimate <= found.high
-    assert found.estimate == pytest.approx(costs.mean(true, pred))
+    result = cost_interval(costs, true, pred)
+    assert result.low <= result.estimate <= result.high
+    assert result.estimate == pytest.approx(costs.mean(true, pred))
     paired = cost_difference_interval(costs, true, pred, other)
     assert paired.estimate == pytest.approx(costs.mean(true, pred) - costs.mean(true, other))
 

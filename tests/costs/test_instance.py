@@ -75,12 +75,12 @@ def test_relative_prices_of_k_classes_are_means_over_the_errors():
     table[:, range(3), range(3)] = 0.5
     costs = CostMatrix.from_array(table, rows="predicted")
     usual = costs.averaged()
-    found = relative_prices(costs, usual)
+    result = relative_prices(costs, usual)
     for n in range(6):
         for j in range(3):
             own = sum(table[n, i, j] - table[n, j, j] for i in range(3) if i != j)
             mean = sum(table[:, i, j].mean() - 0.5 for i in range(3) if i != j)
-            assert found[n, j] == pytest.approx(own / mean)
+            assert result[n, j] == pytest.approx(own / mean)
 
 
 @pytest.mark.parametrize("row_weighted", [False, True])
@@ -138,7 +138,7 @@ def test_controller_of_k_classes_takes_the_rows_weights_out():
     weighted /= weighted.sum(1, keepdims=True)
     plain = AdaCSLController(usual).step(proba, labels, costs=costs)
     rows = AdaCSLController(usual, row_weighted=True)
-    found = rows.step(weighted, labels, costs=costs)
-    assert found.cost == pytest.approx(plain.cost)
-    assert found.lambdas == pytest.approx(plain.lambdas)
+    result = rows.step(weighted, labels, costs=costs)
+    assert result.cost == pytest.approx(plain.cost)
+    assert result.lambdas == pytest.approx(plain.lambdas)
     assert rows.correct(weighted, costs) == pytest.approx(proba)

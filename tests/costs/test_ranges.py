@@ -46,8 +46,8 @@ def away_from_ties(p, costs, factor):
 def test_costs_over_a_range_are_those_of_deciding_anew_at_each_price(case):
     p, y, costs = case
     at = [factor for factor in FACTORS if away_from_ties(p, costs, factor)] or [1.7]
-    found = cost_at_factors(p, y, costs, at)
-    for factor, cost in zip(at, found, strict=True):
+    result = cost_at_factors(p, y, costs, at)
+    for factor, cost in zip(at, result, strict=True):
         there = scale_misses(costs, factor)
         slow = there.mean(y, there.decide(p))
         assert cost == pytest.approx(slow, rel=1e-9, abs=1e-9 * float(np.max(np.abs(there.to_array()))))
@@ -112,8 +112,8 @@ def test_a_miss_that_costs_nothing_is_never_worth_an_alarm():
 def test_prices_known_when_deciding_may_differ_from_those_paid():
     paid, known = CostMatrix(fp=1, fn=np.asarray([2.0, 50.0])), CostMatrix(fp=1, fn=np.asarray([8.0, 8.0]))
     p, y = np.asarray([0.2, 0.05]), np.asarray([1, 1])
-    found = cost_at_factors(p, y, paid.decided_by(known), [1.0, 3.0])
-    assert found.tolist() == [25.0, 0.0]
+    result = cost_at_factors(p, y, paid.decided_by(known), [1.0, 3.0])
+    assert result.tolist() == [25.0, 0.0]
 
 
 @given(st.tuples(PRICE, PRICE), st.tuples(PRICE, PRICE))

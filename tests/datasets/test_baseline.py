@@ -27,9 +27,9 @@ TWO, THREE = ("no", "yes"), ("ash", "elm", "oak")
 )
 def test_labels_zeros_and_ones_and_scores_are_understood(said, classes, values, kind):
     for given in (said, np.asarray(said), pd.Series(said, index=range(5, 5 + len(said)))):
-        found = Baseline.read(given, None, classes)
-        assert found.values.tolist() == values
-        assert (found.kind, found.column) == (kind, None)
+        result = Baseline.read(given, None, classes)
+        assert result.values.tolist() == values
+        assert (result.kind, result.column) == (kind, None)
 
 
 @pytest.mark.parametrize(

@@ -163,20 +163,20 @@ def test_pictures_have_no_columns(tmp_path):
 
 
 def test_the_list_says_what_is_here(made):
-    found = {entry["name"]: entry for entry in list_datasets(made)}
-    assert list(found) == list(DATASETS)
-    assert found["breast-cancer"]["present"]
-    assert found["german-credit"]["where"] == str(made / "german_credit.csv.gz")
-    assert not found["adult"]["present"]
-    assert re.search(r"put adult\.csv\.gz into .*: UCI Adult", found["adult"]["where"])
+    result = {entry["name"]: entry for entry in list_datasets(made)}
+    assert list(result) == list(DATASETS)
+    assert result["breast-cancer"]["present"]
+    assert result["german-credit"]["where"] == str(made / "german_credit.csv.gz")
+    assert not result["adult"]["present"]
+    assert re.search(r"put adult\.csv\.gz into .*: UCI Adult", result["adult"]["where"])
 
 
 def test_the_list_without_a_folder_names_the_variable(monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
-    found = {entry["name"]: entry for entry in list_datasets()}
-    here = [name for name, entry in found.items() if entry["present"]]
+    result = {entry["name"]: entry for entry in list_datasets()}
+    here = [name for name, entry in result.items() if entry["present"]]
     assert here == ["breast-cancer", "german-credit", "wine", "digits"]
-    assert "ADACSL_DATA" in found["adult"]["where"]
+    assert "ADACSL_DATA" in result["adult"]["where"]
 
 
 def test_descriptions_are_plain_values():

@@ -126,9 +126,9 @@ PLANTED = {
 
 @pytest.mark.parametrize("code", PLANTED)
 def test_a_planted_fault_is_found(code):
-    found = codes(*PLANTED[code](*clean()))
-    assert code in found
-    assert set(found) <= {code, "constant-column"}
+    result = codes(*PLANTED[code](*clean()))
+    assert code in result
+    assert set(result) <= {code, "constant-column"}
 
 
 def test_a_row_that_dominates_all_costs_is_found_without_a_warning():
@@ -142,9 +142,9 @@ def test_a_row_that_dominates_all_costs_is_found_without_a_warning():
 
 
 def test_what_is_missing_for_one_class_only_tells_the_label():
-    (found,) = check(*missing_for_one_class(*clean()), COSTS)
-    assert (found.code, found.severity) == ("target-leakage", "error")
-    assert "'closed_after'" in found.text
+    (result,) = check(*missing_for_one_class(*clean()), COSTS)
+    assert (result.code, result.severity) == ("target-leakage", "error")
+    assert "'closed_after'" in result.text
 
 
 def filled_for_one_class(kind, y, share=1.0):
@@ -180,10 +180,10 @@ KINDS = (
 )
 def test_a_column_filled_for_one_class_only_is_found(kind, share):
     X, y = clean()
-    found = check(X.assign(closed_on=filled_for_one_class(kind, y, share)), y, COSTS)
-    assert [(each.code, each.severity) for each in found] == [("target-leakage", "error")]
-    assert "'closed_on'" in found.findings[0].text
-    assert "missing" in found.findings[0].text or share == 1.0
+    result = check(X.assign(closed_on=filled_for_one_class(kind, y, share)), y, COSTS)
+    assert [(each.code, each.severity) for each in result] == [("target-leakage", "error")]
+    assert "'closed_on'" in result.findings[0].text
+    assert "missing" in result.findings[0].text or share == 1.0
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "jsonl"])
@@ -197,15 +197,15 @@ def test_a_date_filled_for_one_class_only_is_found_in_every_format(tmp_path, suf
         frame.to_parquet(path)
     else:
         frame.assign(closed_on=frame["closed_on"].dt.strftime("%Y-%m-%d")).to_json(path, orient="records", lines=True)
-    (found,) = check_task(load_task(str(path), target="default", costs=COSTS))
-    assert (found.code, found.severity) == ("target-leakage", "error")
+    (result,) = check_task(load_task(str(path), target="default", costs=COSTS))
+    assert (result.code, result.severity) == ("target-leakage", "error")
 
 
 def test_a_column_filled_for_one_of_three_classes_is_found():
     X, _ = clean()
     y = np.arange(600) % 3
-    (found,) = check(X.assign(closed_on=filled_for_one_class("dates as text", y)), y, "balanced")
-    assert (found.code, found.severity) == ("target-leakage", "error")
+    (result,) = check(X.assign(closed_on=filled_for_one_class("dates as text", y)), y, "balanced")
+    assert (result.code, result.severity) == ("target-leakage", "error")
 
 
 def test_dates_with_another_word_for_missing_are_found():
@@ -217,9 +217,9 @@ def test_dates_with_another_word_for_missing_are_found():
 def test_the_date_that_leaks_is_not_offered_as_the_time():
     X, y = dated(*clean())
     X.insert(0, "closed_on", filled_for_one_class("dates as text", y))
-    found = check(X, y, COSTS)
-    assert found.codes == ("target-leakage", "time-ignored")
-    assert "'opened'" in found.findings[1].text
+    result = check(X, y, COSTS)
+    assert result.codes == ("target-leakage", "time-ignored")
+    assert "'opened'" in result.findings[1].text
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -241,9 +241,9 @@ def test_an_id_with_a_few_repeated_values_is_found(values, repeats):
     X, y = clean()
     ids = np.array(values)
     ids[-repeats:] = ids[:repeats]
-    found = check(X.assign(loan_id=ids), y, COSTS)
-    assert found.codes == ("looks-like-id",)
-    assert "nearly every row" in found.findings[0].text
+    result = check(X.assign(loan_id=ids), y, COSTS)
+    assert result.codes == ("looks-like-id",)
+    assert "nearly every row" in result.findings[0].text
 
 
 def test_an_id_with_missing_values_or_leading_zeros_is_found():
@@ -258,8 +258,8 @@ def test_an_id_with_missing_values_or_leading_zeros_is_found():
 def test_an_id_of_a_sorted_file_tells_the_label():
     X, y = clean()
     order = np.argsort(y, kind="stable")
-    (found,) = check(X.iloc[order].assign(loan_id=np.arange(600)), y[order], COSTS)
-    assert (found.code, found.severity) == ("target-leakage", "error")
+    (result,) = check(X.iloc[order].assign(loan_id=np.arange(600)), y[order], COSTS)
+    assert (result.code, result.severity) == ("target-leakage", "error")
 
 
 def test_groups_of_one_class_each_are_no_leakage():
@@ -322,11 +322,11 @@ def test_equal_rows_of_coarse_columns_are_no_copies():
 
 def test_copies_but_for_the_number_of_the_row_are_copies():
     X, y = copied(*clean())
-    found = check(X.assign(row_no=np.arange(len(y))), y, COSTS)
-    assert found.codes == ("duplicate-rows", "looks-like-id")
+    result = check(X.assign(row_no=np.arange(len(y))), y, COSTS)
+    assert result.codes == ("duplicate-rows", "looks-like-id")
     assert (
         "30 of 630 rows (4.8%) are duplicates of others but for 'row_no', label included (row 601"
-        in found.findings[0].text
+        in result.findings[0].text
     )
     assert codes(X, y, time=np.arange(len(y))) == ()  # the same again, at another time
 
@@ -334,16 +334,16 @@ def test_copies_but_for_the_number_of_the_row_are_copies():
 def test_few_copies_are_a_note():
     X, y = clean(3000)
     rows = np.r_[np.arange(3000), 7]
-    (found,) = check(X.iloc[rows], y[rows], COSTS)
-    assert (found.code, found.severity) == ("duplicate-rows", "info")
+    (result,) = check(X.iloc[rows], y[rows], COSTS)
+    assert (result.code, result.severity) == ("duplicate-rows", "info")
 
 
 def test_columns_that_only_help_are_not_called_telling():
     X, y = clean(2000)
     noise = np.random.default_rng(3).normal(size=len(y))
     assert codes(X.assign(strong=3 * y + noise, grade=np.clip(np.round(2 * y + noise), 0, 4)), y) == ()
-    (found,) = check(X.assign(same=y + noise / 15), y, COSTS)
-    assert found.severity == "error"
+    (result,) = check(X.assign(same=y + noise / 15), y, COSTS)
+    assert result.severity == "error"
 
 
 def test_copies_do_not_make_numbers_telling():
@@ -416,8 +416,8 @@ def test_costs_that_nobody_gave_are_named():
 def test_few_rows_of_a_class_of_many():
     X, _ = clean()
     y = np.r_[np.zeros(300, int), np.ones(275, int), np.full(17, 2), np.full(8, 3)]
-    found = check(X, y, CostMatrix.from_array(1 - np.eye(4), rows="predicted"))
-    assert [(f.code, f.severity, f.text[:12]) for f in found] == [
+    result = check(X, y, CostMatrix.from_array(1 - np.eye(4), rows="predicted"))
+    assert [(f.code, f.severity, f.text[:12]) for f in result] == [
         ("few-positives", "error", "8 rows are '"),
         ("few-positives", "warning", "17 rows are "),
     ]
@@ -498,7 +498,7 @@ def test_noise_tells_nothing(seed, n, k, share):
 def test_copies_are_counted(seed, copies):
     X, y = clean(200, seed=seed % 50)
     rows = np.r_[np.arange(200), np.random.default_rng(seed).choice(200, copies, replace=False)]
-    said = [found.text for found in check(X.iloc[rows], y[rows], COSTS) if found.code == "duplicate-rows"]
+    said = [result.text for result in check(X.iloc[rows], y[rows], COSTS) if result.code == "duplicate-rows"]
     assert [text.split(" of ")[0] for text in said] == [str(copies)]
 
 
@@ -517,21 +517,21 @@ def test_a_large_table_is_looked_at_in_parts_with_the_same_answer():
 def test_findings_are_sorted_silenced_and_shown():
     X, y = leaking(*clean())
     X = X.assign(empty=np.nan)
-    found = check(X, y)
-    assert found.codes == ("target-leakage", "costs-not-given", "empty-column")
-    assert found.has_errors
-    assert len(found) == 3
-    assert isinstance(found.findings[0], Finding)
-    assert str(found).splitlines()[2] == (
+    result = check(X, y)
+    assert result.codes == ("target-leakage", "costs-not-given", "empty-column")
+    assert result.has_errors
+    assert len(result) == 3
+    assert isinstance(result.findings[0], Finding)
+    assert str(result).splitlines()[2] == (
         "info: column 'empty' holds no value at all: exclude it (--drop empty) [empty-column]"
     )
     fewer = check(X, y, ignore=["target-leakage", "empty-column"])
     assert fewer.codes == ("costs-not-given",)
     assert fewer.ignored == ("target-leakage", "empty-column")
     assert not fewer.has_errors
-    assert not check(X, y, ignore=found.codes)
-    assert found.frame()["page"].tolist()[0] == "docs/guide/diagnose/checks.md#target-leakage"
-    assert Checks.from_list(found.to_list()) == Checks(found.findings)
+    assert not check(X, y, ignore=result.codes)
+    assert result.frame()["page"].tolist()[0] == "docs/guide/diagnose/checks.md#target-leakage"
+    assert Checks.from_list(result.to_list()) == Checks(result.findings)
     html = Checks.of([finding("empty-column", "column '<b>'")])._repr_html_()
     assert "&lt;b&gt;" in html
     assert Checks()._repr_html_() == "<p>no findings</p>"
@@ -590,8 +590,8 @@ def test_infinite_numbers_are_found():
     X, y = clean()
     bad = X.assign(ratio=np.where(np.arange(len(y)) % 50 == 3, np.inf, X["income"]), debt=X["income"].map(repr))
     bad.loc[7, "debt"] = "-inf"
-    found = [one for one in check(bad, y, COSTS) if one.code == "infinite-values"]
-    assert [one.severity for one in found] == ["error"]
-    assert found[0].text.startswith("2 columns (ratio, debt) hold infinite numbers")
+    result = [one for one in check(bad, y, COSTS) if one.code == "infinite-values"]
+    assert [one.severity for one in result] == ["error"]
+    assert result[0].text.startswith("2 columns (ratio, debt) hold infinite numbers")
     assert "infinite-values" in check(bad[["ratio"]].to_numpy(), y, COSTS).codes
     assert "infinite-values" not in check(X.assign(word=np.where(y == 1, "inf", "A")), y, COSTS).codes

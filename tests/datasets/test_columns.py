@@ -26,9 +26,9 @@ def test_a_column_is_read_as_that_of_a_frame(values):
     array[:] = values
     one, other = Columns({"code": array}), pd.DataFrame({"code": pd.Series(array, dtype=object)})
     assert read_columns(one)[:2] == read_columns(other)[:2] == (["code"], (len(values), 1))
-    found, wanted = read_columns(one)[2](0), read_columns(other)[2](0)
-    assert found[:2] == wanted[:2]
-    np.testing.assert_array_equal(found.values, wanted.values)
+    result, wanted = read_columns(one)[2](0), read_columns(other)[2](0)
+    assert result[:2] == wanted[:2]
+    np.testing.assert_array_equal(result.values, wanted.values)
 
 
 def test_columns_are_taken_by_name_and_others_ignored():

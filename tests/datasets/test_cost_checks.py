@@ -13,7 +13,7 @@ Y = np.arange(400) % 2
 
 
 def price_notes(costs, y):
-    return [found.text for found in cost_findings(costs, y)]
+    return [result.text for result in cost_findings(costs, y)]
 
 
 def amounts(seed=0, spread=1.0):

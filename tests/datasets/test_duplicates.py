@@ -56,7 +56,7 @@ def connected(n, pairs):
 def test_what_is_connected_stays_together(drawn, grouped, timed, largest):
     table, y, groups = drawn
     groups, time = groups if grouped else None, np.asarray(table["whole"]) if timed else None
-    found = keep_together(table, y, groups, time, largest)
+    result = keep_together(table, y, groups, time, largest)
     rows, n = table.to_numpy(dtype=object).tolist(), len(y)
     alike = [(i, j) for i in range(n) for j in range(i) if same(rows[i], rows[j])]
     together = [(i, j) for i in range(n) for j in range(i) if grouped and groups[i] == groups[j]]
@@ -64,9 +64,9 @@ def test_what_is_connected_stays_together(drawn, grouped, timed, largest):
     large = np.asarray([whole.count(first) > largest for first in whole])
     own = connected(n, together)
     expected = connected(n, [(i, f) for i, f in enumerate(np.where(large, own, whole).tolist())])
-    assert found.units.tolist() == expected
-    assert found.copies == sum(any(i == k and y[i] == y[j] for k, j in alike) for i in range(n))
-    assert found.apart == sum(large[i] and any(i in pair for pair in alike) for i in range(n))
+    assert result.units.tolist() == expected
+    assert result.copies == sum(any(i == k and y[i] == y[j] for k, j in alike) for i in range(n))
+    assert result.apart == sum(large[i] and any(i in pair for pair in alike) for i in range(n))
 
 
 def test_pictures_are_compared_byte_by_byte():
@@ -76,9 +76,9 @@ def test_pictures_are_compared_byte_by_byte():
     x[9, 4, 3, 2] += 1  # one byte differs
     x[11] = x[10][::-1]
     assert look_of(x).tolist() == [3 if i in (7, 20) else i for i in range(30)]
-    found = keep_together(x, np.arange(30) % 2, None, None, 10)
-    assert (found.copies, found.apart) == (1, 0)  # 3 and 7 have one label, 20 another
-    assert found.units[20] == 3  # and stays together with them all the same
+    result = keep_together(x, np.arange(30) % 2, None, None, 10)
+    assert (result.copies, result.apart) == (1, 0)  # 3 and 7 have one label, 20 another
+    assert result.units[20] == 3  # and stays together with them all the same
 
 
 @pytest.mark.parametrize("gap", [None, np.nan])
@@ -89,5 +89,5 @@ def test_gaps_are_alike(gap):
 def test_rows_of_other_times_are_no_copies():
     table, y = pd.DataFrame({"a": [1, 1, 1, 2]}), np.ones(4, int)
     assert keep_together(table, y, None, None, 9).copies == 2
-    found = keep_together(table, y, None, np.asarray([5, 5, 6, 6]), 9)
-    assert (found.copies, found.units.tolist()) == (1, [0, 0, 2, 3])
+    result = keep_together(table, y, None, np.asarray([5, 5, 6, 6]), 9)
+    assert (result.copies, result.units.tolist()) == (1, [0, 0, 2, 3])

@@ -23,10 +23,10 @@ from adacsl.datasets.labels import class_labels
     ],
 )
 def test_custom_names_the_positive_class(values, classes):
-    y, found = class_labels(values)
+    y, result = class_labels(values)
     assert y.tolist() == [0, 1, 1]
     assert y.dtype == np.int64
-    assert found == classes
+    assert result == classes
 
 
 @pytest.mark.parametrize(

@@ -39,9 +39,9 @@ def megabytes(work):
 def test_one_long_cell_widens_no_column(encoder):
     # sorted alike, so that all codes are alike
     usual, long = with_cell("z"), with_cell("z" * LONG)
-    found, used = megabytes(lambda: encoder().fit(long).transform(long))
+    result, used = megabytes(lambda: encoder().fit(long).transform(long))
     assert used < 20
-    np.testing.assert_array_equal(found, encoder().fit(usual).transform(usual))
+    np.testing.assert_array_equal(result, encoder().fit(usual).transform(usual))
     met, used = megabytes(lambda: encoder().fit(usual).transform(long))
     assert used < 20
     expected = encoder().fit(usual).transform(usual.assign(note=usual["note"].replace("z", "never seen")))
@@ -52,8 +52,8 @@ def test_checks_take_a_long_cell():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"text": [f"{i} words" for i in range(1000)], "x": rng.normal(size=1000)})
     table.loc[3, "text"] = "w" * 200_000
-    found, used = megabytes(lambda: check(table, np.arange(1000) % 2, {"fp": 1, "fn": 8}))
-    assert "unique-text" in found.codes
+    result, used = megabytes(lambda: check(table, np.arange(1000) % 2, {"fp": 1, "fn": 8}))
+    assert "unique-text" in result.codes
     assert used < 20
 
 

@@ -328,8 +328,8 @@ def test_matrices_survive_a_file(names):
 def test_names_that_are_numbers_in_a_file(tmp_path):
     path = tmp_path / "matrix.csv"
     path.write_text("predicted,01,02,1.50\n01,0,1,2\n1.50,3,4,0\n02,5,0,6\n", encoding="utf-8")
-    found = read_costs(path).aligned([1, 1.5, 2])
-    assert found.to_array().tolist() == [[0, 2, 1], [3, 0, 4], [5, 6, 0]]
+    result = read_costs(path).aligned([1, 1.5, 2])
+    assert result.to_array().tolist() == [[0, 2, 1], [3, 0, 4], [5, 6, 0]]
 
 
 def jpegs(n=5, size=16):

@@ -28,20 +28,20 @@ def test_kinds_of_columns():
         }
     )
     encoder = ColumnEncoder().fit(table)
-    found = encoder.transform(table)
+    result = encoder.transform(table)
     assert [c["kind"] for c in encoder.columns] == [
         "number", "number", "number", "category", "number", "category", "date", "date", "number",
     ]  # fmt: skip
     assert encoder.categories == (3, 5)
     day = 86400.0
-    assert found[:, 0].tolist()[::2] == [1.5, -2.0]
-    assert np.isnan(found[1, 0])
-    assert found[:2, 3].tolist() == [1.0, 0.0]
-    assert np.isnan(found[2, 3])
-    assert found[:, 5].tolist() == [0.0, 1.0, 0.0]  # levels are text: "10" comes before "9"
-    assert found[2, 6] - found[0, 6] == day
-    assert found[1, 7] - found[0, 7] == 2 * day
-    assert np.isnan(found[:, 8]).all()
+    assert result[:, 0].tolist()[::2] == [1.5, -2.0]
+    assert np.isnan(result[1, 0])
+    assert result[:2, 3].tolist() == [1.0, 0.0]
+    assert np.isnan(result[2, 3])
+    assert result[:, 5].tolist() == [0.0, 1.0, 0.0]  # levels are text: "10" comes before "9"
+    assert result[2, 6] - result[0, 6] == day
+    assert result[1, 7] - result[0, 7] == 2 * day
+    assert np.isnan(result[:, 8]).all()
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, polars.DataFrame, pyarrow.table], ids=["pandas", "polars", "pyarrow"])
@@ -52,9 +52,9 @@ def test_libraries_agree(make):
 
 def test_object_arrays():
     X = np.array([["a", 1], ["b", None], ["a", 3.5]], dtype=object)
-    found = ColumnEncoder().fit(X).transform(X)
-    assert found[:, 0].tolist() == [0, 1, 0]
-    assert found[[0, 2], 1].tolist() == [1, 3.5]
+    result = ColumnEncoder().fit(X).transform(X)
+    assert result[:, 0].tolist() == [0, 1, 0]
+    assert result[[0, 2], 1].tolist() == [1, 3.5]
 
 
 @given(st.lists(st.text(alphabet="abc é", max_size=3).map(str.strip), min_size=1, max_size=30))

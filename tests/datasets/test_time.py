@@ -36,9 +36,9 @@ dates = st.datetimes(datetime.datetime(1950, 1, 1), datetime.datetime(2090, 1, 1
     ],
 )
 def test_dates_of_every_kind_are_the_same_instants(given_as):
-    found = read_times(given_as)
-    assert found.dtype == np.dtype("datetime64[us]")
-    assert np.array_equal(found, INSTANTS)
+    result = read_times(given_as)
+    assert result.dtype == np.dtype("datetime64[us]")
+    assert np.array_equal(result, INSTANTS)
 
 
 def test_zones_become_utc():

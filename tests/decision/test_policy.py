@@ -71,17 +71,17 @@ def test_the_shares_of_the_training_are_known(model, three):
 
 def test_rows_are_referred_where_that_is_cheapest(model):
     p = model.predict_proba(X)[:, 1]
-    found = model.decisions(X, refer=0.4, errors={"fn": 0.1})
+    result = model.decisions(X, refer=0.4, errors={"fn": 0.1})
     each = np.stack([8 * p, 1 - p, 0.4 + 0.1 * 8 * p], axis=1)
-    assert (found.actions == each.argmin(axis=1)).all()
-    np.testing.assert_allclose(found.expected, each.min(axis=1))
-    assert found.labels.tolist() == [[0, 1, "refer"][i] for i in each.argmin(axis=1)]
-    assert found.counts == {
-        "0": (found.actions == 0).sum(),
-        "1": (found.actions == 1).sum(),
-        "refer": (found.actions == 2).sum(),
+    assert (result.actions == each.argmin(axis=1)).all()
+    np.testing.assert_allclose(result.expected, each.min(axis=1))
+    assert result.labels.tolist() == [[0, 1, "refer"][i] for i in each.argmin(axis=1)]
+    assert result.counts == {
+        "0": (result.actions == 0).sum(),
+        "1": (result.actions == 1).sum(),
+        "refer": (result.actions == 2).sum(),
     }
-    assert 0 < found.counts["refer"] < 600
+    assert 0 < result.counts["refer"] < 600
     assert (model.predict(X, refer=0.4) == model.decisions(X, refer=0.4).labels).all()
 
 
@@ -90,19 +90,19 @@ def test_names_of_classes_stay(words, three):
     assert set(labels) == {"good", "bad", "refer"}
     p = words.predict_proba(X)[:, 0]
     assert ((labels == "bad") == ((1 - p < 8 * p) & (1 - p < 0.3))).all()
-    found = three.decisions(X, refer=1.0, errors={"cat": 0.2})
+    result = three.decisions(X, refer=1.0, errors={"cat": 0.2})
     each = np.column_stack(
         [K3.expected_of_each(three.predict_proba(X)), 1 + three.predict_proba(X)[:, 2] * 0.2 * (9 + 4) / 2]
     )
-    assert (found.actions == each.argmin(axis=1)).all()
-    assert set(found.labels) == {"ant", "bee", "cat", "refer"}
+    assert (result.actions == each.argmin(axis=1)).all()
+    assert set(result.labels) == {"ant", "bee", "cat", "refer"}
 
 
 def test_rows_with_prices_of_their_own_are_referred_by_these(model):
     amounts = RNG.lognormal(2, 1, 600)
     p = model.predict_proba(X)[:, 1]
-    found = model.decisions(X, refer=0.5, fn=amounts)
-    assert (found.actions == np.stack([amounts * p, 1 - p, np.full(600, 0.5)], 1).argmin(axis=1)).all()
+    result = model.decisions(X, refer=0.5, fn=amounts)
+    assert (result.actions == np.stack([amounts * p, 1 - p, np.full(600, 0.5)], 1).argmin(axis=1)).all()
 
 
 def test_the_score_prices_a_person(model):
@@ -140,9 +140,9 @@ def test_actions_need_not_be_classes(model):
     matrix = CostMatrix.from_array(
         [[0, 6], [0.5, 2], [3, 0]], rows="predicted", classes=[0, 1], actions=["nothing", "letter", "call"]
     )
-    found = model.decisions(X, actions=matrix, capacity=20, action="call")
-    assert set(found.labels) == {"nothing", "letter", "call"}
-    assert found.counts["call"] == 20
+    result = model.decisions(X, actions=matrix, capacity=20, action="call")
+    assert set(result.labels) == {"nothing", "letter", "call"}
+    assert result.counts["call"] == 20
     with pytest.raises(ValueError, match="none of the actions 'nothing', 'letter', 'call' does"):
         model.decisions(X, actions=matrix, fn=np.ones(600))
 
@@ -153,11 +153,11 @@ def test_actions_need_not_be_classes(model):
 @pytest.mark.parametrize("capacity", [0, 1, 25, 600])
 def test_the_positive_class_is_limited_by_gain(model, capacity):
     amounts = RNG.lognormal(2, 1, 600)
-    found = model.decisions(X, capacity=capacity, fn=amounts)
+    result = model.decisions(X, capacity=capacity, fn=amounts)
     each = CostMatrix(fp=1, fn=amounts).expected_of_each(model.predict_proba(X)[:, 1])
-    assert (found.actions == limit_action(each, 1, capacity).actions).all()
-    assert found.counts["1"] <= capacity
-    assert (model.predict(X, capacity=capacity, fn=amounts) == found.labels).all()
+    assert (result.actions == limit_action(each, 1, capacity).actions).all()
+    assert result.counts["1"] <= capacity
+    assert (model.predict(X, capacity=capacity, fn=amounts) == result.labels).all()
 
 
 def test_capacity_of_each_day_from_arrays_and_columns(model):
@@ -173,16 +173,16 @@ def test_capacity_of_each_day_from_arrays_and_columns(model):
         pl.from_pandas(frame.assign(when=DAYS)),
         pl.from_pandas(frame.assign(when=DAYS)).to_arrow(),
     ):
-        found = named.decisions(table, capacity=3, per="day", time="when")
-        assert (found.labels == wanted).all()
-    assert "10 of 10 days short" in found.notes[0]
-    assert "wanted '1', 3 a day were there" in found.notes[0]
+        result = named.decisions(table, capacity=3, per="day", time="when")
+        assert (result.labels == wanted).all()
+    assert "10 of 10 days short" in result.notes[0]
+    assert "wanted '1', 3 a day were there" in result.notes[0]
 
 
 def test_what_is_said_about_shortage(model):
-    found = model.decisions(X, refer=0.3, capacity=5)
-    assert found.counts["refer"] == 5
-    assert found.notes[0].startswith(f"{(model.predict(X, refer=0.3) == 'refer').sum()} rows wanted 'refer', 5 in all")
+    result = model.decisions(X, refer=0.3, capacity=5)
+    assert result.counts["refer"] == 5
+    assert result.notes[0].startswith(f"{(model.predict(X, refer=0.3) == 'refer').sum()} rows wanted 'refer', 5 in all")
     enough = model.decisions(X, capacity=600)
     assert enough.notes[0].endswith("600 in all were there: none went without")
     equal = model.decisions(np.repeat(X[Y == 1][:1], 9, axis=0), capacity=4)
@@ -191,9 +191,9 @@ def test_what_is_said_about_shortage(model):
 
 
 def test_classes_of_three_are_limited_by_name(three):
-    found = three.decisions(X, capacity=30, action="cat")
+    result = three.decisions(X, capacity=30, action="cat")
     each = K3.expected_of_each(three.predict_proba(X))
-    assert (found.actions == limit_action(each, 2, 30).actions).all()
+    assert (result.actions == limit_action(each, 2, 30).actions).all()
     with pytest.raises(ValueError, match="say which action is limited: action= one of 'ant', 'bee', 'cat'"):
         three.decisions(X, capacity=30)
 
@@ -215,20 +215,20 @@ def test_a_known_prior_moves_probabilities_and_decisions(model, words, prior):
     for fitted, column in ((model, 1), (words, 0)):
         p = fitted.predict_proba(X)[:, column]
         moved = shift_prior(p, fitted.decision_.prior, prior)
-        found = fitted.decisions(X, prior=prior)
-        np.testing.assert_allclose(found.probabilities, moved)
-        assert (found.actions == COSTS.decide(moved)).all()
-        assert found.prior == prior
-        assert f"given: {100 * prior:g} % ({100 * Y.mean():.3g} % in training)" in found.notes[0]
+        result = fitted.decisions(X, prior=prior)
+        np.testing.assert_allclose(result.probabilities, moved)
+        assert (result.actions == COSTS.decide(moved)).all()
+        assert result.prior == prior
+        assert f"given: {100 * prior:g} % ({100 * Y.mean():.3g} % in training)" in result.notes[0]
     assert (words.predict(X, prior={"bad": prior, "good": 1 - prior}) == words.predict(X, prior=prior)).all()
 
 
 def test_a_prior_is_estimated_on_the_rows(model, three):
     rows = np.concatenate([np.flatnonzero(Y == 0), np.flatnonzero(Y == 1)[:12]])
     p = model.predict_proba(X[rows])[:, 1]
-    found = model.decisions(X[rows], prior="em")
-    assert found.prior == pytest.approx(estimate_prior(p, float(Y.mean())))
-    assert found.prior < Y.mean() / 2
+    result = model.decisions(X[rows], prior="em")
+    assert result.prior == pytest.approx(estimate_prior(p, float(Y.mean())))
+    assert result.prior < Y.mean() / 2
     many = three.decisions(X, prior="em")
     np.testing.assert_allclose(many.prior, estimate_prior(three.predict_proba(X), three.decision_.prior))
     assert "bee" in many.notes[0]
@@ -239,11 +239,11 @@ def test_a_prior_is_estimated_on_the_rows(model, three):
 
 
 def test_all_at_once(model):
-    found = model.decisions(X, refer=0.4, capacity=2, per="day", time=DAYS, prior=0.05)
+    result = model.decisions(X, refer=0.4, capacity=2, per="day", time=DAYS, prior=0.05)
     p = shift_prior(model.predict_proba(X)[:, 1], model.decision_.prior, 0.05)
     each = COSTS.with_referral(0.4).expected_of_each(p)
-    assert (found.actions == limit_action(each, 2, 2, DAYS).actions).all()
-    np.testing.assert_allclose(found.expected, each[np.arange(600), found.actions])
+    assert (result.actions == limit_action(each, 2, 2, DAYS).actions).all()
+    np.testing.assert_allclose(result.expected, each[np.arange(600), result.actions])
 
 
 # kept
@@ -296,12 +296,12 @@ def test_prices_over_columns_are_those_of_the_rows(tmp_path):
         CostMatrix(fp=1, fn="amount"), learner=LogisticRegression(), random_state=0, policy=policy
     )
     said.fit(table, Y)
-    found = said.decisions(table.assign(when=DAYS))
+    result = said.decisions(table.assign(when=DAYS))
     each = CostMatrix(fp=1, fn=amount).with_referral(0.5).expected_of_each(said.predict_proba(table)[:, 1])
-    assert (found.actions == limit_action(each, 2, 4, DAYS).actions).all()
-    paid = CostMatrix(fp=1, fn=amount).with_referral(0.5).mean(Y, found.actions)
+    assert (result.actions == limit_action(each, 2, 4, DAYS).actions).all()
+    paid = CostMatrix(fp=1, fn=amount).with_referral(0.5).mean(Y, result.actions)
     assert said.score(table.assign(when=DAYS), Y) == pytest.approx(-paid)
-    assert (load(said.save(tmp_path / "model")).predict(table.assign(when=DAYS)) == found.labels).all()
+    assert (load(said.save(tmp_path / "model")).predict(table.assign(when=DAYS)) == result.labels).all()
 
 
 # what is refused

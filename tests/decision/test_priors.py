@@ -34,10 +34,10 @@ def test_odds_are_multiplied_by_the_ratio_of_prior_odds(probabilities, old, new)
 def test_k_classes_equal_bayes_rule_by_hand(k, seed):
     p, old, new = drawn(k, 7, seed)
     moved = shift_prior(p, old, new)
-    for row, found in zip(p, moved, strict=True):
+    for row, result in zip(p, moved, strict=True):
         likelihood = [row[j] / old[j] for j in range(k)]
         total = sum(likelihood[j] * new[j] for j in range(k))
-        np.testing.assert_allclose(found, [likelihood[j] * new[j] / total for j in range(k)], rtol=1e-9)
+        np.testing.assert_allclose(result, [likelihood[j] * new[j] / total for j in range(k)], rtol=1e-9)
     np.testing.assert_allclose(shift_prior(moved, new, old), p, rtol=1e-7)
     if k == 2:
         np.testing.assert_allclose(shift_prior(p[:, 1], float(old[1]), float(new[1])), moved[:, 1], rtol=1e-9)
@@ -59,10 +59,10 @@ def test_extreme_shares_stay_probabilities():
 
 def test_the_same_in_every_library(library):
     p, old, new = drawn(3, 20, 0)
-    found = shift_prior(library.asarray(p), library.asarray(old), library.asarray(new))
-    np.testing.assert_allclose(library.to_numpy(found), shift_prior(p, old, new), rtol=1e-12)
-    found = estimate_prior(library.asarray(p), library.asarray(old))
-    np.testing.assert_allclose(library.to_numpy(found), estimate_prior(p, old), atol=1e-9)
+    result = shift_prior(library.asarray(p), library.asarray(old), library.asarray(new))
+    np.testing.assert_allclose(library.to_numpy(result), shift_prior(p, old, new), rtol=1e-12)
+    result = estimate_prior(library.asarray(p), library.asarray(old))
+    np.testing.assert_allclose(library.to_numpy(result), estimate_prior(p, old), atol=1e-9)
     assert estimate_prior(library.asarray(p[:, 0]), 0.3) == pytest.approx(estimate_prior(p[:, 0], 0.3), abs=1e-9)
 
 
@@ -76,21 +76,21 @@ def likelihood(p, old, q):
 
 @given(st.lists(st.floats(0.01, 0.99), min_size=1, max_size=12), st.floats(0.05, 0.95))
 def test_no_share_is_likelier_than_the_estimate(p, old):
-    found = estimate_prior(np.asarray(p), old)
+    result = estimate_prior(np.asarray(p), old)
     grid = np.linspace(0.0005, 0.9995, 2000)
     best = max(likelihood(p, old, q) for q in grid)
-    assert likelihood(p, old, min(max(found, 1e-12), 1 - 1e-12)) >= best - 1e-6
+    assert likelihood(p, old, min(max(result, 1e-12), 1 - 1e-12)) >= best - 1e-6
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_no_shares_of_three_classes_are_likelier(seed):
     p, old, _ = drawn(3, 40, seed)
-    found = estimate_prior(p, old)
-    assert found.sum() == pytest.approx(1)
+    result = estimate_prior(p, old)
+    assert result.sum() == pytest.approx(1)
     steps = np.arange(1, 100) / 100
     grid = np.asarray([(a, b, 1 - a - b) for a in steps for b in steps if a + b < 1])
     values = np.log((p / old) @ grid.T).sum(axis=0)
-    assert np.log((p / old) @ found).sum() >= values.max() - 1e-6
+    assert np.log((p / old) @ result).sum() >= values.max() - 1e-6
 
 
 def test_shares_of_drawn_rows_are_found():

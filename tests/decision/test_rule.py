@@ -229,31 +229,31 @@ def test_the_chosen_calibration_is_scikit_learns(weighted):
     for sharpen, seed in ((0.3, 0), (3.0, 1), (1.0, 2)):
         scores, labels = made(2000, seed, sharpen)
         weight = np.random.default_rng(seed).uniform(0.1, 2.0, 2000) if weighted else None
-        found = fit_calibration(scores, labels, weight)
-        if found is None:
+        result = fit_calibration(scores, labels, weight)
+        if result is None:
             continue
-        if found["kind"] == "isotonic":
+        if result["kind"] == "isotonic":
             theirs = IsotonicRegression(out_of_bounds="clip", y_min=0.0, y_max=1.0)
             expected = theirs.fit(scores, labels, sample_weight=weight).predict(fresh)
         else:
             odds = np.log(scores / (1 - scores))[:, None]
-            model = LogisticRegression(C=1e6, fit_intercept=found["intercept"] != 0.0, max_iter=1000)
+            model = LogisticRegression(C=1e6, fit_intercept=result["intercept"] != 0.0, max_iter=1000)
             model.fit(odds, labels, sample_weight=weight)
             expected = model.predict_proba(np.log(fresh / (1 - fresh))[:, None])[:, 1]
-        np.testing.assert_allclose(calibrate(found, fresh), expected, atol=1e-6)
+        np.testing.assert_allclose(calibrate(result, fresh), expected, atol=1e-6)
 
 
 def test_bent_scores_want_isotonic_steps_as_scikit_learn_fits_them():
     rng = np.random.default_rng(0)
     scores = rng.random(4000)
     labels = (rng.random(4000) < np.where(scores < 0.5, 0.1, 0.8)).astype(int)
-    found = fit_calibration(scores, labels)
-    assert found["kind"] == "isotonic"
+    result = fit_calibration(scores, labels)
+    assert result["kind"] == "isotonic"
     theirs = IsotonicRegression(out_of_bounds="clip", y_min=0.0, y_max=1.0).fit(scores, labels)
     fresh = np.linspace(0.0, 1.0, 999)
-    np.testing.assert_allclose(calibrate(found, fresh), theirs.predict(fresh), atol=1e-12)
+    np.testing.assert_allclose(calibrate(result, fresh), theirs.predict(fresh), atol=1e-12)
     for cut in (0.05, 0.3, 0.6, 0.99):
-        np.testing.assert_array_equal(fresh > uncalibrate(found, cut), calibrate(found, fresh) > cut)
+        np.testing.assert_array_equal(fresh > uncalibrate(result, cut), calibrate(result, fresh) > cut)
 
 
 def test_scores_that_fall_have_no_threshold():

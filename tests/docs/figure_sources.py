@@ -30,10 +30,10 @@ def sheet(file: str) -> Any:
 
 def among(file: str, where: str, column: str) -> list[float]:
     """Return the values of a column in the rows that a pandas query names."""
-    found = sheet(file).query(where)[column].tolist()
-    if not found:
+    result = sheet(file).query(where)[column].tolist()
+    if not result:
         raise ValueError(f"{file} has no row with {where}")
-    return found
+    return result
 
 
 def mean(file: str, where: str, column: str) -> float:
@@ -71,8 +71,8 @@ def field(file: str, path: str) -> Any:
 
 def estimates(name: str, *learners: str) -> list[float]:
     """Return a figure (``bias``, ``coverage``) of estimated costs in percent: each learner, each law."""
-    found = field("cpu_estimate.json", "results")
-    return [100.0 * law[name] for learner in learners for law in found[learner].values()]
+    result = field("cpu_estimate.json", "results")
+    return [100.0 * law[name] for learner in learners for law in result[learner].values()]
 
 
 # the paper, run again: five random splits, or five by group
@@ -306,12 +306,12 @@ def policy(
     what: str, how: str, number: str = "excess", learner: str = "logistic", cases: Sequence[str] = ("",)
 ) -> float:
     """Return the least or the most that policies cost too much, in percent, of cases that begin and end so."""
-    found = [
+    result = [
         100 * case[number]
         for case in field("cpu_policies.json", "cases")
         if case["case"].startswith(what) and case["case"].endswith(tuple(cases)) and case["learner"].startswith(learner)
     ]
-    return {"least": min, "most": max}[how](found)
+    return {"least": min, "most": max}[how](result)
 
 
 @cache

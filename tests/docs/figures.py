@@ -54,13 +54,13 @@ def read(name: str) -> Page:
     raw = FENCE.sub("", MADE.sub("", (ROOT / name).read_text(encoding="utf-8")))
     lines = "\n".join(words for line in raw.split("\n") if (words := " ".join(line.removeprefix("> ").split())))
     text = lines.replace("\n", " ")
-    return Page(name, lines, text, SILENT.sub(lambda found: " " * len(found[0]), text))
+    return Page(name, lines, text, SILENT.sub(lambda result: " " * len(result[0]), text))
 
 
 def pages() -> list[str]:
     """Return the pages whose figures are checked here."""
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-    names = [path.relative_to(ROOT).as_posix() for path in found if "_build" not in path.parts]
+    result = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    names = [path.relative_to(ROOT).as_posix() for path in result if "_build" not in path.parts]
     return [name for name in names if not name.startswith(tuple(TABLE["elsewhere"]))]
 
 
@@ -139,8 +139,8 @@ def unchecked(page: Page, names: dict[str, Any]) -> Iterator[str]:
                 place += len(part.text)
     for allowed in TABLE["setting"]:
         if page.name.startswith(allowed.get("page", "")):
-            for found in re.finditer(allowed["like"], page.words if allowed.get("words", True) else page.text):
-                checked[found.start() : found.end()] = b"\1" * len(found[0])
+            for result in re.finditer(allowed["like"], page.words if allowed.get("words", True) else page.text):
+                checked[result.start() : result.end()] = b"\1" * len(result[0])
     for figure in FIGURE.finditer(page.words):
         if not all(checked[figure.start() : figure.start() + len(figure[0].split()[0].rstrip("%"))]):
             yield f"{figure[0]!r} in: {page.line(figure.start())}"
@@ -177,14 +177,14 @@ def run_examples() -> dict[str, dict[str, Any]]:
                 if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "ran":
                     wanted.setdefault(claim["page"], []).append(ast.literal_eval(call.args[0]))
     block = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-    found: dict[str, dict[str, Any]] = {}
+    result: dict[str, dict[str, Any]] = {}
     for page, expressions in wanted.items():
         names: dict[str, Any] = {"__name__": "page"}
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             for code in block.findall((ROOT / page).read_text(encoding="utf-8")):
                 exec(code, names)  # noqa: S102
-            found[page] = {said: eval(said, names) for said in expressions}  # noqa: S307
-    return found
+            result[page] = {said: eval(said, names) for said in expressions}  # noqa: S307
+    return result
 
 
 def keep_examples() -> None:

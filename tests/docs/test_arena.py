@@ -112,12 +112,12 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert again() == 0
     said = capsys.readouterr()
     assert "elsewhere is left out: there is no virtual environment" in said.err
-    found = {(row["table"], row["method"], row["split"]): row for row in lines()}
-    assert len(found) == 2 * 4 + 2 * 3
-    assert found["toy", "broken", "0"]["error"] == "RuntimeError: no luck"
-    assert "expected decisions 0 to 1, got [7]" in found["toy", "odd", "1"]["error"]
-    assert found["toy", "odd", "1"]["cost"] == ""
-    assert float(found["toy", "negative", "0"]["cost"]) == pytest.approx(1.0, abs=0.1)  # a quarter, 4 each
+    result = {(row["table"], row["method"], row["split"]): row for row in lines()}
+    assert len(result) == 2 * 4 + 2 * 3
+    assert result["toy", "broken", "0"]["error"] == "RuntimeError: no luck"
+    assert "expected decisions 0 to 1, got [7]" in result["toy", "odd", "1"]["error"]
+    assert result["toy", "odd", "1"]["cost"] == ""
+    assert float(result["toy", "negative", "0"]["cost"]) == pytest.approx(1.0, abs=0.1)  # a quarter, 4 each
 
     stored = store.read_results(Path("results/arena.csv"))
     toy, priced = stored[1]
@@ -125,7 +125,7 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert store.row_costs(toy, "nobody") is None
     costs = store.row_costs(priced, "negative")
     by_split = [costs[priced.fits == split].mean() for split in range(2)]
-    assert by_split == pytest.approx([float(found["priced", "negative", str(split)]["cost"]) for split in range(2)])
+    assert by_split == pytest.approx([float(result["priced", "negative", str(split)]["cost"]) for split in range(2)])
     assert costs[priced.labels == 0].max() == 0
     for unit in np.unique(priced.units):  # never torn apart
         assert len(set(priced.fits[priced.units == unit])) == 1
@@ -235,15 +235,15 @@ def test_a_contestant_in_another_python(arena):
     Path("own.py").write_text(own)
     chosen = ["--add", str(Path("own.py").resolve()), "--tables", "toy", "--methods", "dying", "elsewhere", "negative"]
     assert arena.main([*chosen, *WORDS]) == 0
-    found = {(row["method"], row["split"]): row for row in lines()}
-    assert "ended without an answer" in found["dying", "0"]["error"]
-    assert found["elsewhere", "1"]["cost"] == found["negative", "1"]["cost"]
+    result = {(row["method"], row["split"]): row for row in lines()}
+    assert "ended without an answer" in result["dying", "0"]["error"]
+    assert result["elsewhere", "1"]["cost"] == result["negative", "1"]["cost"]
     python.unlink()  # who lacks the environment keeps what was published
     for known in (arena.TABLES, arena.CONTESTANTS):
         for name in ("toy", "priced", "shares", "negative", "broken", "odd", "elsewhere", "dying"):
             known.pop(name, None)
     assert arena.main([*chosen, *WORDS, "--work", "new"]) == 0
-    assert {(row["method"], row["split"]): row for row in lines()} == found
+    assert {(row["method"], row["split"]): row for row in lines()} == result
 
 
 def test_decisions_are_those_of_least_expected_cost(arena):
@@ -269,10 +269,10 @@ def test_scores_and_excess_are_those_of_the_rows(arena, tmp_path):
     cost = {name: np.asarray([costs[a, b] for a, b in zip(y, d, strict=True)]) for name, d in
             (("good", good), ("bad", bad))}  # fmt: skip
     least = min(sum(costs[a, said] for a in y) / n for said in range(3))
-    found = page.scores(block)
-    assert set(found) == {"good", "bad"}
-    assert found["bad"].cost == pytest.approx(cost["bad"].mean() / least)
-    assert found["good"].low < found["good"].cost < found["good"].high
+    result = page.scores(block)
+    assert set(result) == {"good", "bad"}
+    assert result["bad"].cost == pytest.approx(cost["bad"].mean() / least)
+    assert result["good"].low < result["good"].cost < result["good"].high
     more = page.excess(block, "bad", "good")
     assert more.percent == pytest.approx(100 * (cost["bad"].mean() / cost["good"].mean() - 1))
     assert more.words == "significantly more"

@@ -15,10 +15,10 @@ NEEDS = re.compile(r"^# needs: (\w+)", re.MULTILINE)  # a block may name the ext
 
 
 def pages() -> list[str]:
-    found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    result = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     return [
         str(page.relative_to(ROOT))
-        for page in found
+        for page in result
         if not {"_build", "tutorials"} & set(page.parts)  # test_notebooks.py runs the tutorials
         and BLOCK.search(page.read_text(encoding="utf-8"))
     ]

@@ -39,8 +39,8 @@ def test_claims_are_what_the_results_say(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_no_figure_stands_unchecked(page):
-    found = list(figures.unchecked(figures.read(page), figures.sources(page)))
-    assert not found, f"{page}: put it into tests/docs/figures.toml, or leave the figure out:\n" + "\n".join(found)
+    result = list(figures.unchecked(figures.read(page), figures.sources(page)))
+    assert not result, f"{page}: put it into tests/docs/figures.toml, or leave the figure out:\n" + "\n".join(result)
 
 
 def test_every_claim_and_setting_is_used():
@@ -102,8 +102,8 @@ def test_the_table_of_estimates_is_that_of_the_committed_file():
 
 
 def test_the_table_of_ways_to_decide_is_that_of_the_committed_file():
-    found = pd.read_csv(ROOT / "benchmarks/results/adacsl_defaults.csv")
-    assert adacsl_defaults.show(found) in committed("docs/guide/thresholds/probabilities.md")
+    result = pd.read_csv(ROOT / "benchmarks/results/adacsl_defaults.csv")
+    assert adacsl_defaults.show(result) in committed("docs/guide/thresholds/probabilities.md")
 
 
 def test_the_page_of_a_billion_rows_is_that_of_the_committed_file():
@@ -151,7 +151,7 @@ def test_the_page_of_claims_is_that_of_the_committed_decisions():
 @pytest.mark.weekly
 def test_examples_still_give_what_was_kept():
     kept = json.loads(figures.EXAMPLES.read_text(encoding="utf-8"))["pages"]
-    for page, found in json.loads(json.dumps(figures.run_examples(), default=float)).items():
-        for expression, value in found.items():
+    for page, result in json.loads(json.dumps(figures.run_examples(), default=float)).items():
+        for expression, value in result.items():
             wanted = kept[page][expression]
             assert value == (wanted if isinstance(wanted, str) else pytest.approx(wanted, rel=0.02)), expression

@@ -17,8 +17,8 @@ def test_the_query_for_spark_counts_the_same_buckets():
     rng = np.random.default_rng(0)
     drawn = np.concatenate(([0.0, 1.0, 1e-45, 0.5, np.nextafter(0.5, 0)], rng.random(5000) ** 5))
     scores = pd.DataFrame({"score": drawn, "label": rng.integers(0, 2, len(drawn))})  # what the query reads
-    found = duckdb.sql(query).fetchnumpy()
-    counted = CostHistogram.from_counts(found["bucket"], found["label"], found["n"])
+    result = duckdb.sql(query).fetchnumpy()
+    counted = CostHistogram.from_counts(result["bucket"], result["label"], result["n"])
     known = CostHistogram()
     known.update(drawn, scores["label"].to_numpy())
     assert (counted.positives == known.positives).all()

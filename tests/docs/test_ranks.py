@@ -69,17 +69,17 @@ def over_tasks(matrix, names=None):
 
 def test_ranks_equal_a_published_example():
     auc = [[float(x) for x in line.split()] for line in DEMSAR.split("\n") if line]
-    found = ranks(over_tasks([[1 - x for x in row] for row in auc], ["plain", "m", "cf", "m+cf"]))
-    average = found.table.set_index("method")["average_rank"].to_dict()
+    result = ranks(over_tasks([[1 - x for x in row] for row in auc], ["plain", "m", "cf", "m+cf"]))
+    average = result.table.set_index("method")["average_rank"].to_dict()
     assert average == pytest.approx({"plain": 3.143, "m": 2.0, "cf": 2.893, "m+cf": 1.964}, abs=5e-4)
-    assert found.table["method"].tolist() == ["m+cf", "m", "cf", "plain"]
-    assert found.n_blocks == 14
-    assert found.critical_difference == pytest.approx(1.25, abs=5e-3)  # at 95 %, as published
+    assert result.table["method"].tolist() == ["m+cf", "m", "cf", "plain"]
+    assert result.n_blocks == 14
+    assert result.critical_difference == pytest.approx(1.25, abs=5e-3)  # at 95 %, as published
     assert ranks(over_tasks(auc), confidence=0.9).critical_difference == pytest.approx(1.12, abs=5e-3)
     # at 95 % the experiment is not powerful enough for any pair, says the paper
-    assert found.groups == (("m+cf", "m", "cf", "plain"),)
-    assert found.friedman_p == pytest.approx(stats.friedmanchisquare(*np.transpose(auc)).pvalue)
-    assert found.friedman_p < 0.05
+    assert result.groups == (("m+cf", "m", "cf", "plain"),)
+    assert result.friedman_p == pytest.approx(stats.friedmanchisquare(*np.transpose(auc)).pvalue)
+    assert result.friedman_p < 0.05
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_ranks_equal_a_published_example():
 )
 def test_critical_difference_uses_the_published_q(k, q):
     rng = np.random.default_rng(k)
-    found = ranks(over_tasks(rng.random((7, k)).tolist()))
-    assert found.critical_difference == pytest.approx(q * math.sqrt(k * (k + 1) / (6 * 7)), rel=3e-4)
+    result = ranks(over_tasks(rng.random((7, k)).tolist()))
+    assert result.critical_difference == pytest.approx(q * math.sqrt(k * (k + 1) / (6 * 7)), rel=3e-4)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -98,43 +98,43 @@ def test_friedman_without_ties_follows_its_formula(seed):
     matrix = rng.random((n, k)) + 0.2 * np.arange(k)
     average = (matrix.argsort(axis=1).argsort(axis=1) + 1).mean(axis=0)
     chi2 = 12 * n / (k * (k + 1)) * (np.sum(average**2) - k * (k + 1) ** 2 / 4)
-    found = ranks(over_tasks(matrix.tolist()))
-    assert found.friedman_p == pytest.approx(stats.chi2(k - 1).sf(chi2))
-    assert found.table.set_index("method")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
+    result = ranks(over_tasks(matrix.tolist()))
+    assert result.friedman_p == pytest.approx(stats.chi2(k - 1).sf(chi2))
+    assert result.table.set_index("method")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
 
 
 def test_groups_are_the_largest_sets_within_the_critical_difference():
     # 20 tasks, always the order r0 .. r5; swaps bring neighbours together
     matrix = [[0, 1, 2, 3, 4, 5] if i % 2 else [1, 0, 2, 4, 3, 5] for i in range(20)]
-    found = ranks(over_tasks([[x + 1 for x in row] for row in matrix]))
+    result = ranks(over_tasks([[x + 1 for x in row] for row in matrix]))
     average = {"r0": 1.5, "r1": 1.5, "r2": 3.0, "r3": 4.5, "r4": 4.5, "r5": 6.0}
-    assert found.table.set_index("method")["average_rank"].to_dict() == average
-    assert found.critical_difference == pytest.approx(2.850 * math.sqrt(42 / 120), rel=1e-3)  # 1.686
-    assert found.groups == (("r0", "r1", "r2"), ("r2", "r3", "r4"), ("r3", "r4", "r5"))
+    assert result.table.set_index("method")["average_rank"].to_dict() == average
+    assert result.critical_difference == pytest.approx(2.850 * math.sqrt(42 / 120), rel=1e-3)  # 1.686
+    assert result.groups == (("r0", "r1", "r2"), ("r2", "r3", "r4"), ("r3", "r4", "r5"))
 
 
 def test_a_method_far_from_all_is_in_no_group():
     matrix = [[1, 5 + i % 2, 5 + (i + 1) % 2] for i in range(40)]
-    found = ranks(over_tasks(matrix))
-    assert found.groups == (("r1", "r2"),)
-    assert overall(found, simplest_first=["r2", "r1", "r0"]).recommended == "r0"
+    result = ranks(over_tasks(matrix))
+    assert result.groups == (("r1", "r2"),)
+    assert overall(result, simplest_first=["r2", "r1", "r0"]).recommended == "r0"
 
 
 def test_without_friedmans_consent_nobody_is_told_apart():
     """First and last are further apart than the critical difference, all others are mixed."""
     middle = [[1, 2, 3, 4, 5, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1], [5, 3, 7, 1, 8, 2, 6, 4]]
-    found = ranks(over_tasks([[0.5, *row, 9] for row in middle]))
-    average = found.table["average_rank"]
-    assert average.max() - average.min() > found.critical_difference
-    assert found.friedman_p > 0.05
-    assert len(found.groups) == 1
-    assert len(found.groups[0]) == 10
+    result = ranks(over_tasks([[0.5, *row, 9] for row in middle]))
+    average = result.table["average_rank"]
+    assert average.max() - average.min() > result.critical_difference
+    assert result.friedman_p > 0.05
+    assert len(result.groups) == 1
+    assert len(result.groups[0]) == 10
 
 
 def test_all_alike_everywhere():
-    found = ranks(over_tasks([[0.3] * 4] * 5))
-    assert found.friedman_p == 1.0
-    assert found.groups == (("r0", "r1", "r2", "r3"),)
+    result = ranks(over_tasks([[0.3] * 4] * 5))
+    assert result.friedman_p == 1.0
+    assert result.groups == (("r0", "r1", "r2", "r3"),)
     rounding = ranks(over_tasks([[0.3, 0.1 + 0.2, 0.3]] * 5))  # 0.30000000000000004
     assert rounding.table["average_rank"].tolist() == [2.0, 2.0, 2.0]
 
@@ -149,12 +149,12 @@ def test_a_data_set_is_one_block_however_many_ratios():
             for name, values in costs.items():
                 means.setdefault((data, name), []).append(stdlib.mean(values))
     results = pd.concat(frames)
-    found = ranks(results)
-    assert (found.n_blocks, found.blocks) == (3, ("data",))
+    result = ranks(results)
+    assert (result.n_blocks, result.blocks) == (3, ("data",))
     matrix = np.array([[stdlib.mean(means[data, name]) for name in "abcd"] for data in "xyz"])
     average = stats.rankdata(matrix, axis=1).mean(axis=0)
-    assert found.table.set_index("method")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
-    assert found.friedman_p == pytest.approx(stats.friedmanchisquare(*matrix.T).pvalue)
+    assert result.table.set_index("method")["average_rank"].sort_index().tolist() == pytest.approx(average.tolist())
+    assert result.friedman_p == pytest.approx(stats.friedmanchisquare(*matrix.T).pvalue)
     assert ranks(results, blocks=("data", "ratio")).n_blocks == 9
     with pytest.raises(ValueError, match=r"blocks must be \('data',\) or \('data', 'ratio'\), got \('seed',\)"):
         ranks(results, blocks=("seed",))
@@ -163,10 +163,10 @@ def test_a_data_set_is_one_block_however_many_ratios():
 def test_only_methods_measured_everywhere_are_ranked():
     results = over_tasks(np.random.default_rng(0).random((5, 4)).tolist())
     lacking = results[~((results["method"] == "r2") & (results["data"] == "t001"))]
-    found = ranks(lacking)
-    assert found.left_out == ("r2",)
-    assert sorted(found.table["method"]) == ["r0", "r1", "r3"]
-    text = overall(found, simplest_first=[]).text
+    result = ranks(lacking)
+    assert result.left_out == ("r2",)
+    assert sorted(result.table["method"]) == ["r0", "r1", "r3"]
+    text = overall(result, simplest_first=[]).text
     assert text.endswith(" Excluded, as not evaluated everywhere: r2.")
     two = ranks(lacking[lacking["method"] != "r0"])
     assert two.reason == "ranks need at least 3 methods measured everywhere to be tested, got 2 (r2 lacks some)"
@@ -194,10 +194,10 @@ def test_splits_without_a_normalised_cost_are_left_out_of_ranks():
 
 
 def test_overall_names_the_best_rank():
-    found = overall(
+    result = overall(
         ranks(over_tasks([[1, 5, 6], [1, 6, 5]] * 10, ["net", "net-focal", "adacsl"])), simplest_first=ORDER
     )
-    assert found == Recommendation(
+    assert result == Recommendation(
         "net",
         "net",
         (),
@@ -213,9 +213,9 @@ NAMED = ["always-negative", "net-bayes", "adacsl", "net-smote"]
 
 def test_overall_takes_the_simplest_that_predicts_and_costs_little_more():
     results = over_tasks(1 + 0.1 * PLACES, NAMED)
-    found = overall(ranks(results), simplest_first=ORDER)
-    assert (found.recommended, found.cheapest, found.worse) == ("net-bayes", "adacsl", ("net-smote",))
-    assert found.text == (
+    result = overall(ranks(results), simplest_first=ORDER)
+    assert (result.recommended, result.cheapest, result.worse) == ("net-bayes", "adacsl", ("net-smote",))
+    assert result.text == (
         "Over 21 data sets, recommended: net-bayes, the simplest method that predicts with a rank and a mean cost "
         "close "
         "to the best. adacsl has the lowest average rank (1.7; net-bayes: 2.3; critical difference 1.0); net-smote "
@@ -236,9 +236,9 @@ def test_overall_takes_the_simplest_that_predicts_and_costs_little_more():
 
 def test_overall_takes_no_constant_and_not_today_because_of_noise():
     swapped = over_tasks(1 + 0.1 * PLACES, ["adacsl", "net-bayes", "always-negative", "net-smote"])
-    found = overall(ranks(swapped), simplest_first=ORDER)
-    assert (found.recommended, found.cheapest) == ("net-bayes", "always-negative")
-    assert "Always predicting negative has the lowest average rank" in found.text
+    result = overall(ranks(swapped), simplest_first=ORDER)
+    assert (result.recommended, result.cheapest) == ("net-bayes", "always-negative")
+    assert "Always predicting negative has the lowest average rank" in result.text
     clear = over_tasks([[1, 5, 6], [1, 6, 5]] * 10, ["always-negative", "net-focal", "adacsl"])
     assert overall(ranks(clear), simplest_first=ORDER).recommended == "always-negative"
     kept = overall(

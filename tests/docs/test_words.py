@@ -44,12 +44,12 @@ PATTERN = re.compile(r"\b(?:" + "|".join(f"(?P<w{i}>{word})" for i, word in enum
 
 def private_words(text: str) -> list[str]:
     """Return the private words of a text, each with its line and the field's word."""
-    found = []
+    result = []
     for number, line in enumerate(text.splitlines(), 1):
         for match in PATTERN.finditer(line.replace("<picture>", "").replace("</picture>", "")):
             better = list(WORDS.values())[int(str(match.lastgroup)[1:])]
-            found.append(f"{number}: {match[0]!r}, write {better}")
-    return found
+            result.append(f"{number}: {match[0]!r}, write {better}")
+    return result
 
 
 def checked_files() -> list[Path]:

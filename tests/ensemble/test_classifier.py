@@ -156,9 +156,9 @@ def test_budgets_are_read():
 
 
 def test_default_estimators_are_known_and_methods_that_look_at_log_loss():
-    found = default_estimators(images=False)
-    assert set(found) <= set(BASE_ESTIMATORS)
-    assert all(made.select == "log-loss" for made in found.values())
+    result = default_estimators(images=False)
+    assert set(result) <= set(BASE_ESTIMATORS)
+    assert all(made.select == "log-loss" for made in result.values())
 
 
 # the numbers, against computations of their own

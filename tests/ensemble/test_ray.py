@@ -93,12 +93,12 @@ def test_a_node_may_die_while_members_train(cluster, tmp_path):
     killer = threading.Thread(target=kill)
     killer.start()
     trainer = {"backend": "ray", "address": cluster.address, "n_jobs": 3}
-    found = stacked(**trainer, resume=tmp_path / "kept").fit(X, y)
+    result = stacked(**trainer, resume=tmp_path / "kept").fit(X, y)
     killer.join()
     assert doomed not in cluster.list_all_nodes()
     assert not ray.is_initialized()  # what we joined we left
-    assert list(found.estimators_) == ["logistic", "slow", "light", "boost"]
-    assert same(stacked(n_jobs=1).fit(X, y), found, X)
+    assert list(result.estimators_) == ["logistic", "slow", "light", "boost"]
+    assert same(stacked(n_jobs=1).fit(X, y), result, X)
 
 
 def test_the_processes_of_a_member_may_die(cluster):

@@ -49,8 +49,8 @@ def test_nothing_nearby_is_better_and_scipy_finds_the_same(strength, members, k,
     given = (limited(columns, np.log(2 * len(y))), y, scale, strength)
     at = np.append(stack.weights, stack.intercept)
     np.testing.assert_allclose(approx_fprime(at, penalised, 1e-6, *given), 0.0, atol=2e-4 * (1 + strength))
-    found = minimize(penalised, at + 0.3, args=given, method="BFGS", options={"gtol": 1e-6})
-    assert penalised(at, *given) <= found.fun + 1e-8
+    result = minimize(penalised, at + 0.3, args=given, method="BFGS", options={"gtol": 1e-6})
+    assert penalised(at, *given) <= result.fun + 1e-8
     assert abs(stack.intercept.sum()) < 1e-6
 
 

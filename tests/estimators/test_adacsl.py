@@ -155,9 +155,13 @@ def test_metadata_reach_fit_and_score(data):
         pipe = make_pipeline(StandardScaler().set_fit_request(sample_weight=False), clf)
         routed = {"sample_weight": weight, "groups": groups, "fn": amounts, "amounts": amounts}
         splitter = KFold(2, shuffle=True, random_state=0)
-        found = cross_validate(pipe, X, y, params=routed, cv=splitter, return_estimator=True, return_indices=True)
+        result = cross_validate(pipe, X, y, params=routed, cv=splitter, return_estimator=True, return_indices=True)
         for estimator, train, test, score in zip(
-            found["estimator"], found["indices"]["train"], found["indices"]["test"], found["test_score"], strict=True
+            result["estimator"],
+            result["indices"]["train"],
+            result["indices"]["test"],
+            result["test_score"],
+            strict=True,
         ):
             scaler = StandardScaler().fit(X[train])
             by_hand = quick().fit(
@@ -1076,11 +1080,11 @@ def test_a_thousand_rows_without_tuning(seed):
     X, test, y, labels = train_test_split(X, y, train_size=1000, random_state=seed, stratify=y)
     costs = CostMatrix(fp=1, fn=10)
     clf = AdaCSLClassifier(costs, cv=5, random_state=0).fit(X, y)
-    found = costs.normalized(labels, clf.predict(test))
+    result = costs.normalized(labels, clf.predict(test))
     line = LogisticRegression().fit(X, y)
     simple = costs.normalized(labels, costs.decide(line.predict_proba(test)[:, 1]))
-    assert found < 0.75
-    assert found < simple + 0.02
+    assert result < 0.75
+    assert result < simple + 0.02
 
 
 @pytest.mark.slow

@@ -61,9 +61,9 @@ def fitted(train: Drawn) -> CostSensitiveClassifier:
 
 def test_decisions_are_near_those_by_the_true_mean(fitted, test):
     best, blind = (test.law(CostMatrix(fp=FP, fn=fn).decide(test.p)) for fn in (test.mean, float(test.mean.mean())))
-    found = test.law(fitted.predict(test.X))
-    assert best <= found < best * 1.03
-    assert found < blind - 0.8 * (blind - best)
+    result = test.law(fitted.predict(test.X))
+    assert best <= result < best * 1.03
+    assert result < blind - 0.8 * (blind - best)
 
 
 def test_the_price_is_no_feature_and_may_be_there_or_not(fitted, test):
@@ -82,9 +82,9 @@ def test_prices_given_when_deciding_win(fitted, test):
 
 
 def test_the_estimate_is_honest(fitted, test):
-    found = test.cost(fitted.predict(test.X))
+    result = test.cost(fitted.predict(test.X))
     low, high = fitted.estimated_cost_.low, fitted.estimated_cost_.high
-    assert low < found < high
+    assert low < result < high
     # prices that are known when deciding would be cheaper: an estimate that looked at them would be too low
     looked = CostSensitiveClassifier(CostMatrix(fp=FP, fn="amount"), learner=LogisticRegression(), random_state=0)
     looked.fit(Drawn(2000).table, Drawn(2000).y)
@@ -194,9 +194,9 @@ def test_comparisons_learn_costs_from_rows_they_may_learn_from(train):
     data = Drawn(1500, 3)
     methods = {"plain": CostSensitiveClassifier(learner=LogisticRegression())}
     costs = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
-    found = compare(data.table, data.y, costs, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
-    outcome = found.outcome("plain")
-    rows = np.concatenate([split.test_rows for split in found.splits.values()])
+    result = compare(data.table, data.y, costs, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
+    outcome = result.outcome("plain")
+    rows = np.concatenate([split.test_rows for split in result.splits.values()])
     assert np.array_equal(outcome.costs.fn, data.amount[rows])
     foreseen = np.asarray(outcome.costs.deciding.fn)
     assert np.array_equal(outcome.decisions, CostMatrix(fp=FP, fn=foreseen).decide(outcome.scores.astype(float)))
@@ -208,17 +208,17 @@ def test_comparisons_learn_costs_from_rows_they_may_learn_from(train):
     )
     assert np.array_equal((np.asarray(again.costs.deciding.fn) > 1)[first], (foreseen > 1)[first])
     assert np.array_equal(again.decisions[first], outcome.decisions[first])
-    assert "predicted for each sample" in str(found.facts["data"])
+    assert "predicted for each sample" in str(result.facts["data"])
 
 
 def test_other_ratios_scale_both():
     data = Drawn(600, 4)
     methods = {"plain": CostSensitiveClassifier(learner=LogisticRegression())}
     costs = CostMatrix(fp=FP, fn=CostModel("amount", estimator=QUICK))
-    found = compare(
+    result = compare(
         data.table, data.y, costs, methods=methods, ratios=["1x", "3x"], repeats=1, folds=2, n_jobs=1, progress=False
     )
-    one, three = (found.outcome("plain", ratio=ratio).costs for ratio in sorted(found.results["ratio"].unique()))
+    one, three = (result.outcome("plain", ratio=ratio).costs for ratio in sorted(result.results["ratio"].unique()))
     assert np.allclose(three.fn, 3.0 * np.asarray(one.fn), rtol=1e-4)
     assert np.allclose(three.deciding.fn, 3.0 * np.asarray(one.deciding.fn), rtol=1e-4)
 

@@ -55,15 +55,15 @@ def evaluated(model, X, y, parts, *, costs=None, groups=None, policy=None, **hel
     return evaluator.result()
 
 
-def assert_same(found, whole):
+def assert_same(result, whole):
     exact = ("n_samples", "classes", "actions", "threshold", "notes", "prior")
-    assert [getattr(found, name) for name in exact] == [getattr(whole, name) for name in exact]
-    np.testing.assert_array_equal(found.counts, whole.counts)
+    assert [getattr(result, name) for name in exact] == [getattr(whole, name) for name in exact]
+    np.testing.assert_array_equal(result.counts, whole.counts)
     for name in ("costs", "cost", "total_cost", "constant_costs", "normalized_cost", "savings", "calibration_error"):
-        np.testing.assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-9, atol=1e-12, err_msg=name)
-    assert (found.best_threshold is None) == (whole.best_threshold is None)
+        np.testing.assert_allclose(getattr(result, name), getattr(whole, name), rtol=1e-9, atol=1e-12, err_msg=name)
+    assert (result.best_threshold is None) == (whole.best_threshold is None)
     if whole.best_threshold is not None:
-        np.testing.assert_allclose(found.best_threshold, whole.best_threshold, rtol=1e-12)
+        np.testing.assert_allclose(result.best_threshold, whole.best_threshold, rtol=1e-12)
 
 
 @pytest.mark.parametrize("held", [{}, {"held": 0}])

@@ -54,10 +54,10 @@ def test_boosters_know_which_columns_matter(library):
     model = CostSensitiveClassifier(
         COSTS, learner=BoostingLearner(library=library, n_estimators=8), random_state=0
     ).fit(X, y)
-    found = model.feature_importances_
-    assert found.shape == (3,)
-    assert found.sum() == pytest.approx(1.0)
-    assert found.argmax() == 2
+    result = model.feature_importances_
+    assert result.shape == (3,)
+    assert result.sum() == pytest.approx(1.0)
+    assert result.argmax() == 2
 
 
 def test_members_of_a_portfolio_count_that_have_some():
@@ -90,11 +90,11 @@ def test_shap_values_add_up_and_find_the_columns(kind):
     X, y = table()
     X = X if kind == "text" else X[["noise", "amount"]].to_numpy()
     model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
-    found = explain(model, X[:4], background=X, rows=20)
+    result = explain(model, X[:4], background=X, rows=20)
     chances = model.predict_proba(X[:4])[:, 1]
-    np.testing.assert_allclose(found.base_values + found.values.sum(axis=1), chances, rtol=0, atol=1e-6)
-    assert np.abs(found.values).mean(axis=0).argmin() == 0
-    assert found.data[0].tolist() == (X[:4].to_numpy() if kind == "text" else X[:4])[0].tolist()
+    np.testing.assert_allclose(result.base_values + result.values.sum(axis=1), chances, rtol=0, atol=1e-6)
+    assert np.abs(result.values).mean(axis=0).argmin() == 0
+    assert result.data[0].tolist() == (X[:4].to_numpy() if kind == "text" else X[:4])[0].tolist()
 
 
 def test_compare_and_fit_have_the_same_words_for_prices_of_rows():

@@ -26,8 +26,8 @@ SHARE = 0.15 / (1.0 - 0.20)
 
 @pytest.fixture(scope="module")
 def tables(load_module):
-    found = load_module(Path(__file__).parents[1] / "pins" / "tables.py").tables()
-    return {name: found[name] for name in ("wine", "mixed")}
+    result = load_module(Path(__file__).parents[1] / "pins" / "tables.py").tables()
+    return {name: result[name] for name in ("wine", "mixed")}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -71,18 +71,18 @@ def test_alone_is_as_in_company(name, tables, together, tmp_path):
     for data, table in tables.items():
         alone = run(table, data, tmp_path / data, [name])
         assert [cell.method for cell in alone] == [name]
-        for cell, found in alone.items():
-            assert_same(found, together[data][cell])
+        for cell, result in alone.items():
+            assert_same(result, together[data][cell])
 
 
 def test_company_of_another_kind_changes_nothing(tables, together, tmp_path):
     # other ratios train beside it, and the names come in another order
-    found = run(
+    result = run(
         tables["mixed"], "mixed", tmp_path / "run", ["net-smote", "net-weighted", "adacsl", "net"], ratios=[20, "1x"]
     )
-    for cell in found:
+    for cell in result:
         if cell.ratio == 6.0:
-            assert_same(found[cell], together["mixed"][cell])
+            assert_same(result[cell], together["mixed"][cell])
 
 
 @pytest.mark.parametrize("data", ["wine", "mixed"])
@@ -90,10 +90,10 @@ def test_resumed_is_as_in_one_go(data, tables, together, tmp_path):
     first = run(tables[data], data, tmp_path / "run", NAMES[::2])
     resumed = run(tables[data], data, tmp_path / "run")
     assert set(first) < set(resumed) == set(together[data])
-    for cell, found in resumed.items():
-        assert_same(found, together[data][cell])
+    for cell, result in resumed.items():
+        assert_same(result, together[data][cell])
     # what was there has not been computed again
-    assert all(resumed[cell].provenance == found.provenance for cell, found in first.items())
+    assert all(resumed[cell].provenance == result.provenance for cell, result in first.items())
 
 
 # the same through the estimators
@@ -107,10 +107,10 @@ def fitted_like(estimator, name, data, tables, together):
     return estimator.fit(X.iloc[rest], y[rest]), X.iloc[test], together[data][cell]
 
 
-def assert_gives(clf, rows, found):
+def assert_gives(clf, rows, result):
     scores = clf.predict_proba(rows)[:, 1].astype(np.float32)
-    np.testing.assert_array_equal(scores, found.scores)
-    np.testing.assert_array_equal(clf.predict(rows) == 1, found.decisions)
+    np.testing.assert_array_equal(scores, result.scores)
+    np.testing.assert_array_equal(clf.predict(rows) == 1, result.decisions)
 
 
 @pytest.mark.parametrize("data", ["wine", "mixed"])

@@ -149,8 +149,8 @@ def test_words_for_many_stand_beside_others():
 
 
 def test_a_library_that_is_missing_is_named_with_its_command(monkeypatch):
-    found = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else found(name))
+    result = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "catboost" else result(name))
     assert "catboost" not in choose_methods("all")
     with pytest.raises(ImportError, match=r"method 'catboost' needs 'catboost': run  pip install 'adacsl\[catboost\]'"):
         choose_methods(["net", "catboost"])

@@ -99,9 +99,9 @@ def test_columns_without_a_value_change_no_tree(empty, seed):
     with_gaps = np.where(empty, np.nan, x)
     assert np.array_equal(np.isnan(without_gaps(with_gaps)).any(axis=0), np.zeros(len(empty), bool))
     made = HistogramBoosting(0, max_iter=3, early_stopping=False)
-    found = made.fit(with_gaps, y).predict_proba(with_gaps)
+    result = made.fit(with_gaps, y).predict_proba(with_gaps)
     if not all(empty):
         rest = x[:, ~np.asarray(empty)]
-        np.testing.assert_allclose(found, made.fit(rest, y).predict_proba(rest), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(result, made.fit(rest, y).predict_proba(rest), rtol=0, atol=1e-12)
     else:
-        np.testing.assert_allclose(found[:, 1], y.mean(), rtol=0, atol=1e-12)
+        np.testing.assert_allclose(result[:, 1], y.mean(), rtol=0, atol=1e-12)

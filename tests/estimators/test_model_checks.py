@@ -41,22 +41,22 @@ def test_sound_models_raise_nothing():
 def test_features_that_tell_nothing():
     X, y = drawn(signal=0.0)
     made = logistic(CostMatrix(fp=1, fn=3), pos_label="bad").fit(X, np.where(y == 1, "bad", "good"))
-    (found,) = made.check(ignore=["threshold-at-border"])
-    assert found.code == "no-better-than-constant"
+    (result,) = made.check(ignore=["threshold-at-border"])
+    assert result.code == "no-better-than-constant"
     made.saving_ = Interval(0.1, -0.01, 0.21)  # that may be chance
     assert "no-better-than-constant" in made.check().codes
     made.saving_ = Interval(0.1, 0.01, 0.19)
     assert "no-better-than-constant" not in made.check().codes
     share = np.mean(y)
     always, cost = ("good", 3 * share) if 3 * share < 1 - share else ("bad", 1 - share)
-    assert f"and about {cost:.4g} if {always!r} is decided for every sample" in found.text
+    assert f"and about {cost:.4g} if {always!r} is decided for every sample" in result.text
 
 
 def test_prices_that_leave_no_choice():
     X, y = drawn(signal=0.3)
-    found = logistic(CostMatrix(fp=1, fn=5000)).fit(X, y).check()
-    assert "threshold-at-border" in found.codes
-    assert "all 600 held-out samples are decided 1 (the threshold" in str(found)
+    result = logistic(CostMatrix(fp=1, fn=5000)).fit(X, y).check()
+    assert "threshold-at-border" in result.codes
+    assert "all 600 held-out samples are decided 1 (the threshold" in str(result)
     three = logistic(CostMatrix.from_array([[0, 1, 1], [900, 0, 900], [900, 900, 0]], rows="predicted"))
     assert "threshold-at-border" in three.fit(X, np.arange(600) % 3).check().codes
 
@@ -64,9 +64,9 @@ def test_prices_that_leave_no_choice():
 def test_probabilities_that_are_too_sure():
     X, y = drawn()
     tree = CostSensitiveClassifier(COSTS, learner=DecisionTreeClassifier(random_state=0), random_state=0).fit(X, y)
-    found = tree.check(ignore=["no-better-than-constant"])
-    assert found.codes == ("badly-calibrated",)
-    assert f"off by {tree.calibration_error_:.3f}" in str(found)
+    result = tree.check(ignore=["no-better-than-constant"])
+    assert result.codes == ("badly-calibrated",)
+    assert f"off by {tree.calibration_error_:.3f}" in str(result)
 
 
 def net(epochs, **settings):
@@ -89,9 +89,9 @@ def test_training_that_ended_too_soon():
     made = AdaCSLClassifier(
         COSTS, learner=NeuralLearner(**slow), controller={"bounds": (1.0, 1.0)}, random_state=0
     ).fit(X, y)
-    found = made.check()
-    assert "stopped-early" in found.codes
-    assert "still falling after 3 epochs" in str(found)
+    result = made.check()
+    assert "stopped-early" in result.codes
+    assert "still falling after 3 epochs" in str(result)
     made.leaderboard_ = pd.DataFrame({"estimator": ["a", "b", "c"], "left_out": ["", "out of time", "no package"]})
     assert "1 base estimators of the ensemble were not done in time (b)" in str(made.check())
 
@@ -129,9 +129,9 @@ def test_what_is_saved_over_a_constant_is_what_counting_says(seed, n, k, own_pri
     units = groups if grouped else np.arange(n)
     sums = pd.Series(saved - saved.mean()).groupby(units).sum()
     error = np.sqrt((sums**2).sum() * len(sums) / max(len(sums) - 1, 1)) / n
-    found = saving_over_constant(costs, y, paid, groups=groups if grouped else None)
-    np.testing.assert_allclose(found, saved.mean() + error * 1.959964 * np.asarray([0, -1, 1]), atol=1e-6)
+    result = saving_over_constant(costs, y, paid, groups=groups if grouped else None)
+    np.testing.assert_allclose(result, saved.mean() + error * 1.959964 * np.asarray([0, -1, 1]), atol=1e-6)
     if not grouped:
         assert error == pytest.approx(np.std(saved, ddof=1) / np.sqrt(n))
         twice = saving_over_constant(costs, y, paid, sample_weight=np.full(n, 2.0))
-        np.testing.assert_allclose(twice, found)
+        np.testing.assert_allclose(twice, result)

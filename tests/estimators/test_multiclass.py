@@ -228,21 +228,21 @@ def test_forty_classes_are_tuned_and_calibrated():
 def test_columns_are_worth_what_scikit_learns_shuffles_say():
     clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y)
     more, labels = drawn(150, seed=1)
-    found = clf.permutation_cost(more, labels, random_state=3)
+    result = clf.permutation_cost(more, labels, random_state=3)
     trusted = permutation_importance(clf, more, labels, random_state=3, n_repeats=5)
-    np.testing.assert_allclose(found["cost"], trusted.importances_mean[found["column"]], atol=1e-12)
-    assert found["column"].iloc[-1] == 3  # the one of no use
+    np.testing.assert_allclose(result["cost"], trusted.importances_mean[result["column"]], atol=1e-12)
+    assert result["column"].iloc[-1] == 3  # the one of no use
     codes = np.searchsorted(NAMES, labels)
     constant = min(PRICES[i, codes].mean() for i in range(3))
-    assert found.attrs["constant_cost"] == pytest.approx(constant)
-    np.testing.assert_allclose(found["share"], found["cost"] / (constant + clf.score(more, labels)))
+    assert result.attrs["constant_cost"] == pytest.approx(constant)
+    np.testing.assert_allclose(result["share"], result["cost"] / (constant + clf.score(more, labels)))
 
 
 def test_columns_of_frames_are_shuffled_together():
     frame = pd.DataFrame(X, columns=list("abcd")).assign(shop=np.where(X[:, 0] > 0, "web", "mall"))
     clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
-    found = clf.permutation_cost(frame, Y, columns={"both": ["a", "shop"], "d": ["d"]}, random_state=0)
-    assert found["column"].tolist() == ["both", "d"]
+    result = clf.permutation_cost(frame, Y, columns={"both": ["a", "shop"], "d": ["d"]}, random_state=0)
+    assert result["column"].tolist() == ["both", "d"]
 
 
 # MetaCost

@@ -52,9 +52,9 @@ def test_a_folder_holds_the_predictions_of_all_rows(place, tmp_path):
 def test_costs_over_columns_are_those_of_the_rows(place, tmp_path):
     _, model, frame = place
     predicted(place, tmp_path / "out", costs=CostMatrix(fp=1, fn="2 * amount"))
-    found = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)
+    result = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)
     costs = CostMatrix(fp=1, fn=2 * frame["amount"].to_numpy())
-    np.testing.assert_array_equal(found["decision"], costs.decide(model.predict_proba(frame[["a", "b"]])[:, 1]))
+    np.testing.assert_array_equal(result["decision"], costs.decide(model.predict_proba(frame[["a", "b"]])[:, 1]))
 
 
 def test_an_executor_may_change_the_order_and_repeat_parts(place, tmp_path):

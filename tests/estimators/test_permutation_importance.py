@@ -54,17 +54,17 @@ def mixed():
 def test_costs_are_scikit_learns_with_the_same_shuffles(linear, weighted):
     x, y = draw(150, seed=1)
     weight = np.linspace(0.2, 3.0, 150) if weighted else None
-    found = linear.permutation_cost(x, y, sample_weight=weight, random_state=3)
+    result = linear.permutation_cost(x, y, sample_weight=weight, random_state=3)
     trusted = permutation_importance(linear, x, y, sample_weight=weight, random_state=3, n_repeats=5)
-    np.testing.assert_allclose(found["cost"], trusted.importances_mean[found["column"]], atol=1e-12)
-    assert found["cost"].is_monotonic_decreasing
-    assert found.attrs["base_cost"] == pytest.approx(-linear.score(x, y, weight))
+    np.testing.assert_allclose(result["cost"], trusted.importances_mean[result["column"]], atol=1e-12)
+    assert result["cost"].is_monotonic_decreasing
+    assert result.attrs["base_cost"] == pytest.approx(-linear.score(x, y, weight))
 
 
 def test_a_loop_over_rows_says_the_same_with_costs_of_each_row(mixed):
     model, frame, y, price = mixed
     sets = {"both": ["age", "shop"], "noise": ["noise"]}
-    found = model.permutation_cost(frame, y, columns=sets, fn=price, fp=2.0, random_state=0).set_index("column")
+    result = model.permutation_cost(frame, y, columns=sets, fn=price, fp=2.0, random_state=0).set_index("column")
     donors = shuffles(40, 5, 0)
 
     def paid(table):
@@ -80,7 +80,7 @@ def test_a_loop_over_rows_says_the_same_with_costs_of_each_row(mixed):
                 shuffled[column] = [frame[column].iloc[donors[repeat, i]] for i in range(40)]
             extra[repeat] = paid(shuffled) - paid(frame)
         low, high = dyadic(extra, donors, np.ones(40), np.arange(40))
-        np.testing.assert_allclose(found.loc[name, ["cost", "low", "high"]].astype(float), [extra.mean(), low, high])
+        np.testing.assert_allclose(result.loc[name, ["cost", "low", "high"]].astype(float), [extra.mean(), low, high])
 
 
 def dyadic(extra, donors, weight, groups):
@@ -105,8 +105,8 @@ def test_interval_counts_groups_and_weights_as_defined():
     extra, donors, weight = rng.integers(-1, 9, (3, 20)).astype(float), shuffles(20, 3, 0), rng.uniform(0.5, 2, 20)
     groups = np.sort(rng.integers(0, 6, 20))
     groups = np.unique(groups, return_inverse=True)[1]
-    found = worth_interval(extra, donors, weight, groups)
-    np.testing.assert_allclose(found[1:], dyadic(extra, donors, weight, groups))
+    result = worth_interval(extra, donors, weight, groups)
+    np.testing.assert_allclose(result[1:], dyadic(extra, donors, weight, groups))
 
 
 def test_known_worth_and_columns_the_model_never_uses():
@@ -114,20 +114,20 @@ def test_known_worth_and_columns_the_model_never_uses():
     x = rng.normal(size=(4000, 3))
     y = (x[:, 1] > 0).astype(int)
     model = CostSensitiveClassifier(CostMatrix(fp=3, fn=3), learner=DecisionTreeClassifier(max_depth=1)).fit(x, y)
-    found = model.permutation_cost(x, y, random_state=0)
-    assert found["column"].tolist() == [1, 0, 2]
+    result = model.permutation_cost(x, y, random_state=0)
+    assert result["column"].tolist() == [1, 0, 2]
     # a shuffled coin is wrong half of the time; the better constant is too
-    assert found["low"][0] < 1.5 < found["high"][0]
-    assert found["high"][0] - found["low"][0] < 0.15
-    assert found["share"][0] == pytest.approx(1, abs=0.06)
-    assert found.loc[1:, ["cost", "low", "high", "share"]].to_numpy().tolist() == [[0.0] * 4] * 2
+    assert result["low"][0] < 1.5 < result["high"][0]
+    assert result["high"][0] - result["low"][0] < 0.15
+    assert result["share"][0] == pytest.approx(1, abs=0.06)
+    assert result.loc[1:, ["cost", "low", "high", "share"]].to_numpy().tolist() == [[0.0] * 4] * 2
 
 
 def test_a_model_that_saves_nothing_has_no_shares():
     x, y = draw(60)
-    found = method("always-negative", COSTS).fit(x, y).permutation_cost(x, y)
-    assert found["share"].isna().all()
-    assert (found[["cost", "low", "high"]] == 0).all(axis=None)
+    result = method("always-negative", COSTS).fit(x, y).permutation_cost(x, y)
+    assert result["share"].isna().all()
+    assert (result[["cost", "low", "high"]] == 0).all(axis=None)
 
 
 def test_about_95_of_100_intervals_hold_the_truth():
@@ -145,8 +145,8 @@ def test_about_95_of_100_intervals_hold_the_truth():
         return worth_interval(extra, donors, None, None)
 
     truth = measured(400_000, 3).estimate
-    found = [measured(200, 5) for _ in range(500)]
-    assert 0.92 < np.mean([low < truth < high for _, low, high in found]) < 0.975
+    result = [measured(200, 5) for _ in range(500)]
+    assert 0.92 < np.mean([low < truth < high for _, low, high in result]) < 0.975
 
 
 # laws
@@ -158,14 +158,14 @@ def test_laws_of_the_interval(n, repeats, seed):
     rng = np.random.default_rng(seed)
     extra, weight = rng.integers(-3, 9, (repeats, n)).astype(float), rng.uniform(0.5, 2.0, n)
     donors, groups = shuffles(n, repeats, seed), np.append(np.arange(n - 1), 0)
-    found = np.asarray(worth_interval(extra, donors, weight, groups))
-    assert found[1] <= found[0] <= found[2] or n == 2
+    result = np.asarray(worth_interval(extra, donors, weight, groups))
+    assert result[1] <= result[0] <= result[2] or n == 2
     order = rng.permutation(n)
     moved = np.argsort(order)[donors[:, order]]  # the same shuffles of the same rows, written in another order
     same = worth_interval(extra[:, order], moved, weight[order], groups[order])
-    np.testing.assert_allclose(same, found, atol=1e-9)
-    np.testing.assert_allclose(worth_interval(2.5 * extra, donors, weight, groups), 2.5 * found, atol=1e-9)
-    np.testing.assert_allclose(worth_interval(extra, donors, 7 * weight, groups), found, atol=1e-9)
+    np.testing.assert_allclose(same, result, atol=1e-9)
+    np.testing.assert_allclose(worth_interval(2.5 * extra, donors, weight, groups), 2.5 * result, atol=1e-9)
+    np.testing.assert_allclose(worth_interval(extra, donors, 7 * weight, groups), result, atol=1e-9)
     alone = worth_interval(extra, donors, np.ones(n), np.arange(n))
     np.testing.assert_allclose(worth_interval(extra, donors, None, None), alone)
     assert worth_interval(0 * extra, donors, weight, None) == (0, 0, 0)
@@ -176,12 +176,12 @@ def test_laws_of_the_interval(n, repeats, seed):
 
 def test_all_tables_are_alike_and_names_or_numbers_choose(mixed):
     model, frame, y, fn = mixed
-    found = model.permutation_cost(frame, y, random_state=0, fn=fn)
+    result = model.permutation_cost(frame, y, random_state=0, fn=fn)
     for table in (pl.from_pandas(frame), pa.Table.from_pandas(frame, preserve_index=False)):
-        pd.testing.assert_frame_equal(model.permutation_cost(table, y, random_state=0, fn=fn), found)
+        pd.testing.assert_frame_equal(model.permutation_cost(table, y, random_state=0, fn=fn), result)
     some = model.permutation_cost(frame, y, random_state=0, fn=fn, columns=["noise", 0])
     assert set(some["column"]) == {"age", "noise"}
-    pd.testing.assert_frame_equal(some, found[found["column"].isin(["age", "noise"])].reset_index(drop=True))
+    pd.testing.assert_frame_equal(some, result[result["column"].isin(["age", "noise"])].reset_index(drop=True))
 
 
 def test_arrays_lists_and_other_peoples_models_are_explained():
@@ -189,8 +189,8 @@ def test_arrays_lists_and_other_peoples_models_are_explained():
     model = AdaCSLClassifier(
         COSTS, learner=SklearnLearner(LogisticRegression(), max_iter=2, encode=False), random_state=0, decide="bayes"
     ).fit(x, y)
-    found = model.permutation_cost(x, y, random_state=0)
-    pd.testing.assert_frame_equal(model.permutation_cost(x.tolist(), y.tolist(), random_state=0), found)
+    result = model.permutation_cost(x, y, random_state=0)
+    pd.testing.assert_frame_equal(model.permutation_cost(x.tolist(), y.tolist(), random_state=0), result)
     with pytest.raises(ValueError, match=r"dense table"):
         model.permutation_cost(sparse.csr_array(x), y)
 
@@ -202,10 +202,10 @@ def test_predictions_are_few_and_what_does_not_fit_is_predicted_in_parts(linear,
     monkeypatch.setattr(
         type(linear), "decision_scores", lambda self, X, **given: calls.append(len(X)) or score(self, X, **given)
     )
-    found = linear.permutation_cost(x, y, random_state=0)
+    result = linear.permutation_cost(x, y, random_state=0)
     assert calls == [90, 450, 450, 450]
     monkeypatch.setattr(importance, "CELLS", 2 * 90 * 3)
-    pd.testing.assert_frame_equal(linear.permutation_cost(x, y, random_state=0), found)
+    pd.testing.assert_frame_equal(linear.permutation_cost(x, y, random_state=0), result)
     assert calls[4:] == [90, *[180, 180, 90] * 3]
 
 
@@ -213,12 +213,12 @@ def test_rows_of_weight_zero_are_left_out(linear):
     x, y = draw(60, seed=2)
     weight = np.arange(60) % 3
     fn = np.linspace(1, 9, 60)
-    found = linear.permutation_cost(x, y, sample_weight=weight, fn=fn, groups=np.arange(60) // 6, random_state=0)
+    result = linear.permutation_cost(x, y, sample_weight=weight, fn=fn, groups=np.arange(60) // 6, random_state=0)
     use = weight > 0
     rest = linear.permutation_cost(
         x[use], y[use], sample_weight=weight[use], fn=fn[use], groups=(np.arange(60) // 6)[use], random_state=0
     )
-    pd.testing.assert_frame_equal(found, rest)
+    pd.testing.assert_frame_equal(result, rest)
 
 
 @pytest.mark.parametrize(
@@ -246,8 +246,8 @@ def test_wrong_questions_are_refused(linear, given, match):
 
 def test_one_group_has_no_interval_and_images_have_no_columns(linear):
     x, y = draw(40)
-    found = linear.permutation_cost(x, y, groups=np.zeros(40))
-    assert found[["low", "high"]].isna().all(axis=None)
+    result = linear.permutation_cost(x, y, groups=np.zeros(40))
+    assert result[["low", "high"]].isna().all(axis=None)
     pictures = np.zeros((20, 8, 8, 3), dtype=np.uint8)
     model = method("always-negative", COSTS).fit(pictures, y[:20])
     with pytest.raises(ValueError, match="trained on images"):
@@ -284,14 +284,14 @@ def test_the_policy_decides_about_shuffled_rows(linear, policy, at_once, monkeyp
     x, y = draw(200, seed=1)
     donors = shuffles(200, 3, 0)
     kept = copy.copy(linear).set_params(policy=policy)
-    for found in (
+    for result in (
         linear.permutation_cost(x, y, policy=policy, repeats=3, random_state=0),
         kept.permutation_cost(x, y, repeats=3, random_state=0),
     ):
-        worth = found.set_index("column")["cost"]
+        worth = result.set_index("column")["cost"]
         for column in range(3):
             base, rise = by_hand_under(linear, x, y, policy, donors, column)
-            assert found.attrs["base_cost"] == pytest.approx(base)
+            assert result.attrs["base_cost"] == pytest.approx(base)
             assert worth[column] == pytest.approx(rise, abs=1e-12)
     plain = kept.permutation_cost(x, y, policy=Policy(), repeats=3, random_state=0)
     pd.testing.assert_frame_equal(plain, linear.permutation_cost(x, y, repeats=3, random_state=0))
@@ -299,9 +299,9 @@ def test_the_policy_decides_about_shuffled_rows(linear, policy, at_once, monkeyp
 
 def test_where_everything_is_referred_no_column_is_worth_anything(linear):
     x, y = draw(200, seed=1)
-    found = linear.permutation_cost(x, y, policy=Policy(refer=0.0001), random_state=0)
-    assert (found["cost"] == 0).all()
-    assert found.attrs["base_cost"] == found.attrs["constant_cost"] == pytest.approx(0.0001)  # always refer
+    result = linear.permutation_cost(x, y, policy=Policy(refer=0.0001), random_state=0)
+    assert (result["cost"] == 0).all()
+    assert result.attrs["base_cost"] == result.attrs["constant_cost"] == pytest.approx(0.0001)  # always refer
     limited = linear.permutation_cost(x, y, policy=Policy(refer=0.0001, capacity=3), random_state=0)
     assert limited.attrs["constant_cost"] > 0.1  # not everybody can be referred
 

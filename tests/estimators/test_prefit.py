@@ -162,10 +162,10 @@ def test_comparison_of_prefit_models():
         "sharp": CostSensitiveClassifier(learner=frozen(LogisticRegression(), X, y)),
         "flat": CostSensitiveClassifier(learner=frozen(flat, X, y)),
     }
-    found = compare(
+    result = compare(
         X, y, COSTS, pos_label="bad", methods=methods, repeats=1, folds=2, n_jobs=1, progress=False,
     )  # fmt: skip
-    costs = found.table.set_index("method")["mean"]
+    costs = result.table.set_index("method")["mean"]
     assert costs["sharp"] < 0.4 < costs["flat"]
 
 
@@ -176,8 +176,8 @@ def test_two_prefit_models_that_look_alike_are_not_mixed_up():
         name: CostSensitiveClassifier(learner=FrozenEstimator(own))
         for name, own in (("right", right), ("wrong", wrong))
     }
-    found = compare(X, y, COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
-    costs = found.table.set_index("method")["mean"]
+    result = compare(X, y, COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
+    costs = result.table.set_index("method")["mean"]
     assert costs["right"] < 0.5 < costs["wrong"]
 
 

@@ -39,9 +39,9 @@ def test_corrected_probabilities_are_the_true_ones(controller):
         COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", controller=controller, random_state=0,
         cv=2 if controller else None,
     ).fit(X, y, **prices)  # fmt: skip
-    found = made.predict_proba(X, **prices)[:, 1]
+    result = made.predict_proba(X, **prices)[:, 1]
     if controller is None:  # lambda is left out of the correction on purpose
-        assert np.abs(found - proba).max() < 0.03
+        assert np.abs(result - proba).max() < 0.03
     own = CostMatrix(**prices)
     assert own.mean(y, made.predict(X, **prices)) < 1.01 * own.mean(y, own.decide(proba))
     assert own.mean(y, made.predict(X, **prices)) < 0.99 * own.mean(y, made.costs_.decide(proba))
@@ -140,11 +140,11 @@ def test_three_classes():
             device="cpu",
         )
         rows = Rows3(X, y, own)
-        found = rows.fit(made)
+        result = rows.fit(made)
         if learner == "logistic":
             inside = np.abs(X).max(axis=1) < 1.5
-            assert np.abs(found - proba)[inside].max() < 0.06
-        assert own.mean(y, own.decide(found)) < 1.15 * own.mean(y, own.decide(proba))
+            assert np.abs(result - proba)[inside].max() < 0.06
+        assert own.mean(y, own.decide(result)) < 1.15 * own.mean(y, own.decide(proba))
 
 
 class Rows3:

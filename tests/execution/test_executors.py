@@ -95,12 +95,12 @@ both = pytest.mark.parametrize("n_jobs", [0, 2])
 @both
 def test_every_task_is_answered_once_by_its_number(n_jobs):
     tasks = [("add", 1), ("raise", ValueError("no")), ("add", 3), ("pid",)]
-    found = run(act, 10, tasks, n_jobs)
-    assert sorted(found) == [0, 1, 2, 3]
-    assert (found[0], found[2]) == (11, 13)
-    assert isinstance(found[1], ValueError)
-    assert str(found[1]) == "no"
-    assert (found[3] == os.getpid()) == (n_jobs == 0)
+    result = run(act, 10, tasks, n_jobs)
+    assert sorted(result) == [0, 1, 2, 3]
+    assert (result[0], result[2]) == (11, 13)
+    assert isinstance(result[1], ValueError)
+    assert str(result[1]) == "no"
+    assert (result[3] == os.getpid()) == (n_jobs == 0)
 
 
 @both
@@ -119,21 +119,21 @@ def test_an_error_brings_its_traceback_from_the_worker():
 
 
 def test_what_cannot_be_sent_is_an_error_of_its_task():
-    found = run(act, 1, [("add", threading.Lock()), ("unpicklable",), ("add", 2)], 1)
-    assert "pickle" in str(found[0])
-    assert "pickle" in str(found[1])
-    assert found[2] == 3
+    result = run(act, 1, [("add", threading.Lock()), ("unpicklable",), ("add", 2)], 1)
+    assert "pickle" in str(result[0])
+    assert "pickle" in str(result[1])
+    assert result[2] == 3
 
 
 def test_here_no_task_is_begun_after_the_deadline():
-    found = run(act, 0, [("sleep", 0.01), ("add", 2), ("add", 3)], deadline=lambda: time.monotonic() - 1)
-    assert [type(found[number]) for number in range(3)] == [str, OutOfTimeError, OutOfTimeError]
+    result = run(act, 0, [("sleep", 0.01), ("add", 2), ("add", 3)], deadline=lambda: time.monotonic() - 1)
+    assert [type(result[number]) for number in range(3)] == [str, OutOfTimeError, OutOfTimeError]
 
 
 def test_a_skipped_task_is_out_of_time():
-    found = run(act, 0, [("add", 1), ("add", 2)], skip=lambda task: task[1] == 2)
-    assert found[0] == 1
-    assert isinstance(found[1], TimeoutError)
+    result = run(act, 0, [("add", 1), ("add", 2)], skip=lambda task: task[1] == 2)
+    assert result[0] == 1
+    assert isinstance(result[1], TimeoutError)
 
 
 def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():
@@ -142,29 +142,29 @@ def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():
     def deadline():
         return end[0]
 
-    found = {}
+    result = {}
     begun = time.monotonic()
     tasks = [("add", 1), ("sleep", 600), ("sleep", 600), ("sleep", 600), ("sleep", 600)]
 
     def remaining(task):
-        return None if task == tasks[0] and found else task
+        return None if task == tasks[0] and result else task
 
     for update in run_tasks(opened(act, 0, 2), tasks, deadline=deadline, remaining=remaining):
         if ended(update):
-            found[update.number] = update.value
+            result[update.number] = update.value
             end[0] = min(end[0], begun)  # once one has succeeded
-    assert found.pop(0) == 1
-    assert sorted(found) == [1, 2, 3, 4]
-    assert all(isinstance(outcome, TimeoutError) for outcome in found.values())
+    assert result.pop(0) == 1
+    assert sorted(result) == [1, 2, 3, 4]
+    assert all(isinstance(outcome, TimeoutError) for outcome in result.values())
 
 
 def test_a_dead_process_costs_its_own_task_only(tmp_path):
     file = tmp_path / "touched"
-    found = run(act, 0, [("die", 0.1), ("touch", str(file)), ("add", 5)], n_jobs=2)
-    assert isinstance(found[0], WorkerDiedError)
-    assert str(found[0]) == "the worker process died with exit code EXIT(7) (out of memory?)"
-    assert found[1] == "touched"
-    assert found[2] == 5
+    result = run(act, 0, [("die", 0.1), ("touch", str(file)), ("add", 5)], n_jobs=2)
+    assert isinstance(result[0], WorkerDiedError)
+    assert str(result[0]) == "the worker process died with exit code EXIT(7) (out of memory?)"
+    assert result[1] == "touched"
+    assert result[2] == 5
 
 
 def test_a_task_whose_process_was_killed_runs_again(tmp_path):
@@ -354,17 +354,17 @@ class PretendedExecutor:
 def test_a_task_is_sent_again_but_not_for_ever(kind, times):
     executor = PretendedExecutor()
     tasks = [(1, []), (2, [kind] * times), (3, [kind] * (times + 1))]
-    found = {u.number: u.value for u in run_tasks(executor, tasks, retries=2) if ended(u)}
-    assert (found[0], found[1]) == (11, 12)
-    assert str(found[2]) == kind
+    result = {u.number: u.value for u in run_tasks(executor, tasks, retries=2) if ended(u)}
+    assert (result[0], result[1]) == (11, 12)
+    assert str(result[2]) == kind
     assert executor.begun.count(2) == executor.begun.count(3) == times + 1
     assert executor.killed is False
 
 
 def test_a_task_that_raised_is_not_sent_again_unless_asked_for():
     executor = PretendedExecutor()
-    found = [u for u in run_tasks(executor, [(1, ["raised"])]) if u.kind == "failed"]
-    assert [u.again for u in found] == [False]
+    result = [u for u in run_tasks(executor, [(1, ["raised"])]) if u.kind == "failed"]
+    assert [u.again for u in result] == [False]
 
 
 def test_only_what_is_left_of_a_task_runs_again_and_nothing_where_nothing_is_left():

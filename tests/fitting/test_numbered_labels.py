@@ -36,8 +36,8 @@ def test_cross_val_predict_gives_the_probabilities_of_fits_with_text():
     expected = np.empty((len(X), 2))
     for train, test in folds:
         expected[test] = clone(adapted()).fit(X[train], TEXT[train]).predict_proba(X[test])
-    found = cross_val_predict(adapted(), X, TEXT, cv=folds, method="predict_proba")
-    np.testing.assert_array_equal(found, expected)
+    result = cross_val_predict(adapted(), X, TEXT, cv=folds, method="predict_proba")
+    np.testing.assert_array_equal(result, expected)
 
 
 @pytest.mark.parametrize(

@@ -97,8 +97,8 @@ def test_splitters_and_pairs():
     assert len(cross_splits(y, None, splitter, 0)) == 4
     pairs = list(StratifiedKFold(3).split(y, y))
     for cv in (pairs, iter(pairs)):
-        found = cross_splits(y, None, cv, 0)
-        assert [list(test) for _, test in found] == [list(test) for _, test in pairs]
+        result = cross_splits(y, None, cv, 0)
+        assert [list(test) for _, test in result] == [list(test) for _, test in pairs]
 
 
 def test_a_fold_without_positives_is_an_error():
@@ -127,13 +127,13 @@ def test_many_groups_are_dealt_out_as_evenly_as_scikit_learn_does(size, monkeypa
     groups[: 200 * size] = np.repeat(np.arange(100), 2 * size)  # some are larger, and of mixed labels
     for seed in range(3):
         monkeypatch.setattr("adacsl.fitting.splits.MANY_GROUPS", 10)
-        found = folds_of(y, groups, 5, seed)
-        assert all(len(set(found[groups == group])) == 1 for group in np.unique(groups))
-        assert np.bincount(found) == pytest.approx([len(y) / 5] * 5, rel=0.05)
-        assert [y[found == fold].mean() for fold in range(5)] == pytest.approx([y.mean()] * 5, abs=0.02)
+        result = folds_of(y, groups, 5, seed)
+        assert all(len(set(result[groups == group])) == 1 for group in np.unique(groups))
+        assert np.bincount(result) == pytest.approx([len(y) / 5] * 5, rel=0.05)
+        assert [y[result == fold].mean() for fold in range(5)] == pytest.approx([y.mean()] * 5, abs=0.02)
         other = folds_of(y, groups, 5, seed + 1)
-        assert not np.array_equal(found, other)
-        assert np.array_equal(found, folds_of(y, groups, 5, seed))
+        assert not np.array_equal(result, other)
+        assert np.array_equal(result, folds_of(y, groups, 5, seed))
 
 
 def test_rows_that_are_nearly_all_alone_are_split_as_without_groups():
@@ -145,10 +145,10 @@ def test_rows_that_are_nearly_all_alone_are_split_as_without_groups():
     for train, test in (tied, *cross_splits(y, groups, 5, 0)):
         assert not set(groups[train]) & set(groups[test])
         assert sorted([*train, *test]) == list(range(400))
-    found = folds_of(y, groups, 5, 0)
-    assert found[3] == found[200]
-    assert found[9] == found[300]
-    assert np.bincount(found) == pytest.approx([80] * 5, abs=2)
+    result = folds_of(y, groups, 5, 0)
+    assert result[3] == result[200]
+    assert result[9] == result[300]
+    assert np.bincount(result) == pytest.approx([80] * 5, abs=2)
 
 
 def test_the_rarest_class_of_a_group_stands_for_it():

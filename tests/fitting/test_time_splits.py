@@ -196,8 +196,8 @@ def test_shuffles_are_refused_with_the_reason(cv):
 
 def test_splitters_that_keep_the_order_are_welcome_until_the_gap_forbids():
     task = Task.from_data(np.zeros((30, 1)), np.arange(30) % 2, CostMatrix(fp=1, fn=2), time=np.arange(30))
-    found = Rows.of_task(task, np.arange(30)).folds(TimeSeriesSplit(3), None, 0)
-    assert [part.tolist() for part in found[0]] == [list(range(9)), list(range(9, 16))]
+    result = Rows.of_task(task, np.arange(30)).folds(TimeSeriesSplit(3), None, 0)
+    assert [part.tolist() for part in result[0]] == [list(range(9)), list(range(9, 16))]
     with pytest.raises(ValueError, match="which gap and label_delay forbid"):
         Rows.of_task(task, np.arange(30), gap=1).folds(TimeSeriesSplit(3), None, 0)
     with pytest.raises(ValueError, match="these pairs"):

@@ -27,8 +27,8 @@ def pairs(seed, groups, features=1):
 
 def means(draws):
     """Return the mean of the estimates and of what the chosen epochs cost on the rows that chose them."""
-    found = [(clf.estimated_cost_.estimate, clf.history_["val_cost"].min()) for clf in draws]
-    return np.mean(found, axis=0)
+    result = [(clf.estimated_cost_.estimate, clf.history_["val_cost"].min()) for clf in draws]
+    return np.mean(result, axis=0)
 
 
 class Noise(ClassifierMixin, BaseEstimator):

@@ -71,13 +71,13 @@ class PlainTorch:
         from adacsl.torch import AdaptiveCrossEntropy
 
         loss, x, y = AdaptiveCrossEntropy(controller), torch.from_numpy(logits_of(frozen_scores)), torch.tensor(labels)
-        found = []
+        result = []
         for epoch in range(x.shape[1]):
             loss(x[:, epoch], y)
             loss.adapt(x[:, epoch], y)
             # of the loss itself, which might not have taken over what the controller found
-            found.append(float(loss.negative_weight) / controller.base_weight)
-        return found
+            result.append(float(loss.negative_weight) / controller.base_weight)
+        return result
 
     @staticmethod
     def toy(costs):
@@ -86,7 +86,7 @@ class PlainTorch:
         from adacsl.torch import AdaptiveCrossEntropy
 
         X, y = (list(map(torch.from_numpy, parts)) for parts in toy_data())
-        found = []
+        result = []
         for loss in (torch.nn.BCEWithLogitsLoss(), AdaptiveCrossEntropy(costs)):
             adapts, net = isinstance(loss, AdaptiveCrossEntropy), linear(5)
             optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
@@ -98,8 +98,8 @@ class PlainTorch:
                 if adapts:
                     with torch.no_grad():
                         loss.adapt(net(X[1]), y[1])
-            found.append(costs.mean(y[2], net(X[2])[:, 0].detach() > 0))
-        return tuple(found)
+            result.append(costs.mean(y[2], net(X[2])[:, 0].detach() > 0))
+        return tuple(result)
 
 
 class Lightning:
@@ -156,12 +156,12 @@ class Lightning:
         from adacsl.torch import AdaptiveCrossEntropy
 
         X, y = toy_data()
-        found = []
+        result = []
         for loss in (torch.nn.BCEWithLogitsLoss(), AdaptiveCrossEntropy(costs)):
             net = linear(5)
             cls.fit(net, loss, dataset(X[0], y[0]), dataset(X[1], y[1]), EPOCHS, 0.05)
-            found.append(costs.mean(y[2], net(torch.from_numpy(X[2]))[:, 0].detach().numpy() > 0))
-        return tuple(found)
+            result.append(costs.mean(y[2], net(torch.from_numpy(X[2]))[:, 0].detach().numpy() > 0))
+        return tuple(result)
 
 
 class Skorch:
@@ -270,12 +270,12 @@ class Transformers:
         from adacsl.integrations.transformers import AdaCSLCallback
 
         X, y = toy_data()
-        found = []
+        result = []
         for cost in (None, AdaCSLCallback(AdaCSLController(costs))):
             net = linear(5)
             cls.fit(net, cost, (X[0], y[0]), (X[1], y[1]), EPOCHS, 0.05)
-            found.append(costs.mean(y[2], net(torch.from_numpy(X[2]))[:, 0].detach().numpy() > 0))
-        return tuple(found)
+            result.append(costs.mean(y[2], net(torch.from_numpy(X[2]))[:, 0].detach().numpy() > 0))
+        return tuple(result)
 
 
 class Keras:

@@ -46,9 +46,9 @@ def expected(frozen):
     alone = controller()
     for scores in frozen[0]:
         alone.step(scores, frozen[1])
-    found = [step.lambda_ for step in alone.history]
-    assert len(set(found)) == EPOCHS
-    return found
+    result = [step.lambda_ for step in alone.history]
+    assert len(set(result)) == EPOCHS
+    return result
 
 
 @pytest.mark.parametrize("adapter", ALL, ids=lambda adapter: adapter.name)
@@ -56,10 +56,10 @@ def test_lambda_stays_within_its_bounds_at_extreme_prices(adapter, frozen):
     alone, steered = (AdaCSLController(CostMatrix(fp=1e12, fn=1e-5)) for _ in range(2))
     for scores in frozen[0]:
         alone.step(scores, frozen[1])
-    found = adapter.run(*frozen, steered)
-    assert found == pytest.approx([step.lambda_ for step in alone.history], rel=1e-4)
-    assert min(found) >= 1e-3
-    assert max(found) <= 1e3
+    result = adapter.run(*frozen, steered)
+    assert result == pytest.approx([step.lambda_ for step in alone.history], rel=1e-4)
+    assert min(result) >= 1e-3
+    assert max(result) <= 1e3
 
 
 @pytest.fixture(scope="module")

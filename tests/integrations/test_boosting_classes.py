@@ -163,11 +163,11 @@ def test_the_history_is_the_controllers(engine, target_threshold):
     validation = rows(300, 1)
     model, cost = boost(engine, controller, validation=validation, every=2)
     for number, (step, margins) in enumerate(zip(cost.history, cost.margins, strict=True)):
-        found = alone.step(to_probabilities(margins), validation.y, adapt=number % 2 == 1)
+        result = alone.step(to_probabilities(margins), validation.y, adapt=number % 2 == 1)
         for name in ("lambdas", "weights", "cost"):
-            assert getattr(step, name) == pytest.approx(getattr(found, name), rel=1e-12)
+            assert getattr(step, name) == pytest.approx(getattr(result, name), rel=1e-12)
         unmeasured = (np.nan,) * 3  # nothing moves after this round
-        expected = found.multipliers if number % 2 else unmeasured
+        expected = result.multipliers if number % 2 else unmeasured
         assert step.multipliers == pytest.approx(expected, rel=1e-12, nan_ok=True)
         kept = ENGINES[engine].from_bytes(ENGINES[engine].to_bytes(model, number + 1))
         assert ENGINES[engine].margins(kept, validation) == pytest.approx(margins, abs=1e-5)

@@ -88,12 +88,12 @@ def test_derivatives_are_those_of_the_weighted_loss():
     def likelihood(z):
         return -own * (y * np.logaddexp(0, -z) + (1 - y) / 6 * np.logaddexp(0, z))
 
-    found = cost.calc_ders_range(z, y, own)
+    result = cost.calc_ders_range(z, y, own)
     step = 1e-4
     first = (likelihood(z + step) - likelihood(z - step)) / (2 * step)
     second = (likelihood(z + step) - 2 * likelihood(z) + likelihood(z - step)) / step**2
-    assert found[:, 0] == pytest.approx(first, abs=1e-6)
-    assert found[:, 1] == pytest.approx(second, abs=1e-5)
+    assert result[:, 0] == pytest.approx(first, abs=1e-6)
+    assert result[:, 1] == pytest.approx(second, abs=1e-5)
 
 
 def test_patience_and_catboosts_own_early_stopping_on_cost():

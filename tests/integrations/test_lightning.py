@@ -319,15 +319,15 @@ def test_lambda_is_the_same_on_any_number_of_processes(script, tmp_path):
     command = [sys.executable, str(SCRIPT), str(tmp_path), "2", "4"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
-    assert set(found) == {f"{processes}-{rank}" for processes in (2, 4) for rank in range(processes)}
+    result = {path.stem: json.loads(path.read_text()) for path in tmp_path.glob("*.json")}
+    assert set(result) == {f"{processes}-{rank}" for processes in (2, 4) for rank in range(processes)}
     for name, settings in script.SCENARIOS.items():
         alone = script.run(1, **settings)
         assert sum(alone["sizes"][0]) == (settings["n"] if name != "weighted" else 256.0)
         for processes in (2, 4):
-            seen = found[f"{processes}-0"][name]["validated"]
+            seen = result[f"{processes}-0"][name]["validated"]
             assert seen * processes > settings["n"] * script.EPOCHS  # some were padded
-        for of, ranks in found.items():
+        for of, ranks in result.items():
             for column in ("lambda", "cost", "thresholds", "sizes"):
                 assert ranks[name][column] == alone[column], (of, name, column)
             assert ranks[name]["logged"] == pytest.approx(alone["logged"], rel=1e-6)

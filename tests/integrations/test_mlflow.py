@@ -61,16 +61,16 @@ def test_pyfunc_gives_decisions_probabilities_or_all(model, saved):
     import mlflow.pyfunc
 
     served = mlflow.pyfunc.load_model(str(saved))
-    found = model.decisions(ROWS)
-    assert served.predict(ROWS).tolist() == found.labels.tolist()
+    result = model.decisions(ROWS)
+    assert served.predict(ROWS).tolist() == result.labels.tolist()
     proba = served.predict(ROWS, params={"output": "probabilities"})
     assert list(proba.columns) == ["bad", "good"]
     np.testing.assert_array_equal(proba["bad"], model.predict_proba(ROWS)[:, 0])
     table = served.predict(ROWS, params={"output": "all"})
     assert list(table.columns) == ["decision", "probability", "expected_cost"]
-    assert table["decision"].tolist() == found.labels.tolist()
+    assert table["decision"].tolist() == result.labels.tolist()
     np.testing.assert_array_equal(table["probability"], proba["bad"])
-    np.testing.assert_array_equal(table["expected_cost"], found.expected)
+    np.testing.assert_array_equal(table["expected_cost"], result.expected)
     with pytest.raises(ValueError, match="output must be one of decisions, probabilities, all, got 'odds'"):
         served.predict(ROWS, params={"output": "odds"})
     with pytest.raises(mlflow.exceptions.MlflowException, match="age"):

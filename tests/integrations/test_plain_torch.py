@@ -31,9 +31,9 @@ def test_examples_are_short(name):
 
 def test_a_plain_loop(capsys):
     runpy.run_path(str(EXAMPLES / "plain_pytorch.py"))
-    found = LAMBDA.findall(capsys.readouterr().out)
-    assert len(found) == 15
-    assert len(set(found)) > 5
+    result = LAMBDA.findall(capsys.readouterr().out)
+    assert len(result) == 15
+    assert len(set(result)) > 5
 
 
 COSTS = CostMatrix(fp=1, fn=20)
@@ -79,8 +79,8 @@ def by_hand(*, steps=True):
 def test_a_loop_trains_as_the_core_steers():
     expected, lambdas = by_hand()
     loss = AdaptiveCrossEntropy(COSTS)
-    found = trained(loss, loss.adapt)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    result = trained(loss, loss.adapt)
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
     assert [step.lambda_ for step in loss.controller.history] == pytest.approx(lambdas, rel=1e-4)
     assert float(loss.negative_weight) == pytest.approx(loss.controller.weight)
 
@@ -88,8 +88,8 @@ def test_a_loop_trains_as_the_core_steers():
 def test_without_adapting_it_trains_as_plain_weighted_cross_entropy_and_otherwise_than_with_it():
     expected, _ = by_hand(steps=False)
     loss = AdaptiveCrossEntropy(COSTS)
-    found = trained(loss, lambda logits, labels: None)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    result = trained(loss, lambda logits, labels: None)
+    torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-5)
     assert loss.controller.lambda_ == 1.0
     # what is adapted ends elsewhere: an adapt that did nothing would be seen
     assert float((by_hand()[0] - expected).abs().max()) > 0.02

@@ -47,17 +47,17 @@ def own(rows):
 def test_the_threshold_is_that_of_all_rows(cluster, columns, costs, tmp_path):
     pd.DataFrame(columns).to_parquet(tmp_path / "all.parquet", row_group_size=5000)
     dataset = ray.data.read_parquet(str(tmp_path)).repartition(7)
-    found = integrations_ray.threshold(dataset, costs, score="p", label="fraud", batch_rows=9000)
+    result = integrations_ray.threshold(dataset, costs, score="p", label="fraud", batch_rows=9000)
     known = costs if isinstance(costs, CostMatrix) else own(columns)
-    assert_allclose(found, find_threshold(columns["p"], columns["fraud"], known), rtol=1e-12)
+    assert_allclose(result, find_threshold(columns["p"], columns["fraud"], known), rtol=1e-12)
 
 
 def test_the_histogram_is_that_of_all_rows(cluster, columns):
     frame = pd.DataFrame(columns)
     dataset = ray.data.from_pandas([frame[:30_000], frame[:0], frame[30_000:]])
-    found = integrations_ray.histogram(dataset, score="p", label="fraud", batch_rows=4000)
+    result = integrations_ray.histogram(dataset, score="p", label="fraud", batch_rows=4000)
     known = CostHistogram()
     known.update(columns["p"], columns["fraud"])
-    assert (found.rows, found.kind) == (known.rows, "float32")
-    assert (found.positives == known.positives).all()
-    assert (found.negatives == known.negatives).all()
+    assert (result.rows, result.kind) == (known.rows, "float32")
+    assert (result.positives == known.positives).all()
+    assert (result.negatives == known.negatives).all()

@@ -350,8 +350,8 @@ def test_costs_of_each_row(data):
     # held-out rows are decided, and paid, at their own prices
     raw = _first_round(clf, X, y)[seen]
     decided = raw / (1 - raw) / usual > 1 / amounts[seen]
-    found = clf.history_["val_cost"][0]
-    assert found == pytest.approx(CostMatrix(fp=1.0, fn=amounts[seen]).mean(y[seen], decided))
+    result = clf.history_["val_cost"][0]
+    assert result == pytest.approx(CostMatrix(fp=1.0, fn=amounts[seen]).mean(y[seen], decided))
     decided = clf.predict(X, fp=np.ones(len(y)), fn=amounts)
     own = 1 / (1 + amounts)
     np.testing.assert_array_equal(decided == 1, clf.predict_proba(X)[:, 1] > own)
@@ -544,10 +544,10 @@ def test_costs_of_each_row_are_metadata(data):
     amounts = np.random.default_rng(0).lognormal(3, 1, len(y))
     with sklearn.config_context(enable_metadata_routing=True):
         scorer = cost_scorer(CostMatrix(fp=2, fn=1)).set_score_request(fn=True)
-        found = cross_val_score(LogisticRegression(), X, y, scoring=scorer, cv=KFold(2), params={"fn": amounts})
+        result = cross_val_score(LogisticRegression(), X, y, scoring=scorer, cv=KFold(2), params={"fn": amounts})
         half = len(y) // 2
         for value, (train, test) in zip(
-            found, [(slice(half, None), slice(half)), (slice(half), slice(half, None))], strict=True
+            result, [(slice(half, None), slice(half)), (slice(half), slice(half, None))], strict=True
         ):
             decided = LogisticRegression().fit(X[train], y[train]).predict(X[test])
             cost = np.where(decided > y[test], 2.0, 0.0) + np.where(decided < y[test], amounts[test], 0.0)

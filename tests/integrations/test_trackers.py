@@ -81,9 +81,9 @@ def test_lightning_to_tensorboard(lightning, tmp_path):
     from lightning.pytorch.loggers import TensorBoardLogger
 
     steps = lightning.fit(TensorBoardLogger(tmp_path))
-    found = scalars(tmp_path)
+    result = scalars(tmp_path)
     for name, values in expect(steps).items():
-        assert found[name] == pytest.approx(values, rel=1e-6)
+        assert result[name] == pytest.approx(values, rel=1e-6)
 
 
 def test_lightning_to_mlflow(lightning, tmp_path, monkeypatch):
@@ -94,8 +94,8 @@ def test_lightning_to_mlflow(lightning, tmp_path, monkeypatch):
     logger = MLFlowLogger("costs", tracking_uri=tmp_path.as_uri())
     steps = lightning.fit(logger)
     for name, values in expect(steps).items():
-        found = [metric.value for metric in logger.experiment.get_metric_history(logger.run_id, name)]
-        assert found == pytest.approx(values, rel=1e-6)
+        result = [metric.value for metric in logger.experiment.get_metric_history(logger.run_id, name)]
+        assert result == pytest.approx(values, rel=1e-6)
 
 
 def offline(monkeypatch, folder):
@@ -137,9 +137,9 @@ def test_skorch_to_tensorboard(tmp_path):
         callbacks=[AdaCSLCallback(), TensorBoard(writer)],
     ).fit(X.numpy(), Y.float().numpy())  # fmt: skip
     writer.close()
-    found = scalars(tmp_path)
-    assert found["lambda"] == pytest.approx(net.history[:, "lambda"], rel=1e-6)
-    assert found["Loss/valid_cost"] == pytest.approx(net.history[:, "valid_cost"], rel=1e-6)
+    result = scalars(tmp_path)
+    assert result["lambda"] == pytest.approx(net.history[:, "lambda"], rel=1e-6)
+    assert result["Loss/valid_cost"] == pytest.approx(net.history[:, "valid_cost"], rel=1e-6)
 
 
 def test_transformers_to_tensorboard_and_mlflow(tmp_path, monkeypatch):

@@ -211,9 +211,9 @@ def test_another_loss(tmp_path):
 def test_metrics_take_what_the_trainer_gives():
     cost, labels = adaptive(), np.array([0, 1, 1, 0])
     logits = np.array([[-2.0], [-1.0], [3.0], [0.5]], dtype=np.float32)
-    found = cost.metrics(EvalPrediction(predictions=(logits, np.zeros(3)), label_ids=labels[:, None]))
-    assert found["cost"] == pytest.approx((8 + 1) / 4)
-    assert found["lambda"] == 1.0
+    result = cost.metrics(EvalPrediction(predictions=(logits, np.zeros(3)), label_ids=labels[:, None]))
+    assert result["cost"] == pytest.approx((8 + 1) / 4)
+    assert result["lambda"] == 1.0
     assert cost.controller.history == ()  # outside a training nothing adapts
     copy.deepcopy(cost)
 
@@ -264,9 +264,9 @@ def test_a_second_column_of_the_labels_is_what_a_row_weighs():
     by_hand = cost.adaptive_loss(logits, y, weights)
     assert cost.loss({"logits": logits}, labels) == pytest.approx(float(by_hand))
     assert float(by_hand) != pytest.approx(float(cost.loss({"logits": logits}, y)))
-    found = cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=labels.numpy()))
+    result = cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=labels.numpy()))
     raw = torch.sigmoid(logits[:, 1] - logits[:, 0])
-    assert found["cost"] == pytest.approx(prices.mean(y, raw > 0.5))
+    assert result["cost"] == pytest.approx(prices.mean(y, raw > 0.5))
 
 
 # labels

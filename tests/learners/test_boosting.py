@@ -330,8 +330,8 @@ def test_costs_are_routed_as_metadata():
     fn = np.random.default_rng(1).uniform(0.5, 20.0, 200)
     with sklearn.config_context(enable_metadata_routing=True):
         clf = quick().set_fit_request(fn=True).set_score_request(fn=True)
-        found = cross_validate(clf, X, y, params={"fn": fn}, cv=2, return_estimator=True)
-    assert float(found["estimator"][0].costs_.fn) != 8.0
+        result = cross_validate(clf, X, y, params={"fn": fn}, cv=2, return_estimator=True)
+    assert float(result["estimator"][0].costs_.fn) != 8.0
 
 
 def test_sample_weights_count_and_zero_is_absence(library):
@@ -568,7 +568,7 @@ def test_a_tuned_booster_costs_what_it_estimates(library, select):
         X = rng.normal(size=(n, 4))
         return X, sigmoid(-1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]))
 
-    costs, found = CostMatrix(fp=1, fn=5), []
+    costs, result = CostMatrix(fp=1, fn=5), []
     for seed in range(20):
         rng = np.random.default_rng(seed)
         X, chances = draw(rng, 500)
@@ -579,9 +579,9 @@ def test_a_tuned_booster_costs_what_it_estimates(library, select):
         )
         X, chances = draw(rng, 10_000)
         true = np.mean(np.where(made.predict(X) == 1, 1.0 - chances, 5.0 * chances))
-        found.append(
+        result.append(
             (made.estimated_cost_.estimate, true, made.estimated_cost_.low <= true <= made.estimated_cost_.high)
         )
-    estimate, true, contained = np.mean(found, axis=0)
+    estimate, true, contained = np.mean(result, axis=0)
     assert estimate == pytest.approx(true, rel=0.045)  # two standard errors: before, 5 to 10 % too high
     assert contained >= 0.85

@@ -147,13 +147,13 @@ def test_a_class_that_a_training_fold_lacks(library, settings, tmp_path):
     assert np.isfinite(made.predict_proba(X)).all()
     check_saved(made, X, tmp_path)
     boosters, rounds = made.model_.boosters, made.model_.rounds
-    found = []
+    result = []
     for fold in (0, 1):
         made.model_.boosters, made.model_.rounds = boosters[fold : fold + 1], rounds[fold : fold + 1]
-        found.append(made.predict_proba(X)[:, 0].mean())
+        result.append(made.predict_proba(X)[:, 0].mean())
         check_saved(made, X, tmp_path)
-    assert found[0] < 1e-4
-    assert found[1] > 0.1
+    assert result[0] < 1e-4
+    assert result[1] > 0.1
 
 
 def test_a_class_that_is_not_validated(library):

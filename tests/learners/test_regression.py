@@ -34,9 +34,9 @@ def fitted() -> CostModel:
 
 def test_prices_are_near_the_true_mean(fitted):
     table, mean = drawn(3000, 1)
-    found = fitted.predict(table)
-    assert np.mean(np.abs(np.log(found / mean))) < 0.2
-    assert abs(found.mean() / mean.mean() - 1.0) < 0.05
+    result = fitted.predict(table)
+    assert np.mean(np.abs(np.log(result / mean))) < 0.2
+    assert abs(result.mean() / mean.mean() - 1.0) < 0.05
 
 
 def test_the_price_itself_is_no_feature(fitted):
@@ -100,13 +100,13 @@ def test_explained_is_the_share_of_deviance_out_of_fold():
     table, _ = drawn(500)
     prices, rows = table["amount"].to_numpy(), np.arange(500)
     folds = [(rows[rows % 2 != i], rows[rows % 2 == i]) for i in range(2)]
-    found = cross_fit(table.drop(columns="amount"), prices, folds, use=rows, paying=rows >= 0, estimator=SHORT)
+    result = cross_fit(table.drop(columns="amount"), prices, folds, use=rows, paying=rows >= 0, estimator=SHORT)
     expected = [
         d2_tweedie_score(prices[test], clone(SHORT).set_params(categorical_features=[3]).fit(
             coded(table).iloc[train], prices[train]).predict(coded(table).iloc[test]), power=1)
         for train, test in folds
     ]  # fmt: skip
-    assert found.explained == pytest.approx(np.mean(expected), abs=0.02)
+    assert result.explained == pytest.approx(np.mean(expected), abs=0.02)
 
 
 def coded(table: pd.DataFrame) -> pd.DataFrame:
@@ -120,8 +120,8 @@ def test_prices_of_those_who_pay_count():
     learn = functools.partial(cross_fit, features, folds=folds, use=rows, estimator=SHORT)
     # misses are ten times as dear as the same amounts of negatives: only positives say so
     positive = rows % 4 == 0
-    found = learn(np.where(positive, 10.0, 1.0) * amounts, paying=positive)
-    assert abs(found.predicted[positive].mean() / (10.0 * mean[positive].mean()) - 1.0) < 0.15
+    result = learn(np.where(positive, 10.0, 1.0) * amounts, paying=positive)
+    assert abs(result.predicted[positive].mean() / (10.0 * mean[positive].mean()) - 1.0) < 0.15
     # where the label does not matter, all rows are learned from
     few = rows % 41 == 0
     pooled, lonely = learn(amounts, paying=few), learn(np.where(few, amounts, np.nan), paying=few)
@@ -141,25 +141,25 @@ def test_few_or_equal_prices_give_their_mean():
     table, _ = drawn(15)
     equal = CostModel("amount").fit(table.assign(amount=7.0)).predict(table)
     assert np.allclose(equal, 7.0)
-    found = CostModel("amount").fit(table).predict(table)
-    assert np.allclose(found, table["amount"].mean(), rtol=0.2)
+    result = CostModel("amount").fit(table).predict(table)
+    assert np.allclose(result, table["amount"].mean(), rtol=0.2)
 
 
 def test_gaps_are_rows_without_a_price():
     table, _ = drawn(400)
     gaps = table.assign(amount=table["amount"].where(np.arange(400) % 2 == 0))
-    found = CostModel("amount").fit(gaps)
-    assert np.isfinite(found.predict(gaps)).all()
+    result = CostModel("amount").fit(gaps)
+    assert np.isfinite(result.predict(gaps)).all()
     half = CostModel(gaps["amount"].to_numpy()).fit(table.drop(columns="amount"))
-    assert np.array_equal(half.predict(table.drop(columns="amount")), found.predict(table))
+    assert np.array_equal(half.predict(table.drop(columns="amount")), result.predict(table))
 
 
 def test_any_table_will_do(fitted):
     table, _ = drawn(50, 2)
     assert np.array_equal(fitted.predict(pl.from_pandas(table)), fitted.predict(table))
     numbers = table[["a", "b", "c"]].to_numpy()
-    found = CostModel(table["amount"]).fit(numbers)
-    assert found.predict(numbers).shape == (50,)
+    result = CostModel(table["amount"]).fit(numbers)
+    assert result.predict(numbers).shape == (50,)
 
 
 @pytest.mark.parametrize(

@@ -160,13 +160,13 @@ def test_boosters_that_nothing_steers_find_their_rounds_in_folds_and_learn_all_r
 @given(st.floats(1e-3, 1e3))
 def test_what_matters_in_weighted_boosting_is_the_ratio_of_prices(unit):
     task = made_task(120)
-    found = [
+    result = [
         CostSensitiveClassifier(
             costs, learner=BoostingLearner("lightgbm", n_estimators=5), loss="weighted", random_state=0
         ).fit(task.X, task.y)
         for costs in (COSTS, CostMatrix(fp=unit, fn=8 * unit))
     ]
-    np.testing.assert_allclose(*(made.predict_proba(task.X) for made in found), atol=1e-6)
+    np.testing.assert_allclose(*(made.predict_proba(task.X) for made in result), atol=1e-6)
 
 
 def test_weighted_scores_are_corrected_to_the_bayes_threshold():

@@ -32,25 +32,25 @@ def scipy_interval(values, level=0.95):
 @pytest.mark.parametrize("level", [0.8, 0.95])
 def test_cost_interval_equals_scipy(level):
     true, pred, _ = case()
-    found = cost_interval(COSTS, true, pred, level=level, resamples=9000)
+    result = cost_interval(COSTS, true, pred, level=level, resamples=9000)
     expected = scipy_interval(by_hand(true, pred), level)
     width = expected.high - expected.low
-    assert found.estimate == pytest.approx(by_hand(true, pred).mean())
-    assert found.low == pytest.approx(expected.low, abs=0.06 * width)
-    assert found.high == pytest.approx(expected.high, abs=0.06 * width)
+    assert result.estimate == pytest.approx(by_hand(true, pred).mean())
+    assert result.low == pytest.approx(expected.low, abs=0.06 * width)
+    assert result.high == pytest.approx(expected.high, abs=0.06 * width)
 
 
 def test_paired_difference_equals_scipy():
     true, pred, other = case(1)
-    found = cost_difference_interval(COSTS, true, pred, other, resamples=9000)
+    result = cost_difference_interval(COSTS, true, pred, other, resamples=9000)
     extra = by_hand(true, pred) - by_hand(true, other)
     expected = scipy_interval(extra)
     width = expected.high - expected.low
-    assert found.estimate == pytest.approx(extra.mean())
-    assert found.low == pytest.approx(expected.low, abs=0.06 * width)
-    assert found.high == pytest.approx(expected.high, abs=0.06 * width)
+    assert result.estimate == pytest.approx(extra.mean())
+    assert result.low == pytest.approx(expected.low, abs=0.06 * width)
+    assert result.high == pytest.approx(expected.high, abs=0.06 * width)
     mirrored = cost_difference_interval(COSTS, true, other, pred, resamples=9000)
-    assert mirrored.estimate == pytest.approx(-found.estimate)
+    assert mirrored.estimate == pytest.approx(-result.estimate)
 
 
 @pytest.mark.parametrize("missed", [0.3, 1.0])
@@ -61,11 +61,11 @@ def test_instance_costs_with_many_values_equal_scipy(missed):
     amounts = rng.gamma(2, 3, n)
     true = np.ones(n, dtype=int)
     pred = (rng.random(n) >= missed).astype(int)
-    found = cost_interval(CostMatrix(fp=1, fn=amounts), true, pred, resamples=4000)
+    result = cost_interval(CostMatrix(fp=1, fn=amounts), true, pred, resamples=4000)
     expected = scipy_interval(np.where(pred == 1, 0.0, amounts))
     width = expected.high - expected.low
-    assert found.low == pytest.approx(expected.low, abs=0.08 * width)
-    assert found.high == pytest.approx(expected.high, abs=0.08 * width)
+    assert result.low == pytest.approx(expected.low, abs=0.08 * width)
+    assert result.high == pytest.approx(expected.high, abs=0.08 * width)
 
 
 def test_groups_are_drawn_whole():
@@ -82,9 +82,9 @@ def test_groups_are_drawn_whole():
 
 def test_groups_of_unequal_size_weigh_by_their_samples():
     true, pred = np.array([0, 0, 0, 1]), np.array([1, 1, 1, 1])
-    found = cost_interval(COSTS, true, pred, groups=[7, 7, 7, 9])
-    assert found.estimate == pytest.approx((3 - 0.5) / 4)
-    assert (found.low, found.high) == (-0.5, 1.0)
+    result = cost_interval(COSTS, true, pred, groups=[7, 7, 7, 9])
+    assert result.estimate == pytest.approx((3 - 0.5) / 4)
+    assert (result.low, result.high) == (-0.5, 1.0)
 
 
 def test_intervals_repeat_with_their_seed_and_take_any_library(library):

@@ -41,49 +41,49 @@ scores = st.lists(st.sampled_from([0.0, 0.1, 0.25, 0.5, 0.75, 0.999, 1.0]), min_
 @given(scores, scores)
 @settings(max_examples=60, deadline=None)
 def test_psi_and_ks_are_those_of_loops(then, now):
-    found = score_shift(then, now)
-    assert found.psi == pytest.approx(psi_by_loops(found.edges, then, now))
-    assert found.ks == pytest.approx(ks_by_loops(then, now))
-    assert found.then.sum() == pytest.approx(1)
-    assert found.now.sum() == pytest.approx(1)
+    result = score_shift(then, now)
+    assert result.psi == pytest.approx(psi_by_loops(result.edges, then, now))
+    assert result.ks == pytest.approx(ks_by_loops(then, now))
+    assert result.then.sum() == pytest.approx(1)
+    assert result.now.sum() == pytest.approx(1)
 
 
 def test_bins_hold_equally_many_rows():
-    found = score_shift(np.random.default_rng(0).random(1000), np.full(5, 0.5))
-    assert len(found.edges) == 9
-    assert np.allclose(found.then, 0.1, atol=0.001)
+    result = score_shift(np.random.default_rng(0).random(1000), np.full(5, 0.5))
+    assert len(result.edges) == 9
+    assert np.allclose(result.then, 0.1, atol=0.001)
 
 
 def test_rounding_of_tied_scores_is_no_shift():
     rng = np.random.default_rng(0)
     tied = rng.choice([0.01, 0.2, 0.7], 2000)
-    found = score_shift(tied, tied * (1 + 1e-9 * rng.normal(size=2000)))
-    assert found.psi == pytest.approx(0, abs=1e-9)
+    result = score_shift(tied, tied * (1 + 1e-9 * rng.normal(size=2000)))
+    assert result.psi == pytest.approx(0, abs=1e-9)
 
 
 def test_chance_is_no_shift_in_small_samples():
     rng = np.random.default_rng(0)
-    found = [score_shift(rng.random(1000), rng.random(30)) for _ in range(50)]
-    assert sum(shift.psi > 0.1 for shift in found) > 20  # the rule of thumb alone would cry wolf
-    assert sum(shift.shifted for shift in found) <= 6
+    result = [score_shift(rng.random(1000), rng.random(30)) for _ in range(50)]
+    assert sum(shift.psi > 0.1 for shift in result) > 20  # the rule of thumb alone would cry wolf
+    assert sum(shift.shifted for shift in result) <= 6
 
 
 def test_of_classes_the_one_that_moved_most_is_told():
     rng = np.random.default_rng(0)
     then, now = rng.dirichlet([2, 2, 2], 2000), rng.dirichlet([2, 2, 8], 2000)
-    found = score_shift(then, now)
-    assert found.place == 2
-    assert found.shifted
+    result = score_shift(then, now)
+    assert result.place == 2
+    assert result.shifted
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
 def test_em_finds_the_share_that_was_drawn(share):
     rng = np.random.default_rng(1)
     then, now = drawn(20_000, 0.1, rng)[0], drawn(20_000, share, rng)[0]
-    found = prior_shift(then, now, prior=np.asarray([0.9, 0.1]))
-    assert found.low[1] <= share <= found.high[1]
-    assert found.now[1] == pytest.approx(share, abs=0.012)
-    assert found.excluded == (share != 0.1)
+    result = prior_shift(then, now, prior=np.asarray([0.9, 0.1]))
+    assert result.low[1] <= share <= result.high[1]
+    assert result.now[1] == pytest.approx(share, abs=0.012)
+    assert result.excluded == (share != 0.1)
 
 
 def test_intervals_cover_and_chance_excludes_rarely():
@@ -101,9 +101,9 @@ def test_intervals_cover_and_chance_excludes_rarely():
 def test_rows_like_those_then_have_not_moved_even_if_the_probabilities_are_wrong():
     then = drawn(5000, 0.1, np.random.default_rng(3))[0]
     odds = 4 * then / (1 - then)  # weighted and not corrected
-    found = prior_shift(odds / (1 + odds), odds / (1 + odds), prior=np.asarray([0.9, 0.1]))
-    assert found.now == pytest.approx([0.9, 0.1], abs=1e-6)
-    assert not found.excluded
+    result = prior_shift(odds / (1 + odds), odds / (1 + odds), prior=np.asarray([0.9, 0.1]))
+    assert result.now == pytest.approx([0.9, 0.1], abs=1e-6)
+    assert not result.excluded
 
 
 def test_shares_of_three_classes():
@@ -115,10 +115,10 @@ def test_shares_of_three_classes():
         odds = np.asarray([0.6, 0.3, 0.1]) * np.exp(2 * x)
         return odds / odds.sum(axis=1, keepdims=True)
 
-    found = prior_shift(made([0.6, 0.3, 0.1]), made([0.3, 0.3, 0.4]))
-    assert (found.low <= [0.3, 0.3, 0.4]).all()
-    assert (found.high >= [0.3, 0.3, 0.4]).all()
-    assert found.excluded
+    result = prior_shift(made([0.6, 0.3, 0.1]), made([0.3, 0.3, 0.4]))
+    assert (result.low <= [0.3, 0.3, 0.4]).all()
+    assert (result.high >= [0.3, 0.3, 0.4]).all()
+    assert result.excluded
     assert not prior_shift(made([0.6, 0.3, 0.1]), made([0.6, 0.3, 0.1])).excluded
 
 
@@ -133,9 +133,9 @@ def test_rows_of_a_group_are_no_independent_evidence():
 def test_scores_that_are_all_equal(value):
     then = now = np.full(50, value)
     assert score_shift(then, now).psi == 0
-    found = prior_shift(then, now)
-    assert np.isfinite(found.now).all()
-    assert not found.excluded
+    result = prior_shift(then, now)
+    assert np.isfinite(result.now).all()
+    assert not result.excluded
 
 
 def test_windows_follow_the_calendar():

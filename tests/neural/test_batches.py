@@ -11,9 +11,9 @@ NONE = np.empty(0, dtype=np.int64)
 
 
 def batches_of(members, size, *, epoch=0, filled=False, block=3):
-    found = MemberBatches(members, size, lambda: epoch, filled=filled, block=block)
-    blocks = list(found)
-    assert len(blocks) == len(found)
+    result = MemberBatches(members, size, lambda: epoch, filled=filled, block=block)
+    blocks = list(result)
+    assert len(blocks) == len(result)
     return [rows for block in blocks for rows in block]
 
 

@@ -15,13 +15,13 @@ def test_every_value_is_at_its_place(seed, n, members, classes):
     rows = torch.stack([torch.randperm(n, generator=generator)[:seen] for _ in range(members)], dim=1)
     values = torch.randn((seen, members, classes) if classes else (seen, members), generator=generator)
     cut = seen // 2
-    found = gather_logits([(rows[:cut], values[:cut]), (rows[cut:], values[cut:])], n, 0, alone=True)
-    assert torch.equal(found, spread_out(rows, values, n))
+    result = gather_logits([(rows[:cut], values[:cut]), (rows[cut:], values[cut:])], n, 0, alone=True)
+    assert torch.equal(result, spread_out(rows, values, n))
     for member in range(members):
         own = rows[:, member]
-        assert torch.equal(found[own, member], values[:, member])
+        assert torch.equal(result[own, member], values[:, member])
         others = torch.ones(n, dtype=torch.bool).index_fill(0, own, False)
-        assert not found[others, member].any()
+        assert not result[others, member].any()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

@@ -62,8 +62,8 @@ def results(methods, task=None, *, protocol=QUICK, ratios=None, seed=0):
     return {(one.fit.method, one.fit.ratio): one for one in done}
 
 
-def only(found):
-    (one,) = found.values()
+def only(result):
+    (one,) = result.values()
     return one
 
 
@@ -122,29 +122,29 @@ def asked(trained):
     ],
 )
 def test_a_training_serves_all_that_only_decide_otherwise(trained, names, ratios, count):
-    found = results(named(*names), ratios=ratios)
-    assert len(found) == len(names) * len(ratios)
+    result = results(named(*names), ratios=ratios)
+    assert len(result) == len(names) * len(ratios)
     assert len(trained.members) == count
 
 
 def test_not_adapting_is_cross_entropy_and_trained_once_for_all_who_want_it(trained):
     auto = CostSensitiveClassifier(**STEERED, target_threshold="auto")
-    found = results(named("net-bayes") | {"auto": auto}, ratios=(2.0, 8.0))
+    result = results(named("net-bayes") | {"auto": auto}, ratios=(2.0, 8.0))
     assert len(trained.members) == 1 + 2 * 3
     plain = {member.seed: member for member in trained.members if member.controller is None}
     assert [member.weight for member in plain.values()] == [1.0]
     # whoever asks first
     again = results({"auto": auto}, ratios=(2.0, 8.0))
     for ratio in (2.0, 8.0):
-        np.testing.assert_array_equal(again["auto", ratio].scores, found["auto", ratio].scores)
+        np.testing.assert_array_equal(again["auto", ratio].scores, result["auto", ratio].scores)
 
 
 def test_every_net_method_comes_to_an_end_side_by_side(trained):
-    found = results(named(*NAMES))
-    assert {name for name, _ in found} == set(NAMES)
+    result = results(named(*NAMES))
+    assert {name for name, _ in result} == set(NAMES)
     # those on one validation part are one computation, the five folds of three losses another
     assert sorted(len(call[2]) for call in trained.calls) == [9, 15]
-    for (name, _), one in found.items():
+    for (name, _), one in result.items():
         assert one.scores.shape == (60,)
         assert np.isfinite(one.scores).all()
         assert len(one.history) == 3 * (5 if name.endswith("-cv") else 1)
@@ -173,12 +173,12 @@ def _results_on(task, tested):
 
     rest = np.setdiff1d(np.arange(len(task.y)), tested)
     ready = [(QUICK.prepare(method(name), 0), task.costs) for name in NAMES]
-    found = {}
+    result = {}
     for number, candidate in fit_methods(ready, Rows.of_task(task, rest), watch=tested):
         made, scores = ready[number][0], candidate.watched
-        found[NAMES[number]] = scores, made.decision_.predict(1 / (1 + np.exp(-scores)), costs=task.costs.rows(tested))
-    assert set(found) == set(NAMES)
-    return found
+        result[NAMES[number]] = scores, made.decision_.predict(1 / (1 + np.exp(-scores)), costs=task.costs.rows(tested))
+    assert set(result) == set(NAMES)
+    return result
 
 
 def test_what_the_test_rows_hold_changes_no_encoding_of_the_others(asked):
@@ -224,20 +224,20 @@ def test_each_use_gets_the_test_scores_of_its_own_net():
         "one": CostSensitiveClassifier(select="last"),
         "two": CostSensitiveClassifier(loss="weighted", select="last"),
     }
-    found = results(methods)
+    result = results(methods)
     for name, given in methods.items():
         own = QUICK.prepare(given, 0).set_params(costs=task.costs, pos_label=1)
         own.fit(task.X.iloc[rest], task.y[rest])
         proba = own.predict_proba(task.X.iloc[tested])[:, 1]
-        np.testing.assert_allclose(found[name, 8.0].scores, proba, atol=1e-6)
-    assert np.abs(found["one", 8.0].scores - found["two", 8.0].scores).max() > 1e-3
+        np.testing.assert_allclose(result[name, 8.0].scores, proba, atol=1e-6)
+    assert np.abs(result["one", 8.0].scores - result["two", 8.0].scores).max() > 1e-3
 
 
 def test_select_is_another_use_of_the_same_training(trained):
     long = Protocol(net={"epochs": 6, "batch_size": 16, "learning_rate": 0.05}, device="cpu")
     methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
-    found = results(methods, protocol=long)
-    one, two = found["best", 8.0], found["last", 8.0]
+    result = results(methods, protocol=long)
+    one, two = result["best", 8.0], result["last", 8.0]
     assert len(trained.members) == 1
     costs = [row["val_cost"] for row in two.history]
     assert costs == [row["val_cost"] for row in one.history]
@@ -253,11 +253,11 @@ def test_patience_does_not_cut_off_a_use_that_wants_the_last_epoch(trained):
         "best": CostSensitiveClassifier(loss="weighted"),
         "last": CostSensitiveClassifier(loss="weighted", select="last"),
     }
-    found = results(methods, protocol=still)
+    result = results(methods, protocol=still)
     assert len(trained.members) == 1
-    assert [row["epoch"] for row in found["best", 8.0].history] == [0, 1, 2]
-    assert [row["epoch"] for row in found["last", 8.0].history] == list(range(7))
-    assert (found["best", 8.0].metrics["epoch"], found["last", 8.0].metrics["epoch"]) == (0, 6)
+    assert [row["epoch"] for row in result["best", 8.0].history] == [0, 1, 2]
+    assert [row["epoch"] for row in result["last", 8.0].history] == list(range(7))
+    assert (result["best", 8.0].metrics["epoch"], result["last", 8.0].metrics["epoch"]) == (0, 6)
     results({"best": methods["best"]}, protocol=still)
 
 
@@ -283,7 +283,7 @@ def test_losses_are_torchs_and_our_own(monkeypatch):
     methods = named("net", "net-weighted", "net-focal", "logit-adjusted") | {
         "own": CostSensitiveClassifier(loss=own_loss)
     }
-    found = results(methods)
+    result = results(methods)
     bce = F.binary_cross_entropy_with_logits
     threshold = 1 / 9
     expected = {
@@ -294,7 +294,7 @@ def test_losses_are_torchs_and_our_own(monkeypatch):
         "own": lambda z, y: own_loss(z, y, CostMatrix(fp=1, fn=8)).mean(),
     }
     for (logits, y), (name, loss) in zip(seen, expected.items(), strict=True):
-        first = found[name, 8.0].history[0]["train_loss"]
+        first = result[name, 8.0].history[0]["train_loss"]
         assert first == pytest.approx(float(loss(logits, y)), rel=1e-5), name
 
 
@@ -402,10 +402,10 @@ def test_smote_fills_up_a_batch_of_images_with_mixtures():
 
 def test_raw_decisions_leave_resampled_scores_as_they_are(asked):
     given = {"resample": "oversample", "select": "last"}
-    found = results(
+    result = results(
         {"raw": CostSensitiveClassifier(**given, decide="raw"), "corrected": CostSensitiveClassifier(**given)}
     )
-    raw, corrected = found["raw", 8.0], found["corrected", 8.0]
+    raw, corrected = result["raw", 8.0], result["corrected", 8.0]
     _, (member,), _ = asked({"raw": CostSensitiveClassifier(**given)})
     share = made_task().y[member.train].mean()
     assert raw.threshold == pytest.approx(0.5)
@@ -420,12 +420,12 @@ def test_raw_decisions_leave_resampled_scores_as_they_are(asked):
 
 def test_images_train_one_net_at_a_time(trained):
     quick = Protocol(net={"epochs": 1, "batch_size": 16, "augment": Augment(rotate=True)}, device="cpu")
-    found = results(
+    result = results(
         named("net-bayes", "net-tuned", "net-smote", "oversample", "adacsl"), made_pictures(), protocol=quick
     )
-    assert len(found) == 5
+    assert len(result) == 5
     assert [len(call[2]) for call in trained.calls] == [1] * 4
-    assert all(np.isfinite(one.scores).all() for one in found.values())
+    assert all(np.isfinite(one.scores).all() for one in result.values())
 
 
 @pytest.mark.parametrize("views", [pytest.param(1, marks=pytest.mark.weekly), 4])
@@ -433,16 +433,16 @@ def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
     few = Protocol(net={"epochs": 4, "batch_size": 16, "views": views}, device="cpu")
     methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
     task = made_pictures()
-    found = results(methods, task, protocol=few)
+    result = results(methods, task, protocol=few)
     assert len(trained.members) == 1
-    costs = [row["val_cost"] for row in found["best", 4.0].history]
-    assert found["best", 4.0].metrics["epoch"] == int(np.argmin(costs))
-    assert found["last", 4.0].metrics["epoch"] == 3
+    costs = [row["val_cost"] for row in result["best", 4.0].history]
+    assert result["best", 4.0].metrics["epoch"] == int(np.argmin(costs))
+    assert result["last", 4.0].metrics["epoch"] == 3
     rest, tested = split_rows(task, few.test, 0)
     for name, given in methods.items():
         own = few.prepare(given, 0).set_params(costs=task.costs, pos_label=1).fit(task.X[rest], task.y[rest])
         proba = own.predict_proba(task.X[tested])[:, 1]
-        np.testing.assert_allclose(found[name, 4.0].scores, proba, atol=1e-5)
+        np.testing.assert_allclose(result[name, 4.0].scores, proba, atol=1e-5)
     # four views are the mean of the net's logits over the flips
     if views == 4:
         (net,) = own.model_.net
@@ -465,10 +465,10 @@ def test_images_are_resized_as_pillow_does():
     from PIL import Image
 
     pixels = np.random.default_rng(0).integers(0, 256, (3, 64, 64, 3)).astype(np.uint8)
-    found = resize(torch.from_numpy(pixels), 50).numpy()
-    assert found.shape == (3, 50, 50, 3)
-    assert found.dtype == np.uint8
-    for image, small in zip(pixels, found, strict=True):
+    result = resize(torch.from_numpy(pixels), 50).numpy()
+    assert result.shape == (3, 50, 50, 3)
+    assert result.dtype == np.uint8
+    for image, small in zip(pixels, result, strict=True):
         expected = np.asarray(Image.fromarray(image).resize((50, 50), Image.Resampling.BILINEAR))
         assert np.abs(small.astype(int) - expected.astype(int)).max() <= 1
 

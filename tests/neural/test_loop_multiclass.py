@@ -87,10 +87,10 @@ def test_losses_are_torchs_weighted_cross_entropies(seed, rows, heads, classes):
     logits = 3 * torch.randn(rows, 2, heads, classes, generator=generator)
     y = torch.randint(classes, (rows, 2), generator=generator)
     own = torch.rand(2, classes, generator=generator)
-    found = member_losses([Member(NONE, NONE)] * 2, logits, y, own.T.gather(0, y), None)
+    result = member_losses([Member(NONE, NONE)] * 2, logits, y, own.T.gather(0, y), None)
     for i in range(2):
         each = [F.cross_entropy(logits[:, i, h], y[:, i], weight=own[i], reduction="sum") for h in range(heads)]
-        assert float(found[i]) == pytest.approx(float(sum(each)) / heads, rel=1e-4, abs=1e-6)
+        assert float(result[i]) == pytest.approx(float(sum(each)) / heads, rel=1e-4, abs=1e-6)
 
 
 def test_gradients_of_focal_losses_are_finite_where_the_net_is_sure():

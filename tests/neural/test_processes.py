@@ -99,8 +99,8 @@ def test_processes_that_differ_are_told_by_rank_and_kind():
 def test_all_processes_compare_what_they_fit(monkeypatch):
     """One of two processes, with another's answer in place of the network."""
 
-    def answer(found, own):
-        for place, change in zip(found, (0, 1), strict=True):
+    def answer(result, own):
+        for place, change in zip(result, (0, 1), strict=True):
             place.copy_(own ^ change)
 
     monkeypatch.setattr(torch.distributed, "get_world_size", lambda: 2)
@@ -200,7 +200,7 @@ def test_fits_in_threads_are_those_of_one_after_another():
     alone = proba(0)
     assert torch.equal(state, torch.get_rng_state())  # the caller's random numbers are left alone
     with ThreadPoolExecutor(4) as pool:
-        assert all(np.array_equal(alone, found) for found in pool.map(proba, range(4)))
+        assert all(np.array_equal(alone, result) for result in pool.map(proba, range(4)))
 
 
 def test_the_same_classifier_from_settings_of_the_trainer():

@@ -56,9 +56,9 @@ def test_other_sizes_train_apart_and_differ():
         ("small", CostSensitiveClassifier(learner=NeuralLearner({"bins": 2}, epochs=1))),
         ("large", CostSensitiveClassifier(learner=NeuralLearner(BENT, epochs=1))),
     ]
-    found = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, device="cpu", progress=False)
+    result = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, device="cpu", progress=False)
     for seed in range(2):
-        small, large = (one.scores for cell, one in found.fits.items() if cell.seed == seed)
+        small, large = (one.scores for cell, one in result.fits.items() if cell.seed == seed)
         assert not np.array_equal(small, large)
 
 

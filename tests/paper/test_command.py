@@ -117,14 +117,14 @@ def test_what_was_named_and_is_incomplete_is_an_error(paper, folder):
 @pytest.fixture
 def asked(monkeypatch):
     """Catch what is wished for; nothing is run."""
-    found = []
+    result = []
 
     def stop(wishes, **_):
-        found.append(wishes)
+        result.append(wishes)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(command, "run", stop)
-    return found
+    return result
 
 
 def test_options_reach_the_experiments(paper, asked, tmp_path):

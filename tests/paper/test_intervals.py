@@ -97,9 +97,9 @@ def test_holm_equals_a_hand_worked_case():
     error = math.sqrt(10 / 9 * (1 / 10 + 0.25))
     wanted = {"w": 0.01, "x": 0.04, "y": 0.03, "z": 0.005}
     costs = {name: [100 + s + error * stats.t(9).isf(p / 2) for s in signs] for name, p in wanted.items()}
-    found = by_method(summarise(made({"best": [100.0] * 10, **costs})))
-    assert found["p"].drop("best").to_dict() == pytest.approx({"w": 0.03, "x": 0.06, "y": 0.06, "z": 0.02})
-    assert found["significance"].to_dict() == {
+    result = by_method(summarise(made({"best": [100.0] * 10, **costs})))
+    assert result["p"].drop("best").to_dict() == pytest.approx({"w": 0.03, "x": 0.06, "y": 0.06, "z": 0.02})
+    assert result["significance"].to_dict() == {
         "best": "lowest cost",
         "z": "significantly higher",
         "w": "significantly higher",

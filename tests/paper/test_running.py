@@ -189,11 +189,11 @@ def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
 
 def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
     # what docs/guide/train/target-threshold.md says; the choices themselves stay as they were published
-    found = read_results(ROOT / "docs/paper/results")
+    result = read_results(ROOT / "docs/paper/results")
     names = ("net-bayes-cv", *CHOICES[1].among)
     monkeypatch.setattr(running, "CHOICES", (*CHOICES, CHOICES[1]._replace(name="four", among=names)))
-    rows = list(chosen_rows(found["table2"], found["held_out"]))
-    plain = {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in found["table2"] if r["method"] == names[0]
+    rows = list(chosen_rows(result["table2"], result["held_out"]))
+    plain = {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in result["table2"] if r["method"] == names[0]
              and r["profile"] == "four-views"}  # fmt: skip
     three, four = (
         {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in rows if r["method"] == name}
@@ -217,9 +217,9 @@ def test_a_choice_is_run_by_running_what_it_chooses_among():
 def test_choices_are_rows_like_others(tmp_path, monkeypatch, without_training):
     monkeypatch.setitem(planning.QUICK_METHODS, ("table2", "modern"), CHOICES[0].among)
     wishes = replace(QUICK, out=tmp_path, profile=("modern",))
-    found = reproduce(wishes)
+    result = reproduce(wishes)
     rows = read_rows(tmp_path / "table2.csv")
-    assert found.done == found.total == 3 * 2 * 2
+    assert result.done == result.total == 3 * 2 * 2
     assert len(rows) == 4 * 2 * 2
     assert [row["seconds"] for row in rows if row["method"] == "adacsl-auto"] == [4.5] * 4
     held_out = read_rows(tmp_path / "held_out.csv")
@@ -245,16 +245,16 @@ def weights(tmp_path_factory):
 def test_features_are_those_of_the_net_before_training(weights, monkeypatch):
     task = made_task(rows=30)
     monkeypatch.setattr(embedding, "BATCH", 8)
-    found = as_features(task, weights, device="cpu")
+    result = as_features(task, weights, device="cpu")
     net = resnet18(weights=weights).eval()
     with torch.no_grad():
         pixels = torch.from_numpy(task.X).permute(0, 3, 1, 2)
         large = F.interpolate(normalise(pixels), size=(embedding.SIDE,) * 2, mode="bilinear")
         expected = net.features(large).numpy()
-    np.testing.assert_allclose(found.X.to_numpy(), expected, rtol=1e-4, atol=1e-5)
-    assert (found.y == task.y).all()
-    assert found.costs == task.costs
-    assert not found.images
+    np.testing.assert_allclose(result.X.to_numpy(), expected, rtol=1e-4, atol=1e-5)
+    assert (result.y == task.y).all()
+    assert result.costs == task.costs
+    assert not result.images
 
 
 def test_methods_for_tables_get_features_on_the_same_splits(weights):
@@ -377,13 +377,13 @@ def test_data_without_groups_cannot_be_split_by_group():
 
 
 def test_every_run_is_a_row(tmp_path, without_training):
-    found = reproduce(replace(QUICK, out=tmp_path), command="reproduce table2 --quick")
+    result = reproduce(replace(QUICK, out=tmp_path), command="reproduce table2 --quick")
     rows = read_rows(tmp_path / "table2.csv")
     with (tmp_path / "table2.csv").open() as file:
         header = next(csv.reader(file))
     assert ",".join(header) == "dataset,profile,split,k,method,seed,cost,normalized_cost,accuracy,epoch,seconds"
     assert header == list(COLUMNS)
-    assert len(rows) == found.done == found.total == len(without_training) == 36
+    assert len(rows) == result.done == result.total == len(without_training) == 36
     assert {row["method"] for row in rows if row["profile"] == "paper"} == {
         "net",
         "ta",
@@ -439,9 +439,9 @@ def test_started_again_nothing_runs_twice(tmp_path, without_training):
     reproduce(replace(QUICK, out=tmp_path))
     before = (tmp_path / "table2.csv").read_bytes()
     without_training.clear()
-    found = reproduce(replace(QUICK, out=tmp_path))
+    result = reproduce(replace(QUICK, out=tmp_path))
     assert without_training == []
-    assert found.done == 0
+    assert result.done == 0
     assert (tmp_path / "table2.csv").read_bytes() == before
 
 
@@ -449,9 +449,9 @@ def test_results_of_another_machine_are_taken_over_and_not_run_again(tmp_path, w
     reproduce(replace(QUICK, out=tmp_path / "a", profile=("paper",)))
     without_training.clear()
     wishes = replace(QUICK, out=tmp_path / "b", skip_done=(tmp_path / "a",))
-    found = reproduce(wishes, command="second")
+    result = reproduce(wishes, command="second")
     assert {fit.data for fit in without_training} == {"made-up.modern.random"}
-    assert found.total == 16
+    assert result.total == 16
     assert len(read_rows(tmp_path / "b/table2.csv")) == 36
     assert len(read_rows(tmp_path / "b/figure1.csv")) == 8
     assert len(json.loads((tmp_path / "b/about.json").read_text())) == 2
@@ -464,8 +464,8 @@ def test_results_of_another_machine_are_taken_over_and_not_run_again(tmp_path, w
 
 def test_a_run_that_is_cut_off_leaves_whole_rows(tmp_path, without_training):
     wishes = replace(QUICK, out=tmp_path / "out", export=tmp_path / "csv", time_limit=0.0)
-    found = reproduce(wishes)
-    assert found.stopped
+    result = reproduce(wishes)
+    assert result.stopped
     rows = read_rows(tmp_path / "csv/table2.csv")
     assert 1 <= len(rows) < 36
     assert not (tmp_path / "out/table2.csv").exists()
@@ -482,9 +482,9 @@ def test_what_a_job_had_done_before_it_was_cut_off_is_not_lost(tmp_path, monkeyp
         raise RunInterrupted(0, 36)
 
     monkeypatch.setattr(engine, "run_jobs", run)
-    found = reproduce(replace(QUICK, out=tmp_path, time_limit=0.0))
-    assert found.stopped
-    assert found.done == len(read_rows(tmp_path / "table2.csv")) == 1
+    result = reproduce(replace(QUICK, out=tmp_path, time_limit=0.0))
+    assert result.stopped
+    assert result.done == len(read_rows(tmp_path / "table2.csv")) == 1
     with pytest.raises(RunInterrupted):  # Ctrl-C is told, not taken for the end of the time
         reproduce(replace(QUICK, out=tmp_path / "other", time_limit=1e6))
 
@@ -509,10 +509,10 @@ def test_a_failed_net_is_told_and_costs_no_other(tmp_path, monkeypatch, without_
         return good(tasks, payload, fits)
 
     monkeypatch.setattr(package, "run_work", work)
-    found = reproduce(replace(QUICK, out=tmp_path))
-    assert len(found.failed) == 4
-    assert "out of memory" in found.failed[0]
-    assert found.done == 32
+    result = reproduce(replace(QUICK, out=tmp_path))
+    assert len(result.failed) == 4
+    assert "out of memory" in result.failed[0]
+    assert result.done == 32
 
 
 def test_other_settings_need_another_folder(tmp_path, without_training):

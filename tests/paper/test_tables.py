@@ -45,10 +45,10 @@ NORMALISED = {
 def test_the_papers_costs_are_typed_right(dataset):
     for method, expected in NORMALISED[dataset].items():
         for k, value in zip((1, 3, 5), expected, strict=True):
-            found = normalized(dataset, k, method)
-            assert (found is None) == (value is None), (method, k)
+            result = normalized(dataset, k, method)
+            assert (result is None) == (value is None), (method, k)
             # a printed third digit; 1895 / 2000 was cut off, not rounded
-            assert found is None or found == pytest.approx(value, abs=0.0011), (method, k)
+            assert result is None or result == pytest.approx(value, abs=0.0011), (method, k)
 
 
 def test_adacsl_is_cheapest_in_every_row_of_the_paper():
@@ -119,11 +119,11 @@ def test_all_k_together_are_tested_on_the_mean_cost_of_each_run():
         {"adacsl": BASE, "net-weighted": BASE + 0.034 - noise}, k=3
     )
     rows += runs({"adacsl": [0.2], "net-weighted": [0.9]}, k=5)  # four runs are missing there, so they count nowhere
-    found = {claim.k: claim for claim in claims(rows) if claim.k != 5}
-    assert [found[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "too few runs"]
-    found = {claim.k: claim for claim in claims([row for row in rows if row["k"] != 5])}
-    assert [found[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "confirmed"]
-    assert found[None].percent == pytest.approx(100 * 0.032 / BASE.mean())
+    result = {claim.k: claim for claim in claims(rows) if claim.k != 5}
+    assert [result[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "too few runs"]
+    result = {claim.k: claim for claim in claims([row for row in rows if row["k"] != 5])}
+    assert [result[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "confirmed"]
+    assert result[None].percent == pytest.approx(100 * 0.032 / BASE.mean())
     assert "| all | confirmed | net-weighted |" in to_markdown(
         grids(_results(table2=[r for r in rows if r["k"] != 5]))[-1]
     )
@@ -159,8 +159,8 @@ def test_adacsl_is_compared_with_what_had_as_many_nets_and_the_same_selection():
         "net-weighted-last",
     )
     rows = runs({name: BASE + 0.01 * i for i, name in enumerate(methods)}, profile="modern", split="group")
-    found = {claim.contest: claim.rival for claim in claims(rows)}
-    assert found == {"one net": "net-bayes", "cross-fitted": "net-bayes-cv", "last epoch": "net-weighted-last"}
+    result = {claim.contest: claim.rival for claim in claims(rows)}
+    assert result == {"one net": "net-bayes", "cross-fitted": "net-bayes-cv", "last epoch": "net-weighted-last"}
     cautious = "adacsl-cv-target-bayes-cautious"
     (claim,) = claims(runs({cautious: BASE, "net-bayes-cv": BASE + CLEAR}, profile="enlarged", dataset="PV-D"))
     assert (claim.dataset, claim.profile, claim.rival, claim.recommendation) == (

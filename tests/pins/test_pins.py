@@ -70,11 +70,11 @@ def untouched():
     "table", [pytest.param(name, marks=pytest.mark.weekly if name in LONG else ()) for name in PINNED]
 )
 def test_what_no_defect_touched_has_not_changed(table):
-    found = run(TABLES.tables()[table], untouched())
+    result = run(TABLES.tables()[table], untouched())
     for name, pinned in PINNED[table].items():
         if name not in UNTOUCHED:
             continue
-        mine = found[name]
+        mine = result[name]
         assert mine.metrics["cost"] == pytest.approx(pinned["cost"], abs=1e-6), name
         if name in CONSTANT:
             assert set(mine.decisions.tolist()) == {name == "always-positive"}
@@ -95,8 +95,8 @@ def test_what_no_defect_touched_has_not_changed(table):
 def test_nets_are_as_good_as_they_were():
     now, then = [], []
     for table, data in TABLES.tables().items():
-        found = run(data, NETS)
-        now += [found[name].metrics["cost"] for name in NETS]
+        result = run(data, NETS)
+        now += [result[name].metrics["cost"] for name in NETS]
         then += [PINNED[table][name]["cost"] for name in NETS]
     assert len(now) == 5 * 14
     assert np.mean(now) <= np.mean(then) + DEARER, (np.mean(now), np.mean(then))

@@ -37,15 +37,15 @@ def bin_members(scores, number, bins=10):
 
 def bin_thresholds(scores, labels, fp, fn, bins=10, steps=200):
     """Return (threshold, size) of each bin that is not empty."""
-    found = []
+    result = []
     for number in range(bins):
         members = bin_members(scores, number, bins)
         if not members.any():
             continue
         grid = [k / steps for k in range(steps + 1) if number / bins <= k / steps <= (number + 1) / bins]
         threshold = cheapest_on_grid(scores[members], labels[members], grid, fp, fn)
-        found.append((threshold, int(members.sum())))
-    return found
+        result.append((threshold, int(members.sum())))
+    return result
 
 
 def lambda_psi(scores, labels, fp, fn, target_threshold=0.5):

@@ -57,9 +57,9 @@ def test_published_factor_is_nearly_blind_to_costs(published, shape, fn, psi):
 def test_single_threshold_asks_for_the_odds_of_the_bayes_threshold_on_calibrated_scores(fn):
     scores, labels = _calibrated(1, 1)
     bayes = 1 / (1 + fn)
-    found = AdaCSLController(CostMatrix(fp=1, fn=fn)).step(scores, labels)
-    assert found.thresholds[0] == pytest.approx(bayes, abs=0.03)
-    assert found.factor == pytest.approx(math.exp((bayes - 0.5) / 0.25), rel=0.13)
+    result = AdaCSLController(CostMatrix(fp=1, fn=fn)).step(scores, labels)
+    assert result.thresholds[0] == pytest.approx(bayes, abs=0.03)
+    assert result.factor == pytest.approx(math.exp((bayes - 0.5) / 0.25), rel=0.13)
 
 
 @pytest.mark.parametrize("seed", range(4))

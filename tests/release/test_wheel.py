@@ -83,9 +83,9 @@ def test_the_lock_has_every_pin_and_a_hash_for_each(script):
 
 
 def test_lowest_versions_are_read_from_the_metadata(script):
-    found = script("minimum").lowest(PROJECT)
-    assert found["numpy"] == "2.1"
-    assert "pytest" not in found
+    result = script("minimum").lowest(PROJECT)
+    assert result["numpy"] == "2.1"
+    assert "pytest" not in result
     assert script("minimum").lowest({"dependencies": ["a>=1.2", "adacsl[x]"], "optional-dependencies": {}}) == {
         "a": "1.2"
     }

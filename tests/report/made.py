@@ -51,12 +51,12 @@ def made_report(
         for ratio in ratios:
             for method in methods:
                 key = (text(name), ratio, text(method))
-                found = [_cell(number, ratio, method, seed, rows, own_costs, decimals) for seed in range(seeds)]
-                for seed, (row, _, history) in enumerate(found):
+                result = [_cell(number, ratio, method, seed, rows, own_costs, decimals) for seed in range(seeds)]
+                for seed, (row, _, history) in enumerate(result):
                     cells.append({"data": key[0], "ratio": ratio, "method": key[2], "seed": seed, **row})
                     if history:
                         histories[(*key, seed)] = history
-                outcomes[key] = _pooled([part for _, part, _ in found])
+                outcomes[key] = _pooled([part for _, part, _ in result])
     results = pd.DataFrame(cells)
     summary = _summary(results)
     views = [(text(name), ratio) for name in data for ratio in ratios]

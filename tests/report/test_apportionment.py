@@ -19,13 +19,13 @@ AMOUNTS = st.lists(st.floats(0, 50), min_size=1, max_size=4).filter(lambda some:
 
 @given(AMOUNTS, st.integers(0, 12))
 def test_whole_numbers_add_up_and_are_as_near_as_whole_numbers_can_be(amounts, total):
-    found = whole(amounts, total)
+    result = whole(amounts, total)
     exact = np.asarray(amounts) * total / sum(amounts)
-    assert found.sum() == total
-    assert (np.abs(found - exact) < 1 + 1e-6).all()
+    assert result.sum() == total
+    assert (np.abs(result - exact) < 1 + 1e-6).all()
     every = (some for some in itertools.product(range(total + 1), repeat=len(amounts)) if sum(some) == total)
     nearest = min(np.abs(np.asarray(some) - exact).sum() for some in every)
-    assert np.abs(found - exact).sum() == pytest.approx(nearest, abs=1e-6)
+    assert np.abs(result - exact).sum() == pytest.approx(nearest, abs=1e-6)
 
 
 def test_of_equal_remainders_the_one_that_is_last_waits():

@@ -363,8 +363,8 @@ def test_page_counts_whole_people_as_python_does(page):
     cases = [(amounts + (round(amounts.sum()) - amounts.sum()) / len(amounts), last) for amounts, last in cases]
     cases = [(amounts.clip(0), last) for amounts, last in cases]
     script = "cases => cases.map(([amounts, last]) => adacsl.whole(amounts, last))"
-    found = page.evaluate(script, [[amounts.tolist(), last] for amounts, last in cases])
-    for got, (amounts, last) in zip(found, cases, strict=True):
+    result = page.evaluate(script, [[amounts.tolist(), last] for amounts, last in cases])
+    for got, (amounts, last) in zip(result, cases, strict=True):
         assert got == whole(amounts, round(amounts.sum()), last=last).tolist()
 
 
@@ -494,7 +494,7 @@ def test_dark_surroundings_make_a_dark_page_and_dark_plots(dark_page):
 def test_text_stands_out_from_its_background(request, scheme):
     """WCAG AA: 4.5 to 1, computed for every visible text of the page outside the plots."""
     page = request.getfixturevalue(scheme)
-    found = page.evaluate("""() => {
+    result = page.evaluate("""() => {
         const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]));
         const parse = text => { const p = text.match(/[\\d.]+/g).map(Number); return [p[0], p[1], p[2], p[3] ?? 1]; };
         const behind = e => { const stack = []; for (let n = e; n; n = n.parentElement)
@@ -504,12 +504,12 @@ def test_text_stands_out_from_its_background(request, scheme):
             && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
             .map(e => [e.tagName + '.' + e.className, parse(getComputedStyle(e).color).slice(0, 3), behind(e)]);
     }""")  # fmt: skip
-    assert len(found) > 100
+    assert len(result) > 100
 
     def shade(color):
         return luminance(" ".join(str(round(c)) for c in color))
 
-    for name, ink, paper in found:
+    for name, ink, paper in result:
         high, low = sorted((shade(ink), shade(paper)), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= 4.5, (name, ink, paper)
 

@@ -54,13 +54,13 @@ def shown(page):
 
 def heat(page, k):
     """Read the live confusion matrix, decided x actual: counts and money."""
-    found = np.full((2, k, k), np.nan)
+    result = np.full((2, k, k), np.nan)
     names = ["decided", "actual", "count", "money"]
     cells = """names => [...document.querySelectorAll('#class-heat td[data-decided]')]
         .map(cell => names.map(name => Number(cell.dataset[name])))"""
     for i, j, count, money in page.evaluate(cells, names):
-        found[:, int(i), int(j)] = count, money
-    return found
+        result[:, int(i), int(j)] = count, money
+    return result
 
 
 def redecided(outcome, costs):
@@ -70,11 +70,11 @@ def redecided(outcome, costs):
 def check(page, report, matrix, method=None):
     """Compare everything the explorer shows with what Python computes at these prices."""
     costs = CostMatrix.from_array(matrix, rows="predicted")
-    outcomes, found = report.outcomes_of(VIEW), shown(page)
-    assert set(found) == set(outcomes)
-    means = [row["mean"] for row in found.values()]
+    outcomes, result = report.outcomes_of(VIEW), shown(page)
+    assert set(result) == set(outcomes)
+    means = [row["mean"] for row in result.values()]
     assert means == sorted(means)
-    assert [row["rank"] for row in found.values()] == list(range(1, len(found) + 1))
+    assert [row["rank"] for row in result.values()] == list(range(1, len(result) + 1))
     for name, outcome in outcomes.items():
         decided = redecided(outcome, costs)
         expected = {
@@ -84,7 +84,7 @@ def check(page, report, matrix, method=None):
             "savings": costs.savings(outcome.labels, decided),
             "changed": int((decided != outcome.decisions).sum()) / outcome.repeats,
         }
-        assert {key: found[name][key] for key in expected} == pytest.approx(expected, rel=1e-10), name
+        assert {key: result[name][key] for key in expected} == pytest.approx(expected, rel=1e-10), name
     method = method or report.recommended_of(VIEW)
     outcome, k = outcomes[method], len(matrix)
     decided = redecided(outcome, costs)
@@ -313,7 +313,7 @@ def luminance(color):
 def test_text_stands_out_from_its_cell(opened, report, scheme):
     """WCAG AA: 4.5 to 1, for every text in a confusion matrix and in the explorer."""
     page = opened(report, color_scheme=scheme, reduced_motion="reduce")
-    found = page.evaluate("""() => {
+    result = page.evaluate("""() => {
         const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]));
         const parse = text => { const p = text.match(/[\\d.]+/g).map(Number); return [p[0], p[1], p[2], p[3] ?? 1]; };
         const behind = e => { const stack = []; for (let n = e; n; n = n.parentElement)
@@ -323,8 +323,8 @@ def test_text_stands_out_from_its_cell(opened, report, scheme):
             && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
             .map(e => [e.tagName + '.' + e.className, parse(getComputedStyle(e).color).slice(0, 3), behind(e)]);
     }""")  # fmt: skip
-    assert len(found) > 100
-    for name, ink, paper in found:
+    assert len(result) > 100
+    for name, ink, paper in result:
         high, low = sorted((luminance(ink), luminance(paper)), reverse=True)
         assert (high + 0.05) / (low + 0.05) >= 4.5, (name, ink, paper)
 

@@ -168,15 +168,15 @@ def test_constant_scores_have_no_reject_option(made):
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_figures_draw_what_the_frames_say(priced, theme):
-    found, outcome = priced[True].regrets[VIEW], rows(own=True)
-    names = rivals(found, "net")
+    result, outcome = priced[True].regrets[VIEW], rows(own=True)
+    names = rivals(result, "net")
     assert names[0] == "net"
-    figure = regret_figure(found, "net", theme=theme)
+    figure = regret_figure(result, "net", theme=theme)
     lines = {trace.name: trace for trace in figure.data}
-    own = found.curve[found.curve["method"] == "net"].sort_values("ratio")
+    own = result.curve[result.curve["method"] == "net"].sort_values("ratio")
     np.testing.assert_allclose(lines["net"].y, own["percent"])
-    assert set(lines) == set(found.table["method"])
-    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (found.low, found.high)
+    assert set(lines) == set(result.table["method"])
+    assert (figure.layout.shapes[0].x0, figure.layout.shapes[0].x1) == (result.low, result.high)
     table = capacity_table(outcome)
     assert [trace.name for trace in capacity_figure(table, theme=theme).data] == [
         "by probability",
@@ -188,8 +188,8 @@ def test_figures_draw_what_the_frames_say(priced, theme):
 
 
 def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
-    found = priced[False].regrets[VIEW]
-    free = found._replace(curve=found.curve.assign(percent=np.inf))
+    result = priced[False].regrets[VIEW]
+    free = result._replace(curve=result.curve.assign(percent=np.inf))
     assert "per sample [EUR]" in regret_figure(free, "net", unit="EUR").layout.yaxis.title.text
 
 

@@ -99,11 +99,11 @@ def test_subgroup_table_by_hand():
 @given(cases())
 def test_subgroups_add_up(case):
     scores, labels, fp, fn = case
-    found = outcome(scores, labels, fp=fp, fn=fn)
-    table = errors.subgroup_table(found)
+    result = outcome(scores, labels, fp=fp, fn=fn)
+    table = errors.subgroup_table(result)
     assert table["n"].sum() == len(labels)
     assert table["positives"].sum() == labels.sum()
-    assert table["cost"].sum() == pytest.approx(found.costs.total(labels, found.decisions))
+    assert table["cost"].sum() == pytest.approx(result.costs.total(labels, result.decisions))
     for row in table.itertuples():
         inside = (scores >= row.low) & ((scores < row.high) | (row.high == 1.0))
         tried = [total_at(at, scores[inside], labels[inside], fp=fp, fn=fn) for at in (-1.0, *scores[inside])]

@@ -28,8 +28,8 @@ def cells(text, kind="td"):
     )
 )
 def test_cells_of_a_table_are_read_as_they_were_meant(row):
-    found = cells(table_of(Table("", [f"h{i}" for i in range(len(row))], [row])))
-    assert found == [" ".join(text.split()) for text in row]
+    result = cells(table_of(Table("", [f"h{i}" for i in range(len(row))], [row])))
+    assert result == [" ".join(text.split()) for text in row]
 
 
 def test_nothing_a_stranger_says_is_markup():
@@ -59,9 +59,9 @@ def test_a_pull_request_shows_verdict_money_people_costs_checks_and_model_card(r
     (view,) = report.views
     assert "**Saves 10,000 EUR a year (95 % CI 5,000 to 15,000) against deciding at 0.5**" in text
     assert report.recommendations[view] in text
-    found = cells(text)
-    assert "10,000 (5,000 to 15,000)" in found
-    assert "recommended" in next(cell for cell in found if cell.startswith("adacsl-cv ("))
+    result = cells(text)
+    assert "10,000 (5,000 to 15,000)" in result
+    assert "recommended" in next(cell for cell in result if cell.startswith("adacsl-cv ("))
     heads = cells(text, "th")
     assert "a year, 50,000 patients, EUR" in heads
     assert "difference" in heads

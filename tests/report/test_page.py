@@ -134,18 +134,18 @@ def test_policy_lets_only_our_scripts_run(text, parsed):
 
 
 def test_embedded_rows_are_the_test_rows(report, text):
-    found = payload(text)
+    result = payload(text)
     view = report.views.index(("breast-cancer", 8.0))
-    sample = next(s for s in found["views"][view]["samples"] if s["name"] == "adacsl-cv")
+    sample = next(s for s in result["views"][view]["samples"] if s["name"] == "adacsl-cv")
     outcome = report.outcomes[("breast-cancer", 8.0, "adacsl-cv")]
-    packed = found["arrays"][sample["scores"]]
+    packed = result["arrays"][sample["scores"]]
     assert packed["kind"] == "f4"
     scores = np.frombuffer(base64.b64decode(packed["data"]), dtype="<f4")
     np.testing.assert_array_equal(scores, outcome.scores)
     assert sample["costs"] == {"fp": 1.0, "fn": 8.0, "tp": 0.0, "tn": 0.0}
     # net, net-bayes and net-tuned have the same scores, also at other ratios: written once
     plain = ("net", "net-bayes", "net-tuned")
-    shared = {s["scores"] for v in found["views"] for s in v["samples"] if s["name"] in plain}
+    shared = {s["scores"] for v in result["views"] for s in v["samples"] if s["name"] in plain}
     assert len(shared) == 1
 
 
@@ -234,9 +234,9 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
     report = replace(small, summary=summary, recommended={small.views[0]: "adacsl-cv"})
     cards = {card.id: card for _, card in cards_of(report_page(report))}
     (table,) = cards["methods"].tables
-    found = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
-    assert [row["method"] for row in found] == ["adacsl-cv", "baseline"]
-    assert [row["above the lowest"] for row in found] == ["0 %", "44 % (\u22123.2 to 92 %)"]
+    result = [dict(zip(table.headers, row, strict=True)) for row in table.rows]
+    assert [row["method"] for row in result] == ["adacsl-cv", "baseline"]
+    assert [row["above the lowest"] for row in result] == ["0 %", "44 % (\u22123.2 to 92 %)"]
     assert (table.marked, table.badges) == ("adacsl-cv", {"adacsl-cv": "recommended", "baseline": "current decisions"})
     assert "your current decisions" in {trace.name for trace in cards["cost"].figure.data}
     text = render_report(report)
@@ -415,5 +415,5 @@ def test_file_where_a_folder_should_be(small, tmp_path):
 def test_templates_are_part_of_the_package():
     hatchling = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
     builder = hatchling.WheelBuilder(str(ROOT))
-    found = {file.distribution_path for file in builder.recurse_included_files()}
-    assert {f"adacsl/report/templates/{name}" for name in ("page.html.j2", "page.css", "page.js")} <= found
+    result = {file.distribution_path for file in builder.recurse_included_files()}
+    assert {f"adacsl/report/templates/{name}" for name in ("page.html.j2", "page.css", "page.js")} <= result

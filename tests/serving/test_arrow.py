@@ -40,9 +40,9 @@ def table(rows):
 def test_the_answer_is_a_stream_of_what_json_would_say(client, rows, records, table):
     answer = post(client, table)
     assert answer.headers["content-type"] == ARROW
-    found = pa.ipc.open_stream(answer.content).read_all()
-    assert found.schema.names == ["decision", "probability", "expected_cost"]
-    assert found.to_pylist() == client.post("/predict", json={"rows": records(rows)}).json()["rows"]
+    result = pa.ipc.open_stream(answer.content).read_all()
+    assert result.schema.names == ["decision", "probability", "expected_cost"]
+    assert result.to_pylist() == client.post("/predict", json={"rows": records(rows)}).json()["rows"]
 
 
 def test_notes_are_metadata_of_the_schema(client_of, priced, table):
@@ -56,10 +56,10 @@ def test_columns_of_other_types_mean_the_same(client, table):
     dates = pa.array([datetime.date.fromisoformat(one) for one in table["since"].to_pylist()])
     other = other.set_column(3, "since", dates).append_column("blob", pa.array([b"x"] * len(table)))
     again = other.set_column(0, "age", other["age"].cast(pa.float32()))
-    found, same = (pa.ipc.open_stream(post(client, one).content).read_all() for one in (other, again))
-    assert found.equals(same)
+    result, same = (pa.ipc.open_stream(post(client, one).content).read_all() for one in (other, again))
+    assert result.equals(same)
     plain = pa.ipc.open_stream(post(client, table).content).read_all()
-    np.testing.assert_allclose(found["probability"], plain["probability"], rtol=1e-5)
+    np.testing.assert_allclose(result["probability"], plain["probability"], rtol=1e-5)
 
 
 def test_a_column_of_nulls_or_decimals_is_taken(client, table):

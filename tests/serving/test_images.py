@@ -57,26 +57,26 @@ def as_text(content):
 
 def test_base64_bytes_and_bodies_mean_the_same(client, model, pixels):
     files = [encoded(one) for one in pixels[:4]]
-    found = client.post("/predict", json={"rows": [{"image": as_text(one)} for one in files]}).json()["rows"]
-    assert [one["decision"] for one in found] == model.predict(pixels[:4]).tolist()
-    np.testing.assert_array_equal([one["probability"] for one in found], model.predict_proba(pixels[:4])[:, 1])
+    result = client.post("/predict", json={"rows": [{"image": as_text(one)} for one in files]}).json()["rows"]
+    assert [one["decision"] for one in result] == model.predict(pixels[:4]).tolist()
+    np.testing.assert_array_equal([one["probability"] for one in result], model.predict_proba(pixels[:4])[:, 1])
     sink = pa.BufferOutputStream()
     table = pa.table({"image": pa.array(files)})
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
     kind = "application/vnd.apache.arrow.stream"
     answer = client.post("/predict", content=bytes(sink.getvalue()), headers={"content-type": kind})
-    assert pa.ipc.open_stream(answer.content).read_all().to_pylist() == found
+    assert pa.ipc.open_stream(answer.content).read_all().to_pylist() == result
     (alone,) = client.post("/predict", content=files[2], headers={"content-type": "image/png"}).json()["rows"]
-    assert alone["decision"] == found[2]["decision"]
+    assert alone["decision"] == result[2]["decision"]
     assert alone["probability"] == model.predict_proba(pixels[2:3])[0, 1]
 
 
 def test_pictures_of_another_size_are_resized_as_in_python(client, model, pixels, tmp_path):
     large = np.repeat(np.repeat(pixels[0], 3, axis=0), 3, axis=1)
     (tmp_path / "large.png").write_bytes(encoded(large))
-    found = client.post("/predict", content=encoded(large), headers={"content-type": "image/png"}).json()
-    assert found["rows"][0]["probability"] == model.predict_proba([tmp_path / "large.png"])[0, 1]
+    result = client.post("/predict", content=encoded(large), headers={"content-type": "image/png"}).json()
+    assert result["rows"][0]["probability"] == model.predict_proba([tmp_path / "large.png"])[0, 1]
 
 
 def test_what_is_no_picture_is_named(client, pixels, monkeypatch):
@@ -113,8 +113,8 @@ def test_a_model_of_grey_pictures_takes_no_colours(client_of, pixels):
     model = fit(pixels[..., :1])
     client = client_of(model)
     grey = np.repeat(pixels[1, :, :, :1], 3, axis=2)
-    found = client.post("/predict", content=encoded(grey), headers={"content-type": "image/png"}).json()
-    assert found["rows"][0]["probability"] == model.predict_proba(pixels[1:2, :, :, :1])[0, 1]
+    result = client.post("/predict", content=encoded(grey), headers={"content-type": "image/png"}).json()
+    assert result["rows"][0]["probability"] == model.predict_proba(pixels[1:2, :, :, :1])[0, 1]
     answer = client.post("/predict", content=encoded(pixels[1]), headers={"content-type": "image/png"})
     assert "expects grayscale images" in answer.json()["detail"]
 

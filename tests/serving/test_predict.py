@@ -32,12 +32,12 @@ def ask(client, records):
 
 
 def test_decisions_probabilities_and_costs_are_those_of_the_model(client, plain, rows, records):
-    found = ask(client, records(rows))
+    result = ask(client, records(rows))
     proba = plain.predict_proba(rows[FEATURES])[:, 1]
-    assert found["decision"].tolist() == plain.predict(rows[FEATURES]).tolist()
-    np.testing.assert_array_equal(found["probability"], proba)
-    np.testing.assert_allclose(found["expected_cost"], np.minimum(6 * proba, 1 - proba))
-    assert set(found["decision"]) == {"yes", "no"}
+    assert result["decision"].tolist() == plain.predict(rows[FEATURES]).tolist()
+    np.testing.assert_array_equal(result["probability"], proba)
+    np.testing.assert_allclose(result["expected_cost"], np.minimum(6 * proba, 1 - proba))
+    assert set(result["decision"]) == {"yes", "no"}
 
 
 def test_columns_are_answered_by_columns(client, rows, records):
@@ -47,16 +47,16 @@ def test_columns_are_answered_by_columns(client, rows, records):
 
 
 def test_rows_pay_their_own_prices_and_a_person_has_so_much_time_a_day(client_of, priced, rows, records):
-    found = ask(client_of(priced), records(rows))
+    result = ask(client_of(priced), records(rows))
     proba = priced.predict_proba(rows[FEATURES])[:, 1]
     alone, refer = np.minimum(proba * rows["amount"], 1 - proba), 0.1
     wanted = alone > refer
-    assert wanted.sum() > (found["decision"] == "refer").sum() > 5
-    for _, day in found.assign(wanted=wanted, gain=alone - refer).groupby(rows["since"]):
+    assert wanted.sum() > (result["decision"] == "refer").sum() > 5
+    for _, day in result.assign(wanted=wanted, gain=alone - refer).groupby(rows["since"]):
         helped = day[day["decision"] == "refer"]
         assert len(helped) == min(2, day["wanted"].sum())
         assert set(helped.index) == set(day["gain"].nlargest(len(helped)).index)
-    np.testing.assert_allclose(found["expected_cost"], np.where(found["decision"] == "refer", refer, alone))
+    np.testing.assert_allclose(result["expected_cost"], np.where(result["decision"] == "refer", refer, alone))
 
 
 def test_a_capacity_is_there_anew_in_every_request(client_of, fitted, rows, records):
@@ -71,18 +71,18 @@ def test_a_capacity_is_there_anew_in_every_request(client_of, fitted, rows, reco
 
 def test_of_three_classes_each_has_its_probability(client_of, fitted, rows, records):
     model = fitted(CostMatrix.from_array(COSTS, rows="predicted"), classes=3)
-    found, proba = ask(client_of(model), records(rows)), model.predict_proba(rows[FEATURES])
-    np.testing.assert_array_equal(found[["probability_0", "probability_1", "probability_2"]], proba)
+    result, proba = ask(client_of(model), records(rows)), model.predict_proba(rows[FEATURES])
+    np.testing.assert_array_equal(result[["probability_0", "probability_1", "probability_2"]], proba)
     each = proba @ np.asarray(COSTS, dtype=float).T
-    assert found["decision"].tolist() == each.argmin(axis=1).tolist()
-    np.testing.assert_allclose(found["expected_cost"], each.min(axis=1))
+    assert result["decision"].tolist() == each.argmin(axis=1).tolist()
+    np.testing.assert_allclose(result["expected_cost"], each.min(axis=1))
 
 
 def test_a_model_of_arrays_calls_its_columns_by_their_places(client_of, fitted, rows):
     model = fitted(CostMatrix(fp=1, fn=6), plain=True)
     X = rows[["age", "amount"]].to_numpy()
-    found = ask(client_of(model), [{"x0": a, "x1": b} for a, b in X.tolist()])
-    assert found["decision"].tolist() == model.predict(X).tolist()
+    result = ask(client_of(model), [{"x0": a, "x1": b} for a, b in X.tolist()])
+    assert result["decision"].tolist() == model.predict(X).tolist()
 
 
 def test_columns_that_the_model_does_not_know_are_ignored(client, rows, records):
@@ -127,10 +127,10 @@ VALUES = {
 @settings(max_examples=15)
 @given(st.lists(st.fixed_dictionaries(VALUES), min_size=1, max_size=5))
 def test_json_changes_no_bit_of_any_row(client, plain, records):
-    found = ask(client, records)
+    result = ask(client, records)
     table = pd.DataFrame({name: pd.Series([one[name] for one in records], dtype=object) for name in FEATURES})
     table[["age", "gap"]] = table[["age", "gap"]].astype(float)
-    np.testing.assert_array_equal(found["probability"], plain.predict_proba(table)[:, 1])
+    np.testing.assert_array_equal(result["probability"], plain.predict_proba(table)[:, 1])
 
 
 ANYTHING = st.recursive(
@@ -235,5 +235,5 @@ def test_a_saved_pipeline_gets_text_and_gaps_as_they_came(client_of, rows, recor
     features = rows[["age", "gap", "shop"]]
     made.fit(features, np.where(rows["age"] > 40, "yes", "no"))
     again = load(made.save(tmp_path / "model"))
-    found = ask(client_of(again), records(features))
-    np.testing.assert_array_equal(found["probability"], made.predict_proba(features)[:, 1])
+    result = ask(client_of(again), records(features))
+    np.testing.assert_array_equal(result["probability"], made.predict_proba(features)[:, 1])

@@ -62,16 +62,16 @@ def test_requests_rows_decisions_and_costs_are_counted(client_of, plain):
     for rows in ([OK] * 3, [OK | {"age": 70.0}] * 2):
         costs += [one["expected_cost"] for one in client.post("/predict", json={"rows": rows}).json()["rows"]]
     client.post("/predict", content="{")
-    found = counted(client)
-    assert found['adacsl_requests_total{status="200"}'] == 2
-    assert found['adacsl_requests_total{status="422"}'] == 1
-    assert found["adacsl_request_seconds_count"] == found['adacsl_request_seconds_bucket{le="+Inf"}'] == 3
-    assert 0 < found["adacsl_request_seconds_sum"] < 60
-    assert found["adacsl_rows_total"] == 5
-    decisions = {name: count for name, count in found.items() if name.startswith("adacsl_decisions_total")}
+    result = counted(client)
+    assert result['adacsl_requests_total{status="200"}'] == 2
+    assert result['adacsl_requests_total{status="422"}'] == 1
+    assert result["adacsl_request_seconds_count"] == result['adacsl_request_seconds_bucket{le="+Inf"}'] == 3
+    assert 0 < result["adacsl_request_seconds_sum"] < 60
+    assert result["adacsl_rows_total"] == 5
+    decisions = {name: count for name, count in result.items() if name.startswith("adacsl_decisions_total")}
     assert sum(decisions.values()) == 5
     assert all(re.fullmatch(r'adacsl_decisions_total\{decision="(yes|no)"\}', name) for name in decisions)
-    assert abs(found["adacsl_expected_cost_sum"] - sum(costs)) < 1e-9
+    assert abs(result["adacsl_expected_cost_sum"] - sum(costs)) < 1e-9
 
 
 def test_other_paths_and_methods_are_not_there(client):

@@ -77,9 +77,9 @@ def model(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def expected(model):
     """The probability of each kind, all of them different."""
-    found = dict(zip(KINDS, model.predict_proba(training_rows()[0][::24])[:, 1], strict=True))
-    assert np.diff(sorted(found.values())).min() > 1e-3
-    return found
+    result = dict(zip(KINDS, model.predict_proba(training_rows()[0][::24])[:, 1], strict=True))
+    assert np.diff(sorted(result.values())).min() > 1e-3
+    return result
 
 
 def plain(value):
@@ -195,10 +195,10 @@ def check(model, client, folder, expected, drawn):
     """Every way to bring these values gives the probabilities of their kinds."""
     wanted, values = [expected[kind] for kind, _ in drawn], [value for _, value in drawn]
     for frame in (*in_memory(values), *in_files(values, folder)):
-        found = model.predict_proba(frame[["code"]] if isinstance(frame, pd.DataFrame) else frame.select(["code"]))
-        np.testing.assert_allclose(found[:, 1], wanted, rtol=1e-9, err_msg=f"{values} in {frame}")
-    for found in over_http(values, client):
-        np.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=f"{values} over HTTP")
+        result = model.predict_proba(frame[["code"]] if isinstance(frame, pd.DataFrame) else frame.select(["code"]))
+        np.testing.assert_allclose(result[:, 1], wanted, rtol=1e-9, err_msg=f"{values} in {frame}")
+    for result in over_http(values, client):
+        np.testing.assert_allclose(result, wanted, rtol=1e-9, err_msg=f"{values} over HTTP")
 
 
 def test_each_value_alone_is_its_category_in_every_format(model, client_of, expected, tmp_path):

@@ -29,11 +29,11 @@ def names(folder):
 def test_a_document_comes_back_as_it_was_written(tmp_path):
     path, values = tmp_path / "new" / "made.json", {"cost": float("nan"), "parts": [1, "a", None], "sha256": "mine"}
     assert KIND.write(path, values, belongs_to="fit")
-    found = KIND.read(path, belongs_to="fit")
-    assert np.isnan(found["cost"])
-    assert found["parts"] == [1, "a", None]
-    assert (found["format"], found["schema_version"], found["belongs_to"]) == ("adacsl-made", 3, "fit")
-    assert found["sha256"] != "mine"
+    result = KIND.read(path, belongs_to="fit")
+    assert np.isnan(result["cost"])
+    assert result["parts"] == [1, "a", None]
+    assert (result["format"], result["schema_version"], result["belongs_to"]) == ("adacsl-made", 3, "fit")
+    assert result["sha256"] != "mine"
     assert not KIND.write(path, {"cost": 2}, replace=False)
     assert np.isnan(KIND.read(path)["cost"])
     assert KIND.write(path, {"cost": 2})
@@ -78,9 +78,9 @@ def test_only_ordinary_files_are_read(tmp_path, kind):
 @pytest.mark.parametrize("dtype", ["f4", "f8", "i8", "i1", "u1", ">f8"])
 def test_arrays_in_documents(dtype):
     array = np.array([0, 1, 7], dtype=dtype)
-    found = unpack(pack(array))
-    np.testing.assert_array_equal(found, array)
-    found[0] = 1  # a copy of its own
+    result = unpack(pack(array))
+    np.testing.assert_array_equal(result, array)
+    result[0] = 1  # a copy of its own
     with pytest.raises(ValueError, match="unknown dtype"):
         unpack({"dtype": "|O", "base64": ""})
 

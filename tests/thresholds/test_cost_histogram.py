@@ -35,8 +35,8 @@ def test_two_parts_have_the_threshold_of_all_rows(drawn, kind, cut, target_thres
     whole, other = CostHistogram(), CostHistogram()
     for histogram, part in zip((whole, other), parts, strict=False):
         histogram.update(*part)
-    found = whole.merge(other).threshold(COSTS, parts, target_threshold=target_threshold)
-    assert found == find_threshold(scores, labels, COSTS, target_threshold=target_threshold)
+    result = whole.merge(other).threshold(COSTS, parts, target_threshold=target_threshold)
+    assert result == find_threshold(scores, labels, COSTS, target_threshold=target_threshold)
 
 
 @given(rows, st.sampled_from(["float32", "float64"]), st.booleans())
@@ -84,15 +84,15 @@ def test_no_cut_is_cheaper_by_brute_force_whatever_errors_cost(drawn, kind, orde
     whole = CostHistogram()
     for number in order:
         whole.merge(parts[number])
-    found = whole.threshold(None, seconds)
+    result = whole.threshold(None, seconds)
 
     def paid(cut):  # exactly, whatever the order
         return math.fsum(np.where(labels == 1, np.where(scores > cut, 0, fn), np.where(scores > cut, fp, 0)))
 
     cheapest = min(paid(cut) for cut in (-1.0, *scores.astype(float)))
-    assert found.total_cost == pytest.approx(cheapest, rel=1e-12, abs=0)
-    assert paid(found.value) == pytest.approx(cheapest, rel=1e-12, abs=0)
-    assert paid(found.low) == pytest.approx(cheapest, rel=1e-12, abs=0)
+    assert result.total_cost == pytest.approx(cheapest, rel=1e-12, abs=0)
+    assert paid(result.value) == pytest.approx(cheapest, rel=1e-12, abs=0)
+    assert paid(result.low) == pytest.approx(cheapest, rel=1e-12, abs=0)
 
 
 @given(rows, st.sampled_from(["float16", "float32", "float64"]), st.booleans())
@@ -128,9 +128,9 @@ def test_other_engines_find_the_same_buckets():
     frame = pl.DataFrame({"score": scores})
     rounded = duckdb.sql("SELECT score::FLOAT::DOUBLE AS s FROM frame")
     raised = rounded.project("s, floor(log2(greatest(s, pow(2, -126)))) AS e")
-    found = raised.project(f"{SQL} AS arithmetic, (s::FLOAT + 0)::BIT::INTEGER >> 14 AS bits").fetchnumpy()
-    assert (found["arithmetic"] == expected).all()
-    assert (found["bits"] == expected).all()
+    result = raised.project(f"{SQL} AS arithmetic, (s::FLOAT + 0)::BIT::INTEGER >> 14 AS bits").fetchnumpy()
+    assert (result["arithmetic"] == expected).all()
+    assert (result["bits"] == expected).all()
     s = pl.col("score").cast(pl.Float32).cast(pl.Float64)
     e = pl.max_horizontal(s, pl.lit(2.0**-126)).log(2).floor()
     bucket = (512 * (126 + e + s / pl.lit(2.0).pow(e))).floor().cast(pl.Int32)

@@ -37,8 +37,8 @@ def test_thresholds_equal_the_cpu(dtype, candidates):
                 scores, labels, CostMatrix(fp=1, fn=costs.fn if isinstance(costs.fn, float) else amounts),
                 candidates=candidates, sample_weight=given,
             )  # fmt: skip
-            found = find_threshold(scores.cuda(), labels.cuda(), costs, candidates=candidates, sample_weight=given)
-            assert found == pytest.approx(on_host, rel=1e-12)
+            result = find_threshold(scores.cuda(), labels.cuda(), costs, candidates=candidates, sample_weight=given)
+            assert result == pytest.approx(on_host, rel=1e-12)
 
 
 @pytest.mark.parametrize("partition", [None, UniformBins(10), QuantileBins(10)])
@@ -64,8 +64,8 @@ def test_curves_stay_on_the_device():
     assert curve.costs.is_cuda
     assert_close(curve.costs.cpu(), cost_curve(scores, labels, COSTS).costs)
     for function in (brier_curve, optimal_cost_curve, decision_curve, calibration_error):
-        found, expected = function(scores.cuda(), labels.cuda()), function(scores, labels)
-        for mine, other in zip(found, expected, strict=True):
+        result, expected = function(scores.cuda(), labels.cuda()), function(scores, labels)
+        for mine, other in zip(result, expected, strict=True):
             assert_close(mine.cpu() if torch.is_tensor(mine) else mine, other)
     decided = COSTS.decide(scores.cuda())
     assert decided.is_cuda
@@ -107,12 +107,12 @@ def test_multipliers_equal_the_cpu(n, dtype, n_standard_errors):
     for given in (None, weight):
         options = {"n_standard_errors": n_standard_errors, "sample_weight": given}
         on_host = find_multipliers(scores, labels, costs, **options)
-        found = find_multipliers(scores.cuda(), labels.cuda(), costs, **options)
-        assert found.start_cost == pytest.approx(on_host.start_cost)
+        result = find_multipliers(scores.cuda(), labels.cuda(), costs, **options)
+        assert result.start_cost == pytest.approx(on_host.start_cost)
         # many rows are searched in float32: the way there may differ, its end hardly
-        assert found.cost == pytest.approx(on_host.cost, rel=1e-9 if n == 500 else 5e-3)
+        assert result.cost == pytest.approx(on_host.cost, rel=1e-9 if n == 500 else 5e-3)
         if n == 500:
-            assert found.values == pytest.approx(on_host.values, rel=1e-9)
+            assert result.values == pytest.approx(on_host.values, rel=1e-9)
 
 
 def test_loss_of_classes_moves_and_adapts_on_the_device():

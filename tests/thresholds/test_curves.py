@@ -115,19 +115,19 @@ def test_decision_curve_has_99_thresholds_by_default():
 def test_calibration_error_equals_torchmetrics(library, norm, bins):
     scores, labels = case(2, n=2000, digits=12)
     expected = binary_calibration_error(torch.tensor(scores), torch.tensor(labels), n_bins=bins, norm=f"l{norm}")
-    found = calibration_error(library.asarray(scores), library.asarray(labels), partition=UniformBins(bins), norm=norm)
-    assert found.error == pytest.approx(expected.item(), rel=1e-6)
+    result = calibration_error(library.asarray(scores), library.asarray(labels), partition=UniformBins(bins), norm=norm)
+    assert result.error == pytest.approx(expected.item(), rel=1e-6)
 
 
 def test_calibration_bins_equal_a_loop():
     scores, labels = case(3)
-    found = calibration_error(scores, labels, partition=QuantileBins(7))
+    result = calibration_error(scores, labels, partition=QuantileBins(7))
     numbers = QuantileBins(7)(scores)
     for k, m in enumerate(np.unique(numbers)):
         member = numbers == m
-        assert found.sizes[k] == member.sum()
-        assert found.mean_score[k] == pytest.approx(scores[member].mean())
-        assert found.positive_share[k] == pytest.approx(labels[member].mean())
+        assert result.sizes[k] == member.sum()
+        assert result.mean_score[k] == pytest.approx(scores[member].mean())
+        assert result.positive_share[k] == pytest.approx(labels[member].mean())
 
 
 def test_calibrated_scores_have_no_error():

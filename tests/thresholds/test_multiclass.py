@@ -49,21 +49,21 @@ def places_between(q, costs, values, weights, j):
     return [meets[0] / 2, *((a + b) / 2 for a, b in itertools.pairwise(meets)), meets[-1] * 2]
 
 
-def check_against_brute_force(q, labels, matrix, weights, counts, found):
+def check_against_brute_force(q, labels, matrix, weights, counts, result):
     """Nothing is cheaper than the start, and no single multiplier can make it cheaper."""
     n, k = len(q), len(q[0])
     single = np.ndim(matrix[0]) == 2
     costs = [[[Fraction(float(c)) for c in line] for line in (matrix[r] if single else matrix)] for r in range(n)]
     weights = [Fraction(float(w)) for w in (np.ones(k) if weights is None else weights)]
     counts = [Fraction(float(c)) for c in (np.ones(n) if counts is None else counts)]
-    values = [Fraction(float(v)) for v in found.values]
+    values = [Fraction(float(v)) for v in result.values]
     reached = cost_of(q, labels, costs, values, weights, counts)
     start = cost_of(q, labels, costs, [Fraction(1)] * k, weights, counts)
-    assert found.total_cost == pytest.approx(float(reached), abs=1e-9)
-    assert found.start_cost == pytest.approx(float(start / sum(counts)), abs=1e-9)
-    assert found.cost == pytest.approx(float(reached / sum(counts)), abs=1e-9)
+    assert result.total_cost == pytest.approx(float(reached), abs=1e-9)
+    assert result.start_cost == pytest.approx(float(start / sum(counts)), abs=1e-9)
+    assert result.cost == pytest.approx(float(reached / sum(counts)), abs=1e-9)
     assert reached <= start
-    assert np.log(found.values).sum() == pytest.approx(0.0, abs=1e-9)
+    assert np.log(result.values).sum() == pytest.approx(0.0, abs=1e-9)
     for j in range(k):
         for place in places_between(q, costs, values, weights, j):
             other = cost_of(q, labels, costs, [*values[:j], place, *values[j + 1 :]], weights, counts)
@@ -87,8 +87,8 @@ def tasks(draw, k=None, rows=9):
 @given(tasks())
 def test_no_single_multiplier_is_cheaper_elsewhere(data):
     q, labels, matrix = data
-    found = find_multipliers(q, labels, CostMatrix.from_array(matrix, rows="predicted"))
-    check_against_brute_force(q, labels, matrix, None, None, found)
+    result = find_multipliers(q, labels, CostMatrix.from_array(matrix, rows="predicted"))
+    check_against_brute_force(q, labels, matrix, None, None, result)
 
 
 def test_rows_that_are_undecided_do_not_hide_a_gain():
@@ -96,8 +96,8 @@ def test_rows_that_are_undecided_do_not_hide_a_gain():
     q = np.array([[0.25, 0.25, 0.5], [0.25, 0.25, 0.5], [0.5, 0.25, 0.25], [0.25, 0.5, 0.25]])
     matrix = [[0, 2, 1], [2, 0, 3], [1, 1, 0]]
     for labels in itertools.product(range(3), repeat=4):
-        found = find_multipliers(q, labels, CostMatrix.from_array(matrix, rows="predicted"))
-        check_against_brute_force(q, labels, matrix, None, None, found)
+        result = find_multipliers(q, labels, CostMatrix.from_array(matrix, rows="predicted"))
+        check_against_brute_force(q, labels, matrix, None, None, result)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -113,12 +113,12 @@ def test_weights_rows_of_costs_and_sample_weights_equal_brute_force(seed):
         counts[0] += 1
     start = rng.uniform(0.5, 2.0, k) if seed % 7 == 0 else None
     costs = CostMatrix.from_array(matrix, rows="predicted")
-    found = find_multipliers(q, labels, costs, weights=weights, start=start, sample_weight=counts)
-    check_against_brute_force(q, labels, matrix, weights, counts, found)
+    result = find_multipliers(q, labels, costs, weights=weights, start=start, sample_weight=counts)
+    check_against_brute_force(q, labels, matrix, weights, counts, result)
     again = find_multipliers(
         torch.tensor(q), torch.tensor(labels), costs, weights=weights, start=start, sample_weight=counts
     )
-    np.testing.assert_allclose(again.values, found.values, rtol=1e-9)
+    np.testing.assert_allclose(again.values, result.values, rtol=1e-9)
 
 
 # two classes are a threshold
@@ -132,17 +132,17 @@ def test_weights_rows_of_costs_and_sample_weights_equal_brute_force(seed):
 def test_two_classes_are_the_threshold_search(rows, fp, fn, n_standard_errors):
     scores, labels = (np.array(column) for column in zip(*rows, strict=True))
     costs = CostMatrix(fp=fp, fn=fn)
-    found = find_multipliers(scores, labels, costs, n_standard_errors=n_standard_errors)
+    result = find_multipliers(scores, labels, costs, n_standard_errors=n_standard_errors)
     threshold = find_threshold(
         scores, labels, costs, target_threshold=costs.threshold, n_standard_errors=n_standard_errors
     )
     odds = threshold.value / (1 - threshold.value) * (1 - costs.threshold) / costs.threshold
-    ratio = found.values[0] / found.values[1]
+    ratio = result.values[0] / result.values[1]
     if (ratio < 1) == (odds < 1):
         assert ratio == pytest.approx(odds, rel=1e-9)
     else:  # as cheap on either side of the target: ours is the nearer one in log-odds
         assert abs(np.log(ratio)) <= abs(np.log(odds)) + 1e-9
-    assert found.total_cost == pytest.approx(threshold.total_cost)
+    assert result.total_cost == pytest.approx(threshold.total_cost)
 
 
 # many rows
@@ -165,16 +165,16 @@ def test_many_rows_end_where_no_multiplier_saves_anything_worth_it(library, own)
         prices = costs.to_array()[None] * np.random.default_rng(1).uniform(0.5, 2.0, (len(q), 1, 1))
         costs = CostMatrix.from_array(prices, rows="predicted")
     given = (torch.tensor(q), torch.tensor(labels)) if library == "torch" else (q, labels)
-    found = find_multipliers(*given, costs)
-    assert found.start_cost == pytest.approx(costs.mean(labels, costs.decide(q)))
-    scaled = q * found.values
-    assert found.total_cost == pytest.approx(costs.total(labels, costs.decide(scaled / scaled.sum(1, keepdims=True))))
-    assert found.cost < 0.95 * found.start_cost
+    result = find_multipliers(*given, costs)
+    assert result.start_cost == pytest.approx(costs.mean(labels, costs.decide(q)))
+    scaled = q * result.values
+    assert result.total_cost == pytest.approx(costs.total(labels, costs.decide(scaled / scaled.sum(1, keepdims=True))))
+    assert result.cost < 0.95 * result.start_cost
     for j in range(4):
         for factor in np.exp(np.linspace(-1.0, 1.0, 41)):
             moved = scaled * np.where(np.arange(4) == j, factor, 1.0)
             other = costs.mean(labels, costs.decide(moved / moved.sum(1, keepdims=True)))
-            assert found.cost <= other + 0.11 * found.start_cost / 20_000**0.5
+            assert result.cost <= other + 0.11 * result.start_cost / 20_000**0.5
 
 
 @pytest.mark.parametrize("own", [False, True])
@@ -220,9 +220,9 @@ def test_both_ways_along_the_lines_agree(seed, monkeypatch):
 def test_narrow_scores(dtype):
     q, labels, costs = many_rows(2000)
     narrow = q.astype(dtype)
-    found = find_multipliers(narrow, labels, costs)
-    assert found.values == pytest.approx(find_multipliers(narrow.astype(np.float64), labels, costs).values, rel=1e-12)
-    assert find_multipliers(torch.tensor(narrow), labels, costs).values == pytest.approx(found.values, rel=1e-12)
+    result = find_multipliers(narrow, labels, costs)
+    assert result.values == pytest.approx(find_multipliers(narrow.astype(np.float64), labels, costs).values, rel=1e-12)
+    assert find_multipliers(torch.tensor(narrow), labels, costs).values == pytest.approx(result.values, rel=1e-12)
 
 
 # n_standard_errors, one class, more actions than classes, refusals
@@ -238,27 +238,27 @@ def test_caution_moves_less_and_much_of_it_not_at_all():
 
 def test_one_class_only_costs_nothing_in_the_end():
     q, _, costs = many_rows(200)
-    found = find_multipliers(q, np.full(200, 2), costs)
-    assert found.total_cost == 0.0
-    assert np.isfinite(found.values).all()
-    assert (found.values > 0).all()
+    result = find_multipliers(q, np.full(200, 2), costs)
+    assert result.total_cost == 0.0
+    assert np.isfinite(result.values).all()
+    assert (result.values > 0).all()
 
 
 def test_more_actions_than_classes():
     q, labels, costs = many_rows(300, k=3)
     wide = np.concatenate((costs.to_array(), [[0.3, 0.3, 0.3]]))
     rect = CostMatrix.from_array(wide, rows="predicted")
-    found = find_multipliers(q, labels, rect)
-    assert found.start_cost == pytest.approx(rect.mean(labels, rect.decide(q)))
+    result = find_multipliers(q, labels, rect)
+    assert result.start_cost == pytest.approx(rect.mean(labels, rect.decide(q)))
     check_against_brute_force(q[:12], labels[:12], wide, None, None, find_multipliers(q[:12], labels[:12], rect))
 
 
 def test_costs_of_being_right_count_in_the_total():
     q, labels, costs = many_rows(100)
     dearer = CostMatrix.from_array(costs.to_array() + 0.5, rows="predicted")
-    plain, found = (find_multipliers(q, labels, each) for each in (costs, dearer))
-    assert found.total_cost == pytest.approx(plain.total_cost + 50)
-    np.testing.assert_allclose(found.values, plain.values, rtol=1e-9)
+    plain, result = (find_multipliers(q, labels, each) for each in (costs, dearer))
+    assert result.total_cost == pytest.approx(plain.total_cost + 50)
+    np.testing.assert_allclose(result.values, plain.values, rtol=1e-9)
 
 
 Q, Y, C3 = [[0.5, 0.3, 0.2], [0.2, 0.2, 0.6]], [0, 2], CostMatrix.from_array(1 - np.eye(3), rows="actual")

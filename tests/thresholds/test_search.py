@@ -45,24 +45,24 @@ def random_case(seed, n=60):
 def test_find_threshold_equals_brute_force(brute, data, fp, fn, target_threshold):
     scores, labels = data
     best = brute.optimum(scores, labels, fp=fp, fn=fn)
-    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
-    assert found.total_cost == best.cost
-    assert brute.cost_at(found.value, scores, labels, fp, fn) == best.cost
-    assert abs(found.value - target_threshold) <= brute.distance(target_threshold, best.intervals) + ulps(1.0)
+    result = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
+    assert result.total_cost == best.cost
+    assert brute.cost_at(result.value, scores, labels, fp, fn) == best.cost
+    assert abs(result.value - target_threshold) <= brute.distance(target_threshold, best.intervals) + ulps(1.0)
 
 
 @given(samples(), PRICE, PRICE, TARGET)
 def test_interval_holds_only_optimal_thresholds(brute, data, fp, fn, target_threshold):
     scores, labels = data
-    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
-    assert found.low <= found.value <= found.high
-    inside = [found.low, *[s for s in scores if found.low <= s < found.high]]
-    assert all(brute.cost_at(t, scores, labels, fp, fn) == found.total_cost for t in inside)
-    below = [s for s in {0.0, *scores} if s < found.low]
-    if below and found.low > 0:
-        assert brute.cost_at(max(below), scores, labels, fp, fn) > found.total_cost
-    if found.high in scores and found.high < 1:
-        assert brute.cost_at(found.high, scores, labels, fp, fn) > found.total_cost
+    result = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold)
+    assert result.low <= result.value <= result.high
+    inside = [result.low, *[s for s in scores if result.low <= s < result.high]]
+    assert all(brute.cost_at(t, scores, labels, fp, fn) == result.total_cost for t in inside)
+    below = [s for s in {0.0, *scores} if s < result.low]
+    if below and result.low > 0:
+        assert brute.cost_at(max(below), scores, labels, fp, fn) > result.total_cost
+    if result.high in scores and result.high < 1:
+        assert brute.cost_at(result.high, scores, labels, fp, fn) > result.total_cost
 
 
 @given(st.data())
@@ -80,12 +80,12 @@ def test_find_threshold_with_instance_costs_benefits_and_weights_equals_brute_fo
     weight[0] += 1
     prices = {"fp": fp, "fn": fn, "tp": tp, "tn": tn, "weight": weight}
     best = brute.optimum(scores, labels, **prices)
-    found = find_threshold(
+    result = find_threshold(
         scores, labels, CostMatrix(fp=fp, fn=fn, tp=tp, tn=tn), sample_weight=weight, target_threshold=0.4
     )
-    assert found.total_cost == pytest.approx(float(best.cost), abs=1e-9)
-    assert brute.cost_at(found.value, scores, labels, **prices) == best.cost
-    assert abs(found.value - 0.4) <= brute.distance(0.4, best.intervals) + ulps(1.0)
+    assert result.total_cost == pytest.approx(float(best.cost), abs=1e-9)
+    assert brute.cost_at(result.value, scores, labels, **prices) == best.cost
+    assert abs(result.value - 0.4) <= brute.distance(0.4, best.intervals) + ulps(1.0)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -94,14 +94,14 @@ def test_all_libraries_and_sklearn_agree(seed, brute):
     scores, labels, rng = random_case(seed)
     fp, fn = rng.integers(1, 6), rng.integers(6, 30)
     costs = CostMatrix(fp=fp, fn=fn)
-    found = find_threshold(scores, labels, costs, target_threshold=0.35)
-    assert found == find_threshold(torch.tensor(scores), torch.tensor(labels), costs, target_threshold=0.35)
-    assert found == find_threshold(strict.asarray(scores), strict.asarray(labels), costs, target_threshold=0.35)
+    result = find_threshold(scores, labels, costs, target_threshold=0.35)
+    assert result == find_threshold(torch.tensor(scores), torch.tensor(labels), costs, target_threshold=0.35)
+    assert result == find_threshold(strict.asarray(scores), strict.asarray(labels), costs, target_threshold=0.35)
     if len(set(labels)) == 2:
         _, false_positives, false_negatives, _, _ = confusion_matrix_at_thresholds(labels, scores)
         everything_negative = fn * labels.sum()
-        assert found.total_cost == min((fp * false_positives + fn * false_negatives).min(), everything_negative)
-    assert found.total_cost == brute.optimum(scores, labels, fp=int(fp), fn=int(fn)).cost
+        assert result.total_cost == min((fp * false_positives + fn * false_negatives).min(), everything_negative)
+    assert result.total_cost == brute.optimum(scores, labels, fp=int(fp), fn=int(fn)).cost
 
 
 def test_cost_curve_equals_sklearn_at_every_cut(library):
@@ -151,17 +151,17 @@ def test_cost_curve_equals_brute_force(brute, data, fp, fn):
     ],
 )
 def test_ties_go_to_the_point_nearest_the_target(scores, labels, target_threshold, value):
-    found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3), target_threshold=target_threshold)
-    assert found.value == value
-    assert found.total_cost == 0
+    result = find_threshold(scores, labels, CostMatrix(fp=1, fn=3), target_threshold=target_threshold)
+    assert result.value == value
+    assert result.total_cost == 0
 
 
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_score_of_zero_that_must_be_positive_gets_a_threshold_below_zero(zero):
-    found = find_threshold([zero, 0.6], [1, 1], CostMatrix(fp=1, fn=3))
-    assert found.total_cost == 0
-    assert -1e-30 < found.value < 0
-    assert found.low == found.value
+    result = find_threshold([zero, 0.6], [1, 1], CostMatrix(fp=1, fn=3))
+    assert result.total_cost == 0
+    assert -1e-30 < result.value < 0
+    assert result.low == result.value
 
 
 def test_negative_zero_equals_zero():
@@ -172,28 +172,28 @@ def test_negative_zero_equals_zero():
 
 
 def test_equally_cheap_separate_intervals_are_told_apart():
-    found = find_threshold([0.1, 0.2, 0.8, 0.9], [1, 0, 1, 0], CostMatrix(fp=1, fn=2), target_threshold=0.6)
+    result = find_threshold([0.1, 0.2, 0.8, 0.9], [1, 0, 1, 0], CostMatrix(fp=1, fn=2), target_threshold=0.6)
     #       cuts:          2 (below 0.1), 4, 3, 5, 4 -> only the lowest
-    assert (found.total_cost, found.low, found.high) == (2.0, 0.0, 0.1)
+    assert (result.total_cost, result.low, result.high) == (2.0, 0.0, 0.1)
     scores, labels = [0.1, 0.2, 0.5, 0.8], [0, 1, 0, 1]
     for target_threshold, low, high in ((0.15, 0.1, 0.2), (0.7, 0.5, 0.8)):
-        found = find_threshold(scores, labels, CostMatrix(fp=1, fn=1), target_threshold=target_threshold)
-        assert (found.value, found.total_cost, found.low, found.high) == (target_threshold, 1.0, low, high)
+        result = find_threshold(scores, labels, CostMatrix(fp=1, fn=1), target_threshold=target_threshold)
+        assert (result.value, result.total_cost, result.low, result.high) == (target_threshold, 1.0, low, high)
 
 
 @pytest.mark.parametrize("fp", [0.1, np.full(4, 0.1)], ids=["class-wide", "per sample"])
 def test_costs_equal_but_for_rounding_are_ties(fp):
     # three false positives of 0.1 (0.30000000000000004) or one false negative of 0.3
-    found = find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target_threshold=0.1)
-    assert (found.value, found.low, found.high) == (0.1, 0.0, 0.2)
+    result = find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target_threshold=0.1)
+    assert (result.value, result.low, result.high) == (0.1, 0.0, 0.2)
     assert (
         find_threshold([0.2, 0.4, 0.6, 0.8], [1, 0, 0, 0], CostMatrix(fp=fp, fn=0.3), target_threshold=0.9).value == 0.9
     )
 
 
 def test_sample_without_cost_at_the_target_moves_nothing():
-    found = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target_threshold=0.5)
-    assert found == (0.5, 0.0, 0.0, 0.2, 0.9)
+    result = find_threshold([0.2, 0.5, 0.9], [0, 0, 1], CostMatrix(fp=[1, 0, 1], fn=1), target_threshold=0.5)
+    assert result == (0.5, 0.0, 0.0, 0.2, 0.9)
 
 
 def test_all_scores_equal_leaves_two_cuts():
@@ -208,13 +208,15 @@ def test_all_scores_equal_leaves_two_cuts():
 def test_candidates_are_the_only_thresholds_looked_at(brute, data, fp, fn, target_threshold):
     scores, labels = data
     grid = [0.9, 0.0, 0.25, 0.5, 0.3]
-    found = find_threshold(scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, candidates=grid)
+    result = find_threshold(
+        scores, labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, candidates=grid
+    )
     costs = {t: brute.cost_at(t, scores, labels, fp, fn) for t in grid}
-    assert found.value in grid
-    assert found.total_cost == min(costs.values()) == costs[found.value]
-    cheapest = [t for t in grid if costs[t] == found.total_cost]
-    assert abs(found.value - target_threshold) == min(abs(t - target_threshold) for t in cheapest)
-    assert all(costs[t] == found.total_cost for t in grid if found.low <= t <= found.high)
+    assert result.value in grid
+    assert result.total_cost == min(costs.values()) == costs[result.value]
+    cheapest = [t for t in grid if costs[t] == result.total_cost]
+    assert abs(result.value - target_threshold) == min(abs(t - target_threshold) for t in cheapest)
+    assert all(costs[t] == result.total_cost for t in grid if result.low <= t <= result.high)
 
 
 def test_paper_grid_is_the_papers():
@@ -239,21 +241,21 @@ def test_returned_value_is_attained_in_own_and_wide_comparisons(brute, dtype, ta
         fp, fn = 1 + seed % 3, 4 + seed
         costs = CostMatrix(fp=fp, fn=fn) if kind != "instances" else CostMatrix(fp=torch.full((n,), fp), fn=fn)
         candidates = paper_grid() if kind == "grid" else None
-        found = find_threshold(scores, labels, costs, target_threshold=target_threshold, candidates=candidates)
-        for decisions in (scores > found.value, scores.double() > found.value):
+        result = find_threshold(scores, labels, costs, target_threshold=target_threshold, candidates=candidates)
+        for decisions in (scores > result.value, scores.double() > result.value):
             cost = fp * int((decisions & ~labels).sum()) + fn * int((~decisions & labels).sum())
-            assert cost == found.total_cost
+            assert cost == result.total_cost
         if kind != "grid":
-            assert found.total_cost == brute.optimum(scores.double().tolist(), labels.tolist(), fp=fp, fn=fn).cost
+            assert result.total_cost == brute.optimum(scores.double().tolist(), labels.tolist(), fp=fp, fn=fn).cost
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_subnormal_scores_are_told_apart(dtype):
     tiny = np.finfo(dtype).smallest_subnormal
     scores = np.array([0.0, tiny, 2 * tiny], dtype=dtype)
-    found = find_threshold(scores, [0, 0, 1], CostMatrix(fp=1, fn=1), target_threshold=0.5)
-    assert found.total_cost == 0
-    assert (scores > dtype(found.value)).tolist() == [False, False, True]
+    result = find_threshold(scores, [0, 0, 1], CostMatrix(fp=1, fn=1), target_threshold=0.5)
+    assert result.total_cost == 0
+    assert (scores > dtype(result.value)).tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, ">f4", ">f8", np.float16])
@@ -263,9 +265,9 @@ def test_numpy_dtypes_and_layouts_agree(dtype):
     strided = np.zeros((len(scores), 3), dtype=dtype)
     strided[:, 1] = scores
     strided.flags.writeable = False
-    found = find_threshold(strided[:, 1], labels, CostMatrix(fp=1, fn=4))
-    assert found.total_cost == wide.total_cost
-    assert found.value == pytest.approx(wide.value, abs=2e-3)
+    result = find_threshold(strided[:, 1], labels, CostMatrix(fp=1, fn=4))
+    assert result.total_cost == wide.total_cost
+    assert result.value == pytest.approx(wide.value, abs=2e-3)
 
 
 @pytest.mark.parametrize(("fp", "fn"), [(1e-9, 1e9), (1e9, 1e-9), (1e-9, 3e-9), (1e9, 3e9), (0.1, 0.3)])
@@ -283,11 +285,11 @@ def test_ten_million_scores_keep_exact_counts():
     rng = np.random.default_rng(0)
     scores = rng.random(n, dtype=np.float32)
     labels = rng.random(n, dtype=np.float32) < scores
-    found = find_threshold(scores, labels, CostMatrix(fp=1, fn=3))
-    decided = scores > np.float32(found.value)
+    result = find_threshold(scores, labels, CostMatrix(fp=1, fn=3))
+    decided = scores > np.float32(result.value)
     counted = int(np.count_nonzero(decided & ~labels)) + 3 * int(np.count_nonzero(~decided & labels))
-    assert found.total_cost == counted
-    assert found.value == pytest.approx(0.25, abs=0.01)
+    assert result.total_cost == counted
+    assert result.value == pytest.approx(0.25, abs=0.01)
     constant = find_threshold(np.full(n, 0.5, dtype=np.float16), labels, CostMatrix(fp=1, fn=3))
     assert constant.total_cost == min(n - np.count_nonzero(labels), 3 * np.count_nonzero(labels))
 
@@ -397,8 +399,8 @@ def test_cost_is_the_cost_matrix_total():
     scores, labels, rng = random_case(8)
     weight = rng.integers(1, 4, len(scores))
     costs = CostMatrix(fp=2, fn=5, tp=-1, tn=0.25)
-    found = find_threshold(scores, labels, costs, sample_weight=weight)
-    assert found.total_cost == pytest.approx(costs.total(labels, scores > found.value, sample_weight=weight))
+    result = find_threshold(scores, labels, costs, sample_weight=weight)
+    assert result.total_cost == pytest.approx(costs.total(labels, scores > result.value, sample_weight=weight))
 
 
 # subgroups
@@ -410,9 +412,9 @@ def test_subgroups_in_one_pass_equal_one_search_each(data, fp, fn, target_thresh
     scores, labels = data
     numbers = UniformBins(4)(scores)
     costs = CostMatrix(fp=np.full(len(scores), fp), fn=np.arange(len(scores)) + fn)
-    found, sizes = subgroup_thresholds(scores, labels, costs, numbers, target_threshold=target_threshold)
+    result, sizes = subgroup_thresholds(scores, labels, costs, numbers, target_threshold=target_threshold)
     assert sizes == [float(np.sum(numbers == m)) for m in np.unique(numbers)]
-    for threshold, m in zip(found, np.unique(numbers), strict=True):
+    for threshold, m in zip(result, np.unique(numbers), strict=True):
         member = numbers == m
         assert threshold == find_threshold(
             scores[member], labels[member], costs.rows(member), target_threshold=target_threshold
@@ -428,10 +430,10 @@ def test_search_in_the_subgroups_own_interval_stays_there(brute, dtype, target_t
     partition = UniformBins(10)
     wide = scores.astype(np.float32) if dtype == np.float16 else scores
     numbers, edges = partition(wide), [float(e) for e in partition.edges(wide)]
-    found, _ = subgroup_thresholds(
+    result, _ = subgroup_thresholds(
         scores, labels, CostMatrix(fp=1, fn=2), numbers, target_threshold=target_threshold, edges=edges
     )
-    for m, threshold in enumerate(found):
+    for m, threshold in enumerate(result):
         member = numbers == m
         assert edges[m] - 1e-3 <= threshold.value <= edges[m + 1] + 1e-3
         assert threshold.low <= threshold.value <= threshold.high
@@ -444,10 +446,10 @@ def test_search_in_the_subgroups_own_interval_stays_there(brute, dtype, target_t
 def test_one_sided_subgroups_end_at_the_border_nearest_the_target():
     scores, labels = np.array([0.15, 0.16, 0.95, 0.96]), np.array([0, 0, 1, 1])
     edges = [m / 10 for m in range(11)]
-    found, _ = subgroup_thresholds(
+    result, _ = subgroup_thresholds(
         scores, labels, CostMatrix(fp=1, fn=2), UniformBins(10)(scores), target_threshold=0.5, edges=edges
     )
-    assert [t.value for t in found] == [0.2, 0.9]
+    assert [t.value for t in result] == [0.2, 0.9]
 
 
 # scores of any size
@@ -461,10 +463,10 @@ def test_logits_and_points_are_cut_at_the_cheapest_too(kind, rows, fp, fn):
     scores, labels = np.asarray([score for score, _ in rows]), np.asarray([label for _, label in rows])
     cuts = [scores.min() - 1.0, *np.unique(scores)]
     least = min(fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() for cut in cuts)
-    found = find_threshold(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
-    for cut in (found.value, found.low):
-        assert fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() == found.total_cost == least
-    assert found.low <= found.value <= found.high
+    result = find_threshold(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
+    for cut in (result.value, result.low):
+        assert fn * labels[scores <= cut].sum() + fp * (~labels)[scores > cut].sum() == result.total_cost == least
+    assert result.low <= result.value <= result.high
     curve = cost_curve(kind(scores), kind(labels), CostMatrix(fp=fp, fn=fn))
     for cut, cost in zip(curve.thresholds, curve.total_costs, strict=True):
         assert fn * labels[scores <= float(cut)].sum() + fp * (~labels)[scores > float(cut)].sum() == cost
@@ -472,9 +474,9 @@ def test_logits_and_points_are_cut_at_the_cheapest_too(kind, rows, fp, fn):
 
 @pytest.mark.parametrize("labels", [[1, 1, 1], [0, 0, 0]])
 def test_one_class_of_logits_is_all_or_nothing(labels):
-    found = find_threshold([-3.0, 0.5, 2.0], labels, CostMatrix(fp=1, fn=1))
-    assert found.total_cost == 0
-    assert (np.asarray([-3.0, 0.5, 2.0]) > found.value).tolist() == [bool(label) for label in labels]
+    result = find_threshold([-3.0, 0.5, 2.0], labels, CostMatrix(fp=1, fn=1))
+    assert result.total_cost == 0
+    assert (np.asarray([-3.0, 0.5, 2.0]) > result.value).tolist() == [bool(label) for label in labels]
 
 
 # what is refused
@@ -560,7 +562,7 @@ def cautious_cut(scores, stakes, own, n_standard_errors):
 def test_cautious_threshold_equals_its_definition(data, fp, fn, target_threshold, n_standard_errors, weighted):
     scores, labels = data
     weight = np.arange(1, len(labels) + 1) / 4.0 if weighted else None
-    found = find_threshold(
+    result = find_threshold(
         scores,
         labels,
         CostMatrix(fp=fp, fn=fn),
@@ -570,7 +572,7 @@ def test_cautious_threshold_equals_its_definition(data, fp, fn, target_threshold
     )
     stakes = np.where(labels == 1, fn, -fp) * (1.0 if weight is None else weight)
     expected = cautious_cut(scores, stakes, int(np.sum(scores <= target_threshold)), n_standard_errors)
-    assert int(np.sum(scores <= found.value)) == expected
+    assert int(np.sum(scores <= result.value)) == expected
 
 
 @given(samples(), PRICE, PRICE, TARGET)
@@ -617,10 +619,10 @@ def test_cost_is_the_mean_and_total_cost_the_sum(data, fp, fn, draw):
         if given_weight is not None and not weight.any():
             continue
         costs = CostMatrix(fp=fp, fn=fn, tp=0.5, tn=-0.25)
-        found = find_threshold(scores, labels, costs, sample_weight=given_weight)
-        each = costs.incurred(labels, (np.asarray(scores) > found.value).astype(int))
-        assert found.total_cost == pytest.approx(float(np.sum(each * (1.0 if given_weight is None else weight))))
-        assert found.cost == pytest.approx(float(np.average(each, weights=given_weight)))
+        result = find_threshold(scores, labels, costs, sample_weight=given_weight)
+        each = costs.incurred(labels, (np.asarray(scores) > result.value).astype(int))
+        assert result.total_cost == pytest.approx(float(np.sum(each * (1.0 if given_weight is None else weight))))
+        assert result.cost == pytest.approx(float(np.average(each, weights=given_weight)))
         curve = cost_curve(scores, labels, costs, sample_weight=given_weight)
         for cut, mean, total in zip(curve.thresholds, curve.costs, curve.total_costs, strict=True):
             each = costs.incurred(labels, (np.asarray(scores) > cut).astype(int))
@@ -632,8 +634,8 @@ def test_costs_of_subgroups_are_means_of_subgroups():
     rng = np.random.default_rng(3)
     scores, labels, numbers = rng.random(90), rng.integers(0, 2, 90), rng.integers(0, 3, 90)
     weight, costs = rng.integers(1, 4, 90).astype(float), CostMatrix(fp=1, fn=rng.uniform(1, 9, 90))
-    found, sizes = subgroup_thresholds(scores, labels, costs, numbers, target_threshold=0.5, sample_weight=weight)
-    for m, threshold in enumerate(found):
+    result, sizes = subgroup_thresholds(scores, labels, costs, numbers, target_threshold=0.5, sample_weight=weight)
+    for m, threshold in enumerate(result):
         own = numbers == m
         alone = find_threshold(scores[own], labels[own], costs.rows(own), sample_weight=weight[own])
         assert threshold.cost == pytest.approx(alone.cost)
@@ -642,11 +644,11 @@ def test_costs_of_subgroups_are_means_of_subgroups():
 
 def test_a_subgroup_without_weight_has_no_mean():
     numbers, weight = np.array([0, 0, 1, 1]), np.array([0.0, 0.0, 1.0, 3.0])
-    found, sizes = subgroup_thresholds(
+    result, sizes = subgroup_thresholds(
         np.array([0.2, 0.4, 0.6, 0.8]), [0, 1, 1, 0], CostMatrix(fp=1, fn=2), numbers,
         target_threshold=0.5, sample_weight=weight,
     )  # fmt: skip
     assert sizes == [0.0, 4.0]
-    assert found[0].total_cost == 0.0
-    assert np.isnan(found[0].cost)
-    assert (found[1].cost, found[1].total_cost) == (0.5, 2.0)
+    assert result[0].total_cost == 0.0
+    assert np.isnan(result[0].cost)
+    assert (result[1].cost, result[1].total_cost) == (0.5, 2.0)

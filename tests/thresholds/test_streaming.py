@@ -45,13 +45,13 @@ def test_a_threshold_of_batches_is_that_of_all_rows(given, kind):
     each = {"fp": rng.lognormal(size=N), "fn": 3 + rng.lognormal(size=N), "tp": 0.5}
     costs = CostMatrix(**each) if "rows" in given else CostMatrix(fp=1, fn=4, tn=0.25)
     weight = rng.integers(0, 4, N).astype(float) if "weights" in given else None
-    found, curve = tune_batches(cut_into(7, Batch(scores, labels, costs, weight)), held=0)
+    result, curve = tune_batches(cut_into(7, Batch(scores, labels, costs, weight)), held=0)
     known = tune_threshold(scores, labels, costs, sample_weight=weight)
-    assert_allclose(found.best, known.best, rtol=1e-12)
+    assert_allclose(result.best, known.best, rtol=1e-12)
     width = known.threshold.high - known.threshold.low
-    assert_allclose(found.threshold[1:], known.threshold[1:], atol=0.35 * width)
+    assert_allclose(result.threshold[1:], known.threshold[1:], atol=0.35 * width)
     # one halving for many: chance moves the estimate by a part of its own interval
-    assert_allclose(found.cost, known.cost, atol=0.25 * (known.cost.high - known.cost.low), rtol=0)
+    assert_allclose(result.cost, known.cost, atol=0.25 * (known.cost.high - known.cost.low), rtol=0)
     exact = cost_curve(scores, labels, costs, sample_weight=weight)
     at = np.searchsorted(exact.thresholds, curve.thresholds, side="right") - 1
     assert_allclose(curve.costs, exact.costs[np.maximum(at, 0)], rtol=1e-9)
@@ -60,9 +60,9 @@ def test_a_threshold_of_batches_is_that_of_all_rows(given, kind):
 @pytest.mark.parametrize("labels", [[0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0]])
 def test_without_two_rows_of_each_class_no_cost_is_expected(labels):
     batch = Batch(np.full(4, 0.5), np.asarray(labels), CostMatrix(fp=1, fn=4))
-    found, _ = tune_batches([batch], held=0)
-    assert found.cost is None
-    assert found.best == tune_threshold(batch.scores, batch.labels, batch.costs).best
+    result, _ = tune_batches([batch], held=0)
+    assert result.cost is None
+    assert result.best == tune_threshold(batch.scores, batch.labels, batch.costs).best
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -79,9 +79,9 @@ def test_a_running_mean_has_the_bootstraps_interval(weighted, grouped):
             mean.update(values[rows], *(None if column is None else column[rows] for column in (weight, groups)))
         running.interval()  # asking changes nothing
     assert held.interval(resamples=2000) == known
-    found = running.interval()
-    assert found.estimate == pytest.approx(known.estimate, rel=1e-12)
-    assert_allclose(found[1:], known[1:], atol=0.06 * (known.high - known.low), rtol=0)
+    result = running.interval()
+    assert result.estimate == pytest.approx(known.estimate, rel=1e-12)
+    assert_allclose(result[1:], known[1:], atol=0.06 * (known.high - known.low), rtol=0)
 
 
 def test_a_running_mean_of_equal_values_is_sure():
@@ -129,8 +129,8 @@ def test_a_batch_without_weight_is_no_error():
     parts = [batch.rows(rows) for rows in np.split(np.arange(len(weight)), [len(weight) - 8, len(weight) - 4])]
     assert parts[1].size == parts[2].size == 0
     for batches in (parts, parts[::-1], [parts[1], parts[0], parts[2]]):
-        found, whole = summarize_thresholds(batches), summarize_thresholds([Batch.joined(batches)])
-        assert found.tuned == whole.tuned
+        result, whole = summarize_thresholds(batches), summarize_thresholds([Batch.joined(batches)])
+        assert result.tuned == whole.tuned
 
 
 # the whole answer: it depends on the samples, and on nothing else
@@ -155,28 +155,30 @@ def test_a_summary_does_not_depend_on_the_batches(seed, held):
     batch = summary_of(seed, outside=seed % 5 == 4)
     whole = summarize_thresholds([batch], held=held)
     for parts in (2, 7):
-        found = summarize_thresholds(cut_into(parts, batch), held=held)
-        assert (found.n_samples, found.n_positives) == (len(batch.labels), int(batch.labels.sum()))
-        assert_allclose(found.tuned.best, whole.tuned.best, rtol=1e-12)
-        assert_allclose(found.tuned.threshold, whole.tuned.threshold, rtol=1e-12)
-        assert_allclose(found.tuned.cost, whole.tuned.cost, rtol=1e-9)
-        assert found.bayes_threshold == whole.bayes_threshold
-        assert (found.bayes_cost is None) == (seed % 5 == 4)
-        if found.bayes_cost is not None:
-            assert_allclose(found.bayes_cost, whole.bayes_cost, rtol=1e-9)
-        assert_allclose((found.best_cost, *found.constant_costs), (whole.best_cost, *whole.constant_costs), rtol=1e-12)
-        assert_allclose(found.curve.thresholds, whole.curve.thresholds)
-        assert_allclose(found.curve.costs, whole.curve.costs, rtol=1e-9, atol=1e-9)
+        result = summarize_thresholds(cut_into(parts, batch), held=held)
+        assert (result.n_samples, result.n_positives) == (len(batch.labels), int(batch.labels.sum()))
+        assert_allclose(result.tuned.best, whole.tuned.best, rtol=1e-12)
+        assert_allclose(result.tuned.threshold, whole.tuned.threshold, rtol=1e-12)
+        assert_allclose(result.tuned.cost, whole.tuned.cost, rtol=1e-9)
+        assert result.bayes_threshold == whole.bayes_threshold
+        assert (result.bayes_cost is None) == (seed % 5 == 4)
+        if result.bayes_cost is not None:
+            assert_allclose(result.bayes_cost, whole.bayes_cost, rtol=1e-9)
+        assert_allclose(
+            (result.best_cost, *result.constant_costs), (whole.best_cost, *whole.constant_costs), rtol=1e-12
+        )
+        assert_allclose(result.curve.thresholds, whole.curve.thresholds)
+        assert_allclose(result.curve.costs, whole.curve.costs, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_summary_of_few_samples_is_that_of_arrays(seed):
     batch = summary_of(seed)
-    found, own = summarize_thresholds(cut_into(3, batch)), {"sample_weight": batch.weight}
-    assert found.tuned == tune_threshold(batch.scores, batch.labels, batch.costs, **own)
+    result, own = summarize_thresholds(cut_into(3, batch)), {"sample_weight": batch.weight}
+    assert result.tuned == tune_threshold(batch.scores, batch.labels, batch.costs, **own)
     decided = batch.costs.decide(batch.scores)
-    assert found.bayes_cost == mean_interval(batch.costs.incurred(batch.labels, decided), batch.weight)
-    for label, cost in enumerate(found.constant_costs):
+    assert result.bayes_cost == mean_interval(batch.costs.incurred(batch.labels, decided), batch.weight)
+    for label, cost in enumerate(result.constant_costs):
         constant = np.full(len(decided), label)
         assert cost == pytest.approx(batch.costs.mean(batch.labels, constant, **own), rel=1e-12)
 

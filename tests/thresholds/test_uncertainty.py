@@ -64,12 +64,12 @@ def test_expected_cost_is_honest_and_covers():
     optimum = find_threshold(reference, truth, COSTS).value
     for seed in range(60):
         scores, y = draw(150, seed=seed)
-        found = tune_threshold(scores, y, COSTS, random_state=seed)
-        cost = COSTS.mean(truth, (reference > found.best.value).astype(int))
-        covered += found.cost.low <= cost <= found.cost.high
-        covered_cut += found.threshold.low <= optimum <= found.threshold.high
-        apparent.append(found.best.cost)
-        expected.append(found.cost.estimate)
+        result = tune_threshold(scores, y, COSTS, random_state=seed)
+        cost = COSTS.mean(truth, (reference > result.best.value).astype(int))
+        covered += result.cost.low <= cost <= result.cost.high
+        covered_cut += result.threshold.low <= optimum <= result.threshold.high
+        apparent.append(result.best.cost)
+        expected.append(result.cost.estimate)
         actual.append(cost)
     assert np.mean(apparent) < 0.93 * np.mean(actual)  # a tuned threshold flatters its rows
     assert np.mean(expected) == pytest.approx(np.mean(actual), rel=0.06)
@@ -80,17 +80,17 @@ def test_expected_cost_is_honest_and_covers():
 @given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=30), st.floats(1e-9, 1e9))
 def test_any_rows_give_ordered_intervals(pairs, price):
     scores, y = np.array([p for p, _ in pairs]), np.array([b for _, b in pairs]).astype(np.int64)
-    found = tune_threshold(scores, y, CostMatrix(fp=1, fn=price))
-    assert found.threshold.low <= found.best.value <= found.threshold.high
+    result = tune_threshold(scores, y, CostMatrix(fp=1, fn=price))
+    assert result.threshold.low <= result.best.value <= result.threshold.high
     if min(y.sum(), len(y) - y.sum()) < 2:
-        assert found.cost is None
+        assert result.cost is None
     else:
-        assert found.cost.low <= found.cost.high
-        assert found.cost.estimate >= 0
+        assert result.cost.low <= result.cost.high
+        assert result.cost.estimate >= 0
 
 
 def test_the_mean_is_the_weighted_mean():
     each, weight = np.array([0.0, 1.0, 8.0]), np.array([1.0, 2.0, 1.0])
-    found = mean_interval(each, weight)
-    assert found.estimate == pytest.approx(10 / 4)
-    assert found.low <= found.estimate <= found.high
+    result = mean_interval(each, weight)
+    assert result.estimate == pytest.approx(10 / 4)
+    assert result.low <= result.estimate <= result.high

@@ -53,8 +53,8 @@ def test_cross_entropy_is_torchs_but_for_the_mean(dtype):
     scale = torch.rand(200)
     for reduction, total in (("none", lambda e: e), ("sum", torch.sum), ("mean", lambda e: e.sum() / 200)):
         assert_close(weighted_cross_entropy(logits, targets, WEIGHTS, reduction=reduction), total(each))
-        found = weighted_cross_entropy(logits, targets, WEIGHTS, sample_weight=scale, reduction=reduction)
-        assert_close(found, total(each * scale))
+        result = weighted_cross_entropy(logits, targets, WEIGHTS, sample_weight=scale, reduction=reduction)
+        assert_close(result, total(each * scale))
     weighted_mean = F.cross_entropy(logits, targets, weight=WEIGHTS.to(dtype))
     assert_close(weighted_mean, each.sum() / WEIGHTS[targets].sum().to(dtype))
     assert_close(weighted_cross_entropy(logits, targets[:, None].float(), WEIGHTS), each.mean())
@@ -133,9 +133,9 @@ def test_adapt_steps_the_controller(kind):
     weights = (torch.arange(200) % 3).float()
     buffer = loss.class_weights
     for scale in (None, weights):
-        found = loss.adapt(logits, targets, scale)
+        result = loss.adapt(logits, targets, scale)
         expected = alone.step(torch.softmax(logits.detach(), 1), targets, sample_weight=scale)
-        assert found == expected
+        assert result == expected
     assert loss.class_weights is buffer
     assert_close(buffer, torch.tensor(alone.weights, dtype=torch.float32))
     assert buffer.tolist() != [1.0, 1.0, 1.0]

@@ -101,9 +101,9 @@ def test_adapt_steps_the_controller_with_the_scores(kind, outputs):
     )
     expected = alone.step(torch.sigmoid(logits), targets)
     shown = {(): logits, (1,): logits[:, None], (2,): torch.stack((logits * 0 + 1, logits + 1), dim=1)}[outputs]
-    found = loss.adapt(shown, targets if outputs != (1,) else targets[:, None].float())
-    assert found.factor == pytest.approx(expected.factor, rel=1e-5)
-    assert found.cost == pytest.approx(expected.cost)
+    result = loss.adapt(shown, targets if outputs != (1,) else targets[:, None].float())
+    assert result.factor == pytest.approx(expected.factor, rel=1e-5)
+    assert result.cost == pytest.approx(expected.cost)
     assert loss.negative_weight.item() == pytest.approx(loss.controller.weight, rel=1e-6)
     assert loss.negative_weight.item() != pytest.approx(0.125 * 1.5)
     assert not loss.negative_weight.requires_grad
@@ -115,12 +115,12 @@ def test_adapt_takes_sample_weights_dense_maps_and_wide_logits():
     expected = AdaCSLController(COSTS).step(
         torch.sigmoid(logits.double()).repeat_interleave(weights.long()), targets.repeat_interleave(weights.long())
     )
-    found = AdaptiveCrossEntropy(COSTS).adapt(logits.double(), targets, weights)
-    assert found.factor == expected.factor
+    result = AdaptiveCrossEntropy(COSTS).adapt(logits.double(), targets, weights)
+    assert result.factor == expected.factor
     dense = AdaptiveCrossEntropy(COSTS).adapt(
         logits.double().reshape(4, 10, 5), targets.reshape(4, 10, 5), weights.reshape(4, 10, 5)
     )
-    assert dense == found
+    assert dense == result
 
 
 def test_adapt_with_a_price_for_each_row():

@@ -16,10 +16,10 @@ def add_file(path: Path) -> None:
         raise SystemExit(f"--add {path}: expected a Python file with CONTESTANTS = {{...}} or TABLES = {{...}}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    found = [getattr(module, name, {}) for name in ("CONTESTANTS", "TABLES")]
-    if not any(found):
+    result = [getattr(module, name, {}) for name in ("CONTESTANTS", "TABLES")]
+    if not any(result):
         raise SystemExit(f"--add {path}: it defines neither CONTESTANTS nor TABLES; README.md shows both")
-    for given, known in zip(found, (CONTESTANTS, TABLES), strict=True):
+    for given, known in zip(result, (CONTESTANTS, TABLES), strict=True):
         if taken := sorted(set(given) & set(known)):
             raise SystemExit(f"--add {path}: the name {taken[0]!r} is taken; choose another")
         known.update(given)

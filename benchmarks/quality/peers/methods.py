@@ -69,7 +69,7 @@ class Contestant:
 
 def attempt(contestant: Contestant, problem: Problem) -> tuple[NDArray[Any] | None, dict[str, Any]]:
     """Return what a contestant found and the seconds it took; or nothing, and why."""
-    found, error, start, cpu = None, "", time.perf_counter(), processor_seconds()
+    result, error, start, cpu = None, "", time.perf_counter(), processor_seconds()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -78,11 +78,11 @@ def attempt(contestant: Contestant, problem: Problem) -> tuple[NDArray[Any] | No
             start, cpu = time.perf_counter(), processor_seconds()
             with threadpool_limits(problem.threads), processor_clock():
                 given = contestant.fit_predict(problem)
-            found = check_found(given, len(problem.X_test), problem.n_classes)
+            result = check_found(given, len(problem.X_test), problem.n_classes)
         except Exception as failure:  # a contestant may fail in any way it likes
             error = " ".join(f"{type(failure).__name__}: {failure}".split())[:300]
     seconds, cpu = time.perf_counter() - start, processor_seconds() - cpu
-    return found, {"seconds": round(seconds, 2), "cpu_seconds": round(cpu, 2), "error": error}
+    return result, {"seconds": round(seconds, 2), "cpu_seconds": round(cpu, 2), "error": error}
 
 
 def processor_seconds() -> float:

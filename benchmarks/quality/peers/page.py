@@ -45,12 +45,12 @@ def scores(block: Block) -> dict[str, Score]:
     said = np.full(len(block.labels), cheapest_constant(block.labels, block.costs, block.n_classes))
     unit = paid(block.labels, said, block.costs).mean()
     known = {name: row_costs(block, name) for name in block.methods}
-    found = {}
+    result = {}
     for name, costs in known.items():
         if costs is not None:
             mean, low, high = fold_interval(costs, block.fits, block.units)
-            found[name] = Score(mean / unit, max(low, min(0.0, costs.min())) / unit, high / unit)
-    return found
+            result[name] = Score(mean / unit, max(low, min(0.0, costs.min())) / unit, high / unit)
+    return result
 
 
 def excess(block: Block, ours: str, theirs: str) -> Excess:
@@ -66,18 +66,18 @@ def excess(block: Block, ours: str, theirs: str) -> Excess:
 
 def pages_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, Any]) -> tuple[str, str]:
     """Return the page and that of its details as Markdown."""
-    found = {(block.table, block.costs_name): scores(block) for block in blocks}
+    result = {(block.table, block.costs_name): scores(block) for block in blocks}
     ours = [name for name, about in meta["contestants"].items() if about["ours"]]
     kinds = {block.table: meta["tables"][block.table]["kind"] for block in blocks}
     parts = [
         HEAD.format(**meta | {"tables": counted(len(kinds), "table"), "methods": len(meta["contestants"])}),
-        *[losses(blocks, found, name, ours) for name in reversed(ours) if any(name in row for row in found.values())],
-        "## Ranks\n\n" + RANKS, *[ranking(found, kinds, kind, meta) for kind in (*ALL, "")],
-        "## Every table\n\n" + NORMALISED, grid(found, blocks, meta),
+        *[losses(blocks, result, name, ours) for name in reversed(ours) if any(name in row for row in result.values())],
+        "## Ranks\n\n" + RANKS, *[ranking(result, kinds, kind, meta) for kind in (*ALL, "")],
+        "## Every table\n\n" + NORMALISED, grid(result, blocks, meta),
     ]  # fmt: skip
     rest = [
         DETAILS, "## How it was run", how(lines, meta), "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta),
-        "## Intervals\n\n" + INTERVALS, details(found, meta),
+        "## Intervals\n\n" + INTERVALS, details(result, meta),
     ]  # fmt: skip
     return joined(parts), joined(rest)
 
@@ -91,15 +91,15 @@ def details_path(page: Path) -> Path:
     return page.with_name(f"{page.stem}_details{page.suffix}")
 
 
-def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, ours: list[str]) -> str:
+def losses(blocks: list[Block], result: dict[Any, dict[str, Score]], name: str, ours: list[str]) -> str:
     """Return where one of ours costs more than the best of the others, the worst first."""
     rows, ratios = [], []
     for block in blocks:
-        others = {k: v.cost for k, v in found[block.table, block.costs_name].items() if k not in ours}
-        if name not in found[block.table, block.costs_name] or not others:
+        others = {k: v.cost for k, v in result[block.table, block.costs_name].items() if k not in ours}
+        if name not in result[block.table, block.costs_name] or not others:
             continue
         rival = min(others, key=lambda one: others[one])
-        cost = found[block.table, block.costs_name][name].cost
+        cost = result[block.table, block.costs_name][name].cost
         ratios.append(max(cost, LEAST) / max(others[rival], LEAST))
         if cost > others[rival]:
             more = excess(block, name, rival)
@@ -113,9 +113,9 @@ def losses(blocks: list[Block], found: dict[Any, dict[str, Score]], name: str, o
     return text + ("\n\n" + markdown(head, [row for _, row in rows]) if rows else "")
 
 
-def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str, meta: dict[str, Any]) -> str:
+def ranking(result: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str, meta: dict[str, Any]) -> str:
     """Return average ranks on tables of a kind (or on all), with the critical difference."""
-    chosen = {key: row for key, row in found.items() if kind in ("", kinds[key[0]])}
+    chosen = {key: row for key, row in result.items() if kind in ("", kinds[key[0]])}
     if not chosen or (not kind and len(set(kinds.values())) < 2):
         return ""
     results = pd.DataFrame([
@@ -141,12 +141,12 @@ def ranking(found: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: str
     return title + told + "\n\n" + markdown(["", "average rank", "mean normalised cost"], rows)
 
 
-def grid(found: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str, Any]) -> str:
+def grid(result: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str, Any]) -> str:
     """Return normalised costs of everybody on every table, the lowest in bold."""
     names = list(meta["contestants"])
     rows = []
     for block in blocks:
-        row = found[block.table, block.costs_name]
+        row = result[block.table, block.costs_name]
         least = min(score.cost for score in row.values())
         cells = [
             "failed" if name in block.methods and name not in row else
@@ -158,12 +158,12 @@ def grid(found: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str
     return markdown(["table (costs)", "rows", *names], rows)
 
 
-def details(found: dict[Any, dict[str, Score]], meta: dict[str, Any]) -> str:
+def details(result: dict[Any, dict[str, Score]], meta: dict[str, Any]) -> str:
     """Return the interval of every cost."""
     names = list(meta["contestants"])
     rows = [
         [f"{table} ({costs})", *(interval(row[name], "{:.3f}") if name in row else "-" for name in names)]
-        for (table, costs), row in found.items()
+        for (table, costs), row in result.items()
     ]
     return markdown(["table (costs)", *names], rows)
 
@@ -206,10 +206,10 @@ def number(value: float) -> str:
     return f"{value:.3f}"
 
 
-def interval(found: tuple[float, float, float], form: str) -> str:
-    if not np.isfinite(found).all():
+def interval(result: tuple[float, float, float], form: str) -> str:
+    if not np.isfinite(result).all():
         return "the other costs nothing"
-    return f"{form.format(found[0])} ({form.format(found[1])} to {form.format(found[2])})"
+    return f"{form.format(result[0])} ({form.format(result[1])} to {form.format(result[2])})"
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:

@@ -40,13 +40,13 @@ class Problem:
     threads: int = 1
 
 
-def decide(found: NDArray[Any], costs: Costs) -> NDArray[np.uint8]:
+def decide(result: NDArray[Any], costs: Costs) -> NDArray[np.uint8]:
     """Return decisions: what is given as such, or those of least expected cost where probabilities are given."""
-    if found.ndim == 1:
-        return found.astype(np.uint8)
+    if result.ndim == 1:
+        return result.astype(np.uint8)
     if isinstance(costs, Prices):
-        return costs.decide(found[:, 1]).astype(np.uint8)
-    return np.argmin(found @ costs, axis=1).astype(np.uint8)
+        return costs.decide(result[:, 1]).astype(np.uint8)
+    return np.argmin(result @ costs, axis=1).astype(np.uint8)
 
 
 def paid(y: NDArray[Any], decisions: NDArray[Any], costs: Costs) -> Floats:
@@ -62,9 +62,9 @@ def cheapest_constant(y: NDArray[Any], costs: Costs, n_classes: int) -> int:
     return int(np.argmin(means))
 
 
-def check_found(found: Any, rows: int, n_classes: int) -> NDArray[Any]:
+def check_found(result: Any, rows: int, n_classes: int) -> NDArray[Any]:
     """Return a contestant's answer as an array, or raise where it is neither decisions nor probabilities."""
-    answer = np.asarray(found)
+    answer = np.asarray(result)
     if answer.shape not in {(rows,), (rows, n_classes)}:
         raise ValueError(f"expected {rows} decisions or {rows} x {n_classes} probabilities, got {answer.shape}")
     if answer.ndim == 2:

@@ -153,10 +153,10 @@ class Arena:
                     self._run(table, data, asked, name, (train, test), split, digest)
 
     def _done(self, table: str, costs: str, name: str, split: int, digest: str) -> bool:
-        found = self.work.read(table, costs, name, split)
-        if found is None or (self.options.retry and found["error"]):
+        result = self.work.read(table, costs, name, split)
+        if result is None or (self.options.retry and result["error"]):
             return False
-        if found["digest"] != digest:
+        if result["digest"] != digest:
             raise SystemExit(f"{self.work.folder}: {table} was run on other rows; give another --work folder")
         return True
 
@@ -166,15 +166,15 @@ class Arena:
         contestant = CONTESTANTS[name]
         problem = problem_of(data, None if contestant.blind else asked[0], rows, split, self.options.seconds)
         if contestant.venv:
-            found, about = self.workers[contestant.venv].fit(name, problem)
+            result, about = self.workers[contestant.venv].fit(name, problem)
             versions = about.pop("versions")
         else:
-            found, about = attempt(contestant, problem)
+            result, about = attempt(contestant, problem)
             versions = versions_of(contestant)
         test = rows[1]
         for costs in asked:
             given = of_rows(data.costs[costs], test)
-            decisions = np.full(len(test), NOTHING, np.uint8) if found is None else decide(found, given)
+            decisions = np.full(len(test), NOTHING, np.uint8) if result is None else decide(result, given)
             self.work.write(
                 table, costs, name, split, decisions=decisions, digest=digest, versions=json.dumps(versions), **about
             )
@@ -195,13 +195,13 @@ class Arena:
                 continue
             data = self.data(table)
             for costs in self.costs_of(data):
-                found = self._block(table, data, costs)
-                if found is None:
+                result = self._block(table, data, costs)
+                if result is None:
                     missing.append(f"{table} ({costs})")
                     continue
-                blocks.append(found[0])
-                lines += found[1]
-                versions |= found[2]
+                blocks.append(result[0])
+                lines += result[1]
+                versions |= result[2]
         if blocks:
             write_results(self.options.out, lines, blocks, self._meta(missing, versions))
         return len(blocks), missing

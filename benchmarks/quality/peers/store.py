@@ -79,11 +79,11 @@ class Work:
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] if name == "decisions" else file[name].item() for name in file.files}
 
-    def write(self, table: str, costs: str, method: str, split: int, **found: Any) -> None:
+    def write(self, table: str, costs: str, method: str, split: int, **result: Any) -> None:
         """Keep a finished fit, at once and whole."""
         path = self._path(table, costs, method, split)
         draft = path.with_name(f".{path.stem}.{os.getpid()}.npz")
-        np.savez_compressed(draft, **found)
+        np.savez_compressed(draft, **result)
         draft.replace(path)
 
     def knows(self, table: str) -> bool:

@@ -80,11 +80,11 @@ def data_of(features: pd.DataFrame, labels: Any, costs: dict[str, Costs], groups
 
 def splits(data: Data, repeats: int, folds: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
     """Return training and test rows of every split: stratified folds that keep units together."""
-    found = []
+    result = []
     for repeat in range(repeats):
         cutter = StratifiedGroupKFold(folds, shuffle=True, random_state=repeat)
-        found += [(train, np.sort(test)) for train, test in cutter.split(data.features, data.labels, data.units)]
-    return found
+        result += [(train, np.sort(test)) for train, test in cutter.split(data.features, data.labels, data.units)]
+    return result
 
 
 # two classes
@@ -146,8 +146,8 @@ def fraud_rows(max_rows: int) -> Data:
     return _priced((X, y, savings_data.Prices(np.full(len(y), CHECK), amounts, nothing, nothing)), max_rows)
 
 
-def _priced(found: tuple[pd.DataFrame, NDArray[Any], savings_data.Prices], max_rows: int) -> Data:
-    X, y, prices = found
+def _priced(result: tuple[pd.DataFrame, NDArray[Any], savings_data.Prices], max_rows: int) -> Data:
+    X, y, prices = result
     kept = peer_data.cut(y, max_rows)
     return data_of(X.iloc[kept].astype(np.float64), y[kept], {"rows": prices.rows(kept)})
 

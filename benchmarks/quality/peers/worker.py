@@ -34,9 +34,9 @@ def main() -> None:
 
 
 def answer(name: str, folder: Path) -> None:
-    found, about = attempt(CONTESTANTS[name], read_problem(folder))
-    if found is not None:
-        np.savez(folder / "answer.npz", found=found)
+    result, about = attempt(CONTESTANTS[name], read_problem(folder))
+    if result is not None:
+        np.savez(folder / "answer.npz", found=result)
     about["versions"] = versions_of(CONTESTANTS[name])
     (folder / "answer.json").write_text(json.dumps(about))
 

@@ -535,13 +535,13 @@ class AdaCSLController:
         check_both_classes(true, weight)
         if self.row_weighted and costs.n_instances is not None:
             q = corrected_classes(q, costs, self.costs)
-        found = find_multipliers(
+        result = find_multipliers(
             q, true, costs, weights=self.base_weights, n_standard_errors=self.n_standard_errors, sample_weight=weight
         )
-        mu = np.asarray(as_host(found.values), dtype=np.float64)
+        mu = np.asarray(as_host(result.values), dtype=np.float64)
         converged = self._multiply(mu**self.damping) if adapt and not self.stopped else True
         lambdas, measured, weights = (tuple(values.tolist()) for values in (self.lambdas, mu, self.weights))
-        step = ControllerStep(found.start_cost, converged, lambdas=lambdas, multipliers=measured, weights=weights)
+        step = ControllerStep(result.start_cost, converged, lambdas=lambdas, multipliers=measured, weights=weights)
         if adapt:
             self._history.append(step)
         return step
@@ -669,8 +669,8 @@ class AdaCSLController:
             return [find_threshold(scores, positive, costs, **settings).value], [float(size)]
         edges = [float(e) for e in self.partition.edges(wide)] if self.search == "subgroup" else None  # type: ignore[attr-defined]
         subgroups = self.partition(wide)
-        found, sizes = subgroup_thresholds(scores, positive, costs, subgroups, edges=edges, ties=self.ties, **settings)
-        return [threshold.value for threshold in found], sizes
+        result, sizes = subgroup_thresholds(scores, positive, costs, subgroups, edges=edges, ties=self.ties, **settings)
+        return [threshold.value for threshold in result], sizes
 
     def _factor(self, thresholds: list[float], sizes: list[float], goal: float) -> float:
         inner = goal if 0.0 < goal < 1.0 else float(self.target_threshold)  # which a narrow type rounds to 0 or 1

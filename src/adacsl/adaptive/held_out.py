@@ -215,23 +215,23 @@ def tune_cut(
     bayes = bayes_log_odds(costs)
     if costs.n_instances is None:
         target_threshold = two_class_target("bayes", costs)
-        found = find_threshold(sigmoid(logits), labels, costs, target_threshold=target_threshold, sample_weight=weight)
+        result = find_threshold(sigmoid(logits), labels, costs, target_threshold=target_threshold, sample_weight=weight)
     else:
-        found = find_threshold(sigmoid(logits - bayes), labels, costs, target_threshold=0.5, sample_weight=weight)
+        result = find_threshold(sigmoid(logits - bayes), labels, costs, target_threshold=0.5, sample_weight=weight)
         bayes = np.zeros(())
     place, low, high, bayes = np.clip(
-        [*log_odds(np.asarray([found.value, found.low, found.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT
+        [*log_odds(np.asarray([result.value, result.low, result.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT
     )
     margin = min(EDGE, (high - low) / 2.0)
-    return found.total_cost, float(np.clip(place, low + margin, high - margin) - bayes)
+    return result.total_cost, float(np.clip(place, low + margin, high - margin) - bayes)
 
 
 def tune_multipliers(
     logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
 ) -> tuple[float, NDArray[np.float64]]:
     """Return the total cost of the cheapest multipliers of K classes, and their negative logarithms."""
-    found = find_multipliers(to_probabilities(logits), labels, costs, sample_weight=weight)
-    return found.total_cost, -np.log(np.asarray(found.values, dtype=np.float64))
+    result = find_multipliers(to_probabilities(logits), labels, costs, sample_weight=weight)
+    return result.total_cost, -np.log(np.asarray(result.values, dtype=np.float64))
 
 
 def _tune(logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: Any) -> tuple[float, Any]:

@@ -309,8 +309,8 @@ def count_true(mask: Array) -> int:
 def count_outcomes(true: Array, pred: Array, n_classes: int, n_actions: int = 2) -> list[tuple[int, int, int]]:
     """Return how often each class was called for each: (predicted, actual, count)."""
     if max(n_classes, n_actions) > 2:
-        found = array_namespace(true).unique_counts(pred * n_classes + true)
-        pairs = ((int(value), int(count)) for value, count in zip(found[0], found[1], strict=True))
+        result = array_namespace(true).unique_counts(pred * n_classes + true)
+        pairs = ((int(value), int(count)) for value, count in zip(result[0], result[1], strict=True))
         return [(value // n_classes, value % n_classes, count) for value, count in pairs]
     actual, called = true == 1, pred == 1
     tp, positives, alarms = count_true(actual & called), count_true(actual), count_true(called)

@@ -18,7 +18,7 @@ def visible(text: str) -> str:
     >>> print(visible("red\x1b[31m, or not"))
     red\x1b[31m, or not
     """
-    return OBEYED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return OBEYED.sub(lambda result: result[0].encode("unicode_escape").decode(), text)
 
 
 def visible_json(text: str) -> str:
@@ -27,7 +27,7 @@ def visible_json(text: str) -> str:
     >>> print(visible_json('"\x9b31m"'))
     "\u009b31m"
     """
-    return OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return OBEYED.sub(lambda result: f"\\u{ord(result[0]):04x}", text)
 
 
 BEGINS = "^'*[=@+\\-\uff1d\uff20\uff0b\uff0d\t\r\n]"

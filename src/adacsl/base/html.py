@@ -26,9 +26,9 @@ def html_table(rows: Iterable[Sequence[Any]], heads: Sequence[Any] = (), title: 
     return f"<table>{caption}{f'<thead><tr>{head}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
 
 
-def html_record(found: Any, title: str) -> str:
+def html_record(result: Any, title: str) -> str:
     """Return the fields of a named tuple as a table."""
-    return html_table(((name.replace("_", " "), cell) for name, cell in found._asdict().items()), title=title)
+    return html_table(((name.replace("_", " "), cell) for name, cell in result._asdict().items()), title=title)
 
 
 def html_lines(first: str, *rest: str) -> str:

@@ -244,10 +244,10 @@ def find_named(names: Sequence[str], labels: Sequence[Any], *, what: str = "y") 
     >>> find_named(["ash", "elm", "oak"], ["oak", "fir"]), find_named(["ash", "elm", "oak"], [0, 2])
     ([2, None], [0, 2])
     """
-    found = find_classes(names, labels)
+    result = find_classes(names, labels)
     number = all(isinstance(label, int | float | np.number) and not isinstance(label, bool) for label in labels)
-    if not number or found != [None] * len(found) or not {*labels} <= {*range(len(names))}:
-        return found
+    if not number or result != [None] * len(result) or not {*labels} <= {*range(len(names))}:
+        return result
     if list(names) != sorted(names):
         raise _unordered(range(len(names)), names, what)
     return [int(label) for label in labels]
@@ -290,8 +290,8 @@ def encode_labels(
 
     Examples
     --------
-    >>> found = encode_labels(np.array(["ill", "well", "ill"]), "ill")
-    >>> found.numbers, found.classes.tolist(), found.order.labels
+    >>> result = encode_labels(np.array(["ill", "well", "ill"]), "ill")
+    >>> found.numbers, result.classes.tolist(), result.order.labels
     (array([1, 0, 1]), ['ill', 'well'], ('well', 'ill'))
     """
     classes, numbers = np.unique(y, return_inverse=True)

@@ -17,8 +17,8 @@ OTHERWISE = {"xgboost": "xgboost-cpu", "mlflow-skinny": "mlflow"}
 def versions() -> str:
     """Return a line for adacsl, then one each for Python and the packages that adacsl can use and that are here."""
     packages = {name: _found(name) for name in _usable()}
-    here = [f"{name} {found}" for name, found in packages.items() if found]
-    missing = [name for name, found in packages.items() if not found]
+    here = [f"{name} {result}" for name, result in packages.items() if result]
+    missing = [name for name, result in packages.items() if not result]
     lines = [f"adacsl {__version__}", f"Python {platform.python_version()}, {platform.platform(terse=True)}", *here]
     return "\n".join([*lines, f"not found: {', '.join(missing)}"] if missing else lines)
 

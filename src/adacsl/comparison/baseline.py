@@ -65,21 +65,21 @@ def baseline_facts(task: Task) -> dict[str, Any]:
     return {"baseline": {"column": task.baseline.column, "kind": task.baseline.kind}}
 
 
-def baseline_costs(found: Comparison, view: tuple[str, float], method: str) -> BaselineCosts | None:
+def baseline_costs(comparison: Comparison, view: tuple[str, float], method: str) -> BaselineCosts | None:
     """Return the baseline that a method's saving is measured against, with the costs of samples under both.
 
     The current decisions, if they were given. Otherwise the better of two simple rules: threshold 0.5 (of more than two
     classes: the likeliest class), on the probabilities that cost least so, and the best constant baseline. A constant
     baseline that is itself the ``method`` is not used.
     """
-    about = found.facts["data"].get(view[0], {})
-    own = {fit: result for fit, result in found.fits.items() if (fit.data, fit.ratio) == view}
-    if BASELINE in found.paired[view].methods:
+    about = comparison.facts["data"].get(view[0], {})
+    own = {fit: result for fit, result in comparison.fits.items() if (fit.data, fit.ratio) == view}
+    if BASELINE in comparison.paired[view].methods:
         scores = about.get("baseline", {}).get("kind") == "scores"
         text = f"your current decisions{' (your scores at threshold 0.5)' if scores else ''}"
         given = {fit: result for fit, result in own.items() if fit.method == BASELINE}
-        best = None if method in CONSTANTS else _best_constant(found, view, given)
-        known = BaselineCosts(text, found.paired[view])
+        best = None if method in CONSTANTS else _best_constant(comparison, view, given)
+        known = BaselineCosts(text, comparison.paired[view])
         return known if best is None else known._replace(other=best.text, other_cost=best.cost)
     halves = {
         fit: replace(result, decisions=decided_at_half(result.scores))
@@ -88,17 +88,17 @@ def baseline_costs(found: Comparison, view: tuple[str, float], method: str) -> B
     }
     if not halves:
         return None
-    decided = _paid(found, view, halves)
+    decided = _paid(comparison, view, halves)
     means = np.nanmean(decided.costs, axis=1)
     source, cost = decided.methods[int(means.argmin())], float(means.min())
     half = {fit: result for fit, result in halves.items() if fit.method == source}
     made = {fit: result for fit, result in own.items() if fit.method == method}
     text = "predicting the likeliest class" if len(about["classes"]) > 2 else "predicting at threshold 0.5"
-    best = None if method in CONSTANTS else _best_constant(found, view, half)
+    best = None if method in CONSTANTS else _best_constant(comparison, view, half)
     if best is not None and best.cost < cost:
-        costs = _paid(found, view, made | _as_baseline(best.results))
+        costs = _paid(comparison, view, made | _as_baseline(best.results))
         return BaselineCosts(best.text, costs, text, cost, source, best.label)
-    known = BaselineCosts(text, _paid(found, view, made | _as_baseline(half)), source=source)
+    known = BaselineCosts(text, _paid(comparison, view, made | _as_baseline(half)), source=source)
     return known if best is None else known._replace(other=best.text, other_cost=best.cost)
 
 
@@ -111,25 +111,25 @@ class _Constant(NamedTuple):
     results: dict[FitKey, FitResult]
 
 
-def _paid(found: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> RowCosts:
+def _paid(result: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> RowCosts:
     """Return the costs of the samples of a view under some results."""
-    own = found.facts["data"][view[0]]["ratio"]
-    return row_costs(results, found.splits, lambda _, ratio, costs: scale_misses(costs, ratio / own))[view]
+    own = result.facts["data"][view[0]]["ratio"]
+    return row_costs(results, result.splits, lambda _, ratio, costs: scale_misses(costs, ratio / own))[view]
 
 
 def _as_baseline(results: Mapping[FitKey, FitResult]) -> dict[FitKey, FitResult]:
     return {fit._replace(method=BASELINE): result for fit, result in results.items()}
 
 
-def _best_constant(found: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> _Constant:
+def _best_constant(comparison: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> _Constant:
     """Return the constant baseline that costs least on the samples of some results."""
-    names = _class_names(found.facts["data"][view[0]])
+    names = _class_names(comparison.facts["data"][view[0]])
     each = []
     for label, name in enumerate(names):
         always = {
             fit: replace(result, decisions=np.full(len(result.decisions), label)) for fit, result in results.items()
         }
-        cost = float(np.nanmean(_paid(found, view, always).costs))
+        cost = float(np.nanmean(_paid(comparison, view, always).costs))
         each.append(_Constant(label, cost, f"always predicting {name}", always))
     return min(each, key=lambda constant: constant.cost)
 
@@ -141,18 +141,18 @@ def _class_names(about: Mapping[str, Any]) -> list[str]:
     return names if readable or len(names) > 2 else ["negative", "positive"]
 
 
-def without_baseline_column(found: Comparison, data: str, table: Any) -> Any:
+def without_baseline_column(result: Comparison, data: str, table: Any) -> Any:
     """Return the features without the column of the current decisions."""
-    column = found.facts["data"][data].get("baseline", {}).get("column")
+    column = result.facts["data"][data].get("baseline", {}).get("column")
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     if column is None or not isinstance(frame, nw.DataFrame) or column not in frame.columns:
         return table
     return frame.drop(column).to_native()
 
 
-def describe_baselines(found: Comparison) -> dict[str, str]:
+def describe_baselines(result: Comparison) -> dict[str, str]:
     """Return a description of where the current decisions come from, by data set."""
-    given = {name: about["baseline"] for name, about in found.facts["data"].items() if "baseline" in about}
+    given = {name: about["baseline"] for name, about in result.facts["data"].items() if "baseline" in about}
     return {
         f"current decisions: {name}": f"{'scores at threshold 0.5' if each['kind'] == 'scores' else 'decisions'}, "
         + (f"from the column {each['column']!r}" if each["column"] else "as they were given")

@@ -234,9 +234,9 @@ def compare_tasks(
                     task.parsed.parse()  # once, before workers are sent the task
             run_jobs(jobs, store, {task.name: task for task in tasks}, on_event=bar, **running)
             stored = store.load().only(own)
-    found = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
-    facts = with_checks(found.facts, checks)  # the folder holds those of its first run
-    return replace(found, facts=facts, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+    result = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
+    facts = with_checks(result.facts, checks)  # the folder holds those of its first run
+    return replace(result, facts=facts, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
 
 
 def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
@@ -248,8 +248,8 @@ def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: i
 
 
 def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
-    for name, found in checks.items():
-        for each in found:
+    for name, result in checks.items():
+        for each in result:
             if each.severity == "error":
                 text = f"{name}: {each.text} [{each.code}]; if the data are right, ignore=[{each.code!r}]"
                 warnings.warn(text, CheckWarning, stacklevel=4)
@@ -343,8 +343,8 @@ def _times(task: Task, protocol: Protocol, *, warned: bool) -> dict[str, Any]:
 
 def _copies(task: Task, protocol: Protocol) -> dict[str, int]:
     """Return the number of duplicates, and of those that do not stay in one fold."""
-    found = protocol.together(task)
-    return {name: n for name, n in (("copies", found.copies), ("copies_apart", found.apart)) if n}
+    result = protocol.together(task)
+    return {name: n for name, n in (("copies", result.copies), ("copies_apart", result.apart)) if n}
 
 
 def _counted(task: Task) -> dict[str, Any]:
@@ -390,10 +390,10 @@ def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
     if results.empty:
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
         raise NoResultError(f"every fit failed{first}")
-    found = Comparison(
+    result = Comparison(
         results, failures, stored.identity, stored.results, stored.splits, folder, segments=stored.segments,
         planned=stored.planned,
     )  # fmt: skip
-    if failed := [str(each) for each in found.missing if each.failed]:
+    if failed := [str(each) for each in result.missing if each.failed]:
         warnings.warn(f"{'; '.join(failed)}: the table contains the other fits only", stacklevel=3)
-    return found
+    return result

@@ -180,10 +180,10 @@ def find_regret(
     table = worst_of(curve)
     changed = {name: _undecided(outcomes[name], factors) for name in table["method"]}
     table = table.assign(undecided=table["method"].map(changed))
-    found = Regret(curve, table, cheapest_of(curve), low, high, ratio, given, "")
+    result = Regret(curve, table, cheapest_of(curve), low, high, ratio, given, "")
     own = any(outcome.own_costs for outcome in outcomes.values())
     splits = len(np.unique(entries.fits))
-    return found._replace(words=describe(found, recommended, own_costs=own, splits=splits))
+    return result._replace(words=describe(result, recommended, own_costs=own, splits=splits))
 
 
 def _undecided(outcome: Outcome, factors: tuple[float, float]) -> float:
@@ -195,19 +195,19 @@ def _undecided(outcome: Outcome, factors: tuple[float, float]) -> float:
 # text
 
 
-def describe(found: Regret, recommended: str, *, own_costs: bool = False, splits: int = 2) -> str:
+def describe(result: Regret, recommended: str, *, own_costs: bool = False, splits: int = 2) -> str:
     """Return the worst case of the recommended method, where others cost less, and which predictions change."""
-    row = found.table[found.table["method"] == recommended]
+    row = result.table[result.table["method"] == recommended]
     if row.empty:
         return ""
-    worst, least = row.iloc[0], found.table.iloc[0]
-    sentences = [_opening(found, worst, own_costs=own_costs)]
+    worst, least = row.iloc[0], result.table.iloc[0]
+    sentences = [_opening(result, worst, own_costs=own_costs)]
     if least["method"] == recommended and worst["regret"] > 0:
         sentences.append("No other method has a smaller worst case.")
     elif least["method"] != recommended and not worst["percent"] - least["percent"] <= NEGLIGIBLE:
         worst_case = _at_most(least) if least["regret"] else "the lowest cost at every ratio"
         sentences.append(f"The smallest worst case has {least['method']}: {worst_case}.")
-    others = _when_others(found, recommended, splits)
+    others = _when_others(result, recommended, splits)
     if others or worst["regret"] > 0:
         sentences.append(others or NONE_LOWER if splits > 1 else others)
     if worst["undecided"]:
@@ -219,9 +219,9 @@ def describe(found: Regret, recommended: str, *, own_costs: bool = False, splits
     return " ".join(filter(None, sentences))
 
 
-def _opening(found: Regret, worst: Any, *, own_costs: bool) -> str:
-    span = f"{show(found.low, 2)} to {show(found.high, 2)} false positives"
-    asides = ["on average" if own_costs else "", "" if found.given else "half to double, as no range was given"]
+def _opening(result: Regret, worst: Any, *, own_costs: bool) -> str:
+    span = f"{show(result.low, 2)} to {show(result.high, 2)} false positives"
+    asides = ["on average" if own_costs else "", "" if result.given else "half to double, as no range was given"]
     asides = [aside for aside in asides if aside]
     span = f"{span} ({'; '.join(asides)})" if asides else span
     start = f"If a false negative costs {span}, {worst['method']} costs"
@@ -237,14 +237,14 @@ def _at_most(row: Any) -> str:
     return f"at most {percent:,.0f} %" if percent >= 9.5 else f"at most {max(percent, 0.1):.1f} %"
 
 
-def _when_others(found: Regret, recommended: str, splits: int) -> str:
-    pieces = list(better_elsewhere(found.curve, recommended, own=found.ratio, splits=splits))
+def _when_others(result: Regret, recommended: str, splits: int) -> str:
+    pieces = list(better_elsewhere(result.curve, recommended, own=result.ratio, splits=splits))
     if not pieces:
         return ""
-    nearest = sorted(pieces, key=lambda piece: abs(np.log(piece[0] * piece[1] / found.ratio**2)))[:2]
+    nearest = sorted(pieces, key=lambda piece: abs(np.log(piece[0] * piece[1] / result.ratio**2)))[:2]
     places: dict[str, list[str]] = {}
     for low, high, name in sorted(nearest):
-        places.setdefault(name, []).append(_stretch(found.curve["ratio"], low, high))
+        places.setdefault(name, []).append(_stretch(result.curve["ratio"], low, high))
     (name, where), *more = places.items()
     first = f"{' and '.join(where)} {name} costs significantly less"
     text = "; ".join([first, *(f"{at[0]} {one}" for one, at in more)])
@@ -283,14 +283,14 @@ def better_elsewhere(
 
 def _steady(sure: NDArray[np.bool_], likely: NDArray[np.bool_], gap: int = 6, least: int = 3) -> NDArray[np.bool_]:
     """Fill short gaps between what is significant where it is at least likely, and drop short runs."""
-    found = sure.copy()
+    result = sure.copy()
     for start, stop in _runs(~sure):
         if start > 0 and stop < len(sure) and stop - start <= gap and likely[start:stop].all():
-            found[start:stop] = True
-    for start, stop in _runs(found):
+            result[start:stop] = True
+    for start, stop in _runs(result):
         if stop - start < least:
-            found[start:stop] = False
-    return found
+            result[start:stop] = False
+    return result
 
 
 def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -308,22 +308,22 @@ def ratio_text(ratio: float) -> str:
     return f"{show(ratio, 2)} : 1" if ratio >= 1 else f"1 : {show(1 / ratio, 2)}"
 
 
-def regret_in(found: Comparison, view: tuple[str, float], given: Mapping[str, Any] | None = None) -> Regret:
+def regret_in(result: Comparison, view: tuple[str, float], given: Mapping[str, Any] | None = None) -> Regret:
     """Return the regret of all methods of a view, over the ranges that are given here or with the costs."""
     data, ratio = view
-    about = found.facts["data"][data]
+    about = result.facts["data"][data]
     ranges = {name: tuple(ends) for name, ends in about.get("ranges", {}).items()} | dict(given or {})
-    names = found.table.query("data == @data and ratio == @ratio")["method"]
-    outcomes = {name: found.outcome(name, data=data, ratio=ratio) for name in names}
+    names = result.table.query("data == @data and ratio == @ratio")["method"]
+    outcomes = {name: result.outcome(name, data=data, ratio=ratio) for name in names}
     # ranges refer to the costs as they were given; this view may have another ratio
     costs = next(iter(outcomes.values())).costs.averaged()
     factors = factors_of(at_ratio(costs, ratio), ranges or None)
-    name = str(found.recommendations[view].recommended)  # without a recommendation there are no words about it
+    name = str(result.recommendations[view].recommended)  # without a recommendation there are no words about it
     known = bool(ranges)
-    return find_regret(outcomes, factors, ratio=ratio, entries=found.paired[view], recommended=name, given=known)
+    return find_regret(outcomes, factors, ratio=ratio, entries=result.paired[view], recommended=name, given=known)
 
 
 def words_of(regrets: Mapping[tuple[str, float], Regret], place: Callable[[str, float], str] | None) -> str:
     """Return the text of all regrets, a line for each, that begins with ``place`` where there are several."""
-    lines = {view: found.words for view, found in regrets.items() if found.words}
+    lines = {view: result.words for view, result in regrets.items() if result.words}
     return "\n".join(f"{place(*view)}: {words}" if place else words for view, words in lines.items())

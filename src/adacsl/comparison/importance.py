@@ -27,7 +27,7 @@ FEWEST = 200
 
 
 def drivers(
-    found: Comparison, task: Task, *, seconds: float = 10.0, repeats: int = 5, random_state: int = 0
+    result: Comparison, task: Task, *, seconds: float = 10.0, repeats: int = 5, random_state: int = 0
 ) -> pd.DataFrame | None:
     """Return the permutation importance of each column for the recommended method; see ``permutation_cost``.
 
@@ -37,7 +37,7 @@ def drivers(
 
     Parameters
     ----------
-    found : Comparison
+    result : Comparison
         With a recommended method.
     task : Task
         The data that were compared on.
@@ -54,13 +54,13 @@ def drivers(
         As of :meth:`CostSensitiveClassifier.permutation_cost`.
     """
     view = next(
-        (v for v in found.recommendations if v[0] == task.name and math.isclose(v[1], mean_ratio(task.costs))), None
+        (v for v in result.recommendations if v[0] == task.name and math.isclose(v[1], mean_ratio(task.costs))), None
     )
-    name = None if view is None else found.recommendations[view].recommended
-    if view is None or name is None or not _is_explainable(found, task, name, seconds):
+    name = None if view is None else result.recommendations[view].recommended
+    if view is None or name is None or not _is_explainable(result, task, name, seconds):
         return None
-    tested = found.splits[min(key for key in found.splits if key[0] == task.name)].test_rows
-    model = found.method(name, data=view[0], ratio=view[1]).set_params(random_state=random_state)
+    tested = result.splits[min(key for key in result.splits if key[0] == task.name)].test_rows
+    model = result.method(name, data=view[0], ratio=view[1]).set_params(random_state=random_state)
     names = np.asarray(plain_labels(task.classes))
     _fit(model, task.rows(_before(task, tested)), names)
     held, repeats = _affordable(model, task.rows(tested), seconds, repeats)
@@ -68,8 +68,8 @@ def drivers(
     return model.permutation_cost(held.X, names[held.y], **settings)
 
 
-def _is_explainable(found: Comparison, task: Task, name: str, seconds: float) -> bool:
-    took = found.results.loc[found.results["method"] == name, "seconds"].mean()
+def _is_explainable(result: Comparison, task: Task, name: str, seconds: float) -> bool:
+    took = result.results.loc[result.results["method"] == name, "seconds"].mean()
     learned = task.cost_spec is not None and task.cost_spec.learns
     many = task.costs.n_classes > 2 and task.costs.n_instances is not None
     return isinstance(task.X, pd.DataFrame) and name not in CONSTANTS and not (learned or many) and took <= seconds

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from adacsl.comparison.result import Comparison
 
 
-def describe_facts(found: Comparison) -> dict[str, str]:
+def describe_facts(result: Comparison) -> dict[str, str]:
     """Return data, protocol, versions and date, as the report shows them."""
     facts = {}
-    seeds = sorted(found.results["seed"].unique().tolist())
-    for name, about in found.facts["data"].items():
+    seeds = sorted(result.results["seed"].unique().tolist())
+    for name, about in result.facts["data"].items():
         facts[f"data: {name}"] = f"{describe_counts(about)}. {about['costs']}. {describe_source(about)}".strip()
-        facts |= {f"window {seed} of {name}": words for seed, words in found.windows.get(name, {}).items()}
-    protocol = found.facts["protocol"]
+        facts |= {f"window {seed} of {name}": words for seed, words in result.windows.get(name, {}).items()}
+    protocol = result.facts["protocol"]
     facts["protocol"] = describe_protocol(protocol, seeds)
-    facts["intervals"] = describe_intervals(found)
-    if any(name.startswith(("gbm-", "ensemble")) for name in found.results["method"]):
+    facts["intervals"] = describe_intervals(result)
+    if any(name.startswith(("gbm-", "ensemble")) for name in result.results["method"]):
         facts["boosting"] = str(protocol.get("boosting"))
-    about = next(iter(found.fits.values())).provenance
+    about = next(iter(result.fits.values())).provenance
     facts |= {key: str(about[key]) for key in ("device", "commit") if about.get(key)}
     if about.get("versions"):
         facts["versions"] = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
@@ -42,13 +42,13 @@ def describe_facts(found: Comparison) -> dict[str, str]:
     return facts
 
 
-def describe_intervals(found: Comparison) -> str:
+def describe_intervals(result: Comparison) -> str:
     """Return how the intervals were made."""
-    protocol, splits = found.facts.get("protocol", {}), found.results["seed"].nunique()
+    protocol, splits = result.facts.get("protocol", {}), result.results["seed"].nunique()
     folds = protocol.get("folds")
     where = f"{splits / folds:.3g} x {folds} folds" if folds else f"{splits} random splits"
     where = f"{splits} test windows" if "time" in protocol else where
-    units = "groups" if any(about["groups"] for about in found.facts["data"].values()) else "samples"
+    units = "groups" if any(about["groups"] for about in result.facts["data"].values()) else "samples"
     return f"95 % intervals: Student's t on paired costs of {where}, with the variance of {units} and fits"
 
 
@@ -84,8 +84,8 @@ def describe_duplicates(about: Mapping[str, Any]) -> str:
 
 def with_checks(facts: Mapping[str, Any], checks: Mapping[str, Checks]) -> dict[str, Any]:
     """Return the facts of a comparison with the present findings of the data checks."""
-    found = {name: {"checks": own.to_list()} for name, own in checks.items()}
-    return {**facts, "data": {name: {**about, **found.get(name, {})} for name, about in facts["data"].items()}}
+    result = {name: {"checks": own.to_list()} for name, own in checks.items()}
+    return {**facts, "data": {name: {**about, **result.get(name, {})} for name, about in facts["data"].items()}}
 
 
 def checks_of(facts: Mapping[str, Any]) -> dict[str, Checks]:
@@ -98,13 +98,13 @@ FEW_ERRORS = 100
 
 
 def model_card(
-    found: Comparison, view: tuple[str, float], name: str, *, people: str = "samples", model: str | Path | None = None
+    result: Comparison, view: tuple[str, float], name: str, *, people: str = "samples", model: str | Path | None = None
 ) -> dict[str, str]:
     """Return the model card of a method, line by line.
 
     Parameters
     ----------
-    found : Comparison
+    result : Comparison
         What was compared.
     view : (str, float)
         Data set and cost ratio.
@@ -115,7 +115,7 @@ def model_card(
     model : path, optional
         Where the method was saved, fitted on all samples.
     """
-    about = found.facts["data"][view[0]]
+    about = result.facts["data"][view[0]]
     classes = about["classes"]
     wanted = f"which {people} are {classes[1]!r}" if len(classes) == 2 else f"of which class {people} are"
     card = {
@@ -128,14 +128,14 @@ def model_card(
             f"Other kinds of {people}, or costs far from these. It predicts outcomes and does not explain causes."
         ),
         "training data": f"{describe_counts(about)}. {describe_source(about)}".strip().rstrip(".") + ".",
-        "evaluation": f"{describe_protocol(found.facts['protocol'], sorted(found.results['seed'].unique().tolist()))}.",
+        "evaluation": f"{describe_protocol(result.facts['protocol'], sorted(set(result.results['seed'].tolist())))}.",
         "costs": f"{about['costs']}.{_other_ratio(view[1], about)}",
-        "predicts": _predicts(found, view, name),
-        "mean cost": _mean_cost(found, view, name),
-        "limitations": " ".join(_limits(about, found.facts["protocol"], people)),
+        "predicts": _predicts(result, view, name),
+        "mean cost": _mean_cost(result, view, name),
+        "limitations": " ".join(_limits(about, result.facts["protocol"], people)),
         "deployment": "Monitor it with adacsl monitor: it tests for drift and tells whether to re-tune the threshold.",
     }
-    return card | _made_with(found, view, name) | ({} if model is None else _kept(Path(model)))
+    return card | _made_with(result, view, name) | ({} if model is None else _kept(Path(model)))
 
 
 def _titled(name: str, n_classes: int) -> str:
@@ -149,13 +149,13 @@ def _other_ratio(ratio: float, about: Mapping[str, Any]) -> str:
     return f" In this comparison a false negative costs {ratio:g} times a false positive."
 
 
-def _predicts(found: Comparison, view: tuple[str, float], name: str) -> str:
-    classes = found.facts["data"][view[0]]["classes"]
+def _predicts(comparison: Comparison, view: tuple[str, float], name: str) -> str:
+    classes = comparison.facts["data"][view[0]]["classes"]
     if name in CONSTANTS:
         return f"Always {classes[name == 'always-positive']!r}."
     if len(classes) > 2:
         return "The class of least expected cost, from the probability of each."
-    fits = [result for fit, result in found.fits.items() if fit[:3] == (*view, name)]
+    fits = [result for fit, result in comparison.fits.items() if fit[:3] == (*view, name)]
     known = [result.threshold for result in fits if result.threshold is not None]
     if len(known) < len(fits):
         return f"{classes[1]!r} above a threshold that depends on the costs of each sample."
@@ -164,10 +164,10 @@ def _predicts(found: Comparison, view: tuple[str, float], name: str) -> str:
     return f"{classes[1]!r} where its probability is above {where}."
 
 
-def _mean_cost(found: Comparison, view: tuple[str, float], name: str) -> str:
-    table = found.table
+def _mean_cost(result: Comparison, view: tuple[str, float], name: str) -> str:
+    table = result.table
     row = table[(table["data"] == view[0]) & (table["ratio"] == view[1]) & (table["method"] == name)].iloc[0]
-    return f"{span(row['mean'], row['low'], row['high'], '')} per sample. {describe_intervals(found)}."
+    return f"{span(row['mean'], row['low'], row['high'], '')} per sample. {describe_intervals(result)}."
 
 
 def _limits(about: Mapping[str, Any], protocol: Mapping[str, Any], people: str) -> Iterator[str]:
@@ -185,12 +185,12 @@ def _limits(about: Mapping[str, Any], protocol: Mapping[str, Any], people: str) 
         yield f"The data checks warn of: {', '.join(dict.fromkeys(warned))}."
 
 
-def _made_with(found: Comparison, view: tuple[str, float], name: str) -> dict[str, str]:
-    own = [result.provenance for fit, result in found.fits.items() if fit[:3] == (*view, name)]
+def _made_with(comparison: Comparison, view: tuple[str, float], name: str) -> dict[str, str]:
+    own = [result.provenance for fit, result in comparison.fits.items() if fit[:3] == (*view, name)]
     versions = {text for each in own if (text := _listed(each.get("versions", {})))}
     days = sorted(str(each["finished"])[:10] for each in own if each.get("finished"))
     made = {"versions": " or ".join(sorted(versions)), "date": " to ".join(dict.fromkeys((*days[:1], *days[-1:])))}
-    digest = found.facts["data"][view[0]].get("digest", "")
+    digest = comparison.facts["data"][view[0]].get("digest", "")
     return {key: text for key, text in (made | {"digest of the data": digest}).items() if text}
 
 

@@ -148,7 +148,7 @@ def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[s
     if not common:
         return None
     means = {name: statistics.fmean(own[place] for place in common) for name, own in costs.items()}
-    return min(means.items(), key=lambda found: found[1])
+    return min(means.items(), key=lambda result: result[1])
 
 
 def is_number(cost: float | None) -> bool:

@@ -81,7 +81,7 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
             f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: leave "
             "them out, and give another matrix for other costs"
         )
-    found = []
+    result = []
     for ratio in [own] if ratios is None else ratios:
         text = str(ratio).strip().lower()
         try:
@@ -90,10 +90,10 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
             value = float("nan")
         if not 0.0 < value < float("inf"):
             raise ValueError(f"a ratio is a positive number such as 8, or a multiple such as 3x; got {ratio!r}")
-        found.append(float(f"{value:.6g}"))
-    if not found or len(set(found)) != len(found):
+        result.append(float(f"{value:.6g}"))
+    if not result or len(set(result)) != len(result):
         raise ValueError(f"the ratios must be different numbers, got {ratios!r}")
-    return found
+    return result
 
 
 @dataclass(frozen=True)
@@ -175,8 +175,8 @@ class Protocol:
         if key not in task.worked_out:
             largest = len(task.y) / self.folds
             task.worked_out[key] = keep_together(task.X, task.y, task.groups, task.time, largest)
-        found: DuplicateGroups = task.worked_out[key]
-        return found
+        result: DuplicateGroups = task.worked_out[key]
+        return result
 
     def _groups(self, task: Task) -> NDArray[Any] | None:
         """Return the units that splits keep together; None where every sample is one. Duplicates share their time.
@@ -194,15 +194,15 @@ class Protocol:
 
     def describe_windows(self, task: Task) -> list[str]:
         """Return the times of training, adaptation and test of each test window; [] without a time."""
-        found = []
+        result = []
         for seed in range(self.windows) if task.time is not None else ():
             try:
                 rest, test = self.split(task, seed)
                 rows = self.rows(task, rest)
-                found.append(rows.describe_times(rows.folds(None, self.inner_validation, seed), test))
+                result.append(rows.describe_times(rows.folds(None, self.inner_validation, seed), test))
             except ValueError as error:
                 raise ValueError(f"test window {seed} of {task.name}: {error}") from None
-        return found
+        return result
 
     @property
     def inner_validation(self) -> float:

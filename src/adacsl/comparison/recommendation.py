@@ -38,7 +38,7 @@ FEW = 2
 
 
 def describe(
-    found: Recommendation,
+    result: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     base: str | None,
     tolerance: float,
@@ -49,7 +49,7 @@ def describe(
 
     Parameters
     ----------
-    found : Recommendation
+    result : Recommendation
         Without its text.
     rows : mapping
         The rows of the summary by method, lowest cost first.
@@ -60,25 +60,25 @@ def describe(
     prefer : str
         "cost" or "simple".
     """
-    if found.recommended is None:
-        return f"{_nothing(found, rows)} {_missing_folds(found, rows)}".strip()
+    if result.recommended is None:
+        return f"{_nothing(result, rows)} {_missing_folds(result, rows)}".strip()
     parts = [
-        _what(found, rows, base, tolerance, prefer),
-        _cost(found, rows),
-        _sure(found, rows),
-        _simpler(found, rows),
-        _missing_folds(found, rows),
+        _what(result, rows, base, tolerance, prefer),
+        _cost(result, rows),
+        _sure(result, rows),
+        _simpler(result, rows),
+        _missing_folds(result, rows),
     ]
     return " ".join(part for part in parts if part)
 
 
-def _nothing(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _nothing(result: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Return why no method is recommended."""
     if max(row["n"] for row in rows.values()) == 1:
-        lowest = f"The lowest cost on it: {sentence_name(found.cheapest)}."
+        lowest = f"The lowest cost on it: {sentence_name(result.cheapest)}."
         return f"No recommendation: one split shows no variance; give more folds or repeats. {lowest}"
-    methods = [name for name in (*found.tied, *found.doubtful, *found.worse) if name not in CONSTANTS]
-    if found.cheapest != BASELINE or not methods:
+    methods = [name for name in (*result.tied, *result.doubtful, *result.worse) if name not in CONSTANTS]
+    if result.cheapest != BASELINE or not methods:
         return "No recommendation: no method has enough finished folds."
     lowest = min(methods, key=lambda name: rows[name]["rank"])
     return (
@@ -88,64 +88,65 @@ def _nothing(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> st
 
 
 def _what(
-    found: Recommendation, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
+    result: Recommendation, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
 ) -> str:
     """Return a sentence with the recommended method and the reason."""
-    method = str(found.recommended)
+    method = str(result.recommended)
     if len(rows) == 1:
         return f"Only {sentence_name(method)} was evaluated: there is nothing to compare it with."
-    if found.cheapest == BASELINE:
+    if result.cheapest == BASELINE:
         return (
             f"Keep your current decisions: no method costs significantly less. Of the methods, recommended: {method}."
         )
-    if BASELINE in found.tied:
+    if BASELINE in result.tied:
         name = sentence_name(method)
         return f"Recommended: {name}, or your current decisions: no method costs significantly less than these."
     if method in CONSTANTS:
         beaten = ": the methods that predict cost significantly more" if base else ", the lowest cost"
         return f"Recommended: {sentence_name(method)}{beaten}."
-    return f"Recommended: {method}{_reason(found, rows, base, tolerance, prefer)}."
+    return f"Recommended: {method}{_reason(result, rows, base, tolerance, prefer)}."
 
 
 def _reason(
-    found: Recommendation, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
+    result: Recommendation, rows: Mapping[str, Mapping[Any, Any]], base: str | None, tolerance: float, prefer: str
 ) -> str:
-    if found.recommended != base:
+    if result.recommended != base:
         limit = f"at most {100 * tolerance:g} % above"
         if prefer == "simple":
             return f", the simplest method {limit} the lowest cost ({base})"
         return f", the simplest method with no significant difference from the lowest cost ({base}) and {limit} it"
-    if found.recommended != found.cheapest:
+    if result.recommended != result.cheapest:
         return ", the lowest cost of the methods that predict"
-    if not {*found.tied, *found.doubtful, *found.worse}:
+    if not {*result.tied, *result.doubtful, *result.worse}:
         return ", the only method with enough finished folds"
     count = len(rows) - (BASELINE in rows)
-    return ", which costs significantly less than your current decisions" if count == 1 else _lowest_of(found, count)
+    return ", which costs significantly less than your current decisions" if count == 1 else _lowest_of(result, count)
 
 
-def _lowest_of(found: Recommendation, count: int) -> str:
-    alone = not (found.tied or found.doubtful)
+def _lowest_of(result: Recommendation, count: int) -> str:
+    alone = not (result.tied or result.doubtful)
     return f", {'significantly ' if alone else ''}the lowest cost of {count} methods"
 
 
-def _cost(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _cost(result: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Return a sentence with the mean cost per sample, and the saving."""
-    mean, low, high = (rows[str(found.recommended)][name] for name in ("mean", "low", "high"))
+    mean, low, high = (rows[str(result.recommended)][name] for name in ("mean", "low", "high"))
     amount = f"cost {span(mean, low, high, '')}" if mean >= 0 else f"benefit {span(-mean, -high, -low, '')}"
-    saved = f", {found.saving.words}" if found.saving else ""
+    saved = f", {result.saving.words}" if result.saving else ""
     return f"Mean {amount} per sample{saved}."
 
 
-def _sure(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _sure(result: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Return a sentence with the methods from which the cost differs significantly."""
-    method, first = str(found.recommended), found.cheapest
+    method, first = str(result.recommended), result.cheapest
     parts = []
     if first not in (method, BASELINE):
-        judged = "a significant difference" if method in found.worse else "no significant difference"
+        judged = "a significant difference" if method in result.worse else "no significant difference"
         unsure = ": predicting is not shown to cost less" if first in CONSTANTS else ""
         parts.append(f"It costs {_more(rows[method])} than {sentence_name(first)}, {judged}{unsure}")
     tied, doubtful, worse = (
-        [name for name in some if name not in (method, BASELINE)] for some in (found.tied, found.doubtful, found.worse)
+        [name for name in some if name not in (method, BASELINE)]
+        for some in (result.tied, result.doubtful, result.worse)
     )
     it = "it" if method == first else sentence_name(first)
     parts += [f"no significant difference between {it} and {names_of(tied)}"] if tied else []
@@ -159,13 +160,13 @@ def _sure(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     return f"{'N' + text[1:] if text.startswith('no ') else text}." if parts else ""
 
 
-def _simpler(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _simpler(result: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Return a sentence with the simpler method that costs significantly more, and how much."""
-    if found.simpler is None:
+    if result.simpler is None:
         return ""
-    name, percent, low, high = found.simpler
+    name, percent, low, high = result.simpler
     amount = span(percent, low, high, " %")
-    more = f"earns {amount} less" if rows[str(found.recommended)]["mean"] < 0 else f"costs {amount} more"
+    more = f"earns {amount} less" if rows[str(result.recommended)]["mean"] < 0 else f"costs {amount} more"
     return f'{name} is simpler and {more}: --prefer simple (prefer="simple" in Python) recommends it.'
 
 
@@ -176,13 +177,13 @@ def _more(row: Mapping[Any, Any]) -> str:
     return f"{span(row['difference'], row['difference_low'], row['difference_high'], '')} more"
 
 
-def _missing_folds(found: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
+def _missing_folds(result: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
     """Return a sentence with the methods that have too few folds, or the leading methods that lack some."""
     most = max(row["n"] for row in rows.values())
-    unjudged = [name for name in rows if name not in {found.cheapest, *found.tied, *found.doubtful, *found.worse}]
+    unjudged = [name for name in rows if name not in {result.cheapest, *result.tied, *result.doubtful, *result.worse}]
     if unjudged:
         return f"Too few folds to judge: {names_of(unjudged)}."
-    leading = dict.fromkeys(str(name) for name in (found.recommended, found.cheapest) if name)
+    leading = dict.fromkeys(str(name) for name in (result.recommended, result.cheapest) if name)
     short = [name for name in leading if rows[name]["n"] < most]
     return f"{names_of(short)} finished fewer than all {most} folds." if short else ""
 
@@ -243,15 +244,15 @@ def recommendations(
     baseline: Callable[[tuple[str, float], str], BaselineCosts | None] | None = None,
 ) -> dict[tuple[str, float], Recommendation]:
     """Return a recommendation for each data set and ratio of a summary; parameters as in :func:`recommendation`."""
-    found = {}
+    result = {}
     for (data, ratio), block in cast("Any", summary.groupby(["data", "ratio"])):
         view = (str(data), float(ratio))
         of_view: Any = None if baseline is None else functools.partial(baseline, view)
         costs = (paired or {}).get(view)
-        found[view] = recommendation(
+        result[view] = recommendation(
             block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, baseline=of_view
         )
-    return found
+    return result
 
 
 def recommendation(
@@ -301,17 +302,17 @@ def recommendation(
     check_preference(prefer)
     table = summary.sort_values(["rank", "method"]).set_index("method")
     rows = {str(name): row for name, row in table.to_dict("index").items()}
-    found = _by_significance(rows, simplest_first)
+    result = _by_significance(rows, simplest_first)
     predicting = [name for name in _judged(rows) if name not in CONSTANTS and name != BASELINE]
     base = _lowest(predicting, rows, simplest_first) if predicting else None
     if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
         excess = {name: _excess(name, str(base), rows, costs) for name in predicting}
         near = [name for name, interval in excess.items() if interval.high <= tolerance]
-        chosen = _recommended(found, rows, excess, near, simplest_first, prefer, costs)
+        chosen = _recommended(result, rows, excess, near, simplest_first, prefer, costs)
         saving = saving_of(chosen, baseline(chosen)) if baseline and chosen and base else None
         simpler = _simpler_than(chosen, near, excess, simplest_first)
-        found = replace(found, recommended=chosen, saving=saving, simpler=simpler)
-    return replace(found, text=describe(found, rows, base, tolerance, prefer=prefer))
+        result = replace(result, recommended=chosen, saving=saving, simpler=simpler)
+    return replace(result, text=describe(result, rows, base, tolerance, prefer=prefer))
 
 
 def check_tolerance(tolerance: float) -> None:
@@ -375,7 +376,7 @@ def _excess(name: str, base: str, rows: Mapping[str, Mapping[Any, Any]], costs: 
 
 
 def _recommended(
-    found: Recommendation,
+    result: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     excess: Mapping[str, Interval],
     near: Sequence[str],
@@ -392,27 +393,27 @@ def _recommended(
     if not offered:
         return None
     first = _lowest(offered, rows, simplest_first)
-    equal = [name for name in near if excess[name].low <= 0 and name not in found.worse]
+    equal = [name for name in near if excess[name].low <= 0 and name not in result.worse]
     chosen: str | None = None
-    if first in CONSTANTS and _all_above(excess, first, found, rows, costs):
+    if first in CONSTANTS and _all_above(excess, first, result, rows, costs):
         chosen = first
     elif equal:
         chosen = _simplest(near if prefer == "simple" else equal, simplest_first, rows)
-    elif found.cheapest in CONSTANTS:
-        chosen = found.cheapest
-    return None if chosen in found.worse and prefer == "cost" else chosen
+    elif result.cheapest in CONSTANTS:
+        chosen = result.cheapest
+    return None if chosen in result.worse and prefer == "cost" else chosen
 
 
 def _all_above(
     predicting: Iterable[str],
     constant: str,
-    found: Recommendation,
+    result: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
     costs: RowCosts | None,
 ) -> bool:
     """Return whether all methods that predict cost significantly more than a constant baseline."""
-    if constant == found.cheapest:
-        return all(name in found.worse for name in predicting)
+    if constant == result.cheapest:
+        return all(name in result.worse for name in predicting)
     return all(_excess(name, constant, rows, costs).low > 0 for name in predicting)
 
 

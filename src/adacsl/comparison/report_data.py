@@ -33,13 +33,13 @@ UNNAMED = "data"
 """The name of data that were compared without one."""
 
 
-def outcome_of(found: Comparison, mine: Mapping[FitKey, FitResult], place: tuple[str, float, str]) -> Outcome:
+def outcome_of(comparison: Comparison, mine: Mapping[FitKey, FitResult], place: tuple[str, float, str]) -> Outcome:
     """Return scores, decisions and costs of all splits together; ``mine`` are the results of one method."""
     data, ratio, name = place
     if not mine:
         raise ValueError(f"there is no result of {name!r} on {data!r} at ratio {ratio:g}")
-    about = found.facts["data"][data]
-    parts = [(result, found.splits[data, fit.seed]) for fit, result in mine.items()]
+    about = comparison.facts["data"][data]
+    parts = [(result, comparison.splits[data, fit.seed]) for fit, result in mine.items()]
     costs = [scale_misses(split.costs, ratio / float(about["ratio"])) for _, split in parts]
     thresholds = {result.threshold for result, _ in parts}
     return Outcome(
@@ -65,7 +65,7 @@ def _costs(costs: Sequence[CostMatrix], classes: Sequence[str]) -> dict[str, Any
 
 
 def report_data(
-    found: Comparison,
+    comparison: Comparison,
     *,
     command: str = "",
     explained: Mapping[tuple[str, float], pd.DataFrame] | None = None,
@@ -77,88 +77,92 @@ def report_data(
 
     By data set and ratio: ``explained`` is permutation importance, ``models`` where the recommended method is saved.
     """
-    views = list(found.recommendations)
-    keys = found.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
+    views = list(comparison.recommendations)
+    keys = comparison.table[["data", "ratio", "method"]].itertuples(index=False, name=None)
     names = [data for data, _ in views]
-    classes = {name: classes_of(found, name) for name in names}
+    classes = {name: classes_of(comparison, name) for name in names}
     pairs = {own for own in classes.values() if len(own) == 2}
     fewest = min(map(len, classes.values()))
     return ReportData(
-        title=title_for(found, list(dict.fromkeys(names))),
-        recommendations={view: str(recommendation) for view, recommendation in found.recommendations.items()},
-        facts=describe_facts(found) | baseline.describe_baselines(found) | ({"command": command} if command else {}),
-        results=found.results,
-        summary=summary_of(found),
-        outcomes={key: found.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
-        histories={fit: result.history for fit, result in found.fits.items() if result.history},
+        title=title_for(comparison, list(dict.fromkeys(names))),
+        recommendations={view: str(recommendation) for view, recommendation in comparison.recommendations.items()},
+        facts=describe_facts(comparison)
+        | baseline.describe_baselines(comparison)
+        | ({"command": command} if command else {}),
+        results=comparison.results,
+        summary=summary_of(comparison),
+        outcomes={key: comparison.outcome(key[2], data=key[0], ratio=key[1]) for key in keys},
+        histories={fit: result.history for fit, result in comparison.fits.items() if result.history},
         classes=pairs.pop() if len(pairs) == 1 else ("negative", "positive"),
-        recommended={view: recommendation.recommended for view, recommendation in found.recommendations.items()},
-        banner=found.progress,
-        titles={name: title_of(name, fewest) for name in (*METHODS, *found.methods)}
+        recommended={view: recommendation.recommended for view, recommendation in comparison.recommendations.items()},
+        banner=comparison.progress,
+        titles={name: title_of(name, fewest) for name in (*METHODS, *comparison.methods)}
         | {BASELINE: "your current decisions"},
         explained=explained or {},
-        regrets=found.regrets,
+        regrets=comparison.regrets,
         savings={
-            view: saved_of(found, view)
-            for view, recommendation in found.recommendations.items()
+            view: saved_of(comparison, view)
+            for view, recommendation in comparison.recommendations.items()
             if recommendation.saving
         },
-        checks={name: about["checks"] for name, about in found.facts["data"].items() if "checks" in about},
+        checks={name: about["checks"] for name, about in comparison.facts["data"].items() if "checks" in about},
         model={
-            view: model_card(found, view, recommendation.recommended, people=people, model=(models or {}).get(view))
-            for view, recommendation in found.recommendations.items()
+            view: model_card(
+                comparison, view, recommendation.recommended, people=people, model=(models or {}).get(view)
+            )
+            for view, recommendation in comparison.recommendations.items()
             if recommendation.recommended
         },
         people=people,
-        segments=dict(tables_of(found, views)),
+        segments=dict(tables_of(comparison, views)),
         overview={
             name: overview_frame(about["overview"], about["costs"])
-            for name, about in found.facts["data"].items()
+            for name, about in comparison.facts["data"].items()
             if "overview" in about
         },
         **shown,
     )
 
 
-def title_for(found: Comparison, names: Sequence[str]) -> str:
+def title_for(result: Comparison, names: Sequence[str]) -> str:
     """Return the title of a report: the names of the data sets, of unnamed data the class that is predicted."""
     if list(names) != [UNNAMED]:
         return f"Cost comparison: {', '.join(names)}"
-    classes = classes_of(found, UNNAMED)
+    classes = classes_of(result, UNNAMED)
     subject = f"predicting “{classes[1]}”" if len(classes) == 2 else f"{len(classes)} classes"
     return f"Cost comparison: {subject}"
 
 
-def classes_of(found: Comparison, data: str) -> tuple[str, ...]:
+def classes_of(result: Comparison, data: str) -> tuple[str, ...]:
     """Return the names of the classes of a data set."""
-    return tuple(found.facts["data"].get(data, {}).get("classes", ("0", "1")))
+    return tuple(result.facts["data"].get(data, {}).get("classes", ("0", "1")))
 
 
-def recommended(found: Comparison, view: tuple[str, float]) -> str:
+def recommended(result: Comparison, view: tuple[str, float]) -> str:
     """Return the recommended method, or the one with the lowest cost where none is."""
-    rows = found.table[(found.table["data"] == view[0]) & (found.table["ratio"] == view[1])]
-    return str(found.recommendations[view].recommended or next(name for name in rows["method"] if name != BASELINE))
+    rows = result.table[(result.table["data"] == view[0]) & (result.table["ratio"] == view[1])]
+    return str(result.recommendations[view].recommended or next(name for name in rows["method"] if name != BASELINE))
 
 
-def summary_of(found: Comparison) -> pd.DataFrame:
+def summary_of(result: Comparison) -> pd.DataFrame:
     """Return the table with the names of columns that the report has."""
-    return found.table.rename(columns={"mean": "cost"})
+    return result.table.rename(columns={"mean": "cost"})
 
 
-def saved_of(found: Comparison, view: tuple[str, float]) -> Saved:
+def saved_of(result: Comparison, view: tuple[str, float]) -> Saved:
     """Return the saving of the recommended method of a view, and the samples under the baseline."""
-    saving, method = found.recommendations[view].saving, recommended(found, view)
+    saving, method = result.recommendations[view].saving, recommended(result, view)
     if saving is None:
         raise ValueError(f"no baseline is known on {view[0]!r}")
     percent = Interval(saving.percent, saving.percent_low, saving.percent_high)
     each = Interval(saving.difference, saving.low, saving.high)
-    cost, outcome = _under_baseline(found, view, method)
+    cost, outcome = _under_baseline(result, view, method)
     return Saved(saving.against, percent, each, cost, outcome, saving.other, saving.other_cost)
 
 
-def _under_baseline(found: Comparison, view: tuple[str, float], method: str) -> tuple[Interval, Outcome | None]:
+def _under_baseline(result: Comparison, view: tuple[str, float], method: str) -> tuple[Interval, Outcome | None]:
     """Return the cost of the baseline per sample, and the samples with its predictions."""
-    known = baseline.baseline_costs(found, view, method)
+    known = baseline.baseline_costs(result, view, method)
     if known is None:
         return UNKNOWN, None
     costs = known.costs
@@ -167,7 +171,7 @@ def _under_baseline(found: Comparison, view: tuple[str, float], method: str) -> 
         costs.entries(costs.methods.index(method), costs.methods.index(BASELINE)),
     )
     cost = Interval(*estimate(costs.costs[mine][kept], costs.evidence.only(kept))[:3])
-    outcome = found.outcome(known.source or BASELINE, data=view[0], ratio=view[1])
+    outcome = result.outcome(known.source or BASELINE, data=view[0], ratio=view[1])
     if not known.source:
         return cost, outcome
     if known.constant is not None:

@@ -96,13 +96,13 @@ class Comparison:
     @cached_property
     def recommendations(self) -> dict[tuple[str, float], Recommendation]:
         """The recommendation for each data set and ratio."""
-        found = recommendations(
+        result = recommendations(
             self.table, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer, paired=self.paired,
             baseline=partial(baseline.baseline_costs, self),
         )  # fmt: skip
         return {
             view: completed(recommendation, self.missing_of(view), self.progress)
-            for view, recommendation in found.items()
+            for view, recommendation in result.items()
         }
 
     @cached_property
@@ -408,7 +408,7 @@ class Comparison:
         return {name: self.outcome(name, data=view[0], ratio=view[1]) for name in names}
 
     def _histories(self, *view: Any) -> dict[tuple[str, int], list[dict[str, Any]]]:
-        return {(c.method, c.seed): found.history for c, found in self._fits_of(*view).items() if found.history}
+        return {(c.method, c.seed): result.history for c, result in self._fits_of(*view).items() if result.history}
 
     # report
 
@@ -479,18 +479,20 @@ class Comparison:
         return self.recommendation
 
 
-def unfitted_method(found: Comparison, name: str, classes: Sequence[str], costs: CostMatrix) -> CostSensitiveClassifier:
+def unfitted_method(
+    result: Comparison, name: str, classes: Sequence[str], costs: CostMatrix
+) -> CostSensitiveClassifier:
     """Return a method of a comparison with its settings, the names of its classes and these costs, not yet fitted."""
     if name == BASELINE:
         raise ValueError("'baseline' is the current decisions, there is nothing to fit: name a method")
-    if name not in {*found.methods, *METHODS} and name in set(found.results["method"]):
+    if name not in {*result.methods, *METHODS} and name in set(result.results["method"]):
         raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it yourself")
-    made: CostSensitiveClassifier = clone(found.methods[name]) if name in found.methods else method(name)
-    net = found.facts["protocol"].get("net")
+    made: CostSensitiveClassifier = clone(result.methods[name]) if name in result.methods else method(name)
+    net = result.facts["protocol"].get("net")
     if net and made.learner == "net":
-        made.set_params(learner=compared_nets(found.net, net))
+        made.set_params(learner=compared_nets(result.net, net))
     elif net and is_ensemble(made):
-        set_ensemble(made, compared_nets(found.net, net).get_params(deep=False))
+        set_ensemble(made, compared_nets(result.net, net).get_params(deep=False))
     if len(classes) > 2:
         return made.set_params(costs=named_costs([costs], classes), pos_label=None)
     return made.set_params(costs=costs, pos_label=plain_labels(classes)[1])

@@ -123,20 +123,20 @@ Measured = tuple[str, NDArray[np.float64], NDArray[Any], Evidence]
 
 
 def segment_table(
-    found: Comparison, view: tuple[str, float], method: str, columns: tuple[str, ...] = ()
+    result: Comparison, view: tuple[str, float], method: str, columns: tuple[str, ...] = ()
 ) -> pd.DataFrame:
     """Return one row for each segment of each segment column (or of some), as :meth:`Comparison.by_segment` does."""
-    known = found.segments.get(view[0], {})
+    known = result.segments.get(view[0], {})
     for column in columns:
         check_column(column, known, f"what {view[0]} is shown by")
     if not known:
         raise ValueError(f"no segments of {view[0]!r} were kept: compare with segments=[column], or --segment COLUMN")
-    paired = found.paired[view]
+    paired = result.paired[view]
     place = paired.methods.index(method)
     kept = paired.entries(place)
     rows, costs = paired.rows[kept], paired.costs[place][kept]
-    evidence, outcome = paired.evidence.only(kept), found.outcome(method, data=view[0], ratio=view[1])
-    saved, errors = _saved(found, view, method), _errors(outcome, evidence)
+    evidence, outcome = paired.evidence.only(kept), result.outcome(method, data=view[0], ratio=view[1])
+    saved, errors = _saved(result, view, method), _errors(outcome, evidence)
     records = []
     for column in columns or known:
         cut = known[column]
@@ -166,13 +166,13 @@ def _counted(
     outcome: Outcome, rows: NDArray[np.int64], inside: NDArray[np.bool_], errors: list[Measured]
 ) -> dict[str, Any]:
     """Return the number of samples, shares of decisions (of two classes), and error rates with their intervals."""
-    found: dict[str, Any] = {"rows": len(np.unique(rows[inside])), "share": float(inside.mean())}
+    result: dict[str, Any] = {"rows": len(np.unique(rows[inside])), "share": float(inside.mean())}
     if outcome.n_classes == 2:
-        found |= {"positive": outcome.labels[inside].mean(), "decided": outcome.decisions[inside].mean()}
+        result |= {"positive": outcome.labels[inside].mean(), "decided": outcome.decisions[inside].mean()}
     for name, wrong, among, evidence in errors:
         ends = _mean_of(name, wrong, inside[among], evidence)
-        found |= {end: min(max(value, 0.0), 1.0) for end, value in ends.items()}
-    return found
+        result |= {end: min(max(value, 0.0), 1.0) for end, value in ends.items()}
+    return result
 
 
 def _mean_of(name: str, values: NDArray[np.float64], inside: NDArray[np.bool_], evidence: Evidence) -> dict[str, float]:
@@ -181,11 +181,11 @@ def _mean_of(name: str, values: NDArray[np.float64], inside: NDArray[np.bool_], 
     return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
-def _saved(found: Comparison, view: tuple[str, float], method: str) -> Measured | None:
+def _saved(result: Comparison, view: tuple[str, float], method: str) -> Measured | None:
     """Return the saving of each entry against the baseline, and its sample; None: no baseline."""
     if method == BASELINE or method in CONSTANTS:
         return None
-    known = baseline_costs(found, view, method)
+    known = baseline_costs(result, view, method)
     if known is None:
         return None
     costs = known.costs
@@ -207,8 +207,8 @@ def _judged(table: pd.DataFrame, *, floor: bool) -> pd.DataFrame:
     return table
 
 
-def tables_of(found: Comparison, views: Any) -> Iterator[tuple[tuple[str, float], pd.DataFrame]]:
+def tables_of(result: Comparison, views: Any) -> Iterator[tuple[tuple[str, float], pd.DataFrame]]:
     """Yield the table of the recommended method for each data set and ratio that has segments."""
     for view in views:
-        if found.segments.get(view[0]):
-            yield view, found.by_segment(data=view[0], ratio=view[1])
+        if result.segments.get(view[0]):
+            yield view, result.by_segment(data=view[0], ratio=view[1])

@@ -143,8 +143,8 @@ def fold_interval(differences: Any, fits: Any, units: Any, *, weight: Any = None
             f"an interval needs at least two fits and two samples or groups, got {evidence.n_fits} and "
             f"{evidence.n_units}"
         )
-    found = estimate(d, evidence, weight=None if weight is None else np.asarray(weight, dtype=np.float64), level=level)
-    return Interval(found.mean, found.low, found.high)
+    result = estimate(d, evidence, weight=None if weight is None else np.asarray(weight, dtype=np.float64), level=level)
+    return Interval(result.mean, result.low, result.high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -481,8 +481,8 @@ def _estimate(
     return estimate(values if whole else values[kept], evidence, level=confidence, size=float(sizes[chosen].max()))
 
 
-def _columns(found: list[Estimate]) -> dict[str, NDArray[np.float64]]:
-    return dict(zip(Estimate._fields, np.asarray(found, dtype=np.float64).T, strict=True))
+def _columns(result: list[Estimate]) -> dict[str, NDArray[np.float64]]:
+    return dict(zip(Estimate._fields, np.asarray(result, dtype=np.float64).T, strict=True))
 
 
 def _cheapest(rows: RowCosts, sizes: NDArray[np.float64]) -> int:

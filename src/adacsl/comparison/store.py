@@ -117,11 +117,11 @@ def put(path: Path, content: bytes, *, replace: bool) -> bool:
 @functools.cache
 def versions() -> dict[str, str]:
     """Return the installed versions that a result depends on."""
-    found = {"python": platform.python_version(), "adacsl": __version__}
+    result = {"python": platform.python_version(), "adacsl": __version__}
     for package in ("numpy", "scikit-learn", "torch"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[package] = importlib.metadata.version(package)
-    return found
+            result[package] = importlib.metadata.version(package)
+    return result
 
 
 @functools.cache
@@ -653,9 +653,9 @@ class Store:
             return
         run = read_run(self.folder)
         known = run["identity"]
-        if found := list(differences(known, identity)):
+        if result := list(differences(known, identity)):
             raise StoreError(
-                f"{self.folder} holds results of other data or settings ({'; '.join(found[:3])}): choose another --out"
+                f"{self.folder} holds results of other data or settings ({'; '.join(result[:3])}): choose another --out"
             )
         if isinstance(known.get("data"), dict) and set(identity["data"]) - set(known["data"]):
             run["identity"] = known | {"data": known["data"] | identity["data"]}
@@ -811,8 +811,8 @@ class Store:
     def seeds(self, data: str) -> set[int]:
         """Return the numbers of the splits of a data set."""
         files = (self.folder / "splits").glob("*.json")
-        found = (re.fullmatch(rf"{re.escape(file_name(data))}_seed-(\d+)\.json", path.name) for path in files)
-        return {int(name[1]) for name in found if name}
+        result = (re.fullmatch(rf"{re.escape(file_name(data))}_seed-(\d+)\.json", path.name) for path in files)
+        return {int(name[1]) for name in result if name}
 
     def read_segments(self, data: str) -> dict[str, Segments]:
         """Return the segments of a data set by column; empty without any."""
@@ -864,10 +864,10 @@ class Store:
             inside(self.folder, path / "any")
         for path in sorted(fits.glob("*/*/*.json")):
             try:
-                found: FitResult | DamagedError = self._checked[path] if path in checked else self._read(path)
+                result: FitResult | DamagedError = self._checked[path] if path in checked else self._read(path)
             except DamagedError as error:
-                found = error
-            yield path, found
+                result = error
+            yield path, result
 
     def _failed(self) -> Iterator[tuple[FitKey, Failure]]:
         """Yield the fits that failed, with their errors."""

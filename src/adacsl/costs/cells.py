@@ -323,13 +323,13 @@ def check_ranges(costs: Mapping[str, Any], ranges: Ranges) -> None:
 def reduced_ranges(costs: Mapping[str, Any], ranges: Ranges) -> Ranges:
     """Return the ranges of errors when what being right costs is taken off."""
     ends = {name: (low, high) for name, low, high in ranges}
-    found = []
+    result = []
     for error, right in (("fp", "tn"), ("fn", "tp")):
         numbers = isinstance(costs[error], float) and isinstance(costs[right], float)
         if numbers and (error in ends or right in ends):
             (low, high), (least, most) = (ends.get(name, (costs[name],) * 2) for name in (error, right))
-            found.append((error, low - most, high - least))
-    return tuple(found)
+            result.append((error, low - most, high - least))
+    return tuple(result)
 
 
 def _is_real(value: Any) -> bool:

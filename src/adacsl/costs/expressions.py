@@ -80,11 +80,11 @@ class Expression:
         if len(set(lengths.values())) > 1:
             raise ValueError(f"the columns of {self.text!r} must be equally long, got {lengths}")
         with np.errstate(all="ignore"):
-            found = np.asarray(self._value(self._tree, values), dtype=np.float64)
-        found = np.array(np.broadcast_to(found, next(iter(lengths.values()), ())))
+            result = np.asarray(self._value(self._tree, values), dtype=np.float64)
+        result = np.array(np.broadcast_to(result, next(iter(lengths.values()), ())))
         if finite:
-            self._check_finite(found, values)
-        return found
+            self._check_finite(result, values)
+        return result
 
     def to_dict(self) -> dict[str, str]:
         """Return a JSON-ready description."""
@@ -126,10 +126,10 @@ class Expression:
             raise SyntaxError("empty, or more than one line")
         free = (chr(code) for code in range(0x4E00, 0x9FA5) if chr(code) not in self.text)
 
-        def stand_in(found: re.Match[str]) -> str:
+        def stand_in(result: re.Match[str]) -> str:
             letter = next(free)
-            self._names[letter] = found[1].replace("``", "`")
-            return letter.ljust(len(found[0]))
+            self._names[letter] = result[1].replace("``", "`")
+            return letter.ljust(len(result[0]))
 
         return QUOTED.sub(stand_in, self.text)
 
@@ -205,11 +205,11 @@ class Expression:
             return functools.reduce(operator.and_, (COMPARED[type(op)](a, b) for op, a, b in pairs))
         return FUNCTIONS[node.func.id][0](*map(parts, node.args))
 
-    def _check_finite(self, found: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]]) -> None:
-        bad = np.atleast_1d(~np.isfinite(found))
+    def _check_finite(self, result: NDArray[np.float64], values: Mapping[str, NDArray[np.float64]]) -> None:
+        bad = np.atleast_1d(~np.isfinite(result))
         if not bad.any():
             return
-        first, cost = int(bad.argmax()), np.atleast_1d(found)
+        first, cost = int(bad.argmax()), np.atleast_1d(result)
         there = ", ".join(f"{name} = {column[first]:g}" for name, column in values.items() if name != self.text)
         raise ValueError(
             f"the cost {self.text!r} must be a finite number in every row, got {cost[first]:g} in row {first + 1}"

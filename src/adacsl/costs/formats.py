@@ -89,13 +89,13 @@ def as_names(names: Iterable[object] | None, what: str) -> Names:
         return None
     if isinstance(names, str):
         raise TypeError(f"the {what} must be a list of names, got the text {names!r}")
-    found = tuple(label_name(name) for name in names)
-    twice = sorted({name for name in found if found.count(name) > 1})
+    result = tuple(label_name(name) for name in names)
+    twice = sorted({name for name in result if result.count(name) > 1})
     if twice:
         raise ValueError(f"the {what} of a cost matrix must differ, but {shown(twice)} is there more than once")
-    if "" in found:
-        raise ValueError(f"the {what} of a cost matrix must have names, but number {found.index('') + 1} has none")
-    return found
+    if "" in result:
+        raise ValueError(f"the {what} of a cost matrix must have names, but number {result.index('') + 1} has none")
+    return result
 
 
 def named(cells: Cells, classes: Names, actions: Names) -> tuple[Cells, Names, Names]:
@@ -122,17 +122,17 @@ def named(cells: Cells, classes: Names, actions: Names) -> tuple[Cells, Names, N
 def positions(names: Sequence[str], wanted: Sequence[object]) -> list[int]:
     """Return where each of the wanted labels is among the names of the matrix: all of them, and no others."""
     labels = [label_name(label) for label in wanted]
-    found = [_position(names, label) for label in labels]
-    missing = [label for label, where in zip(labels, found, strict=True) if where is None]
-    unknown = [name for i, name in enumerate(names) if i not in found]
+    result = [_position(names, label) for label in labels]
+    missing = [label for label, where in zip(labels, result, strict=True) if where is None]
+    unknown = [name for i, name in enumerate(names) if i not in result]
     if missing or unknown:
         parts = [f"has no column for {shown(missing)}"] * bool(missing) + [f"names {shown(unknown)}"] * bool(unknown)
         raise ValueError(
             f"the cost matrix {' and '.join(parts)}: its classes are {shown(names)}, those of the data {shown(labels)}"
         )
-    if len(set(found)) < len(found):
+    if len(set(result)) < len(result):
         raise ValueError(f"the classes {shown(labels)} do not differ: each must mean one class of {shown(names)}")
-    return [where for where in found if where is not None]
+    return [where for where in result if where is not None]
 
 
 def _position(names: Sequence[str], label: str) -> int | None:
@@ -183,10 +183,10 @@ def _entry(value: Any, row: object, column: object) -> float | str:
         number = float(value)
     except (TypeError, ValueError):
         try:
-            found = Expression(value)
+            result = Expression(value)
         except (TypeError, ValueError):
             raise ValueError(f"{place} is {value!r}, expected a number, or an expression over columns") from None
-        return found.text if found.columns else float(found.of({}))
+        return result.text if result.columns else float(result.of({}))
     if math.isnan(number):
         raise ValueError(f"{place} is empty, expected a number")
     return number
@@ -200,13 +200,13 @@ def to_document(
 ) -> dict[str, Any]:
     """Return a JSON-ready description."""
     names = {"classes": classes, "actions": actions}
-    found: dict[str, Any] = {what: list(given) for what, given in names.items() if given is not None}
+    result: dict[str, Any] = {what: list(given) for what, given in names.items() if given is not None}
     if ranges:
-        found["ranges"] = {name: [low, high] for name, low, high in ranges}
+        result["ranges"] = {name: [low, high] for name, low, high in ranges}
     if deciding is not None:
-        found["deciding"] = [[as_host(cell).tolist() for cell in row] for row in deciding]
+        result["deciding"] = [[as_host(cell).tolist() for cell in row] for row in deciding]
     costs = [[cell.to_dict() if is_recipe(cell) else as_host(cell).tolist() for cell in row] for row in cells]
-    return {"rows": "predicted", "costs": costs, **found}
+    return {"rows": "predicted", "costs": costs, **result}
 
 
 def read_document(data: Any) -> tuple[Any, ...]:
@@ -238,11 +238,11 @@ def read_document(data: Any) -> tuple[Any, ...]:
     return cells, classes, actions, ranges, deciding or None
 
 
-def _read_ranges(found: Any, *, two: bool) -> Ranges:
-    known = isinstance(found, dict) and set(found) <= {"fp", "fn", "tp", "tn"}
-    ranges = [as_range(tuple(ends), name) for name, ends in found.items()] if known else [None]
+def _read_ranges(result: Any, *, two: bool) -> Ranges:
+    known = isinstance(result, dict) and set(result) <= {"fp", "fn", "tp", "tn"}
+    ranges = [as_range(tuple(ends), name) for name, ends in result.items()] if known else [None]
     if None in ranges or (ranges and not two):
-        raise ValueError(f'ranges of costs are written as {{"fn": [5, 20]}}, for two classes, got {str(found)[:80]}')
+        raise ValueError(f'ranges of costs are written as {{"fn": [5, 20]}}, for two classes, got {str(result)[:80]}')
     return tuple(ends for ends in ranges if ends is not None)
 
 

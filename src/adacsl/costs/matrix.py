@@ -852,10 +852,10 @@ def _by_class(matrix: CostMatrix, prices: Any, name: str) -> list[Any]:
         return [list(prices.values())[place] for place in order]
     if isinstance(prices, int | float) or (is_array_api_obj(prices) and prices.ndim == 0):
         return [prices] * k
-    found = list(prices)
-    if len(found) != k:
-        raise ValueError(f"{name!r} needs one cost, or one for each of {k} classes, got {len(found)}")
-    return found
+    result = list(prices)
+    if len(result) != k:
+        raise ValueError(f"{name!r} needs one cost, or one for each of {k} classes, got {len(result)}")
+    return result
 
 
 def _decided_by_person(matrix: CostMatrix, errors: Any) -> list[Any]:
@@ -872,15 +872,15 @@ def _decided_by_person(matrix: CostMatrix, errors: Any) -> list[Any]:
 def _places_of_classes(matrix: CostMatrix) -> list[int]:
     if matrix.square or matrix.actions is None:
         return list(range(matrix.n_classes))
-    found = [
+    result = [
         [i for i, action in enumerate(matrix.actions) if same_label(action, name)] for name in matrix.classes or ()
     ]
-    if not all(found):
+    if not all(result):
         raise ValueError(
             f"errors of a person are wrong classes, but the actions {formats.shown(matrix.actions)} predict none: "
             "say with with_action(...) what the person costs"
         )
-    return [places[0] for places in found]
+    return [places[0] for places in result]
 
 
 def _confusion(matrix: CostMatrix, errors: Any) -> NDArray[np.float64]:
@@ -909,12 +909,12 @@ def _rates(matrix: CostMatrix, errors: Any) -> NDArray[np.float64]:
         return np.asarray([float(errors.get("fp", 0.0)), float(errors.get("fn", 0.0))])
     names = matrix.classes or tuple(map(str, range(k)))
     places = {key: [j for j, name in enumerate(names) if same_label(str(key), name)] for key in errors}
-    if unknown := [key for key, found in places.items() if not found]:
+    if unknown := [key for key, result in places.items() if not result]:
         known = ("'fp', 'fn' or " if k == 2 else "") + formats.shown(names)
         raise ValueError(f"errors name {unknown[0]!r}, expected {known}")
     rates = np.zeros(k)
-    for key, found in places.items():
-        rates[found[0]] = float(errors[key])
+    for key, result in places.items():
+        rates[result[0]] = float(errors[key])
     return rates
 
 
@@ -985,8 +985,8 @@ def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) ->
 
 def _counted(y: Array, n_classes: int | None) -> tuple[Array, list[int]]:
     """Return labels as class numbers, and how many rows each class has."""
-    found = arrays.widest(arrays.as_vector(y, "y"))
-    most = float(array_namespace(found).max(found))
-    k = n_classes or (int(most) + 1 if 2 <= most < found.shape[0] else 2)  # of more classes than rows, some have none
+    result = arrays.widest(arrays.as_vector(y, "y"))
+    most = float(array_namespace(result).max(result))
+    k = n_classes or (int(most) + 1 if 2 <= most < result.shape[0] else 2)  # of more classes than rows, some have none
     codes = arrays.as_classes(y, k, "y")
     return codes, [arrays.count_true(codes == j) for j in range(k)]

@@ -213,15 +213,15 @@ def _check_factors(low: float, high: float) -> None:
 
 
 def _factors(factors: Array) -> NDArray[np.float64]:
-    found = np.asarray(as_host(factors), dtype=np.float64)
-    if found.ndim != 1 or not (np.isfinite(found) & (found > 0)).all():
+    result = np.asarray(as_host(factors), dtype=np.float64)
+    if result.ndim != 1 or not (np.isfinite(result) & (result > 0)).all():
         raise ValueError("factors must be a vector of positive numbers")
-    return found
+    return result
 
 
 def _positive(probabilities: Array) -> NDArray[np.float64]:
-    found = np.asarray(as_host(arrays.as_probabilities(probabilities, 2)), dtype=np.float64)
-    return found if found.ndim == 1 else found[:, 1]
+    result = np.asarray(as_host(arrays.as_probabilities(probabilities, 2)), dtype=np.float64)
+    return result if result.ndim == 1 else result[:, 1]
 
 
 def _stakes(costs: CostMatrix, n: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -64,12 +64,12 @@ class Baseline(NamedTuple):
 def _values(given: Any, classes: Sequence[str], what: str) -> NDArray[Any]:
     series = pd.Series(given).reset_index(drop=True)
     check_present(series, what, "give every row a decision, or remove these rows")
-    codes, found = pd.factorize(series)
-    places = [-1 if index is None else index for index in find_classes(classes, found)]
+    codes, result = pd.factorize(series)
+    places = [-1 if index is None else index for index in find_classes(classes, result)]
     if min(places) >= 0:
         return np.asarray(places, dtype=np.int64 if len(classes) > 2 else np.float64)[codes]
     if len(classes) > 2:
-        _refuse(found[places.index(-1)], series, f"{what} must hold one of the classes {listed(map(repr, classes))}")
+        _refuse(result[places.index(-1)], series, f"{what} must hold one of the classes {listed(map(repr, classes))}")
     numbers = pd.to_numeric(series, errors="coerce").to_numpy(dtype=np.float64)
     wrong = ~((numbers >= 0) & (numbers <= 1))
     if wrong.any():

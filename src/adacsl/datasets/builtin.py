@@ -81,8 +81,8 @@ class DataSet:
 
 
 def _registry() -> dict[str, DataSet]:
-    found = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
-    entries = {name: {key: _frozen(value) for key, value in entry.items()} for name, entry in found.items()}
+    result = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    entries = {name: {key: _frozen(value) for key, value in entry.items()} for name, entry in result.items()}
     return {name: DataSet(name, **entry) for name, entry in entries.items()}
 
 

@@ -189,7 +189,7 @@ def look_at_columns(task: Task) -> Columns:
     if not isinstance(task.X, pd.DataFrame):
         return Columns(_infinite_array(task.X), [])
     empty, constant, rest = _sorted_out(task.X)
-    found = [
+    result = [
         finding(code, f"{_named(names)} {what}: exclude {'them' if len(names) > 1 else 'it'} {_drop(names)}")
         for code, names, what in (
             ("empty-column", empty, "no value at all"),
@@ -204,12 +204,12 @@ def look_at_columns(task: Task) -> Columns:
     if timed is not None:
         advice = f"train on the past and test on the latest, --time-column {timed} (time={timed!r})"
         text = f"column {timed!r} {how}, but folds are random: if it is the observation time, {advice}"
-        found.append(finding("time-ignored", text))
+        result.append(finding("time-ignored", text))
     if timed is not None:
         odd.pop(timed, None)
     named = [name for name, seen in odd.items() if seen.code == "looks-like-id"]
     infinite = [name for name in (*constant, *rest) if _holds_infinite(task.X, name)]
-    return Columns([*found, *_infinite(infinite), *odd.values()], named)
+    return Columns([*result, *_infinite(infinite), *odd.values()], named)
 
 
 def _sorted_out(X: pd.DataFrame) -> tuple[list[str], list[str], list[str]]:  # noqa: N803
@@ -345,11 +345,11 @@ def _grouping(task: Task, name: str, levels: int) -> Finding | None:
 
 
 def _filled(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
-    found = filled_for(values.notna().to_numpy(), task.y, len(task.classes))
-    if found is None:
+    result = filled_for(values.notna().to_numpy(), task.y, len(task.classes))
+    if result is None:
         return None
-    whose = f"{task.classes[found.label]!r} only ({found.share:.0%} of that class)"
-    return _leakage(name, f"is filled for {whose}, and missing in all other rows", sure=found.share >= COVERED)
+    whose = f"{task.classes[result.label]!r} only ({result.share:.0%} of that class)"
+    return _leakage(name, f"is filled for {whose}, and missing in all other rows", sure=result.share >= COVERED)
 
 
 def _leaking(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
@@ -463,7 +463,7 @@ def _shares(task: Task, counts: Any) -> Iterator[Finding]:
             f"none has {1 - share:.2%}; look at costs, and at the number of positives rather than of rows",
         )
     ratio = float(task.costs.averaged().ratio)
-    given = not any(found.code == "costs-not-given" for found in task.findings)
+    given = not any(result.code == "costs-not-given" for result in task.findings)
     if share > COMMON and ratio > 1 and given:
         yield finding(
             "positive-is-common",
@@ -554,5 +554,5 @@ def check_task(task: Task, ignore: Iterable[str] = ()) -> Checks:
     if CHECKED not in task.worked_out:
         columns = look_at_columns(task)
         task.worked_out[CHECKED] = Checks.of([*row_findings(task, columns.names), *task.findings, *columns.findings])
-    found: Checks = task.worked_out[CHECKED]
-    return found.without(ignore)
+    result: Checks = task.worked_out[CHECKED]
+    return result.without(ignore)

@@ -496,8 +496,8 @@ def as_levels(column: Column) -> NDArray[Any]:
         values = column.values.tolist()
         spelt = spellings(values)
         return as_text([spelt[value] for value in values])
-    found, places = np.unique(column.values, return_inverse=True)
-    texts = _spelt_dates(found) if column.kind == "date" else [_spelt_number(number) for number in found.tolist()]
+    result, places = np.unique(column.values, return_inverse=True)
+    texts = _spelt_dates(result) if column.kind == "date" else [_spelt_number(number) for number in result.tolist()]
     return as_text(texts)[places]
 
 

@@ -41,10 +41,10 @@ def warn_of_implausible_costs(
     costs: CostMatrix, y: NDArray[np.int64], *, leakage: bool = True, stacklevel: int = 3
 ) -> list[Finding]:
     """Warn of implausible per-sample costs, before they are clipped; return the findings."""
-    found = cost_findings(costs, y, leakage=leakage)
-    for each in found:
+    result = cost_findings(costs, y, leakage=leakage)
+    for each in result:
         warnings.warn(each.text, CostWarning, stacklevel=stacklevel + 1)
-    return found
+    return result
 
 
 def cost_findings(costs: CostMatrix, y: NDArray[np.int64], *, leakage: bool = True) -> list[Finding]:
@@ -60,9 +60,9 @@ def cost_findings(costs: CostMatrix, y: NDArray[np.int64], *, leakage: bool = Tr
     """
     if not costs.settled or costs.n_instances is None:
         return []
-    found = {"cost-below-correct": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
-    found |= {"cost-leakage": _leaking(costs, y)} if leakage else {}
-    return [finding(code, text) for code, texts in found.items() for text in texts]
+    result = {"cost-below-correct": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
+    result |= {"cost-leakage": _leaking(costs, y)} if leakage else {}
+    return [finding(code, text) for code, texts in result.items() for text in texts]
 
 
 def _cells(costs: CostMatrix) -> Iterator[tuple[str, NDArray[Any]]]:
@@ -181,8 +181,8 @@ def read_cost(text: float | str) -> Any:
         return float(low), float(high)
     if LEARNED.fullmatch(text):
         return as_cell(text, "the cost")
-    found = Expression(text)
-    return found if found.columns else float(found.of({}))
+    result = Expression(text)
+    return result if result.columns else float(result.of({}))
 
 
 def resolve_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what: str = "", **known: Any) -> CostMatrix:
@@ -257,12 +257,12 @@ def check_costs(
 ) -> tuple[Finding, ...]:
     """Warn of implausible per-sample costs; return the findings, and without a warning that none were ``given``."""
     # costs to be predicted may depend on the label
-    found = warn_of_implausible_costs(spec.of(table, clipped=False), y, leakage=not spec.learns)
+    result = warn_of_implausible_costs(spec.of(table, clipped=False), y, leakage=not spec.learns)
     if given:
-        return tuple(found)
+        return tuple(result)
     ratio = "" if spec.n_classes > 2 else f", so a false negative costs {float(spec.ratio):.3g} false positives"
     text = f"no costs were given: all classes have equal weight{ratio}; state the costs of errors (--fn 8 --fp 1)"
-    return finding("costs-not-given", text), *found
+    return finding("costs-not-given", text), *result
 
 
 def kept_specification(spec: CostMatrix, table: Any = None) -> CostMatrix | None:

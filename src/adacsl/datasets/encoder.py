@@ -219,27 +219,27 @@ def _fit_date(known: NDArray[np.float64], scaling: str) -> tuple[dict[str, Scale
 
 def _fit_category(column: Column, max_levels: int) -> Category | None:
     text = as_levels(column)
-    found, counts = np.unique(text[text != ""], return_counts=True)
+    result, counts = np.unique(text[text != ""], return_counts=True)
     gaps = bool((text == "").any())
-    if len(found) == 1 and not gaps:
+    if len(result) == 1 and not gaps:
         return None
-    many = len(found) > max_levels
-    kept = _frequent(found, counts, len(text), max_levels)
-    frequencies = {str(level): math.log(count) for level, count in zip(found, counts, strict=True)}
+    many = len(result) > max_levels
+    kept = _frequent(result, counts, len(text), max_levels)
+    frequencies = {str(level): math.log(count) for level, count in zip(result, counts, strict=True)}
     scale = _frequency_scale(frequencies, text) if many else None
     if scale is None and not kept and not gaps:
         return None  # an identifier: every level is rare and equally so
-    return Category(column.name, kept, len(kept) < len(found), gaps, frequencies if scale else None, scale)
+    return Category(column.name, kept, len(kept) < len(result), gaps, frequencies if scale else None, scale)
 
 
-def _frequent(found: NDArray[Any], counts: NDArray[Any], n: int, max_levels: int) -> list[str]:
+def _frequent(result: NDArray[Any], counts: NDArray[Any], n: int, max_levels: int) -> list[str]:
     """Return the levels worth a column of their own, sorted: seen often enough, and no more than ``max_levels``."""
     # a level seen in 0.2 % of the rows, or 20 times, has a weight that can be learnt; tiny tables keep every level
     enough = min(max(n // 500, 1), 20)
     order = np.argsort(-counts, kind="stable")[:max_levels]
-    if len(found) > max_levels and counts.max() == 1:
+    if len(result) > max_levels and counts.max() == 1:
         return []
-    return sorted(str(found[i]) for i in order if counts[i] >= enough)
+    return sorted(str(result[i]) for i in order if counts[i] >= enough)
 
 
 def _frequency_scale(frequencies: dict[str, float], text: NDArray[Any]) -> Scale | None:

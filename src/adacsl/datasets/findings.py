@@ -85,10 +85,10 @@ class Checks:
 
     Examples
     --------
-    >>> found = Checks.of([finding("constant-column", "column 'a' is always 1: exclude it (--drop a)")])
-    >>> print(found)
+    >>> result = Checks.of([finding("constant-column", "column 'a' is always 1: exclude it (--drop a)")])
+    >>> print(result)
     info: column 'a' is always 1: exclude it (--drop a) [constant-column]
-    >>> found.without(["constant-column"])
+    >>> result.without(["constant-column"])
     Checks(findings=(), ignored=('constant-column',))
     """
 
@@ -99,8 +99,8 @@ class Checks:
     def of(cls, findings: Iterable[Finding], ignore: Iterable[str] = ()) -> Checks:
         """Return findings, the most severe first, without those of ignored codes."""
         codes = known_codes(ignore)
-        kept = [found for found in findings if found.code not in codes]
-        return cls(tuple(sorted(kept, key=lambda found: SEVERITIES.index(found.severity))), codes)
+        kept = [result for result in findings if result.code not in codes]
+        return cls(tuple(sorted(kept, key=lambda result: SEVERITIES.index(result.severity))), codes)
 
     @classmethod
     def from_list(cls, documents: Iterable[dict[str, Any]]) -> Checks:
@@ -126,16 +126,16 @@ class Checks:
     @property
     def codes(self) -> tuple[str, ...]:
         """The codes of the findings, each once."""
-        return tuple(dict.fromkeys(found.code for found in self.findings))
+        return tuple(dict.fromkeys(result.code for result in self.findings))
 
     @property
     def has_errors(self) -> bool:
         """Whether there is an error, which makes results worthless until it is repaired."""
-        return any(found.severity == "error" for found in self.findings)
+        return any(result.severity == "error" for result in self.findings)
 
     def to_list(self) -> list[dict[str, str]]:
         """Return code, severity, text and page of documentation of each finding, as JSON values."""
-        return [{**found._asdict(), "page": f"{PAGE}#{found.code}"} for found in self.findings]
+        return [{**result._asdict(), "page": f"{PAGE}#{result.code}"} for result in self.findings]
 
     def frame(self) -> pd.DataFrame:
         """Return the findings as a table."""
@@ -146,7 +146,7 @@ class Checks:
     def _repr_html_(self) -> str:
         if not self.findings:
             return f"<p>{self}</p>"
-        return html_table([(found.code, found.severity, found.text) for found in self])
+        return html_table([(result.code, result.severity, result.text) for result in self])
 
 
 def known_codes(ignore: Iterable[str]) -> tuple[str, ...]:

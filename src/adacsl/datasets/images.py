@@ -237,9 +237,9 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 def _sort_out(files: Iterator[Path]) -> tuple[list[Path], int]:
     """Return the image files, and how many files were none."""
-    found = list(files)
-    images = [path for path in found if path.suffix.lower() in SUFFIXES]
-    return images, len(found) - len(images)
+    result = list(files)
+    images = [path for path in result if path.suffix.lower() in SUFFIXES]
+    return images, len(result) - len(images)
 
 
 def _from_files(

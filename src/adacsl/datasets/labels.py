@@ -57,17 +57,17 @@ def class_labels(
     """
     series = pd.Series(values).reset_index(drop=True)
     check_present(series, what)
-    codes, found = pd.factorize(series)
+    codes, result = pd.factorize(series)
     if known is not None and classes is None:
-        return _indices(found, known, what)[codes], tuple(known)
+        return _indices(result, known, what)[codes], tuple(known)
     matrix = costs if isinstance(costs, CostMatrix) else None
-    names, order = _sorted(found)
+    names, order = _sorted(result)
     counts = _counts(codes, names)
     if len(names) == 1:
         raise DataError(f"{what} has one class only ({counts}): both are needed to learn from")
     if len(names) > MOST_CLASSES or (matrix is not None and matrix.n_classes != len(names)):
         check_classes(names, costs, what=what, counts=counts)
-    labels = [label.item() if isinstance(label, np.generic) else label for label in (found[i] for i in order)]
+    labels = [label.item() if isinstance(label, np.generic) else label for label in (result[i] for i in order)]
     try:
         ordered = order_classes(
             labels,
@@ -90,24 +90,24 @@ def label_names(values: Any, *, what: str = "the labels") -> tuple[str, ...]:
     """Return the names of the classes in sorted order; at least two."""
     series = pd.Series(values).reset_index(drop=True)
     check_present(series, what)
-    codes, found = pd.factorize(series)
-    names, order = _sorted(found)
+    codes, result = pd.factorize(series)
+    names, order = _sorted(result)
     if len(names) == 1:
         raise DataError(f"{what} has one class only ({_counts(codes, names)}): at least two are needed")
     check_classes(names, "balanced", what=what, counts=_counts(codes, names))
     return tuple(names[i] for i in order)
 
 
-def _sorted(found: Any) -> tuple[list[str], list[int]]:
+def _sorted(result: Any) -> tuple[list[str], list[int]]:
     """Return the names of labels, and their order: numbers by size, others as text."""
-    names = [label_name(label) for label in found]
+    names = [label_name(label) for label in result]
     return names, sorted(range(len(names)), key=plain_labels(names).__getitem__)
 
 
-def _indices(found: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
+def _indices(result: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
     """Return the index of each label among the known classes."""
-    fitting = find_classes(known, found)
-    unknown = [label_name(label) for label, index in zip(found, fitting, strict=True) if index is None]
+    fitting = find_classes(known, result)
+    unknown = [label_name(label) for label, index in zip(result, fitting, strict=True) if index is None]
     if unknown:
         raise DataError(f"{what} has the classes {listed(map(repr, unknown))}, known are {listed(map(repr, known))}")
     return np.asarray(fitting, np.int64)
@@ -115,22 +115,22 @@ def _indices(found: Any, known: Sequence[str], what: str) -> NDArray[np.int64]:
 
 def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = "", kind: str = "classes") -> None:
     """Raise for more than two classes unless the costs are those of these classes, or balanced."""
-    found = f"{what} has {len(names)} {kind} ({counts or listed(names)})"
+    result = f"{what} has {len(names)} {kind} ({counts or listed(names)})"
     if len(np.shape(costs)) == 2:
         raise DataError(str(no_costs(costs)))
     if isinstance(costs, CostMatrix) and (costs.n_classes > 2 or costs.classes is not None):
         try:
             costs.aligned(names)
         except ValueError as error:
-            raise DataError(f"{found}: {one_line(error)}") from error
+            raise DataError(f"{result}: {one_line(error)}") from error
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
         two = ", but fp and fn are costs of two" if costs is not None else ""
         raise DataError(
-            f"{found}{two}: state the costs, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
+            f"{result}{two}: state the costs, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
             "template' writes one, or 'balanced'), or merge or drop classes first"
         )
     if len(names) > MOST_CLASSES:
-        raise DataError(f"{found}, expected {MOST_CLASSES} at most: are these numbers to predict, or identifiers?")
+        raise DataError(f"{result}, expected {MOST_CLASSES} at most: are these numbers to predict, or identifiers?")
     if (longest := max(map(len, names), default=0)) > LONGEST:
         raise DataError(
             f"{what} has a label of {longest:,} characters, expected {LONGEST} at most: is it the right one?"

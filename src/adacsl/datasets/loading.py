@@ -122,7 +122,7 @@ def load_task(
     table_only = any(columns)
     known = dataset(str(data)) if is_builtin(data) else None
     if known is None:
-        found = _read(data, how, image_size, costs, known_classes, on_error, table_only=table_only)
+        result = _read(data, how, image_size, costs, known_classes, on_error, table_only=table_only)
     else:
         if target is not None or pos_label is not None:
             raise DataError(f"{data} has its own labels: omit target and pos_label")
@@ -130,8 +130,8 @@ def load_task(
             raise DataError(f"{known.name} holds images: {COLUMNS} are for tables")
         target, drop = "target", (*known.left_out, *drop)
         pos_label, costs = (1, costs) if len(known.classes) == 2 else (None, costs or own_matrix(known))
-        found = _Found(*read_builtin(known, folder, image_size=image_size, check=check), known.name, known.name)
-    called, (content, labels, groups), reading = found.called, *_labelled(found, target, on_error)
+        result = _Found(*read_builtin(known, folder, image_size=image_size, check=check), known.name, known.name)
+    called, (content, labels, groups), reading = result.called, *_labelled(result, target, on_error)
     source, own_classes = (called, None) if known is None else (known.source, known.classes)
     if isinstance(content, pd.DataFrame):
         with _counting(reading.unlabelled):
@@ -150,7 +150,7 @@ def load_task(
             called, content, y, settled, groups, classes, source, cost_spec=kept_specification(spec), findings=strange
         )
     reading.warn(called, len(task.y))
-    return replace(task, name=found.name, reading=reading)
+    return replace(task, name=result.name, reading=reading)
 
 
 class _Found(NamedTuple):
@@ -174,9 +174,9 @@ def _opened(data: str | os.PathLike[str] | None, how: How) -> tuple[Table | None
     return open_table(path, **how) if is_table(path) else None, str(path), _name(path)
 
 
-def _labelled(found: _Found, target: str | None, on_error: OnError) -> tuple[tuple[Any, Any, Any], Reading]:
+def _labelled(result: _Found, target: str | None, on_error: OnError) -> tuple[tuple[Any, Any, Any], Reading]:
     """Return the labelled samples and a summary of those left out; all stay where none has a label."""
-    content, labels, groups, name, *_ = found
+    content, labels, groups, name, *_ = result
     frame = isinstance(content, pd.DataFrame)
     missing = missing_labels(content[target_column(content.columns, target, name)] if frame else pd.Series(labels))
     gone = 0 if missing.all() or on_error == "stop" else int(missing.sum())
@@ -184,7 +184,7 @@ def _labelled(found: _Found, target: str | None, on_error: OnError) -> tuple[tup
         kept = np.flatnonzero(~missing.to_numpy())
         content = content.iloc[kept] if frame else content[kept]
         labels, groups = (None if rows is None else np.asarray(rows)[kept] for rows in (labels, groups))
-    return (content, labels, groups), Reading(gone, found.broken, found.read_as)
+    return (content, labels, groups), Reading(gone, result.broken, result.read_as)
 
 
 @contextmanager

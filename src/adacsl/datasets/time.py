@@ -55,12 +55,12 @@ class Duration:
         if isinstance(value, np.timedelta64 | datetime.timedelta):
             value = f"{float(np.timedelta64(value) / np.timedelta64(1, 's'))!r}s"
         units = "|".join((*SECONDS, *MONTHS))
-        found = re.fullmatch(rf"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*({units}|)\s*", str(value))
-        if isinstance(value, bool) or not isinstance(value, str | Real) or found is None:
+        result = re.fullmatch(rf"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*({units}|)\s*", str(value))
+        if isinstance(value, bool) or not isinstance(value, str | Real) or result is None:
             raise ValueError(
                 f"{name} must be a number in the unit of the times, or such as '7d' or '3mo', got {value!r}"
             )
-        made = cls(float(found[1]), found[2])
+        made = cls(float(result[1]), result[2])
         unit = SECONDS.get(made.unit, 0) or MONTHS.get(made.unit, 0) * MONTH
         if not math.isfinite(made.amount) or made.amount * unit > LONGEST or (made.unit in MONTHS and made.amount % 1):
             raise ValueError(f"{name} must be 1000 years at most, months and years whole numbers, got {value!r}")

@@ -246,8 +246,8 @@ def decide(
     Examples
     --------
     >>> decision = Decision(CostMatrix(fp=1, fn=8))
-    >>> found = decide(np.asarray([0.05, 0.4, 0.9]), decision, np.asarray(["no", "yes"]), policy=Policy(refer=0.4))
-    >>> found.labels.tolist(), found.counts
+    >>> result = decide(np.asarray([0.05, 0.4, 0.9]), decision, np.asarray(["no", "yes"]), policy=Policy(refer=0.4))
+    >>> result.labels.tolist(), result.counts
     (['no', 'refer', 'yes'], {'no': 1, 'yes': 1, 'refer': 1})
     """
     if decision.decide in BLIND and not policy.empty:
@@ -314,13 +314,13 @@ def action_labels(costs: CostMatrix, labels: NDArray[Any]) -> NDArray[Any]:
     """Return the label of each action: the label of a class as it is, or the name of another action."""
     if costs.square:
         return labels
-    found = [
+    result = [
         next((c for c in labels.tolist() if same_label(label_name(c), name)), name) for name in costs.actions or ()
     ]
     if labels.dtype.kind in "UST":
-        return np.asarray(found)
-    mixed = np.empty(len(found), dtype=object)
-    mixed[:] = found
+        return np.asarray(result)
+    mixed = np.empty(len(result), dtype=object)
+    mixed[:] = result
     return mixed
 
 
@@ -355,10 +355,10 @@ def read_prior(prior: Any, labels: NDArray[Any]) -> Any:
     """Return a class prior as the decision has it: of the positive class, or one share for each of K in order."""
     names = [label_name(label) for label in labels]
     if isinstance(prior, Mapping):
-        found = [[float(share) for key, share in prior.items() if same_label(name, key)] for name in names]
-        if any(len(shares) != 1 for shares in found) or len(prior) != len(names):
+        result = [[float(share) for key, share in prior.items() if same_label(name, key)] for name in names]
+        if any(len(shares) != 1 for shares in result) or len(prior) != len(names):
             raise ValueError(f"prior must be the share of each of {shown(names)}, got {dict(prior)!r}")
-        return found[1][0] if len(names) == 2 else [shares[0] for shares in found]
+        return result[1][0] if len(names) == 2 else [shares[0] for shares in result]
     if len(names) == 2 and np.ndim(prior):
         raise ValueError(f"of two classes, prior is the share of {names[1]!r}, or a share by name; got {prior!r}")
     if not np.ndim(prior) and not 0.0 <= float(prior) <= 1.0:
@@ -483,10 +483,10 @@ def _gains(costs: NDArray[np.float64], action: int) -> tuple[NDArray[np.float64]
 def _group_numbers(groups: Any, n: int) -> tuple[NDArray[np.int64], int]:
     if groups is None:
         return np.zeros(n, dtype=np.int64), 1
-    found = np.asarray(groups)
-    if found.shape != (n,):
-        raise ValueError(f"groups must have one entry for each of {n} rows, got shape {found.shape}")
-    names, which = np.unique(found, return_inverse=True)
+    result = np.asarray(groups)
+    if result.shape != (n,):
+        raise ValueError(f"groups must have one entry for each of {n} rows, got shape {result.shape}")
+    names, which = np.unique(result, return_inverse=True)
     return which.astype(np.int64), len(names)
 
 
@@ -512,11 +512,11 @@ def limited_name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any
     wanted = policy.action or (REFER if policy.refer is not None else None)
     if wanted is None and len(labels) == 2:
         wanted = label_name(labels[1])
-    found = [name for name in names if wanted is not None and same_label(label_name(name), wanted)]
-    if not found:
+    result = [name for name in names if wanted is not None and same_label(label_name(name), wanted)]
+    if not result:
         advice = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
         raise ValueError(f"{advice}: action= one of {shown(map(label_name, names))}")
-    return found[0]
+    return result[0]
 
 
 def _about_capacity(policy: Policy, limited: Limited, name: Any) -> list[str]:
@@ -571,7 +571,7 @@ def read_dates(values: Any, what: str) -> NDArray[Any]:
     series = nw.from_native(values, series_only=True, allow_series=True, pass_through=True)
     if isinstance(series, nw.Series) and getattr(series.dtype, "time_zone", None):
         values = series.dt.replace_time_zone(None).to_native()
-    found = read_times(values, what)
-    if found.dtype.kind != "M":
-        raise ValueError(f"{what} must be dates, got numbers such as {found[:1].tolist()}")
-    return found
+    result = read_times(values, what)
+    if result.dtype.kind != "M":
+        raise ValueError(f"{what} must be dates, got numbers such as {result[:1].tolist()}")
+    return result

@@ -97,8 +97,8 @@ def estimate_prior(
         raise ValueError(f"tolerance must be above 0, got {tolerance!r}")
     before = as_prior(old, columns, "old")
     _check_possible(before, columns)
-    found = _climb(*_ratios(columns, before, sample_weight), before, tolerance, rounds)
-    return float(found[1]) if binary else found
+    result = _climb(*_ratios(columns, before, sample_weight), before, tolerance, rounds)
+    return float(result[1]) if binary else result
 
 
 def as_prior(shares: Any, like: Array, name: str = "prior") -> Array:
@@ -111,14 +111,14 @@ def as_prior(shares: Any, like: Array, name: str = "prior") -> Array:
         if not 0 < shares < 1:
             raise ValueError(f"{name} must be a share between 0 and 1, got {shares!r}")
         return xp.asarray([1.0 - shares, shares], dtype=like.dtype, device=device(like))
-    found = arrays.move(arrays.widest(arrays.as_vector(shares, name)), like)
-    arrays.check_finite(found, name)
-    if found.shape[0] != k:
-        raise ValueError(f"{name} must be the shares of {k} classes, got {found.shape[0]}")
-    total = float(xp.sum(found))
-    if float(xp.min(found)) < 0 or abs(total - 1.0) > 1e-3:
-        raise ValueError(f"{name} must be shares that sum to 1, got {arrays.as_host(found).tolist()}")
-    return xp.astype(found / total, like.dtype, copy=False)
+    result = arrays.move(arrays.widest(arrays.as_vector(shares, name)), like)
+    arrays.check_finite(result, name)
+    if result.shape[0] != k:
+        raise ValueError(f"{name} must be the shares of {k} classes, got {result.shape[0]}")
+    total = float(xp.sum(result))
+    if float(xp.min(result)) < 0 or abs(total - 1.0) > 1e-3:
+        raise ValueError(f"{name} must be shares that sum to 1, got {arrays.as_host(result).tolist()}")
+    return xp.astype(result / total, like.dtype, copy=False)
 
 
 def _columns(probabilities: Array) -> tuple[Array, bool]:
@@ -169,5 +169,5 @@ def _step(ratios: Array, weight: Array, prior: Array) -> tuple[Array, float]:
     """Return the mean probabilities of the classes under ``prior``, the next shares, and how likely ``prior`` is."""
     xp = array_namespace(ratios)
     likely = xp.clip(ratios @ prior, min=float(xp.finfo(ratios.dtype).smallest_normal))
-    found = prior * (ratios.T @ (weight / likely))
-    return found / xp.sum(found), float(xp.sum(weight * xp.log(likely)))
+    result = prior * (ratios.T @ (weight / likely))
+    return result / xp.sum(result), float(xp.sum(weight * xp.log(likely)))

@@ -261,10 +261,10 @@ class Decision:
 
 def _positive(n: int, values: Any) -> NDArray[np.float64]:
     """Return n positive numbers of a document."""
-    found = np.asarray(values, dtype=np.float64)
-    if found.shape != (n,) or not (found > 0).all() or not np.isfinite(found).all():
+    result = np.asarray(values, dtype=np.float64)
+    if result.shape != (n,) or not (result > 0).all() or not np.isfinite(result).all():
         raise ValueError(f"a decision of {n} classes holds {n} positive numbers, got {values!r}")
-    return found
+    return result
 
 
 def check_decide(decide: str) -> str:

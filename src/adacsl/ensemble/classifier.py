@@ -130,10 +130,10 @@ class EnsembleSettings(BaseEstimator):
 def _windows_for(cv: int, rows: Rows, line: Timeline) -> int:
     """Return the number of time windows that have samples of two classes each; ``cv`` where no number does."""
     groups = None if rows.groups is None else rows.groups[rows.use]
-    found = len(possible_folds(line.rows(rows.use), rows.y[rows.use], groups, cv)) or cv
-    if found < cv:
-        warnings.warn(f"{cv} windows of time lack samples of a class: {found} folds instead of {cv}", stacklevel=6)
-    return found
+    result = len(possible_folds(line.rows(rows.use), rows.y[rows.use], groups, cv)) or cv
+    if result < cv:
+        warnings.warn(f"{cv} windows of time lack samples of a class: {result} folds instead of {cv}", stacklevel=6)
+    return result
 
 
 def seconds_of(time_limit: float | str | None) -> float:
@@ -146,12 +146,12 @@ def seconds_of(time_limit: float | str | None) -> float:
     """
     if time_limit is None:
         return math.inf
-    found = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|m|h|)\s*", str(time_limit))
-    if isinstance(time_limit, bool) or found is None or float(found[1]) <= 0:
+    result = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*(s|min|m|h|)\s*", str(time_limit))
+    if isinstance(time_limit, bool) or result is None or float(result[1]) <= 0:
         raise ValueError(
             f"time_limit must be seconds above 0, or a text such as '60s', '5min' or '1h', got {time_limit!r}"
         )
-    return float(found[1]) * UNITS[found[2]]
+    return float(result[1]) * UNITS[result[2]]
 
 
 def fit_ensembles(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidate]:
@@ -250,9 +250,9 @@ class _Fits:
 
         self.folders = estimator_folders(Path(self.method.resume), self.estimators, self.group, self.rows)
         for name, folder in self.folders.items():
-            found = read_estimator(folder, name, self.estimators[name], self.method.device)
-            if found is not None:
-                self._take(name, {name: found})
+            result = read_estimator(folder, name, self.estimators[name], self.method.device)
+            if result is not None:
+                self._take(name, {name: result})
 
     def _prepared(self, name: str) -> CostSensitiveClassifier:
         """Return an unfitted copy on the ensemble's folds."""

@@ -89,16 +89,16 @@ def fit_estimators(shared: Any, estimators: dict[Any, CostSensitiveClassifier]) 
     start = time.perf_counter()
     fitted = dict(fit_methods([(made, costs) for _, made, costs in asked], rows, watch=watch))
     seconds = (time.perf_counter() - start) / len(estimators)
-    found: dict[Any, list[Fitted]] = {name: [] for name in estimators}
+    result: dict[Any, list[Fitted]] = {name: [] for name in estimators}
     for number, (name, _, _) in enumerate(asked):
         own = fitted[number]
         held_out, by_rows = held_out_logits(own, rows)
         watched = None
         if own.watched is not None and own.watch is not None:
             watched = own.watched + own.shifted + by_rows * own.offsets(own.watch)
-        found[name].append(Fitted(name, held_out, own.shifted, own.model, watched, seconds, by_rows))
-        found[name][-1].check(own.held)
-    return found
+        result[name].append(Fitted(name, held_out, own.shifted, own.model, watched, seconds, by_rows))
+        result[name][-1].check(own.held)
+    return result
 
 
 # folds apart

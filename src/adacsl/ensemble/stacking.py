@@ -57,11 +57,11 @@ def fit_stack(
     if offset is None:
         model = LogisticRegression(C=strength, solver="newton-cholesky", max_iter=100)
         model.fit(design, labels, sample_weight=scale)
-        found, intercept = model.coef_[0], float(model.intercept_[0])
+        result, intercept = model.coef_[0], float(model.intercept_[0])
     else:
-        found, intercept = _fit_beside(design, labels, strength * (1.0 if scale is None else scale), offset)
-    own = found[1:]
-    return Stack((FREE * found[0]) / columns.shape[1] + own - own.mean(), intercept, limit, strength)
+        result, intercept = _fit_beside(design, labels, strength * (1.0 if scale is None else scale), offset)
+    own = result[1:]
+    return Stack((FREE * result[0]) / columns.shape[1] + own - own.mean(), intercept, limit, strength)
 
 
 def _fit_beside(

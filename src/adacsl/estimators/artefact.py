@@ -296,21 +296,21 @@ def _read_tensors(path: Path, entry: dict[str, Any]) -> dict[str, Any]:
     if _sha256(content) != entry["sha256"]:
         raise _damaged(path, "its digest does not fit its content")
     try:
-        found = _parsed(content)
+        result = _parsed(content)
     except Exception as error:  # right digest, wrong content: any error of the parser
         raise _damaged(path, " ".join(str(error).split())[:60] or type(error).__name__) from error
-    if set(found) != set(entry["tensors"]):
+    if set(result) != set(entry["tensors"]):
         raise _damaged(path, f"it does not hold the tensors that {DOCUMENT} lists")
-    if any(0 in value.shape and max(value.shape) > LARGEST_EMPTY for value in found.values()):
+    if any(0 in value.shape and max(value.shape) > LARGEST_EMPTY for value in result.values()):
         raise _damaged(path, "a tensor without numbers is very long")
-    return {name: found[name] for name in entry["tensors"]}
+    return {name: result[name] for name in entry["tensors"]}
 
 
 def _parsed(content: bytes) -> dict[str, Any]:
     """Return arrays by name; what numpy has no kind of number for is a tensor, and imports torch."""
     parts = dict(deserialize(content))  # type: ignore[no-untyped-call]
     foreign = [name for name, part in parts.items() if part["dtype"] not in DTYPES]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         name: np.frombuffer(part["data"], dtype=DTYPES[part["dtype"]]).reshape(part["shape"])
         for name, part in parts.items()
         if name not in foreign
@@ -319,5 +319,5 @@ def _parsed(content: bytes) -> dict[str, Any]:
         from safetensors.torch import load  # noqa: PLC0415
 
         tensors = load(content)
-        found |= {name: tensors[name] for name in foreign}
-    return found
+        result |= {name: tensors[name] for name in foreign}
+    return result

@@ -462,10 +462,10 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
         >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(),
         ...     random_state=0).fit(X, y)
-        >>> found = model.decisions(X, refer=0.5, capacity=20)
-        >>> found.counts
+        >>> result = model.decisions(X, refer=0.5, capacity=20)
+        >>> result.counts
         {'0': 269, '1': 111, 'refer': 20}
-        >>> found.notes[0].partition(",")[0]
+        >>> result.notes[0].partition(",")[0]
         "55 rows wanted 'refer'"
         """
         check_is_fitted(self)
@@ -513,10 +513,10 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         from adacsl.estimators.importance import importances  # noqa: PLC0415  boosters
 
-        found = importances(self.model_, int(self.n_features_in_))
-        if found is None:
+        result = importances(self.model_, int(self.n_features_in_))
+        if result is None:
             raise AttributeError("this model has no feature importances; permutation_cost works for all models")
-        return found
+        return result
 
     def permutation_cost(
         self,

@@ -140,15 +140,15 @@ class CostModel:
         The arguments are those of :func:`~adacsl.learners.regression.cross_fit`.
         """
         self._check_observed(observed[use], paying[use])
-        found = cross_fit(
+        result = cross_fit(
             self._selected(X), observed, folds, use=use, paying=paying, weight=weight, estimator=self.estimator
         )
         made = copy.copy(self)
-        made.regression_, made.explained_, made._observed = found.regression, found.explained, None
+        made.regression_, made.explained_, made._observed = result.regression, result.explained, None
         made._names = self.features or names_of(X)
         if not isinstance(self.price, Expression):
             made.price = self.price[:0]  # learned: no sample's cost is kept
-        return made, found.predicted
+        return made, result.predicted
 
     def observed(self, table: Any) -> NDArray[np.float64]:
         """Return the known costs of the samples of a table, NaN where they are not."""
@@ -156,9 +156,9 @@ class CostModel:
             check_consistent_length(table, self._observed)
             return self._observed
         if isinstance(self.price, Expression):
-            found = self.price.of(table, finite=False)
-            found[~np.isfinite(found)] = np.nan
-            return found
+            result = self.price.of(table, finite=False)
+            result[~np.isfinite(result)] = np.nan
+            return result
         check_consistent_length(table, self.price)
         return self.price
 
@@ -326,5 +326,5 @@ def _packed(array: NDArray[Any]) -> dict[str, Any]:
 
 
 def _unpacked(packed: dict[str, Any]) -> NDArray[Any]:
-    found = np.frombuffer(base64.b64decode(packed["bytes"]), dtype=np.dtype(packed["dtype"])).reshape(packed["shape"])
-    return found.astype(found.dtype.newbyteorder("="))
+    result = np.frombuffer(base64.b64decode(packed["bytes"]), dtype=np.dtype(packed["dtype"])).reshape(packed["shape"])
+    return result.astype(result.dtype.newbyteorder("="))

@@ -162,8 +162,8 @@ def _extra_costs(
     copies = take(rows.x, np.tile(np.arange(n), at_once))
     for places in sets:
         parts = (donors[start : start + at_once].ravel() for start in range(0, repeats, at_once))
-        found = [_costs_of_decisions(model, rows, policy, _lent(copies, rows.x, places, part)) for part in parts]
-        yield np.concatenate(found).reshape(repeats, n) - base_costs
+        result = [_costs_of_decisions(model, rows, policy, _lent(copies, rows.x, places, part)) for part in parts]
+        yield np.concatenate(result).reshape(repeats, n) - base_costs
 
 
 def _costs_of_decisions(model: Any, rows: Rows, policy: Policy, table: Any) -> NDArray[np.float64]:
@@ -219,13 +219,13 @@ def importances(model: Any, columns: int) -> NDArray[np.float64] | None:
     """
     if isinstance(model, StackModel):
         parts = [(float(abs(w)), importances(own, columns)) for w, own in _weighed(model)]
-        found = [weight * part for weight, part in parts if part is not None]
+        result = [weight * part for weight, part in parts if part is not None]
     elif isinstance(model, BoosterModel):
         engine = load_engine(model.library)
-        found = [_shares(engine.importances(booster, columns)) for booster in model.boosters]
+        result = [_shares(engine.importances(booster, columns)) for booster in model.boosters]
     else:
-        found = list(_of_estimators(model, columns)) if isinstance(model, EstimatorModel) else []
-    return _shares(np.sum(found, axis=0)) if found else None
+        result = list(_of_estimators(model, columns)) if isinstance(model, EstimatorModel) else []
+    return _shares(np.sum(result, axis=0)) if result else None
 
 
 def _weighed(model: StackModel) -> zip[tuple[Any, Any]]:
@@ -242,5 +242,5 @@ def _of_estimators(model: EstimatorModel, columns: int) -> Any:
             yield _shares(np.bincount(places, weights=np.asarray(own, np.float64), minlength=columns))
 
 
-def _shares(found: NDArray[Any]) -> NDArray[np.float64]:
-    return np.asarray(found / (found.sum() or 1.0), dtype=np.float64)
+def _shares(result: NDArray[Any]) -> NDArray[np.float64]:
+    return np.asarray(result / (result.sum() or 1.0), dtype=np.float64)

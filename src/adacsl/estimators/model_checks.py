@@ -39,8 +39,8 @@ def check_model(model: CostSensitiveClassifier, ignore: Iterable[str] = ()) -> C
     check_is_fitted(model)
     if model.decision_.decide in ("negative", "positive"):
         return Checks.of((), ignore)  # no model
-    found = [*_like_a_constant(model), *_calibration(model), *_border(model), *_bounds(model), *_early(model)]
-    return Checks.of(found, ignore)
+    result = [*_like_a_constant(model), *_calibration(model), *_border(model), *_bounds(model), *_early(model)]
+    return Checks.of(result, ignore)
 
 
 def _held_out(model: Any) -> NDArray[np.float64] | None:

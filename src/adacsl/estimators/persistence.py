@@ -73,8 +73,8 @@ def read_names(names: Sequence[Any], n_features: int) -> NDArray[Any]:
 
 def check_elsewhere(settings: Mapping[str, Any], here_only: Sequence[str]) -> None:
     """Refuse settings that no model brings with it: where to compute, what to read and to write."""
-    if found := [name for name in here_only if name in settings]:
-        raise ValueError(f"a saved model has no {found[0]}")
+    if result := [name for name in here_only if name in settings]:
+        raise ValueError(f"a saved model has no {result[0]}")
 
 
 def check_classes(about: Any, n_classes: int) -> None:
@@ -101,9 +101,9 @@ def check_predicts(method: Any, about: Any) -> None:
     """
     if method.images_ or any(each["kind"] == "skops" for each in _unencoded(about)):
         return
-    found = method.decision_probabilities(plain_rows(method, about))
+    result = method.decision_probabilities(plain_rows(method, about))
     wanted = (2, len(method.classes_)) if len(method.classes_) > 2 else (2,)
-    if found.shape != wanted or not ((found >= 0) & (found <= 1)).all():
+    if result.shape != wanted or not ((result >= 0) & (result <= 1)).all():
         raise ValueError("it predicts no probabilities")
 
 

@@ -399,9 +399,9 @@ def read_known_labels(
     classifier: Any, y: Any, name: str = "y", unknown: str = "y holds labels that were not in training: {}"
 ) -> NDArray[np.int64]:
     """Return labels as class indices; refuse those that were not in training."""
-    found, where = np.unique(_read_labels(y, name), return_inverse=True)
-    indices = find_classes(class_order(classifier), found.tolist())
-    if others := [label for label, index in zip(found.tolist(), indices, strict=True) if index is None]:
+    result, where = np.unique(_read_labels(y, name), return_inverse=True)
+    indices = find_classes(class_order(classifier), result.tolist())
+    if others := [label for label, index in zip(result.tolist(), indices, strict=True) if index is None]:
         raise ValueError(unknown.format(sorted(others, key=str)))
     return np.asarray(indices, dtype=np.int64)[where]
 

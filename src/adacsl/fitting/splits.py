@@ -106,23 +106,23 @@ def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int
     ungrouped = _mostly_ungrouped(one, place)
     labels = y[one] if ungrouped else y
     folds = (StratifiedKFold if ungrouped else _GroupFolds)(count, shuffle=True, random_state=seed)
-    found = np.zeros(len(labels), dtype=np.int64)
+    result = np.zeros(len(labels), dtype=np.int64)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about classes with fewer samples than folds: looked at below
         try:
             for number, (_, test) in enumerate(folds.split(labels, labels, None if ungrouped else place)):
-                found[test] = number
+                result[test] = number
         except ValueError:  # fewer samples of each class than folds
-            found[:] = 0
-    found = found[place] if ungrouped else found
-    if min(len(np.unique(y[found != number])) for number in range(count)) < 2 or len(np.unique(found)) < count:
+            result[:] = 0
+    result = result[place] if ungrouped else result
+    if min(len(np.unique(y[result != number])) for number in range(count)) < 2 or len(np.unique(result)) < count:
         by_class = ", ".join(map(str, np.bincount(y).tolist()))
         grouped = "" if groups is None else f" in {len(one)} groups"
         raise ValueError(
             f"{count} folds leave too little to learn from or to test on: {len(y)} rows{grouped}, {by_class} by class; "
             "take fewer folds"
         )
-    return found
+    return result
 
 
 MANY_GROUPS = 20_000

@@ -226,9 +226,9 @@ def _finite(margins: NDArray[Any]) -> NDArray[np.float64]:
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
     """Return margins of rows."""
-    found = np.asarray(model.predict(_pool(data), prediction_type="RawFormulaVal"), dtype=np.float64)
+    result = np.asarray(model.predict(_pool(data), prediction_type="RawFormulaVal"), dtype=np.float64)
     told = model.get_metadata().get(TOLD_APART)
-    return _finite(found) if told is None else _spread(found, *json.loads(told))
+    return _finite(result) if told is None else _spread(result, *json.loads(told))
 
 
 def importances(model: Any, columns: int) -> NDArray[np.float64]:

@@ -302,20 +302,20 @@ class _CarriedWeight(keras.metrics.Metric):  # type: ignore[misc]
 def find_adaptive_loss(model: Any) -> AdaptiveCrossEntropy:
     """Return the one adaptive loss a model was compiled with, or raise with what was found instead."""
     losses = keras.tree.flatten(getattr(model, "loss", None))
-    found = [loss for loss in losses if isinstance(loss, AdaptiveCrossEntropy)]
-    if len(found) != 1 or len(losses) != 1:
+    result = [loss for loss in losses if isinstance(loss, AdaptiveCrossEntropy)]
+    if len(result) != 1 or len(losses) != 1:
         raise LookupError(
             f"the model must be compiled with one AdaptiveCrossEntropy of adacsl.integrations.keras, found "
             f"{', '.join(getattr(loss, 'name', None) or str(loss) for loss in losses) or 'none'}"
         )
     last = model.layers[-1] if model.layers else None
     activation = getattr(getattr(last, "activation", None), "__name__", "")
-    if found[0].from_logits and activation in ("sigmoid", "softmax"):
+    if result[0].from_logits and activation in ("sigmoid", "softmax"):
         raise ValueError(
             f"the model ends with a {activation}, but the loss expects logits: "
             "say AdaptiveCrossEntropy(..., from_logits=False), or leave the activation out"
         )
-    return found[0]
+    return result[0]
 
 
 def _expected_labels(k: int) -> str:

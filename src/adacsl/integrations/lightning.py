@@ -293,12 +293,12 @@ def by_name(state: dict[str, Any], optimizer: Optimizer, net: nn.Module) -> dict
 
 def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
     """Return the one adaptive loss inside a module, or raise with what was found instead."""
-    found = [m for m in module.modules() if isinstance(m, AdaptiveLoss)]
-    if len(found) == 1:
-        return found[0]
+    result = [m for m in module.modules() if isinstance(m, AdaptiveLoss)]
+    if len(result) == 1:
+        return result[0]
     kinds = {type(m) for m in module.modules()}
     losses = sorted(k.__name__ for k in kinds if "Loss" in k.__name__ or k.__module__ == AdaptiveLoss.__module__)
-    problem = "no adaptive loss" if not found else f"{len(found)} adaptive losses"
+    problem = "no adaptive loss" if not result else f"{len(result)} adaptive losses"
     raise LookupError(
         f"{problem} in {type(module).__name__}; found losses: {', '.join(losses) or 'none'}. "
         "Keep exactly one AdaptiveCrossEntropy or AdaptiveFocalLoss of adacsl.torch as an attribute of the module"

@@ -132,15 +132,15 @@ class Predictor:
         rows = data.to_numpy() if unnamed else data
         if output == "probabilities":
             return pd.DataFrame(self.model.predict_proba(rows), columns=list(map(str, self.model.classes_)))
-        found = self.model.decisions(rows)
-        return found.labels if output == "decisions" else _table(found, self.model.classes_)
+        result = self.model.decisions(rows)
+        return result.labels if output == "decisions" else _table(result, self.model.classes_)
 
 
-def _table(found: Any, classes: Any) -> pd.DataFrame:
-    proba = found.probabilities
+def _table(result: Any, classes: Any) -> pd.DataFrame:
+    proba = result.probabilities
     names = ["probability"] if proba.ndim == 1 else [f"probability_{label}" for label in classes]
     named = dict(zip(names, np.atleast_2d(proba.T), strict=True))
-    return pd.DataFrame({"decision": found.labels, **named, "expected_cost": found.expected})
+    return pd.DataFrame({"decision": result.labels, **named, "expected_cost": result.expected})
 
 
 def _load_pyfunc(path: str) -> Predictor:
@@ -152,8 +152,8 @@ def _signature(model: Any, example: Any) -> Any:
     """Return inputs and outputs by an example, and the one parameter."""
     if example is None:
         return ModelSignature(params=ParamSchema([ParamSpec("output", "string", OUTPUTS[0])]))
-    found = np.asarray(Predictor(model).predict(example))
-    return infer_signature(example, found, params={"output": OUTPUTS[0]})
+    result = np.asarray(Predictor(model).predict(example))
+    return infer_signature(example, result, params={"output": OUTPUTS[0]})
 
 
 def _requirements(model: Any) -> list[str]:

@@ -69,11 +69,11 @@ def explain(model: Any, X: Any, *, background: Any = None, rows: int = ROWS, see
         return np.asarray(model.decision_probabilities(_like(X, pd.DataFrame(values))))
 
     masker = shap.maskers.Independent(codes[len(table) :], max_samples=rows)
-    found = shap.Explainer(chances, masker, feature_names=[str(name) for name in table.columns], seed=seed)(
+    result = shap.Explainer(chances, masker, feature_names=[str(name) for name in table.columns], seed=seed)(
         codes[: len(table)], **options
     )
-    found.data = found.display_data = table.to_numpy()
-    return found
+    result.data = result.display_data = table.to_numpy()
+    return result
 
 
 def _frame(table: Any) -> pd.DataFrame:

@@ -133,15 +133,15 @@ def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
     """Return classes and actions as the numbers of columns and rows of the matrix."""
     same = costs.square
     if costs.classes is None:
-        found = np.unique(np.concatenate((true, pred) if same else (true,)))
-        if found.dtype.kind in "biuf" and np.isin(found, np.arange(costs.n_classes)).all():
+        result = np.unique(np.concatenate((true, pred) if same else (true,)))
+        if result.dtype.kind in "biuf" and np.isin(result, np.arange(costs.n_classes)).all():
             return true.astype(np.int64), pred
-        if len(found) != costs.n_classes or not same:
+        if len(result) != costs.n_classes or not same:
             raise ValueError(
-                f"the costs do not name their {costs.n_classes} classes, and the labels are {found.tolist()}: give "
+                f"the costs do not name their {costs.n_classes} classes, and the labels are {result.tolist()}: give "
                 "their names with CostMatrix.from_array(..., classes=[...])"
             )
-        return np.searchsorted(found, true), np.searchsorted(found, pred)
+        return np.searchsorted(result, true), np.searchsorted(result, pred)
     return _indices(costs.classes, true), _indices(costs.classes if same else costs.actions, pred)
 
 
@@ -166,10 +166,10 @@ def _indices(names: Any, labels: Any) -> NDArray[np.int64]:
         return np.asarray(labels, dtype=np.int64)
     labels = labels.astype(str) if labels.dtype.kind == "O" else labels  # numbers beside names of other actions
     kinds, which = np.unique(labels, return_inverse=True)
-    found = find_named(names, kinds.tolist())
-    if unknown := [kind for kind, index in zip(kinds.tolist(), found, strict=True) if index is None]:
+    result = find_named(names, kinds.tolist())
+    if unknown := [kind for kind, index in zip(kinds.tolist(), result, strict=True) if index is None]:
         raise ValueError(f"the cost matrix has no name {unknown[0]!r}; it has {', '.join(map(repr, names))}")
-    return np.asarray(found, dtype=np.int64)[which]
+    return np.asarray(result, dtype=np.int64)[which]
 
 
 def row_costs(given: Mapping[str, Any], default: CostMatrix | None) -> CostMatrix | None:

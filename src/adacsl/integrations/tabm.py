@@ -69,10 +69,10 @@ def check_tabm_sizes(sizes: Mapping[str, Any], state: Mapping[str, Tensor], *, n
     """Refuse sizes of a :class:`BinnedTabM` that are not those of its weights, before memory is taken for them."""
     k, width, outputs = state["net.output.weight"].shape
     blocks = sum(name.startswith("net.backbone.blocks.") and name.endswith(".weight") for name in state)
-    found = {"n_features": n_features, "k": k, "d_block": width, "n_blocks": blocks, "outputs": outputs}
+    result = {"n_features": n_features, "k": k, "d_block": width, "n_blocks": blocks, "outputs": outputs}
     if len(state["numeric"]):
-        found["d_embedding"] = state["net.num_module.linear0.weight"].shape[1]
-    if {"outputs": 1} | dict(sizes) != {"outputs": 1} | dict(sizes) | found:
+        result["d_embedding"] = state["net.num_module.linear0.weight"].shape[1]
+    if {"outputs": 1} | dict(sizes) != {"outputs": 1} | dict(sizes) | result:
         raise ValueError("the sizes of the net are not those of its weights")
 
 
@@ -82,7 +82,7 @@ def find_bins(x: Tensor, numeric: Sequence[int], n_bins: int) -> dict[str, Tenso
     varying = [i for i in numeric if n_bins > 1 and bool((x[:, i] != x[0, i]).any())]
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*just two bin edges")  # of two values, say: left as they are
-        found = compute_bins(x[:, varying], n_bins) if varying else []
-    bins = {i: own for i, own in zip(varying, found, strict=True) if len(own) > 2}
+        result = compute_bins(x[:, varying], n_bins) if varying else []
+    bins = {i: own for i, own in zip(varying, result, strict=True) if len(own) > 2}
     borders = [torch.cat((own, own[-1:].expand(n_bins + 1 - len(own)))) for own in bins.values()]
     return {"numeric": torch.tensor([*bins]).long(), "borders": torch.stack(borders) if bins else x.new_zeros(0, 2)}

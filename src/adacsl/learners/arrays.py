@@ -105,14 +105,14 @@ class LibraryBooster:
             made = model.get_booster()
             best = getattr(model, "best_iteration", None) if model.early_stopping_rounds else None
             rounds, other = made.num_boosted_rounds() if best is None else best + 1, made.feature_names
-        found = cls(engine, load_engine(engine).to_bytes(made, rounds), model.classes_)
+        result = cls(engine, load_engine(engine).to_bytes(made, rounds), model.classes_)
         points = np.stack([np.linspace(low, high, model.n_features_in_) for low, high in ((-1, 1), (2, -3))])
-        if other or not np.allclose(found.predict_proba(points), model.predict_proba(points), atol=1e-6):
+        if other or not np.allclose(result.predict_proba(points), model.predict_proba(points), atol=1e-6):
             raise ValueError(
                 f"{type(model).__name__} cannot be saved without pickle with categories, names of columns or an "
                 f"objective of its own: take learner={engine!r}, or SklearnLearner(..., encode=True)"
             )
-        return found
+        return result
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return probabilities, columns in the order of ``classes_``."""
@@ -167,8 +167,8 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     if type(model) is HistGradientBoostingClassifier:
         return boosting_numbers(model)
     if isinstance(model, LinearModel):
-        found: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
-        return {k: v for k, v in found.items() if v is not None}, _about_sums(model.kind, model.intercept, model)
+        result: dict[str, Any] = {"weights": model.weights, "center": model.center, "scale": model.scale}
+        return {k: v for k, v in result.items() if v is not None}, _about_sums(model.kind, model.intercept, model)
     numbers = _linear_numbers(model)
     return resolve("adacsl.learners.skops_models:dump")(model) if numbers is None else numbers
 

@@ -189,8 +189,8 @@ def levels_from_list(listed: list[list[Any]], n_columns: int) -> Levels:
 
 def _frequent(codes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the most frequent codes of a category, sorted."""
-    found, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
-    return np.sort(found[np.argsort(-counts, kind="stable")[:MAX_LEVELS]])
+    result, counts = np.unique(codes[~np.isnan(codes)], return_counts=True)
+    return np.sort(result[np.argsort(-counts, kind="stable")[:MAX_LEVELS]])
 
 
 def tree_arrays(model: Any, categorical: list[int]) -> dict[str, NDArray[Any]]:

@@ -57,12 +57,12 @@ class MetaCost(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the probability that each label is the one of least cost."""
-        found = np.zeros((len(X), len(self.classes_)))
+        result = np.zeros((len(X), len(self.classes_)))
         if self.model_ is None:
-            found[:, int(self.constant_ or 0.0)] = 1.0
+            result[:, int(self.constant_ or 0.0)] = 1.0
         else:  # a label may never be the one of least cost
-            found[:, self.model_.classes_] = self.model_.predict_proba(X)
-        return found
+            result[:, self.model_.classes_] = self.model_.predict_proba(X)
+        return result
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the label that is most likely the one of least cost."""

@@ -165,7 +165,7 @@ def cross_fit(
     own, every = known & paying, known
     kinds = [own] if np.array_equal(own, every) else [own, every]
     tried = [work.hold_out(kind, own, folds) for kind in kinds if kind.any()]
-    best = min(tried, key=lambda found: found.deviance)
+    best = min(tried, key=lambda result: result.deviance)
     regression = work.fit(np.flatnonzero(best.rows), best.rounds, best.factor)
     predicted = regression.of_encoded(work.x)
     seen = np.isfinite(best.held)

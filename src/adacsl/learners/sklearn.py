@@ -284,7 +284,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
         weights, about = controller.weights, {"round": number, "fold": 0} | trained_with(controller, rows.n_classes)
         learners, logits = _one_round(candidate, rows, learners, weights)
         adapt = (number + 1) % settings.every == 0
-        found = controller.step(
+        result = controller.step(
             to_probabilities(logits), rows.y[held_out], adapt=adapt, sample_weight=rows.weights(held_out),
             costs=None if rows.costs is None else candidate.costs.rows(held_out),
         )  # fmt: skip
@@ -292,7 +292,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
         if held.look(logits + shift + moved):
             # passes go on with the same estimators
             models, undone = copy.deepcopy(learners) if training == "passes" else learners, moved
-        candidate.history.append(about | measured(found, rows.n_classes) | {"val_cost": held.latest[0]})
+        candidate.history.append(about | measured(result, rows.n_classes) | {"val_cost": held.latest[0]})
         if _settled(settings, held, controller, weights, adapted=adapt and training == "refits"):
             break
     candidate.held = [held]
@@ -305,7 +305,7 @@ def _one_round(
     candidate: Candidate, rows: Rows, learners: list[Any], class_weights: NDArray[np.float64]
 ) -> tuple[list[Any], NDArray[np.float64]]:
     """Train all folds once more; return the estimators and their logits of the held-out samples, fold after fold."""
-    trained, found = [], []
+    trained, result = [], []
     for learner, (train, held_out) in zip(learners, candidate.folds, strict=True):
         own = np.ones(len(train)) if rows.weight is None else rows.weight[train]
         weights = own * class_weights[rows.y[train]] * _row_weights(candidate, rows, train)
@@ -313,8 +313,8 @@ def _one_round(
         weights *= own.sum() / weights.sum()
         trained.append(_learn(candidate.learner, learner, rows, train, weights))
         model = numbered(trained[-1], prefit_labels(candidate.learner.estimator, rows))
-        found.append(raw_logits(model, rows.take(held_out), rows.n_classes))
-    return trained, np.concatenate(found)
+        result.append(raw_logits(model, rows.take(held_out), rows.n_classes))
+    return trained, np.concatenate(result)
 
 
 def _undoing(weights: NDArray[np.float64]) -> Any:

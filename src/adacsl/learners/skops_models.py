@@ -119,13 +119,13 @@ def dump(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
     placeholders: dict[int, Any] = {}
     try:
-        for found in _objects(estimator, inside=lambda one: not _has_arrays(one)):
-            if not _has_arrays(found):
+        for result in _objects(estimator, inside=lambda one: not _has_arrays(one)):
+            if not _has_arrays(result):
                 continue
-            placeholders[id(found)] = DummyClassifier()
-            if _is_fitted(found):
-                vars(placeholders[id(found)])[PART] = len(parts)
-                parts.append(to_numbers(found))
+            placeholders[id(result)] = DummyClassifier()
+            if _is_fitted(result):
+                vars(placeholders[id(result)])[PART] = len(parts)
+                parts.append(to_numbers(result))
         _check_objects(estimator)
         _check_selection(estimator)
         content = _unpacked(skops.dumps(copy.deepcopy(estimator, dict(placeholders))))
@@ -153,13 +153,13 @@ def load(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
     _refuse_types(skops.get_untrusted_types(data=content))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of versions that differ in their last number
-        found = skops.loads(content, trusted=list(TRUSTED))
-    _put_back(found, [from_numbers(part_of(arrays, f"{i}."), own) for i, own in enumerate(about["parts"])])
-    _check_objects(found)
-    for one in _objects(found):
+        result = skops.loads(content, trusted=list(TRUSTED))
+    _put_back(result, [from_numbers(part_of(arrays, f"{i}."), own) for i, own in enumerate(about["parts"])])
+    _check_objects(result)
+    for one in _objects(result):
         if "n_jobs" in getattr(one, "__dict__", {}):
             one.n_jobs = None
-    return Prefit(found, about["classes"]) if "classes" in about else found
+    return Prefit(result, about["classes"]) if "classes" in about else result
 
 
 def _has_arrays(model: Any) -> bool:
@@ -336,19 +336,19 @@ def _objects(root: Any, inside: Callable[[Any], bool] = lambda _: True) -> Itera
     """
     waiting, seen = [root], {id(root)}
     while waiting:
-        found = waiting.pop()
-        yield found
-        if not inside(found):
+        result = waiting.pop()
+        yield result
+        if not inside(result):
             continue
         inner: list[Any] = []
-        own = getattr(found, "__dict__", None)
-        if isinstance(found, dict):
-            inner += found.values()
-        elif isinstance(found, list | tuple | set):
-            inner += found
-        elif isinstance(found, np.ndarray) and found.dtype == object:
-            inner += found.ravel().tolist()
-        if isinstance(own, dict) and not isinstance(found, ModuleType):
+        own = getattr(result, "__dict__", None)
+        if isinstance(result, dict):
+            inner += result.values()
+        elif isinstance(result, list | tuple | set):
+            inner += result
+        elif isinstance(result, np.ndarray) and result.dtype == object:
+            inner += result.ravel().tolist()
+        if isinstance(own, dict) and not isinstance(result, ModuleType):
             inner += own.values()
         new = [value for value in inner if id(value) not in seen and not isinstance(value, str | float | int | None)]
         seen.update(map(id, new))
@@ -357,28 +357,28 @@ def _objects(root: Any, inside: Callable[[Any], bool] = lambda _: True) -> Itera
 
 def _put_back(estimator: Any, parts: Sequence[Any]) -> None:
     """Let placeholders become the parts that they stand for."""
-    for found in _objects(estimator):
-        if isinstance(found, DummyClassifier) and PART in vars(found):
-            made = parts[int(vars(found)[PART])]
+    for result in _objects(estimator):
+        if isinstance(result, DummyClassifier) and PART in vars(result):
+            made = parts[int(vars(result)[PART])]
             made = SavedBooster(made) if isinstance(made, LibraryBooster) else made
-            found.__class__, found.__dict__ = type(made), vars(made)
+            result.__class__, result.__dict__ = type(made), vars(made)
 
 
 def _check_selection(estimator: Any) -> None:
     """Refuse a selection of columns that asks a forest for importances each time: they are not kept."""
-    for found in _objects(estimator):
-        if isinstance(found, SelectFromModel) and _has_arrays(found.estimator_):
+    for result in _objects(estimator):
+        if isinstance(result, SelectFromModel) and _has_arrays(result.estimator_):
             raise ValueError("SelectFromModel asks its forest for importances, which are not kept: take RFE")
 
 
 def _check_objects(estimator: Any) -> None:
     """Refuse what reads files when it predicts or is fitted, and sparse matrices with indices outside of them."""
-    for found in _objects(estimator):
-        own = getattr(found, "__dict__", {})
-        name, given = type(found).__name__, own.get("input", "content")
-        if type(found).__module__.startswith("sklearn.feature_extraction") and given != "content":
+    for result in _objects(estimator):
+        own = getattr(result, "__dict__", {})
+        name, given = type(result).__name__, own.get("input", "content")
+        if type(result).__module__.startswith("sklearn.feature_extraction") and given != "content":
             raise ValueError(f"{name}(input={str(given)[:20]!r}) reads files: take input='content'")
         if own.get("memory") is not None:
             raise ValueError(f"{name}(memory=...) reads and writes files: take memory=None")
-        if sparse.issparse(found) and hasattr(found, "check_format"):
-            found.check_format(full_check=True)
+        if sparse.issparse(result) and hasattr(result, "check_format"):
+            result.check_format(full_check=True)

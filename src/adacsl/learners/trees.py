@@ -44,10 +44,10 @@ def pack(
     children its split; each leaf its value.
     """
     nodes = np.concatenate(trees)
-    found = {name: nodes[field][~leaves] for name, field in fields.items() if name not in CHILDREN}
-    found |= {name: np.where(leaves, LEAF, nodes[fields[name]].astype(np.int64)) for name in CHILDREN}
-    found |= {"sizes": np.asarray([len(tree) for tree in trees]), "value": values[leaves]}
-    return {name: value.astype(KEPT_AS[name]) for name, value in found.items()}
+    result = {name: nodes[field][~leaves] for name, field in fields.items() if name not in CHILDREN}
+    result |= {name: np.where(leaves, LEAF, nodes[fields[name]].astype(np.int64)) for name in CHILDREN}
+    result |= {"sizes": np.asarray([len(tree) for tree in trees]), "value": values[leaves]}
+    return {name: value.astype(KEPT_AS[name]) for name, value in result.items()}
 
 
 def unpack(

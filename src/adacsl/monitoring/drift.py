@@ -169,8 +169,8 @@ def score_shift(then: NDArray[np.float64], now: NDArray[np.float64], *, level: f
     """
     if then.ndim == 1:
         return _score_shift(then, now, level, 1)
-    found = [_score_shift(then[:, j], now[:, j], level, j) for j in range(then.shape[1])]
-    return max(found, key=lambda shift: shift.psi)
+    result = [_score_shift(then[:, j], now[:, j], level, j) for j in range(then.shape[1])]
+    return max(result, key=lambda shift: shift.psi)
 
 
 def _score_shift(then: NDArray[np.float64], now: NDArray[np.float64], level: float, place: int) -> ScoreShift:
@@ -272,7 +272,7 @@ def _ratio_deviations(
     centre = _estimate(values, old, counts) / old
     start_priors = old + _mean_deviations(before, rng)
     start_priors /= start_priors.sum(axis=1, keepdims=True)
-    found = np.empty((DRAWS, len(old)))
+    result = np.empty((DRAWS, len(old)))
     for draw, start in enumerate(start_priors):
         if groups is None:
             weight: NDArray[Any] = rng.multinomial(len(after), counts / counts.sum())
@@ -281,8 +281,8 @@ def _ratio_deviations(
             times = np.bincount(rng.integers(0, n, size=n), minlength=n)
             weight = np.bincount(point[point >= 0], weights=times[groups[point >= 0]], minlength=len(values))
         kept = weight > 0
-        found[draw] = _estimate(values[kept], start, weight[kept], tolerance=1e-6) / start - centre
-    return found
+        result[draw] = _estimate(values[kept], start, weight[kept], tolerance=1e-6) / start - centre
+    return result
 
 
 def _mean_deviations(columns: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.float64]:

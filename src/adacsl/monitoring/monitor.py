@@ -99,8 +99,8 @@ def monitor(
     >>> y = (rng.random(4000) < 0.2).astype(int)
     >>> X = rng.normal(size=(4000, 1)) + 1.5 * y[:, None]
     >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:2000], y[:2000])
-    >>> found = monitor(model, X[2000:], y[2000:])
-    >>> found.recommendation, found.retune
+    >>> result = monitor(model, X[2000:], y[2000:])
+    >>> result.recommendation, result.retune
     ('keep', False)
     """
     if not isinstance(model, CostSensitiveClassifier):
@@ -176,8 +176,8 @@ def _as_estimated(model: Any, given: dict[str, Any]) -> bool:
 
 def reference_scores(model: Any) -> NDArray[np.float64] | None:
     """Return scores of samples that were held out in training; None where the model has none."""
-    found: NDArray[np.float64] | None = getattr(model, "reference_scores_", getattr(model, "oof_scores_", None))
-    return found
+    result: NDArray[np.float64] | None = getattr(model, "reference_scores_", getattr(model, "oof_scores_", None))
+    return result
 
 
 def _reference_probabilities(model: Any) -> NDArray[np.float64] | None:
@@ -185,8 +185,8 @@ def _reference_probabilities(model: Any) -> NDArray[np.float64] | None:
     scores = reference_scores(model)
     if scores is None or model.decision_.decide in ("negative", "positive") or not known(scores).any():
         return None
-    found: NDArray[np.float64] = model.decision_.probabilities(scores[known(scores)])
-    return found
+    result: NDArray[np.float64] = model.decision_.probabilities(scores[known(scores)])
+    return result
 
 
 def _prior_shift(model: Any, rows: ScoredRows, reference: NDArray[np.float64], level: float) -> PriorShift:

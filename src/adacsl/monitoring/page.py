@@ -27,7 +27,7 @@ RECOMMENDATIONS = {"keep": "no change", "review": "review", "retune": "re-tune",
 
 
 def write_monitoring(
-    found: MonitoringReport, path: str | os.PathLike[str], *, title: str = "Monitoring report"
+    result: MonitoringReport, path: str | os.PathLike[str], *, title: str = "Monitoring report"
 ) -> Path:
     """Write the monitoring report as one HTML file and return its path.
 
@@ -35,7 +35,7 @@ def write_monitoring(
 
     Parameters
     ----------
-    found : MonitoringReport
+    result : MonitoringReport
         The result of :func:`adacsl.monitor`.
     path : path
         The file, such as ``monitor.html``.
@@ -47,79 +47,79 @@ def write_monitoring(
     Path
         The written file.
     """
-    return write_page(monitoring_page(found, title), path)
+    return write_page(monitoring_page(result, title), path)
 
 
-def monitoring_page(found: MonitoringReport, title: str) -> Page:
+def monitoring_page(result: MonitoringReport, title: str) -> Page:
     """Return the contents of the monitoring page."""
-    headline, *sentences = found.sentences
-    estimated = found.labels.estimated if found.labels is not None else None
+    headline, *sentences = result.sentences
+    estimated = result.labels.estimated if result.labels is not None else None
     windows = [
         TimeWindow(window.name, window.rows, window.labelled, window.cost, window.expected, window.psi)
-        for window in found.windows
+        for window in result.windows
     ]
     sections = (
         sentences_section(sentences),
         windows_section(windows, None if estimated is None else estimated.estimate),
-        prior_section(_priors(found)),
-        scores_section(_scores(found)),
+        prior_section(_priors(result)),
+        scores_section(_scores(result)),
     )
     view = View(
         headline=headline,
-        tiles=list(_tiles(found)),
-        cards=[costs_card(Costs(cost_rows(found), found.level))],
+        tiles=list(_tiles(result)),
+        cards=[costs_card(Costs(cost_rows(result), result.level))],
         sections=[one for one in sections if one is not None],
     )
     return Page(title=title, views=[view])
 
 
-def cost_rows(found: MonitoringReport) -> list[tuple[str, Interval]]:
+def cost_rows(result: MonitoringReport) -> list[tuple[str, Interval]]:
     """Return the known mean costs, by name."""
     rows: list[tuple[str, Interval]] = []
-    if found.labels is not None:
-        rows.append(("measured", found.labels.cost))
-        if found.labels.saving is not None:
-            cost, saving = found.labels.cost.estimate, found.labels.saving
+    if result.labels is not None:
+        rows.append(("measured", result.labels.cost))
+        if result.labels.saving is not None:
+            cost, saving = result.labels.cost.estimate, result.labels.saving
             rows.append(("if re-tuned", Interval(cost - saving.estimate, cost - saving.high, cost - saving.low)))
-        if found.labels.constant is not None:
-            constant = found.labels.constant
+        if result.labels.constant is not None:
+            constant = result.labels.constant
             rows.append((f"always {constant.decision}", Interval(constant.cost, constant.cost, constant.cost)))
-        if found.labels.estimated is not None:
-            rows.append(("in training", found.labels.estimated))
-    rows.append(("expected", found.expected))
-    if found.shifted_costs is not None and found.prior is not None and found.prior.excluded:
-        now, adapted = found.shifted_costs.cost, found.shifted_costs.adapted
+        if result.labels.estimated is not None:
+            rows.append(("in training", result.labels.estimated))
+    rows.append(("expected", result.expected))
+    if result.shifted_costs is not None and result.prior is not None and result.prior.excluded:
+        now, adapted = result.shifted_costs.cost, result.shifted_costs.adapted
         rows.append(("with estimated prior", Interval(now, now, now)))
         rows.append(("adapted to that prior", Interval(adapted, adapted, adapted)))
     return rows
 
 
-def _tiles(found: MonitoringReport) -> Iterator[Tile]:
+def _tiles(result: MonitoringReport) -> Iterator[Tile]:
     """Yield the tiles of the summary."""
-    counts = f"{found.rows:,} samples, {found.labelled:,} with a label"
-    yield Tile("Recommendation", RECOMMENDATIONS[found.recommendation], counts)
-    if found.labels is not None:
-        estimated = found.labels.estimated
+    counts = f"{result.rows:,} samples, {result.labelled:,} with a label"
+    yield Tile("Recommendation", RECOMMENDATIONS[result.recommendation], counts)
+    if result.labels is not None:
+        estimated = result.labels.estimated
         then = "" if estimated is None else f"; {show(estimated.estimate, 3)} in training"
-        yield Tile("Mean cost per sample", show(found.labels.cost.estimate, 3), _ci(found.labels.cost, found) + then)
+        yield Tile("Mean cost per sample", show(result.labels.cost.estimate, 3), _ci(result.labels.cost, result) + then)
     else:
-        yield Tile("Expected cost per sample", show(found.expected.estimate, 3), "by the model's probabilities")
-    if found.loss is not None and found.enough:
-        sure = _ci(found.loss, found, 1000) if found.by_labels else "expected with the estimated class prior"
-        yield Tile("Saved by re-tuning, per 1,000 samples", show(1000 * found.loss.estimate, 3), sure)
-    if found.scores is not None:
-        yield Tile("Score drift (PSI)", f"{found.scores.psi:.3f}", f"drift from {show(found.scores.limit, 3)} on")
+        yield Tile("Expected cost per sample", show(result.expected.estimate, 3), "by the model's probabilities")
+    if result.loss is not None and result.enough:
+        sure = _ci(result.loss, result, 1000) if result.by_labels else "expected with the estimated class prior"
+        yield Tile("Saved by re-tuning, per 1,000 samples", show(1000 * result.loss.estimate, 3), sure)
+    if result.scores is not None:
+        yield Tile("Score drift (PSI)", f"{result.scores.psi:.3f}", f"drift from {show(result.scores.limit, 3)} on")
 
 
-def _ci(interval: Interval, found: MonitoringReport, scale: float = 1.0) -> str:
-    return f"{found.level * 100:g} % CI {show(scale * interval.low, 3)} to {show(scale * interval.high, 3)}"
+def _ci(interval: Interval, result: MonitoringReport, scale: float = 1.0) -> str:
+    return f"{result.level * 100:g} % CI {show(scale * interval.low, 3)} to {show(scale * interval.high, 3)}"
 
 
-def _priors(found: MonitoringReport) -> list[ClassPrior]:
-    prior = found.prior
+def _priors(result: MonitoringReport) -> list[ClassPrior]:
+    prior = result.prior
     if prior is None:
         return []
-    shares = found.labels.prior if found.labels is not None else [None] * len(found.classes)
+    shares = result.labels.prior if result.labels is not None else [None] * len(result.classes)
     return [
         ClassPrior(
             name,
@@ -127,13 +127,13 @@ def _priors(found: MonitoringReport) -> list[ClassPrior]:
             Interval(float(prior.now[k]), float(prior.low[k]), float(prior.high[k])),
             shares[k],
         )
-        for k, name in enumerate(found.classes)
+        for k, name in enumerate(result.classes)
     ]
 
 
-def _scores(found: MonitoringReport) -> ScoreBins | None:
-    scores = found.scores
+def _scores(result: MonitoringReport) -> ScoreBins | None:
+    scores = result.scores
     if scores is None:
         return None
-    name = found.classes[scores.place]
+    name = result.classes[scores.place]
     return ScoreBins(name, scores.edges, scores.then, scores.now, scores.psi, scores.ks, scores.shifted)

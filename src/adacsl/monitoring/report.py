@@ -196,20 +196,20 @@ class MonitoringReport:
     @property
     def constant_costs_less(self) -> bool:
         """Whether a constant decision costs significantly less than the model, and by more than the tolerance."""
-        found = self.labels
-        if found is None or found.constant is None:
+        result = self.labels
+        if result is None or result.constant is None:
             return False
-        return found.constant.saving.low > self.tolerance * abs(found.cost.estimate)
+        return result.constant.saving.low > self.tolerance * abs(result.cost.estimate)
 
     @property
     def cost_increased(self) -> bool:
         """Whether the cost is significantly above the estimate, and by more than the tolerance."""
-        found = self.labels
-        if found is None or found.excess is None or found.estimated is None:
+        result = self.labels
+        if result is None or result.excess is None or result.estimated is None:
             return False
         if not self.by_labels and self.labelled < FEW_ROWS:
             return False
-        return found.excess.low > self.tolerance * abs(found.estimated.estimate)
+        return result.excess.low > self.tolerance * abs(result.estimated.estimate)
 
     @property
     def prior_shifted(self) -> bool:
@@ -290,7 +290,7 @@ class MonitoringReport:
             "sentences",
         )
         (then, now), again = self.decided, self.shifted_costs
-        found = {name: getattr(self, name) for name in names} | {
+        result = {name: getattr(self, name) for name in names} | {
             "expected": _interval(self.expected),
             "decided": {"then": then, "now": now},
             "scores": None if self.scores is None else self.scores._asdict() | {"shifted": self.scores.shifted},
@@ -299,7 +299,7 @@ class MonitoringReport:
             "labels": None if self.labels is None else _plain_tuple(self.labels),
             "windows": [_plain_tuple(window) for window in self.windows],
         }
-        document: dict[str, Any] = plain(found)
+        document: dict[str, Any] = plain(result)
         return document
 
 
@@ -307,8 +307,8 @@ def _interval(interval: Interval) -> dict[str, Any]:
     return dict(interval._asdict())
 
 
-def _plain_tuple(found: Any) -> dict[str, Any]:
-    values = dict(found._asdict())
+def _plain_tuple(result: Any) -> dict[str, Any]:
+    values = dict(result._asdict())
     if "prior" in values:
         values["prior"] = [_interval(share) for share in values["prior"]]
     if isinstance(values.get("constant"), Constant):
@@ -319,65 +319,67 @@ def _plain_tuple(found: Any) -> dict[str, Any]:
 # sentences
 
 
-def _reasons_to_review(found: MonitoringReport) -> Iterator[str]:
+def _reasons_to_review(result: MonitoringReport) -> Iterator[str]:
     """Yield what calls for a review and is no reason to re-tune."""
-    constant = found.labels.constant if found.labels is not None else None
-    if found.constant_costs_less and constant is not None:
-        less = f"{_thousand(constant.saving, found.level)} per 1,000 samples less than the model"
+    constant = result.labels.constant if result.labels is not None else None
+    if result.constant_costs_less and constant is not None:
+        less = f"{_thousand(constant.saving, result.level)} per 1,000 samples less than the model"
         yield f"always deciding {constant.decision} costs {less}; re-tuning would not save significantly more"
-    if found.shifted:
+    if result.shifted:
         changed = {
-            "the class prior": found.prior_shifted,
-            "the cost": found.cost_increased,
-            "the scores": found._scores_shifted,
+            "the class prior": result.prior_shifted,
+            "the cost": result.cost_increased,
+            "the scores": result._scores_shifted,
         }
         names = [name for name, has in changed.items() if has]
         listed = " and ".join((", ".join(names[:-1]), names[-1]) if len(names) > 1 else names)
         have = "have" if len(names) > 1 or names == ["the scores"] else "has"
         but = (
             ""
-            if found.constant_costs_less
-            else f", but re-tuning would not save significantly more than {found.tolerance_text}"
+            if result.constant_costs_less
+            else f", but re-tuning would not save significantly more than {result.tolerance_text}"
         )
         yield f"{listed} {have} changed{but}"
 
 
-def _nothing_changed(found: MonitoringReport) -> str:
-    labels = found.labels
+def _nothing_changed(result: MonitoringReport) -> str:
+    labels = result.labels
     if labels is not None and labels.constant is not None and labels.constant.saving.estimate > 0:
         but = f"but always deciding {labels.constant.decision} would have cost less on these samples"
         return f"No re-tuning needed, {but}."
-    if labels is not None and not found.by_labels and found.labelled < FEW_ROWS:
-        few = f"{found.labelled} labelled samples are too few to judge by their cost"
+    if labels is not None and not result.by_labels and result.labelled < FEW_ROWS:
+        few = f"{result.labelled} labelled samples are too few to judge by their cost"
         return f"No drift: scores and class prior are as in training; {few}."
     return "No change needed: re-tuning would not save significantly more than the tolerance."
 
 
-def _constant_below_retuned(found: MonitoringReport) -> str:
+def _constant_below_retuned(result: MonitoringReport) -> str:
     """Return a clause on a constant decision that costs less than the re-tuned model, empty where none does."""
-    constant = found.labels.constant if found.labels is not None else None
+    constant = result.labels.constant if result.labels is not None else None
     if constant is None or constant.saving_retuned is None or constant.saving_retuned.estimate <= 0:
         return ""
-    less = _against(constant.saving_retuned, found, "the re-tuned model")
+    less = _against(constant.saving_retuned, result, "the re-tuned model")
     return f"; always deciding {constant.decision} costs {less}"
 
 
-def _about_constant(found: MonitoringReport) -> Iterator[str]:
-    constant = found.labels.constant if found.labels is not None else None
+def _about_constant(result: MonitoringReport) -> Iterator[str]:
+    constant = result.labels.constant if result.labels is not None else None
     if constant is None:
         return
-    now = _against(constant.saving, found, "the model")
+    now = _against(constant.saving, result, "the model")
     again = (
-        "" if constant.saving_retuned is None else f"; {_against(constant.saving_retuned, found, 'the re-tuned model')}"
+        ""
+        if constant.saving_retuned is None
+        else f"; {_against(constant.saving_retuned, result, 'the re-tuned model')}"
     )
     yield f"The best constant decision, {constant.decision}, costs {constant.cost:.4g} per sample: {now}{again}."
 
 
-def _against(saving: Interval, found: MonitoringReport, what: str) -> str:
+def _against(saving: Interval, result: MonitoringReport, what: str) -> str:
     worse = saving.estimate < 0
     gap = Interval(-saving.estimate, -saving.high, -saving.low) if worse else saving
     chance = ", no significant difference" if saving.low <= 0 <= saving.high else ""
-    return f"{_thousand(gap, found.level)} per 1,000 samples {'more' if worse else 'less'} than {what}{chance}"
+    return f"{_thousand(gap, result.level)} per 1,000 samples {'more' if worse else 'less'} than {what}{chance}"
 
 
 def _between(interval: Interval, level: float, scale: float = 1.0) -> str:
@@ -389,27 +391,27 @@ def _thousand(loss: Interval, level: float) -> str:
     return f"{1000 * loss.estimate:.4g}{sure}"
 
 
-def _about_samples(found: MonitoringReport) -> Iterator[str]:
-    labels = "none of them labelled" if not found.labelled else f"{found.labelled:,} of them labelled"
-    labels = "all of them labelled" if found.labelled == found.rows else labels
-    then, now = found.decided
-    names = found.actions
+def _about_samples(result: MonitoringReport) -> Iterator[str]:
+    labels = "none of them labelled" if not result.labelled else f"{result.labelled:,} of them labelled"
+    labels = "all of them labelled" if result.labelled == result.rows else labels
+    then, now = result.decided
+    names = result.actions
     shown = [1] if len(now) == 2 else np.argsort(-now, kind="stable")[:3].tolist()
     before = ["" if then is None else f" ({then[k]:.1%} in training)" for k in range(len(now))]
     shares = ", ".join(f"{now[k]:.1%} {names[k]}{before[k]}" for k in shown)
-    yield f"{found.rows:,} samples, {labels}; decisions: {shares}."
-    expected = f"{found.expected.estimate:.4g} ({_between(found.expected, found.level)})"
+    yield f"{result.rows:,} samples, {labels}; decisions: {shares}."
+    expected = f"{result.expected.estimate:.4g} ({_between(result.expected, result.level)})"
     yield f"Expected cost per sample, by the model's probabilities: {expected}."
 
 
-def _about_labels(found: MonitoringReport) -> Iterator[str]:
-    labels = found.labels
+def _about_labels(result: MonitoringReport) -> Iterator[str]:
+    labels = result.labels
     if labels is None:
         return
-    text = f"Mean cost of the labelled samples: {labels.cost.estimate:.4g} ({_between(labels.cost, found.level)})"
+    text = f"Mean cost of the labelled samples: {labels.cost.estimate:.4g} ({_between(labels.cost, result.level)})"
     if labels.estimated is not None and labels.excess is not None:
         chance = "" if labels.excess.low > 0 or labels.excess.high < 0 else ", not significant"
-        excess = f"difference {labels.excess.estimate:.4g}, {_between(labels.excess, found.level)}{chance}"
+        excess = f"difference {labels.excess.estimate:.4g}, {_between(labels.excess, result.level)}{chance}"
         text += f"; estimated in training: {labels.estimated.estimate:.4g} ({excess})"
     yield f"{text}."
     training = labels.calibration_error_training
@@ -419,7 +421,7 @@ def _about_labels(found: MonitoringReport) -> Iterator[str]:
         best = labels.threshold
         yield (
             f"Threshold {labels.current_threshold:.4g}; cost-optimal on these samples: {best.estimate:.4g} "
-            f"({_between(best, found.level)})."
+            f"({_between(best, result.level)})."
         )
     if labels.saving is None:
         yield "Too few labels to estimate the saving by re-tuning: ten labelled samples of each class are needed."
@@ -427,44 +429,44 @@ def _about_labels(found: MonitoringReport) -> Iterator[str]:
         saving = labels.saving
         worse = saving.estimate < 0
         word, gain = ("lose", Interval(-saving.estimate, -saving.high, -saving.low)) if worse else ("save", saving)
-        yield f"Re-tuning on these samples would {word} {_thousand(gain, found.level)} per 1,000 samples."
+        yield f"Re-tuning on these samples would {word} {_thousand(gain, result.level)} per 1,000 samples."
 
 
-def _about_prior(found: MonitoringReport) -> Iterator[str]:
-    prior, again = found.prior, found.shifted_costs
+def _about_prior(result: MonitoringReport) -> Iterator[str]:
+    prior, again = result.prior, result.shifted_costs
     if prior is None or again is None:
         return
     # of many classes the one with the largest shift
     k = 1 if len(prior.then) == 2 else int(np.argmax(np.abs(np.log(np.maximum(prior.ratio, 1e-12)))))
-    if found.labels is not None:
-        share = found.labels.prior[k]
-        interval = _percents(*share[1:], found)
-        yield f"Share of {found.classes[k]} among labelled samples: {share.estimate:.2%} ({interval})."
+    if result.labels is not None:
+        share = result.labels.prior[k]
+        interval = _percents(*share[1:], result)
+        yield f"Share of {result.classes[k]} among labelled samples: {share.estimate:.2%} ({interval})."
     chance = "" if prior.excluded else ", no significant difference"
     if prior.assumed is not None:
         chance = f", {prior.assumed[k]:.2%} assumed by the policy"
-    now = f"{prior.now[k]:.2%} ({_percents(prior.low[k], prior.high[k], found)})"
+    now = f"{prior.now[k]:.2%} ({_percents(prior.low[k], prior.high[k], result)})"
     yield (
-        f"Share of {found.classes[k]}, estimated from the probabilities: {now}; "
+        f"Share of {result.classes[k]}, estimated from the probabilities: {now}; "
         f"{prior.then[k]:.2%} in training{chance}."
     )
-    if prior.excluded and found.enough:
+    if prior.excluded and result.enough:
         yield (
             f"Under this class prior a sample costs {again.cost:.4g}, and {again.adapted:.4g} if the decision "
             f"accounts for it: {1000 * again.saving:.4g} per 1,000 samples less."
         )
 
 
-def _percents(low: float, high: float, found: MonitoringReport) -> str:
-    return f"{found.level * 100:g} % interval {low:.2%} to {high:.2%}"
+def _percents(low: float, high: float, result: MonitoringReport) -> str:
+    return f"{result.level * 100:g} % interval {low:.2%} to {high:.2%}"
 
 
-def _about_scores(found: MonitoringReport) -> Iterator[str]:
-    scores = found.scores
+def _about_scores(result: MonitoringReport) -> Iterator[str]:
+    scores = result.scores
     if scores is None:
         yield "The model has no held-out scores: drift of the scores cannot be tested."
         return
-    whose = "" if len(found.classes) == 2 else f" (of {found.classes[scores.place]})"
+    whose = "" if len(result.classes) == 2 else f" (of {result.classes[scores.place]})"
     how = " have changed" if scores.shifted else " are distributed as in training"
-    how = how if found.enough else ""
+    how = how if result.enough else ""
     yield f"The scores{whose}{how}: PSI {scores.psi:.3f} (drift above {scores.limit:.3g}), KS {scores.ks:.3f}."

@@ -497,13 +497,13 @@ class MemberTraining(pl.LightningModule):
         logits = logits.to(self._known.y.device)
         self._collected.clear()
         trained = [trained_with(member, self._data.n_classes) for member in self._members]
-        found = self._steer([m for m in self._members if m.every is None], logits)
+        result = self._steer([m for m in self._members if m.every is None], logits)
         host = logits.cpu().numpy()
         kept = []
         for keeper, column in zip(self.keepers, self._columns, strict=True):
             about = trained[column] | {"train_loss": float(losses[column])}
             if keeper.member.controller is not None:
-                about |= (self._between | found).get(id(keeper.member.controller), self._unknown)
+                about |= (self._between | result).get(id(keeper.member.controller), self._unknown)
             if keeper.look(host[keeper.rows, column], self.current_epoch, about):
                 kept.append((keeper, column))
         self._keep(kept, host)
@@ -562,15 +562,15 @@ class MemberTraining(pl.LightningModule):
 
     def _steer(self, members: Sequence[Member], logits: Tensor) -> dict[int, dict[str, Any]]:
         """Step every controller of these members, once, on the scores of all members it adapts; return findings."""
-        found = {}
+        result = {}
         for controller in {id(m.controller): m.controller for m in members if m.controller is not None}.values():
             own = [(i, m) for i, m in enumerate(self._members) if m.controller is controller]
             if all(k.tired for k in self.keepers if k.member.controller is controller):
                 continue  # nobody looks any more; trained jointly it must end where it ends alone
             rows = np.concatenate([m.validation for _, m in own])
             columns = np.repeat([i for i, _ in own], [len(m.validation) for _, m in own])
-            found[id(controller)] = step_controller(controller, own[0][1], self._known, logits, rows, columns)
-        return found
+            result[id(controller)] = step_controller(controller, own[0][1], self._known, logits, rows, columns)
+        return result
 
     def _adapt_between_batches(self) -> None:
         """Step the controllers whose turn it is after so many batches."""

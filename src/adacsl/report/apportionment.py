@@ -33,11 +33,11 @@ def whole(amounts: Any, total: int, *, last: int | None = None) -> NDArray[np.in
     shares = np.asarray(amounts, dtype=np.float64)
     exact = shares * (total / shares.sum()) if shares.sum() > 0 else np.zeros(len(shares))
     exact = exact.round(9)  # 0.1 + 0.2 is no more than 0.3
-    found = np.floor(exact).astype(np.int64)
+    result = np.floor(exact).astype(np.int64)
     behind = np.arange(len(shares)) == (-1 if last is None else last)
-    order = np.lexsort((behind, -(exact - found).round(9)))
-    found[order[: max(int(total) - int(found.sum()), 0)]] += 1 if shares.sum() > 0 else 0
-    return found
+    order = np.lexsort((behind, -(exact - result).round(9)))
+    result[order[: max(int(total) - int(result.sum()), 0)]] += 1 if shares.sum() > 0 else 0
+    return result
 
 
 def whole_confusion(outcome: Outcome, people: int | None = None) -> NDArray[np.int64]:

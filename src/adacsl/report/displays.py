@@ -143,8 +143,8 @@ class CostCurveDisplay(CurveDisplay):
         )
         table = _frame({key: np.append(part, 1.0 if key == "threshold" else part[-1]) for key, part in rows.items()})
         bayes = None if costs.n_instances is not None else float(costs.threshold)
-        found = cls(table=table, optimum=(best.value, best.cost), bayes=bayes, name=name)
-        return found.plot(ax, **kwargs) if plot else found
+        result = cls(table=table, optimum=(best.value, best.cost), bayes=bayes, name=name)
+        return result.plot(ax, **kwargs) if plot else result
 
     def _guides(self) -> None:
         self.ax_.plot(*self.optimum, "o", color=self.line_.get_color())
@@ -172,8 +172,8 @@ class ScoreDisplay(CurveDisplay):
         pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
     ) -> Self:  # fmt: skip
         """Draw the curve of probabilities."""
-        found = cls(table=cls._table(y_score, _positives(y_true, pos_label)), name=name)
-        return found.plot(ax, **kwargs) if plot else found
+        result = cls(table=cls._table(y_score, _positives(y_true, pos_label)), name=name)
+        return result.plot(ax, **kwargs) if plot else result
 
     @staticmethod
     def _table(scores: Any, labels: NDArray[np.int64]) -> pd.DataFrame:
@@ -222,9 +222,9 @@ class DecisionCurveDisplay(ScoreDisplay):
 
     @staticmethod
     def _table(scores: Any, labels: NDArray[np.int64]) -> pd.DataFrame:
-        found = decision_curve(scores, labels)
+        result = decision_curve(scores, labels)
         names = ("threshold", "net_benefit", "treat_all")
-        return _frame(dict(zip(names, map(as_host, found), strict=True)))
+        return _frame(dict(zip(names, map(as_host, result), strict=True)))
 
     def _guides(self) -> None:
         self._guide("always act", self.table["threshold"], self.table["treat_all"], linestyle="--")

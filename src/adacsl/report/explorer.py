@@ -63,11 +63,13 @@ def explorers_of(
         if size <= room or limit <= FEWEST_SAMPLES:
             break
         limit = max(FEWEST_SAMPLES, int(limit * min(0.8, room / size if room > 0 else 0.0)))
-    filled = [(next(iter(outcomes.values())), found) for outcomes, found in zip(views, samples, strict=True) if found]
+    filled = [
+        (next(iter(outcomes.values())), result) for outcomes, result in zip(views, samples, strict=True) if result
+    ]
     return Explorers(
         views=[
-            {"recommended": name, "threshold": f"view-{number}-threshold", "samples": found, **_matrix_of(outcomes)}
-            for number, (outcomes, name, found) in enumerate(zip(views, recommended, samples, strict=True))
+            {"recommended": name, "threshold": f"view-{number}-threshold", "samples": result, **_matrix_of(outcomes)}
+            for number, (outcomes, name, result) in enumerate(zip(views, recommended, samples, strict=True))
         ],
         arrays=arrays,
         two_classes=any(outcome.n_classes == 2 for outcome, _ in filled),

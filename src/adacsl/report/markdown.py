@@ -89,7 +89,7 @@ def _about(data: ReportData, view: tuple[str, float]) -> Iterator[str]:
     if view[0] in data.checks:
         card = checks_card(data.checks[view[0]])
         yield "### Data checks"
-        lines = [f"- **{found.severity}** {words(found.text)} `{found.code}`" for found in card.findings]
+        lines = [f"- **{result.severity}** {words(result.text)} `{result.code}`" for result in card.findings]
         yield "\n".join(lines) or words(card.result)
     if facts := data.model.get(view):
         yield _folded("Model card", list_of(facts))

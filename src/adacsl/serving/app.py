@@ -35,12 +35,12 @@ NUMBER = 28
 """The most bytes of a number in JSON, with separators."""
 
 
-def answer_columns(classifier: CostSensitiveClassifier, found: Decisions) -> dict[str, NDArray[Any]]:
+def answer_columns(classifier: CostSensitiveClassifier, result: Decisions) -> dict[str, NDArray[Any]]:
     """Return the columns of an answer, with the names that ``adacsl predict`` writes."""
-    labels = found.labels if found.costs.square else np.asarray(list(found.counts))[found.actions]
-    proba = found.probabilities[None] if found.probabilities.ndim == 1 else found.probabilities.T
+    labels = result.labels if result.costs.square else np.asarray(list(result.counts))[result.actions]
+    proba = result.probabilities[None] if result.probabilities.ndim == 1 else result.probabilities.T
     named = dict(zip(probability_names(classifier), proba, strict=True))
-    return {"decision": labels, **named, "expected_cost": found.expected}
+    return {"decision": labels, **named, "expected_cost": result.expected}
 
 
 def bytes_per_row(classifier: CostSensitiveClassifier) -> int:
@@ -196,8 +196,8 @@ class PredictionService:
     def answer_alone(self, body: bytes, kind: str) -> bytes:
         """Return the answer to one body, predicted separately from other requests."""
         samples = self._read(body, kind)
-        found = self._decisions(samples.inputs)
-        return _write(answer_columns(self.classifier, found), list(found.notes), samples.orientation, kind)
+        result = self._decisions(samples.inputs)
+        return _write(answer_columns(self.classifier, result), list(result.notes), samples.orientation, kind)
 
     def answer_jointly(self, inputs: Any) -> dict[str, Any]:
         """Return the columns of the answer for the samples of any number of requests."""
@@ -205,11 +205,11 @@ class PredictionService:
 
     def _decisions(self, inputs: Any) -> Decisions:
         try:
-            found = self.classifier.decisions(inputs)
+            result = self.classifier.decisions(inputs)
         except ValueError as error:
             raise RequestError(" ".join(str(error).split())) from None
-        self.metrics.decided(found)
-        return found
+        self.metrics.decided(result)
+        return result
 
     def _read(self, body: bytes, kind: str) -> Samples:
         if kind == ARROW:

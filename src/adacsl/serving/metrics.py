@@ -35,11 +35,11 @@ class Metrics:
         self._requests.labels(str(status)).inc()
         self._seconds.observe(seconds)
 
-    def decided(self, found: Decisions) -> None:
+    def decided(self, result: Decisions) -> None:
         """Count the rows of one request."""
-        self._rows.inc(len(found.actions))
-        self._cost.inc(float(found.expected.sum()))
-        for name, count in found.counts.items():
+        self._rows.inc(len(result.actions))
+        self._cost.inc(float(result.expected.sum()))
+        for name, count in result.counts.items():
             self._decisions.labels(name).inc(count)
 
     def text(self) -> bytes:

@@ -180,13 +180,13 @@ def _numbers(field: Field, values: Sequence[Any], kinds: set[type]) -> NDArray[n
 
 def _each(field: Field, values: Sequence[Any], read: Callable[[Any], Any]) -> list[Any]:
     """Return what ``read`` makes of each value; null stays."""
-    found = []
+    result = []
     for row, value in enumerate(values):
         try:
-            found.append(None if value is None else read(value))
+            result.append(None if value is None else read(value))
         except (ValueError, OverflowError, TypeError):
             raise _refused(field, row, value) from None
-    return found
+    return result
 
 
 def _refused(field: Field, row: int, value: Any) -> RequestError:

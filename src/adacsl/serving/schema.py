@@ -123,13 +123,13 @@ class InputSchema:
 
 def _kinds(model: Any, n: int) -> list[Kind]:
     """Return the kinds of the features by the encoders of the model; "any" where there is none."""
-    found: list[Kind] = ["any"] * n
+    result: list[Kind] = ["any"] * n
     for one in getattr(model, "models", [model]):
         encoder = getattr(one, "encoder", None)
         for place, rule in enumerate([] if encoder is None else encoder.to_dict()["columns"]):
-            if rule is not None and found[place] == "any":
-                found[place] = "text" if rule["kind"] == "category" else rule["kind"]
-    return found
+            if rule is not None and result[place] == "any":
+                result[place] = "text" if rule["kind"] == "category" else rule["kind"]
+    return result
 
 
 def describe(classifier: CostSensitiveClassifier, schema: InputSchema) -> dict[str, Any]:

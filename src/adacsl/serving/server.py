@@ -207,13 +207,13 @@ def _run(server: Server, own: socket.socket) -> None:
 def _bound(host: str, port: int) -> socket.socket:
     """Return a socket bound to the address."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        result = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except (OSError, OverflowError) as error:
         raise ValueError(f"cannot listen at {host!r}: {error}; give an address of this machine, 127.0.0.1") from None
-    own = socket.socket(found[0][0])
+    own = socket.socket(result[0][0])
     own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        own.bind(found[0][4])
+        own.bind(result[0][4])
     except OSError as error:
         own.close()
         raise ValueError(

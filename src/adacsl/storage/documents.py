@@ -114,7 +114,7 @@ def unsealed(content: bytes, form: str) -> dict[str, Any]:
 
 
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    result = dict(pairs)
+    if len(result) < len(pairs):
         raise ValueError("a key comes twice")  # readers differ in which of both they take
-    return found
+    return result

@@ -151,9 +151,9 @@ class Rows(NamedTuple):
 
     def along(self, values: Any, j: int, limits: tuple[float, float]) -> tuple[Array, Array]:
         """Return where the decisions change as multiplier j goes through the limits, and by how much the cost does."""
-        found = [part for rows in self._pieces() for part in rows._changes(values, j, limits)]
+        result = [part for rows in self._pieces() for part in rows._changes(values, j, limits)]
         empty = self.scores[j, :0]
-        places, changes = (self.xp.concat([empty, *parts]) for parts in zip(*found, (empty, empty), strict=True))
+        places, changes = (self.xp.concat([empty, *parts]) for parts in zip(*result, (empty, empty), strict=True))
         return places, changes
 
     @property
@@ -384,8 +384,8 @@ def find_multipliers(
     --------
     >>> costs = CostMatrix.from_array([[0, 1, 4], [1, 0, 4], [1, 1, 0]], rows="predicted")
     >>> scores = np.asarray([[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]])
-    >>> found = find_multipliers(scores, [0, 1, 0, 2], costs)
-    >>> found.start_cost, found.cost
+    >>> result = find_multipliers(scores, [0, 1, 0, 2], costs)
+    >>> result.start_cost, result.cost
     (0.25, 0.0)
     """
     rows, base = Rows.of(probabilities, labels, costs, weights, sample_weight)
@@ -424,10 +424,10 @@ class Changes(NamedTuple):
 def descend(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
     """Return multipliers none of which is cheaper elsewhere, and how many sweeps over all samples it took."""
     for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
-        found = _sweep(rows, values, rule, LIMITS)
-        if found is values:
+        result = _sweep(rows, values, rule, LIMITS)
+        if result is values:
             break
-        values = found
+        values = result
     return values, sweep
 
 
@@ -439,10 +439,10 @@ def descend_by_parts(rows: Rows, values: Values, rule: Rule) -> tuple[Values, in
     fine = rule._replace(gain=rule.gain / 4.0)  # so that all rows find nothing that is worth it in the box
     values = _approach(rows, values, fine)
     for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
-        found = _sweep(rows, values, rule, LIMITS, first=True)
-        if found is values:
+        result = _sweep(rows, values, rule, LIMITS, first=True)
+        if result is values:
             break
-        values = _settle(rows, found, fine, BOX)
+        values = _settle(rows, result, fine, BOX)
     return values, sweep
 
 
@@ -462,11 +462,11 @@ def _settle(rows: Rows, values: Values, rule: Rule, box: float) -> Values:
     """
     near, center = rows.take(rows.near(values, box)), values
     for _ in range(MOST_SWEEPS if near.n else 0):
-        found = _sweep(near, values, rule, box, center=center)
-        move = float(np.abs(np.log(found / values)).max())
+        result = _sweep(near, values, rule, box, center=center)
+        move = float(np.abs(np.log(result / values)).max())
         if not move:
             break
-        values = found
+        values = result
         if float(np.abs(np.log(values / center)).max()) + 2.0 * move > math.log(box):
             near, center = rows.take(rows.near(values, box)), values
         elif 6.0 * move < math.log(box):
@@ -484,9 +484,9 @@ def _sweep(
         limits = middle / box, middle * box
         moved = values.copy()
         moved[j] = _cheapest_place(_curve(rows, values, j, cost, limits, rule), float(values[j]), cost, limits, rule)
-        found = cost if moved[j] == values[j] else rows.cost(moved)
-        if found < cost - rule.gain:
-            values, cost = moved, found
+        result = cost if moved[j] == values[j] else rows.cost(moved)
+        if result < cost - rule.gain:
+            values, cost = moved, result
             if first:
                 break
     return values
@@ -506,14 +506,14 @@ def _curve(rows: Rows, values: Values, j: int, cost: float, limits: tuple[float,
     return Changes(places, changes, cost - float(xp.sum(xp.where(places < here, changes, 0.0), dtype=rows.wide)))
 
 
-def _cheapest_place(found: Changes, own: float, cost: float, limits: tuple[float, float], rule: Rule) -> float:
+def _cheapest_place(result: Changes, own: float, cost: float, limits: tuple[float, float], rule: Rule) -> float:
     """Return where the multiplier makes the decisions cheapest: where it is unless another place is cheaper."""
-    places, changes, base = found
+    places, changes, base = result
     if places.shape[0] == 0:
         return own
     xp = array_namespace(places)
     if is_numpy_array(places) and not rule.n_standard_errors:
-        places, changes, base = _worth_sorting(found, cost)
+        places, changes, base = _worth_sorting(result, cost)
     order = xp.argsort(places, stable=False)
     places, changes = widest(xp.take(places, order)), widest(xp.take(changes, order))
     totals = base + sums_before(changes)
@@ -530,21 +530,26 @@ def _cheapest_place(found: Changes, own: float, cost: float, limits: tuple[float
     return _nearest_place(xp.take(low, fair), xp.take(high, fair), own)
 
 
-def _worth_sorting(found: Changes, cost: float) -> Changes:
+def _worth_sorting(result: Changes, cost: float) -> Changes:
     """Return the same curve, exact wherever it may be cheapest: elsewhere, neighbouring changes are added up unsorted.
 
     Within a bin the cost falls at most by the sum of all falls in it.
     """
-    places, grid = found.places * found.places.dtype.type(OFF_GRID), "i8" if found.places.dtype == np.float64 else "i4"
+    places, grid = (
+        result.places * result.places.dtype.type(OFF_GRID),
+        "i8" if result.places.dtype == np.float64 else "i4",
+    )
     bits = BIN_BITS[grid]
     bins = (places.view(grid) >> bits).astype(np.int64)  # exponent and first digits: as good as a logarithm
     first = bins.min()
     bins -= first
-    rise, fall = (np.bincount(bins, part) for part in (np.maximum(found.changes, 0.0), np.minimum(found.changes, 0.0)))
+    rise, fall = (
+        np.bincount(bins, part) for part in (np.maximum(result.changes, 0.0), np.minimum(result.changes, 0.0))
+    )
     filled = np.flatnonzero(rise - fall)
     change, fall = (rise + fall)[filled], fall[filled]
-    after = found.base + np.cumsum(change)
-    bound = min(cost, found.base, after.min()) + 1e-9 * cost
+    after = result.base + np.cumsum(change)
+    bound = min(cost, result.base, after.min()) + 1e-9 * cost
     cheap = after - change + fall <= bound
     worth = cheap.copy()  # the ends of an interval may lie beside
     worth[1:] |= cheap[:-1]
@@ -553,8 +558,8 @@ def _worth_sorting(found: Changes, cost: float) -> Changes:
     table[filled] = worth
     mask = table[bins]
     rest = ((filled[~worth] + first) << bits).astype(grid).view(places.dtype) / OFF_GRID
-    places = np.concatenate((found.places[mask], rest))
-    return Changes(places, np.concatenate((found.changes[mask], change[~worth])), found.base)
+    places = np.concatenate((result.places[mask], rest))
+    return Changes(places, np.concatenate((result.changes[mask], change[~worth])), result.base)
 
 
 def _not_proven_dearer(

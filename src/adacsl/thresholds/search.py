@@ -173,12 +173,12 @@ def find_threshold(
     )
 
 
-def outer_threshold(found: Threshold, ranks: Ranks) -> Threshold:
+def outer_threshold(result: Threshold, ranks: Ranks) -> Threshold:
     """Return a threshold of ranks as one of the scores behind them."""
-    low, high = ranks.outer(found.low), ranks.outer(found.high)
+    low, high = ranks.outer(result.low), ranks.outer(result.high)
     # nothing lies between a number and the next one below the lowest score
     value = low if high == math.nextafter(low, math.inf) else low / 2.0 + high / 2.0
-    return found._replace(value=value, low=low, high=high)
+    return result._replace(value=value, low=low, high=high)
 
 
 def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight: Array | None = None) -> CostCurve:
@@ -242,9 +242,9 @@ def subgroup_thresholds(
         raise ValueError(f"the partition numbered {numbers.shape[0]} of {samples.scores.shape[0]} samples")
     order = rising_order(samples.scores)
     order = xp.take(order, xp.argsort(xp.take(numbers, order), stable=True))
-    found = xp.unique_counts(numbers)
+    result = xp.unique_counts(numbers)
     results, sizes, start = [], [], 0
-    for number, size in sorted((int(v), int(c)) for v, c in zip(found.values, found.counts, strict=True)):
+    for number, size in sorted((int(v), int(c)) for v, c in zip(result.values, result.counts, strict=True)):
         members = order[start : start + size]
         start += size
         own, positive = xp.take(samples.scores, members), xp.take(samples.positive, members)

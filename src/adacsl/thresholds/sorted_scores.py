@@ -194,8 +194,8 @@ class Ranks(NamedTuple):
         [0.3333333333333333, 0.6666666666666666, 0.3333333333333333]
         """
         wide = widest(as_vector(scores, "scores"))
-        found = array_namespace(wide).unique_inverse(wide)
-        return cls(widest(found.inverse_indices + 1) / (found.values.shape[0] + 1), found.values)
+        result = array_namespace(wide).unique_inverse(wide)
+        return cls(widest(result.inverse_indices + 1) / (result.values.shape[0] + 1), result.values)
 
     def outer(self, place: float) -> float:
         """Return the score that a place between 0 and 1 stands for: the highest that is not above it.

@@ -119,18 +119,18 @@ class CostHistogram:
         """
         if costs is None and sample_weight is not None:
             raise ValueError("sample_weight needs costs: give what errors cost, update(..., costs=CostMatrix(...))")
-        found = Samples.of(scores, labels, FREE if costs is None else costs, sample_weight)
-        self._agree(summed=costs is not None, kind=found.kind)
+        result = Samples.of(scores, labels, FREE if costs is None else costs, sample_weight)
+        self._agree(summed=costs is not None, kind=result.kind)
         if costs is not None:
-            self.base += float(costs.total(found.positive, found.positive, sample_weight=sample_weight))
-        for part, positive, stakes in _chunks(found, counted=costs is None):
+            self.base += float(costs.total(result.positive, result.positive, sample_weight=sample_weight))
+        for part, positive, stakes in _chunks(result, counted=costs is None):
             place = bucket_numbers(part).astype(np.intp)
             place += BUCKETS * positive
             sums = np.bincount(place, stakes, minlength=2 * BUCKETS)
             self.negatives += sums[:BUCKETS]
             self.positives += sums[BUCKETS:]
-        n = int(found.scores.shape[0])
-        self.rows, self.size = self.rows + n, self.size + (n if found.weight is None else float(found.weight.sum()))
+        n = int(result.scores.shape[0])
+        self.rows, self.size = self.rows + n, self.size + (n if result.weight is None else float(result.weight.sum()))
 
     @classmethod
     def from_counts(
@@ -217,12 +217,12 @@ class CostHistogram:
 
         ``costs`` are class-wide; left out where updates were given them.
         """
-        found, filled = self.edges(costs), np.flatnonzero(self.filled)
+        result, filled = self.edges(costs), np.flatnonzero(self.filled)
         places = np.append(filled, filled[-1] + 1)  # below each of them, and above all
         thresholds = np.asarray([self._below(bucket) for bucket in places])
-        missed, alarmed = found.fn * found.missed[places], found.fp * found.alarmed[places]
-        total = missed + alarmed + found.base
-        return CostCurve(thresholds, total / found.size, total, missed, alarmed)
+        missed, alarmed = result.fn * result.missed[places], result.fp * result.alarmed[places]
+        total = missed + alarmed + result.base
+        return CostCurve(thresholds, total / result.size, total, missed, alarmed)
 
     def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
         """Return the second pass, over the samples whose bucket could hold a better threshold.
@@ -290,11 +290,11 @@ class SecondPass:
     """
 
     def __init__(self, histogram: CostHistogram, costs: CostMatrix | None) -> None:
-        self._edges = found = histogram.edges(costs)
+        self._edges = result = histogram.edges(costs)
         self._kind, self._filled = histogram.kind, histogram.filled
-        total = found.fn * found.missed + found.fp * found.alarmed
+        total = result.fn * result.missed + result.fp * result.alarmed
         # at best all negatives of a bucket lie below its positives; ties count, as the nearest to the target is taken
-        best = total[:-1] - found.fp * histogram.negatives
+        best = total[:-1] - result.fp * histogram.negatives
         self._open = best <= total.min() + ROUNDING * np.abs(total).max()
         self.buckets = np.flatnonzero(self._open & self._filled)
         held = histogram.positives + histogram.negatives
@@ -309,8 +309,8 @@ class SecondPass:
     ) -> None:
         """Look at samples again, with the costs and weights of the first time."""
         given = FREE if costs is None else costs
-        found = Samples.of(scores, labels, given, sample_weight)
-        for part, positive, stakes in _chunks(found, counted=costs is None):
+        result = Samples.of(scores, labels, given, sample_weight)
+        for part, positive, stakes in _chunks(result, counted=costs is None):
             kept = self._open[bucket_numbers(part)]
             missed, own = positive[kept], 1.0 if stakes is None else stakes[kept]
             self._keep([(part[kept], np.where(missed, own, 0.0), np.where(missed, 0.0, own))])
@@ -344,16 +344,16 @@ class SecondPass:
         A cut beside rows that were not kept is a border between buckets, and not among the cheapest: those have
         their neighbours on both sides open.
         """
-        bucket, found = bucket_numbers(scores), self._edges
+        bucket, result = bucket_numbers(scores), self._edges
         below, above = _sums_within(fn_costs, bucket), _sums_within(fp_costs[::-1], bucket[::-1])[::-1] + fp_costs
-        missed = np.append(found.missed[bucket] + below, found.missed[bucket[-1] + 1]) * found.fn
+        missed = np.append(result.missed[bucket] + below, result.missed[bucket[-1] + 1]) * result.fn
         # from above, as the borders are: where one false positive costs a million times another, no digits cancel
-        alarmed = np.append(found.alarmed[bucket + 1] + above, found.alarmed[bucket[-1] + 1]) * found.fp
+        alarmed = np.append(result.alarmed[bucket + 1] + above, result.alarmed[bucket[-1] + 1]) * result.fp
         closed = np.flatnonzero(self._filled & ~self._open)
         ends = np.concatenate(([-1], bucket, [BUCKETS]))
         torn = np.searchsorted(closed, ends[:-1], "right") != np.searchsorted(closed, ends[1:], "left")
         missed[torn] = np.inf
-        return Cuts(scores, missed, alarmed, found.base, found.size)
+        return Cuts(scores, missed, alarmed, result.base, result.size)
 
 
 def _chunks(
@@ -667,7 +667,7 @@ def _resampled(
     A bucket whose rows have the sum S and the squares Q is drawn as S * Poisson(m) / m with m = S**2 / Q: what is drawn
     has the mean S and the variance Q of a bootstrap. Of equal costs m is the number of samples.
     """
-    filled, rng, found = whole.filled, np.random.default_rng(seed), []
+    filled, rng, result = whole.filled, np.random.default_rng(seed), []
     stakes = (1.0, 1.0) if costs is None else (costs.fn - costs.tp, costs.fp - costs.tn)
     kinds = []
     for name, stake in zip(("positives", "negatives"), stakes, strict=True):
@@ -679,8 +679,8 @@ def _resampled(
         missed, alarmed = (rng.poisson(often, (AT_ONCE, len(often))) * each for often, each in kinds)
         total = costs_of_cuts(missed, alarmed, np.arange(missed.shape[1]))
         cheapest = total <= total.min(axis=1, keepdims=True) + TIE_TOLERANCE * total.max(axis=1, keepdims=True)
-        found.append((cheapest.argmax(axis=1), cheapest.shape[1] - 1 - cheapest[:, ::-1].argmax(axis=1)))
-    return np.asarray(curve.thresholds)[np.concatenate(found, axis=1)]
+        result.append((cheapest.argmax(axis=1), cheapest.shape[1] - 1 - cheapest[:, ::-1].argmax(axis=1)))
+    return np.asarray(curve.thresholds)[np.concatenate(result, axis=1)]
 
 
 class ThresholdSummary(NamedTuple):

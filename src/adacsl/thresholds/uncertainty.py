@@ -51,11 +51,11 @@ def tune_threshold(
     """Return the cost-optimal threshold of binary scores with its interval, and what it can be expected to cost."""
     if scores.min() < 0.0 or scores.max() > 1.0:
         ranks = Ranks.of(scores)
-        found = tune_threshold(
+        result = tune_threshold(
             ranks.scores, labels, costs, sample_weight=sample_weight, level=level, random_state=random_state
         )
-        best, (_, low, high) = outer_threshold(found.best, ranks), (ranks.outer(end) for end in found.threshold)
-        return TunedThreshold(best, Interval(best.value, min(low, best.value), max(high, best.value)), found.cost)
+        best, (_, low, high) = outer_threshold(result.best, ranks), (ranks.outer(end) for end in result.threshold)
+        return TunedThreshold(best, Interval(best.value, min(low, best.value), max(high, best.value)), result.cost)
     best = find_threshold(scores, labels, costs, sample_weight=sample_weight)
     resamples, halvings = (1000, 25) if len(scores) <= MANY else (200, 5)
     lows, highs = resampled_optima(scores, labels, costs, sample_weight, resamples, random_state)

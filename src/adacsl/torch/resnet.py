@@ -202,10 +202,10 @@ def load_backbone(net: nn.Module, path: str | Path) -> tuple[str, ...]:
     WeightsError
         The file is damaged, or keys other than the head's do not fit.
     """
-    found = read_weights(path)
+    result = read_weights(path)
     wanted = net.state_dict()
-    fresh = _other_head(net, found, wanted)
-    chosen = {k: v for k, v in found.items() if k not in fresh}
+    fresh = _other_head(net, result, wanted)
+    chosen = {k: v for k, v in result.items() if k not in fresh}
     _check_fit(path, chosen, wanted, fresh)
     net.load_state_dict({k: v.to(wanted[k].dtype) for k, v in chosen.items()}, strict=False)
     return fresh
@@ -246,21 +246,21 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         raise WeightsError(f"{path.name} is no complete safetensors file ({error}): get the file again") from error
 
 
-def _other_head(net: nn.Module, found: dict[str, Tensor], wanted: dict[str, Tensor]) -> tuple[str, ...]:
+def _other_head(net: nn.Module, result: dict[str, Tensor], wanted: dict[str, Tensor]) -> tuple[str, ...]:
     """Return the head's keys if the file has none, or one that differs in width only."""
     linear = [name for name, module in net.named_modules() if isinstance(module, nn.Linear)]
     keys = [k for k in wanted if linear and k.rpartition(".")[0] == linear[-1]]
-    fits = all(k in found and found[k].shape[1:] == wanted[k].shape[1:] for k in keys)
-    other_width = fits and any(found[k].shape != wanted[k].shape for k in keys)
-    return tuple(keys) if other_width or all(k not in found for k in keys) else ()
+    fits = all(k in result and result[k].shape[1:] == wanted[k].shape[1:] for k in keys)
+    other_width = fits and any(result[k].shape != wanted[k].shape for k in keys)
+    return tuple(keys) if other_width or all(k not in result for k in keys) else ()
 
 
-def _check_fit(path: str | Path, found: dict[str, Tensor], wanted: dict[str, Tensor], fresh: tuple[str, ...]) -> None:
+def _check_fit(path: str | Path, result: dict[str, Tensor], wanted: dict[str, Tensor], fresh: tuple[str, ...]) -> None:
     # files older than the counter lack it; batch norm starts it at 0
-    missing = [k for k in wanted if k not in found and k not in fresh and not k.endswith("num_batches_tracked")]
-    unknown = [k for k in found if k not in wanted]
-    odd = [k for k in found if k in wanted and found[k].shape != wanted[k].shape]
-    shapes = [f"{k} {tuple(found[k].shape)} instead of {tuple(wanted[k].shape)}" for k in odd]
+    missing = [k for k in wanted if k not in result and k not in fresh and not k.endswith("num_batches_tracked")]
+    unknown = [k for k in result if k not in wanted]
+    odd = [k for k in result if k in wanted and result[k].shape != wanted[k].shape]
+    shapes = [f"{k} {tuple(result[k].shape)} instead of {tuple(wanted[k].shape)}" for k in odd]
     faults = [("missing", missing), ("unknown", unknown), ("of another shape", shapes)]
     more = {what: f" and {len(keys) - 4} more" if len(keys) > 4 else "" for what, keys in faults}
     if lines := [f"{what}: {', '.join(keys[:4])}{more[what]}" for what, keys in faults if keys]:

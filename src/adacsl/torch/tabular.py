@@ -223,10 +223,10 @@ def check_table_sizes(sizes: Mapping[str, Any], state: Mapping[str, Tensor], *, 
     first, last, numeric = state["layers.0.weight"], state["output.weight"], state["numeric"].tolist()
     depth = sum(name.startswith("layers.") and name.endswith(".weight") for name in state)
     bins = max(len(state["borders"]) - 1, 0)
-    found: dict[str, Any] = dict(zip(("members", "heads", "width", "outputs"), last.shape, strict=True))
-    found |= {"n_features": first.shape[1] - bins * len(numeric), "depth": depth, "bins": bins, "numeric": numeric}
+    result: dict[str, Any] = dict(zip(("members", "heads", "width", "outputs"), last.shape, strict=True))
+    result |= {"n_features": first.shape[1] - bins * len(numeric), "depth": depth, "bins": bins, "numeric": numeric}
     said = {"outputs": 1} | {name: size for name, size in sizes.items() if name != "dropout"}
-    if said | {"members": members} != found or found["n_features"] != n_features:
+    if said | {"members": members} != result or result["n_features"] != n_features:
         raise ValueError("the sizes of the net are not those of its weights")
 
 

@@ -41,9 +41,9 @@ def main():
     X[:, 0] += y
     members = [("logistic", LogisticRegression()), ("nb", delayed(120 if speed == "slow" else 0))]
     made = {"costs": CostMatrix(fp=1, fn=6), "estimators": members, "cv": 3, "random_state": 0}
-    found = EnsembleClassifier(**made, backend="ray", n_jobs=2, resume=folder).fit(X, y)
+    result = EnsembleClassifier(**made, backend="ray", n_jobs=2, resume=folder).fit(X, y)
     alone = EnsembleClassifier(**made, n_jobs=1).fit(X, y)
-    sys.stdout.write(f"{np.array_equal(alone.predict_proba(X), found.predict_proba(X))}\n")
+    sys.stdout.write(f"{np.array_equal(alone.predict_proba(X), result.predict_proba(X))}\n")
 
 
 if __name__ == "__main__":

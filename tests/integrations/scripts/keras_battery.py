@@ -38,14 +38,14 @@ def frozen(logits, labels):
 
 def toy(X, y, epochs, costs):
     X, y = [np.asarray(part, dtype=np.float32) for part in X], [np.asarray(part) for part in y]
-    found = []
+    result = []
     for loss in (keras.losses.BinaryCrossentropy(from_logits=True), AdaptiveCrossEntropy(costs)):
         model = model_of(X[0].shape[1], loss, 0.05, bias=True)
         adaptive = isinstance(loss, AdaptiveCrossEntropy)
         callbacks = [AdaCSLCallback(validation_data=(X[1], y[1]))] if adaptive else []
         model.fit(X[0], y[0], epochs=epochs, batch_size=50, verbose=0, callbacks=callbacks)
-        found.append(costs.mean(y[2], model.predict(X[2], verbose=0)[:, 0] > 0))
-    return found
+        result.append(costs.mean(y[2], model.predict(X[2], verbose=0)[:, 0] > 0))
+    return result
 
 
 def answer(question):

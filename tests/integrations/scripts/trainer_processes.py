@@ -63,9 +63,9 @@ def work(rank, folder, processes, port):
         Model(), args, train_dataset=rows, eval_dataset=rows, callbacks=[Pick(), cost],
         compute_loss_func=cost.loss, compute_metrics=cost.metrics,
     ).train()  # fmt: skip
-    found = [[step.lambda_, sum(step.sizes)] for step in cost.controller.history]
+    result = [[step.lambda_, sum(step.sizes)] for step in cost.controller.history]
     # each to a file of its own: lines of two processes may mix
-    Path(folder, f"found-{rank}.json").write_text(json.dumps(found))
+    Path(folder, f"found-{rank}.json").write_text(json.dumps(result))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 

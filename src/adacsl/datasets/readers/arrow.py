@@ -260,12 +260,12 @@ def _date_problem(column: Any) -> str:
     from pyarrow import compute  # noqa: PLC0415
 
     days, zone = pa.types.is_date32(column.type), getattr(column.type, "tz", None)
-    found = compute.min_max(column.view(pa.int32() if days else pa.int64())).as_py()
-    if found["min"] is None:
+    result = compute.min_max(column.view(pa.int32() if days else pa.int64())).as_py()
+    if result["min"] is None:
         return ""
     margin = DAY if zone else 0  # where it is another day than in UTC
     scale = 1 / DAY if days else UNITS[getattr(column.type, "unit", "ms")]
-    if (YEARS[0] + margin) * scale <= found["min"] and found["max"] < (YEARS[1] - margin) * scale:
+    if (YEARS[0] + margin) * scale <= result["min"] and result["max"] < (YEARS[1] - margin) * scale:
         return ""
     return "holds dates outside the calendar: expected dates from year 1 to 9999, null where there is none"
 

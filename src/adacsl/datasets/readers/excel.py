@@ -60,10 +60,10 @@ def open_workbook(path: Path, sheet: str | None) -> InMemory:
     header = [str(name) if pd.notna(name) else f"Unnamed: {i}" for i, name in enumerate(cells.iloc[0])]
     below = cells.iloc[1:].dropna(how="all")
     columns = {place: as_kind(column, common_kind(_types(column))) for place, column in below.items()}
-    found = InMemory(str(path), pd.DataFrame(columns).set_axis(header, axis=1))
+    result = InMemory(str(path), pd.DataFrame(columns).set_axis(header, axis=1))
     if sheet is None and len(names) > 1:
-        found.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (name the sheet for another)")
-    return found
+        result.read_as.append(f"has the sheets {listed(names)}: {chosen!r} was read (name the sheet for another)")
+    return result
 
 
 def _check_range(path: Path, sheet: str) -> None:

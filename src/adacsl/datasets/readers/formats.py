@@ -110,17 +110,17 @@ def open_table(path: str | os.PathLike[str] | None = None, **how: Unpack[How]) -
         from adacsl.datasets.readers.sql import open_query  # noqa: PLC0415  some builds of Python lack sqlite3
 
         return open_query(sql, how.get("db"))
-    found = _existing(path or "")
-    suffix = "" if found.is_dir() else str(_suffix(found))
-    if found.is_dir() or suffix in PARQUET:
-        return open_parquet(found)
+    result = _existing(path or "")
+    suffix = "" if result.is_dir() else str(_suffix(result))
+    if result.is_dir() or suffix in PARQUET:
+        return open_parquet(result)
     if suffix in FEATHER:
-        return open_feather(found)
+        return open_feather(result)
     if suffix in excel.SUFFIXES:
-        return excel.open_workbook(found, how.get("sheet"))
+        return excel.open_workbook(result, how.get("sheet"))
     if suffix.removesuffix(".gz") in readers_text.SUFFIXES:
-        return readers_text.JsonTable(found, how.get("encoding"))
-    return TextTable(found, how.get("separator"), how.get("encoding"))
+        return readers_text.JsonTable(result, how.get("encoding"))
+    return TextTable(result, how.get("separator"), how.get("encoding"))
 
 
 def is_table(path: Path) -> bool:
@@ -151,19 +151,19 @@ def check_words(path: str | os.PathLike[str] | None, how: How) -> None:
 
 def _existing(path: str | os.PathLike[str]) -> Path:
     """Return the path of something that can be read as a table."""
-    found = at_home(path)
-    if not found.exists():
-        raise DataError(f"there is no file {found}: check the name and the folder ({Path.cwd()} is the current one)")
-    if found.is_dir():
-        if not holds_parquet(found):
-            raise DataError(f"{found} is a folder without Parquet files (*.parquet): give a file, or fill it")
-    elif _suffix(found) is None:
-        raise DataError(f"cannot tell what {found} is: expected {', '.join(SUFFIXES)}; save the table as one of these")
-    elif found.stat().st_size == 0:
-        raise DataError(f"{found} is empty (0 bytes): write the table again")
-    if not os.access(found, os.R_OK):
-        raise DataError(f"{found} may not be read: you have no permission; ask its owner, or chmod +r")
-    return found
+    result = at_home(path)
+    if not result.exists():
+        raise DataError(f"there is no file {result}: check the name and the folder ({Path.cwd()} is the current one)")
+    if result.is_dir():
+        if not holds_parquet(result):
+            raise DataError(f"{result} is a folder without Parquet files (*.parquet): give a file, or fill it")
+    elif _suffix(result) is None:
+        raise DataError(f"cannot tell what {result} is: expected {', '.join(SUFFIXES)}; save the table as one of these")
+    elif result.stat().st_size == 0:
+        raise DataError(f"{result} is empty (0 bytes): write the table again")
+    if not os.access(result, os.R_OK):
+        raise DataError(f"{result} may not be read: you have no permission; ask its owner, or chmod +r")
+    return result
 
 
 def _suffix(path: Path) -> str | None:

@@ -98,9 +98,9 @@ def _duckdb(sql: str, database: str) -> ArrowTable:
 
 
 def _reader(connection: Any, sql: str, rows: int) -> Any:
-    found = connection.sql(sql)
+    result = connection.sql(sql)
     # named otherwise before DuckDB 1.4
-    return found.to_arrow_reader(rows) if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader(rows)
+    return result.to_arrow_reader(rows) if hasattr(result, "to_arrow_reader") else result.fetch_arrow_reader(rows)
 
 
 # SQLite
@@ -111,21 +111,21 @@ class SqliteTable(Table):
 
     def __init__(self, path: Path, sql: str) -> None:
         # the query becomes a part of another, which a comment or semicolon at its end would cut
-        self.path, self.sql = path, COMMENTS.sub(lambda found: found[1] or " ", sql).strip().rstrip("; \n\t\r")
+        self.path, self.sql = path, COMMENTS.sub(lambda result: result[1] or " ", sql).strip().rstrip("; \n\t\r")
         with self._open() as connection:
-            with closing(connection.execute(self.sql)) as found:
-                super().__init__(f"the query over {path}", [name for name, *_ in found.description or ()])
+            with closing(connection.execute(self.sql)) as result:
+                super().__init__(f"the query over {path}", [name for name, *_ in result.description or ()])
             # SQLite allows anything in each row: what a column holds is asked of all of them
             asked = ", ".join(f"group_concat(distinct typeof({_quoted(name)}))" for name in self.columns)
-            (found,) = connection.execute(f"select {asked} from ({self.sql})")  # noqa: S608  the user's own query
-        types = [{TYPES[word] for word in (words or "null").split(",")} for words in found]
+            (result,) = connection.execute(f"select {asked} from ({self.sql})")  # noqa: S608  the user's own query
+        types = [{TYPES[word] for word in (words or "null").split(",")} for words in result]
         self.kinds = dict(zip(self.columns, map(common_kind, types), strict=True))
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield the rows, so many at a time."""
         with self._open() as connection:
-            found = connection.execute(self.sql)
-            some = iter(lambda: found.fetchmany(rows), [])
+            result = connection.execute(self.sql)
+            some = iter(lambda: result.fetchmany(rows), [])
             place = {name: i for i, name in enumerate(self.columns)}
             places = {name: place[name] for name in columns}
             yield from self.typed({name: [row[i] for row in part] for name, i in places.items()} for part in some)

@@ -57,14 +57,14 @@ class TextTable(Table):
     def __init__(self, path: Path, separator: str | None, encoding: str | None) -> None:
         self.path, self.encoding = path, found_encoding(path, encoding)
         text, cut = _beginning(path, self.encoding)
-        found = _found_separator(text, cut, SEPARATORS[path.name.lower().removesuffix(".gz")[-4:]])
-        self.separator = found if separator is None else _named_separator(separator)
+        result = _found_separator(text, cut, SEPARATORS[path.name.lower().removesuffix(".gz")[-4:]])
+        self.separator = result if separator is None else _named_separator(separator)
         with reading_text(path, self.encoding):
             names = next((line for line in _lines(text, self.separator) if line), None)
         if names is None:
             raise DataError(f"{path} is empty: expected a header line and rows")
-        if len(names) == 1 and found in names[0]:
-            raise DataError(f"the columns of {path} seem to be separated by {found!r}, not by {self.separator!r}")
+        if len(names) == 1 and result in names[0]:
+            raise DataError(f"the columns of {path} seem to be separated by {result!r}, not by {self.separator!r}")
         super().__init__(str(path), [name or f"Unnamed: {i}" for i, name in enumerate(names)])
         if encoding is None and not self.encoding.startswith("utf"):
             self.read_as.append(f"is no UTF-8 text and was read as {self.encoding} (name the encoding for another)")
@@ -123,8 +123,8 @@ def _with_points(column: pd.Series[Any], *, numbers: bool) -> pd.Series[Any]:
     points = column.str.replace(".", "", regex=False).str.replace(",", ".", regex=False)
     pointed = column.where(~commas, points)
     if numbers:
-        found = pd.to_numeric(pointed, errors="coerce")
-        return pointed if (found.isna() & column.notna()).any() else found
+        result = pd.to_numeric(pointed, errors="coerce")
+        return pointed if (result.isna() & column.notna()).any() else result
     return pointed
 
 
@@ -271,7 +271,7 @@ class JsonTable(Table):
         super().__init__(str(path), list(types), n_rows)
         check_cells(str(path), n_rows, len(types), path.stat().st_size)
         gaps = {name: {type(None)} if counts[name] < n_rows else set() for name in types}
-        self.kinds = {name: common_kind(found | gaps[name]) for name, found in types.items()}
+        self.kinds = {name: common_kind(result | gaps[name]) for name, result in types.items()}
 
     def pieces(self, columns: list[str], rows: int) -> Iterator[pd.DataFrame]:
         """Yield the lines, so many at a time."""

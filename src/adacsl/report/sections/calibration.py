@@ -116,8 +116,8 @@ def _decision_card(shown: Mapping[str, Outcome]) -> Card:
 
 
 def _reliability_rows(table: pd.DataFrame) -> Table:
-    found = records(table)
-    rows = [[r.method, show(r.mean_score), show(r.positive_share), show_count(r.n), show(r.error)] for r in found]
+    result = records(table)
+    rows = [[r.method, show(r.mean_score), show(r.positive_share), show_count(r.n), show(r.error)] for r in result]
     heads = ["method", "mean score", "share of positives", "samples", "calibration error"]
     return Table("Reliability in bins", heads, rows)
 
@@ -133,10 +133,10 @@ def calibration_table(outcomes: Mapping[str, Outcome], *, bins: int = 10) -> pd.
     """
     parts = []
     for name, outcome in outcomes.items():
-        found = calibration_error(*likeliest(outcome.scores, outcome.labels), partition=UniformBins(bins))
-        columns = {"mean_score": found.mean_score, "positive_share": found.positive_share}
-        columns["n"] = outcome.per_repeat(found.sizes)
-        parts.append(pd.DataFrame({"method": name, **columns, "error": found.error}))
+        result = calibration_error(*likeliest(outcome.scores, outcome.labels), partition=UniformBins(bins))
+        columns = {"mean_score": result.mean_score, "positive_share": result.positive_share}
+        columns["n"] = outcome.per_repeat(result.sizes)
+        parts.append(pd.DataFrame({"method": name, **columns, "error": result.error}))
     return stacked(parts, ["method", "mean_score", "positive_share", "n", "error"])
 
 

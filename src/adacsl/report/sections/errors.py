@@ -147,8 +147,8 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
             "high": edges[present + 1],
             "n": outcome.per_repeat(np.bincount(numbers, minlength=bins)[present]),
             "positives": outcome.per_repeat(np.bincount(numbers[outcome.labels == 1], minlength=bins)[present]),
-            "threshold": [found.value for found in best],
-            "cheapest_cost": outcome.per_repeat(np.array([found.total_cost for found in best])),
+            "threshold": [result.value for result in best],
+            "cheapest_cost": outcome.per_repeat(np.array([result.total_cost for result in best])),
             "cost": outcome.per_repeat(np.bincount(numbers, weights=paid, minlength=bins)[present]),
         }
     )

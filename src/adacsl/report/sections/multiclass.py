@@ -170,14 +170,14 @@ def _largest_table(outcome: Outcome, cells: pd.DataFrame, terms: Terms) -> Table
 
 def _class_table(outcome: Outcome, name: str, terms: Terms) -> Table:
     names = outcome.class_names
-    found = class_costs(outcome).sort_values("total_cost", ascending=False, kind="stable")
-    each = show_column(found["cost"])
+    result = class_costs(outcome).sort_values("total_cost", ascending=False, kind="stable")
+    each = show_column(result["cost"])
     body = [
         [
             names[r.__dict__["class"]], show_count(r.n), show_percent(r.found), show_count(r.called), cost,
             show(r.total_cost), show_percent(r.share), names[r.worst] if r.worst >= 0 else DASH,
         ]
-        for r, cost in zip(records(found), each, strict=True)
+        for r, cost in zip(records(result), each, strict=True)
     ]  # fmt: skip
     heads = ["class", "samples", "recall", "predicted", terms.head("mean cost"), "total cost", "of all costs"]
     return Table(f"Cost of each class, {name}", [*heads, "most costly as"], body, text=(7,))

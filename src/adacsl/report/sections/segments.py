@@ -73,11 +73,11 @@ def _rates_card(rows: pd.DataFrame, terms: Terms, key: str) -> Card:
 def segment_words(rows: pd.DataFrame, terms: Terms) -> str:
     """Return the segments that differ significantly from all others, in a sentence."""
     column = rows["column"].iloc[0]
-    found = rows[rows["significance"] == SIGNIFICANT].sort_values("difference", ascending=False)
-    if found.empty:
+    result = rows[rows["significance"] == SIGNIFICANT].sort_values("difference", ascending=False)
+    if result.empty:
         return f"By “{column}”, no segment differs significantly from all others."
     named = []
-    for row in records(found.head(1) if len(rows) == 2 else found.head(3)):
+    for row in records(result.head(1) if len(rows) == 2 else result.head(3)):
         word, low, high = ("more", row.difference_low, row.difference_high)
         if row.difference < 0:
             word, low, high = ("less", -row.difference_high, -row.difference_low)

@@ -58,10 +58,10 @@ def sensitivity_section(given: Sensitivity) -> Section | None:
 
 
 def _regret_card(given: Sensitivity) -> Card | None:
-    found, name = given.regret, given.methods[0]
-    if found is None:
+    result, name = given.regret, given.methods[0]
+    if result is None:
         return None
-    names = ", ".join(rivals(found, name))
+    names = ", ".join(rivals(result, name))
     return Card(
         "regret",
         title="Extra cost if the costs are different",
@@ -70,20 +70,20 @@ def _regret_card(given: Sensitivity) -> Card | None:
             "Cost-aware methods predict again at each ratio, from the same probabilities without training; the "
             "predictions of others stay."
         ),
-        result=unbroken(found.words),
+        result=unbroken(result.words),
         alt=(
-            f"Extra cost of {names} over the lowest-cost method, for a false negative worth {show(found.low, 3)} to "
-            f"{show(found.high, 3)} false positives. The tables have the worst case of each method."
+            f"Extra cost of {names} over the lowest-cost method, for a false negative worth {show(result.low, 3)} to "
+            f"{show(result.high, 3)} false positives. The tables have the worst case of each method."
         ),
-        figure=regret_figure(found, name, unit=given.terms.unit),
-        folded=[_worst_table(found, name, given.terms), _lowest_table(found)],
+        figure=regret_figure(result, name, unit=given.terms.unit),
+        folded=[_worst_table(result, name, given.terms), _lowest_table(result)],
     )
 
 
-def _worst_table(found: Regret, marked: str, terms: Terms) -> Table:
+def _worst_table(result: Regret, marked: str, terms: Terms) -> Table:
     rows = [
         [r.method, _percent(r.percent), cost, show(r.at, 3), show_percent(r.cheapest), show_percent(r.undecided)]
-        for r, cost in zip(records(found.table), show_column(found.table["regret"]), strict=True)
+        for r, cost in zip(records(result.table), show_column(result.table["regret"]), strict=True)
     ]
     heads = ["method", "at most above the lowest", terms.head("per sample"), "at ratio", "lowest cost in"]
     heads.append("predictions that change")
@@ -94,8 +94,8 @@ def _percent(value: float) -> str:
     return f"{show_short(value)} %" if np.isfinite(value) else DASH
 
 
-def _lowest_table(found: Regret) -> Table:
-    rows = [[f"{show(r.low, 3)} to {show(r.high, 3)}", r.method] for r in records(found.cheapest)]
+def _lowest_table(result: Regret) -> Table:
+    rows = [[f"{show(r.low, 3)} to {show(r.high, 3)}", r.method] for r in records(result.cheapest)]
     return Table("Lowest-cost method at each ratio", ["ratio", "method"], rows, text=(1,))
 
 
@@ -172,24 +172,24 @@ def redecided_table(outcomes: Mapping[str, Outcome], ratios: Iterable[float]) ->
 # figures
 
 
-def rivals(found: Regret, recommended: str) -> list[str]:
+def rivals(result: Regret, recommended: str) -> list[str]:
     """Return the methods to colour: the recommended, the lowest-cost ones somewhere, and the smallest worst cases."""
-    longest = found.cheapest.assign(length=np.log(found.cheapest["high"] / found.cheapest["low"]))
+    longest = result.cheapest.assign(length=np.log(result.cheapest["high"] / result.cheapest["low"]))
     firsts = longest.groupby("method")["length"].sum().sort_values(ascending=False).index.tolist()
-    return list(dict.fromkeys([recommended, *firsts, *found.table["method"]]))[:COLORED]
+    return list(dict.fromkeys([recommended, *firsts, *result.table["method"]]))[:COLORED]
 
 
-def regret_figure(found: Regret, recommended: str, *, unit: str = "", theme: str = "light") -> go.Figure:
+def regret_figure(result: Regret, recommended: str, *, unit: str = "", theme: str = "light") -> go.Figure:
     """Draw the extra cost of each method over the lowest cost at each ratio; shaded is the range of ratios."""
-    colors, names = PALETTES[theme], rivals(found, recommended)
+    colors, names = PALETTES[theme], rivals(result, recommended)
     figure = style.new_figure(theme, "Extra cost if the costs are different", height=420)
-    figure.add_vrect(x0=found.low, x1=found.high, fillcolor=colors.grid, line_width=0, layer="below", opacity=0.6)
-    figure.add_vline(x=found.ratio, line=style.dotted(theme))
-    column, words = _measure(found, unit)
-    looks = style.colors_of(found.table["method"].tolist(), names, theme)
+    figure.add_vrect(x0=result.low, x1=result.high, fillcolor=colors.grid, line_width=0, layer="below", opacity=0.6)
+    figure.add_vline(x=result.ratio, line=style.dotted(theme))
+    column, words = _measure(result, unit)
+    looks = style.colors_of(result.table["method"].tolist(), names, theme)
     ends = []
-    for name in [*(other for other in found.table["method"] if other not in names), *reversed(names)]:
-        part, big = found.curve[found.curve["method"] == name].sort_values("ratio"), name in names
+    for name in [*(other for other in result.table["method"] if other not in names), *reversed(names)]:
+        part, big = result.curve[result.curve["method"] == name].sort_values("ratio"), name in names
         figure.add_scatter(
             x=part["ratio"], y=part[column], mode="lines", name=plain(name), showlegend=big,
             line={"color": looks[name], "width": 2.4 if name == recommended else 2 if big else 1},
@@ -197,12 +197,12 @@ def regret_figure(found: Regret, recommended: str, *, unit: str = "", theme: str
         )  # fmt: skip
         if big:
             ends.append((name, float(part["ratio"].iloc[-1]), float(part[column].iloc[-1]), looks[name]))
-    top = _top(found, names, column)
+    top = _top(result, names, column)
     figure.add_annotation(
-        text="this comparison", x=float(np.log10(found.ratio)), y=0.99, yref="paper", xanchor="left", yanchor="top",
+        text="this comparison", x=float(np.log10(result.ratio)), y=0.99, yref="paper", xanchor="left", yanchor="top",
         xshift=3, showarrow=False, font={"size": 12, "color": colors.muted},
     )  # fmt: skip
-    ratios = found.curve["ratio"]
+    ratios = result.curve["ratio"]
     few = ratios.max() / ratios.min() < 300
     figure.update_xaxes(
         type="log", title_text=RATIO_AXIS, tickformat="~g", dtick="D2" if few else None,
@@ -212,18 +212,18 @@ def regret_figure(found: Regret, recommended: str, *, unit: str = "", theme: str
     return style.add_line_ends(figure, ends, (0.0, top))
 
 
-def _measure(found: Regret, unit: str) -> tuple[str, str]:
+def _measure(result: Regret, unit: str) -> tuple[str, str]:
     """Return what to draw: percent, or costs where the lowest cost is nothing somewhere."""
-    if np.isfinite(found.curve["percent"]).all():
+    if np.isfinite(result.curve["percent"]).all():
         return "percent", "above the lowest cost"
     return "regret", style.axis_title("above the lowest cost, per sample", unit)
 
 
-def _top(found: Regret, names: Sequence[str], column: str) -> float:
+def _top(result: Regret, names: Sequence[str], column: str) -> float:
     """Return where the axis ends: above the coloured lines within the range, whatever the others do."""
-    shown = found.curve[found.curve["method"].isin(names) & found.curve["within"]]
+    shown = result.curve[result.curve["method"].isin(names) & result.curve["within"]]
     least = 10.0 if column == "percent" else 1e-9
-    near = float(found.curve.loc[found.curve["method"].eq(names[0]) & found.curve["within"], column].max())
+    near = float(result.curve.loc[result.curve["method"].eq(names[0]) & result.curve["within"], column].max())
     return style.top_of(
         shown[column], least=max(least, 1.15 * near), most=max(100.0 if least == 10.0 else np.inf, least)
     )

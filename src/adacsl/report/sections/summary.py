@@ -118,14 +118,14 @@ def tiles(summary: Summary) -> list[Tile]:
     interval = show_ci(row["low"], row["high"])
     if not summary.recommends:
         return [Tile("Lowest mean cost per sample", cost, "; ".join(filter(None, (summary.method, interval))))]
-    found = [
+    result = [
         Tile("Recommended" if len(rows) > 1 else "Method", summary.method, summary.title),
         Tile("Mean cost per sample", cost, interval),
     ]
     if summary.saved is not None and math.isfinite(summary.saved.percent.estimate):
-        found.append(_saving_tile(summary.saved))
+        result.append(_saving_tile(summary.saved))
     elif "savings" in rows.columns and math.isfinite(row["savings"]):
-        found.append(Tile("Saved", show_percent(row["savings"]), "against the best constant baseline"))
+        result.append(Tile("Saved", show_percent(row["savings"]), "against the best constant baseline"))
     if "significance" in rows.columns and len(rows) > 1:
         counts = rows["significance"].value_counts()
         known = (
@@ -133,14 +133,14 @@ def tiles(summary: Summary) -> list[Tile]:
             ("not significant (corrected)", "not after correction"),
         )
         others = [f"{counts[kind]} {words}" for kind, words in known if kind in counts]
-        found.append(
+        result.append(
             Tile(
                 "Significantly higher cost",
                 f"{counts.get('significantly higher', 0)} of {len(rows) - 1}",
                 "; ".join(others),
             )
         )
-    return found
+    return result
 
 
 def _saving_tile(known: Saved) -> Tile:

@@ -142,8 +142,8 @@ def _epoch_rows(caption: str, table: pd.DataFrame, columns: list[str]) -> Table:
 
 
 def _optimism_rows(table: pd.DataFrame, marked: str) -> Table:
-    found = records(table)
-    rows = [[r.method, show(r.validation_cost), show(r.cost), show(r.gap), show_percent(r.gap_share)] for r in found]
+    result = records(table)
+    rows = [[r.method, show(r.validation_cost), show(r.cost), show(r.gap), show_percent(r.gap_share)] for r in result]
     heads = ["method", "validation cost", "test cost", "difference", "of the test cost"]
     return Table("Validation cost and test cost per sample", heads, rows, marked)
 
@@ -156,8 +156,8 @@ def epoch_table(histories: Histories) -> pd.DataFrame:
 
     Boosting rounds are no epochs, and left out.
     """
-    found = [{**step, "method": name, "split": split} for (name, split), own in histories.items() for step in own]
-    steps = [step for step in found if "epoch" in step]
+    result = [{**step, "method": name, "split": split} for (name, split), own in histories.items() for step in own]
+    steps = [step for step in result if "epoch" in step]
     names = [name for name in ("lambda", "threshold", "val_cost", "train_cost") if any(name in s for s in steps)]
     if not steps or not names:
         return pd.DataFrame(columns=["method", "epoch", "n"])
@@ -183,8 +183,8 @@ def class_lambdas(histories: Histories, names: Sequence[str], method: str | None
     wanted = method or next((name for name, _, _ in steps), None)
     rows = [(names[j], e, value) for name, e, logs in steps if name == wanted for j, value in enumerate(logs)]
     frame = pd.DataFrame(rows, columns=["class", "epoch", "lambda"]).assign(method=wanted)
-    found = frame.groupby(["method", "class", "epoch"], sort=False, dropna=False)["lambda"].mean().reset_index()
-    return found.assign(**{"lambda": np.exp(found["lambda"].astype(float))})
+    result = frame.groupby(["method", "class", "epoch"], sort=False, dropna=False)["lambda"].mean().reset_index()
+    return result.assign(**{"lambda": np.exp(result["lambda"].astype(float))})
 
 
 def optimism_table(results: pd.DataFrame) -> pd.DataFrame:
