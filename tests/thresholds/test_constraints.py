@@ -14,6 +14,7 @@ from adacsl import CostMatrix, find_threshold
 from adacsl.thresholds.constraints import (
     GRID,
     Constraints,
+    Counts,
     InfeasibleError,
     binomial_tail,
     holm,
@@ -328,7 +329,7 @@ def test_constraints_as_values():
     own = Constraints.of({"min_recall": 0.9, "max_fpr": 0.2})
     assert Constraints.of(own.to_dict()) == own
     assert own.error == pytest.approx(0.025)
-    known = own.certified(3.0, 20.0, 100.0, 300.0)
+    known = own.certified(Counts(3.0, 20.0, 100.0, 300.0))
     assert known["min_recall"].estimate == pytest.approx(0.97)
     # what is guaranteed follows from the numbers of samples alone, and is at least what was asked for
     most = max(x for x in range(100) if binom.cdf(x, 100, 0.1) <= 0.025)

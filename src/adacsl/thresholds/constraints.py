@@ -203,11 +203,8 @@ class Constraints:
                 result = _like(holm(tails, tests, self.error), errors) & result
         return result
 
-    def certified(self, false_negatives: float, false_positives: float, positives: float, negatives: float) -> dict[
-        str, Certified
-    ]:  # fmt: skip
+    def certified(self, counts: Counts) -> dict[str, Certified]:
         """Return what is known of each constraint at a threshold that meets them."""
-        counts = Counts(false_negatives, false_positives, positives, negatives)
         result = {}
         for name, value in self.given.items():
             errors, samples = (float(each) for each in counts.errors(name))
