@@ -65,8 +65,11 @@ class Law:
         """Return the true value of each measure, and the mean cost, of ``score > threshold``."""
         border = threshold
         if self.digits is not None:  # the least score that is rounded to above the threshold
-            unit = 10.0**-self.digits
-            border = (np.floor(threshold / unit + 1e-9) + 0.5) * unit
+            parts = 10**self.digits
+            place = int(threshold * parts) - 1
+            while place / parts <= threshold:
+                place += 1
+            border = (place - 0.5) / parts
         fpr, recall = (float(norm.sf(self._place(border) - mean)) for mean in (0.0, self.distance))
         rate = self.prior * recall + (1.0 - self.prior) * fpr
         cost = COSTS.fn * self.prior * (1.0 - recall) + COSTS.fp * (1.0 - self.prior) * fpr

@@ -13,7 +13,13 @@ from adacsl.thresholds.constraints import InfeasibleError
 
 COSTS = CostMatrix(fp=1, fn=2)
 FLOOR = {"min_recall": 0.9}
-LIMITS = [FLOOR, {"max_fpr": 0.1}, {"max_positive_rate": 0.2}, {"min_precision": 0.6}, {"min_recall": 0.7, "max_fpr": 0.4}]
+LIMITS = [
+    FLOOR,
+    {"max_fpr": 0.1},
+    {"max_positive_rate": 0.2},
+    {"min_precision": 0.6},
+    {"min_recall": 0.7, "max_fpr": 0.4},
+]
 
 
 def drawn(n=3000, seed=0, slope=1.0):
@@ -134,7 +140,7 @@ def test_what_does_not_go_together():
     with pytest.raises(ValueError, match="constraints are for two classes, the costs have 3"):
         Decision(CostMatrix.from_array(1 - np.eye(3), rows="predicted"), constraints=FLOOR)
     decision = Decision(COSTS, constraints=FLOOR).fit(scores, labels)
-    with pytest.raises(ValueError, match="a policy .* would move the threshold that the constraints certify"):
+    with pytest.raises(ValueError, match=r"a policy .* would move the threshold that the constraints certify"):
         decide(decision.probabilities(scores), decision, np.asarray(["no", "yes"]), policy=Policy(refer=0.2))
     with pytest.raises(InfeasibleError, match="more samples alone do not help"):
         Decision(COSTS, constraints={"min_recall": 0.8, "max_fpr": 0.05}).fit(scores, labels)

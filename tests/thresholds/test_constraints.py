@@ -136,8 +136,9 @@ def test_monotone_constraints_equal_brute_force(limits, seed, n, digits, by_samp
 def empirical(scores, labels, threshold, limits, weight):
     decided = scores > threshold
     positive = labels == 1
+    every = np.ones_like(decided)
     sums = {"min_recall": (decided & positive, positive), "min_precision": (decided & positive, decided),
-            "max_fpr": (decided & ~positive, ~positive), "max_positive_rate": (decided, np.ones_like(decided))}  # fmt: skip
+            "max_fpr": (decided & ~positive, ~positive), "max_positive_rate": (decided, every)}  # fmt: skip
     for name, value in limits.items():
         over, under = (weight[which].sum() for which in sums[name])
         if under == 0 and name == "min_precision":
@@ -242,7 +243,7 @@ def test_candidates_are_the_only_thresholds_tried():
     assert result.value in grid
     assert certified(scores, labels, result.value, {"min_recall": 0.9})
     assert find_threshold(scores, labels, COSTS, candidates=grid, min_precision=0.5).value in grid
-    with pytest.raises(InfeasibleError, match="no threshold meets min_recall=0.9"):
+    with pytest.raises(InfeasibleError, match=r"no threshold meets min_recall=0\.9"):
         find_threshold(scores, labels, COSTS, candidates=[0.8, 0.9], min_recall=0.9)
 
 
@@ -307,7 +308,9 @@ def test_the_number_of_samples_that_would_be_enough():
 
 def test_bad_input():
     scores, labels = draw(50, 0)
-    with pytest.raises(ValueError, match=r"min_recall must be a share strictly between 0 and 1; confidence=None allows"):
+    with pytest.raises(
+        ValueError, match=r"min_recall must be a share strictly between 0 and 1; confidence=None allows"
+    ):
         find_threshold(scores, labels, COSTS, min_recall=1.0)
     with pytest.raises(ValueError, match="max_fpr must be a share from 0 to 1, got 2"):
         find_threshold(scores, labels, COSTS, max_fpr=2, confidence=None)
@@ -317,7 +320,7 @@ def test_bad_input():
         find_threshold(scores, labels, COSTS, min_recall=0.5, sample_weight=np.ones(50))
     with pytest.raises(ValueError, match="two classes"):
         find_threshold(scores, labels, CostMatrix.from_array(1 - np.eye(3), rows="predicted"), min_recall=0.5)
-    with pytest.raises(ValueError, match="constraints are min_recall, .*; got 'recall'"):
+    with pytest.raises(ValueError, match=r"constraints are min_recall, .*; got 'recall'"):
         Constraints.of({"recall": 0.9})
     with pytest.raises(TypeError, match="constraints must be a dict"):
         Constraints.of(0.9)

@@ -7,6 +7,7 @@ One fit from top to bottom:
    their learner fit them; a training that several candidates need happens once.
 3. :func:`choose` takes the candidate of lowest held-out cost, with the decision rule fitted on held-out scores
    (:func:`fit_decision`), and estimates what its decisions cost (:func:`estimate`).
+4. Constraints are certified on samples that were set aside before (:mod:`adacsl.estimators.certification`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.time import take_times
 from adacsl.decision.policy import training_prior
 from adacsl.decision.rule import Decision
+from adacsl.estimators.certification import certify, reserve
 from adacsl.execution.threads import MANY_ROWS, limited_for
 from adacsl.fitting.candidates import CROSS_FITTED, PLAIN, Candidate, add_seconds, averaged_costs, usual_costs
 from adacsl.fitting.rows import (
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
 
 with requires("sklearn"):
     from sklearn.utils import check_random_state
+
+RESERVED = 7919
+"""Added to the seed that chooses the samples for constraints: no other split has the same."""
 
 HISTORY = ("fold", "target_threshold", "adapted", "lambda", "weight", "threshold", "val_cost")
 CLASS_HISTORY = ("fold", "target_threshold", "adapted", "lambdas", "weights", "val_cost")
@@ -76,7 +81,13 @@ def fit_classifier(
     classifier.left_out_ = () if column is None else (column,)
     rows = read_rows(classifier, learner, select_features(X, costs), y, sample_weight, groups, costs)
     rows = resolve_costs(classifier, with_times(rows, times, gap, label_delay), X)
+    seed = _seed(classifier.random_state) if classifier.constraints else 0
+    rows, certifying = reserve(classifier, learner, rows, seed + RESERVED)
     ((_, chosen),) = fit_methods([(classifier, rows.costs)], rows)
+    if classifier.constraints:
+        certify(classifier, chosen, rows, certifying)
+        if chosen.held:  # what the constrained decisions cost
+            estimate(classifier, chosen, rows)
     classifier.times_ = rows.describe_times(chosen.held_folds)
 
 

@@ -19,6 +19,7 @@ from adacsl.decision.rule import Decision, check_decide
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import mean_interval, saving_over_constant
 from adacsl.monitoring.scored_rows import score_rows
+from adacsl.thresholds.constraints import InfeasibleError
 
 FEWEST = 10
 """The fewest samples of each class for re-tuning."""
@@ -68,9 +69,18 @@ def refit_decision(
         What is fitted.
     """
     fresh = copy.copy(decision)
+    sample_costs = None if costs.n_instances is None else costs
+    if decision.constraints is not None:  # scores stay calibrated as they are: these samples certify
+        fresh.prior = training_prior(labels, costs.n_classes, None)
+        return fresh.certify(scores, labels, costs=sample_costs)
     fresh.decide, fresh.mapped, fresh.calibration_ = decide, decision.target_threshold, None
     fresh.prior = training_prior(labels, costs.n_classes, None)
-    return fresh.fit(scores, labels, costs=None if costs.n_instances is None else costs)
+    return fresh.fit(scores, labels, costs=sample_costs)
+
+
+def decision_confidence(decision: Decision) -> float | None:
+    """Return the confidence of a rule's constraints; None without one."""
+    return None if decision.constraints is None else decision.constraints.confidence
 
 
 def costs_retuned(
@@ -101,7 +111,7 @@ def costs_retuned(
     Returns
     -------
     array of shape (n,) or None
-        None where a class has too few samples.
+        None where a class has too few samples, or half of them do not certify the constraints.
     """
 
     def among_classes(fresh: Decision, some: NDArray[np.bool_]) -> Any:
@@ -119,7 +129,10 @@ def costs_retuned(
         for fitted, judged in ((second, ~second), (~second, second)):
             if not fitted.any() or not judged.any():
                 return None  # a single group
-            fresh = refit_decision(decision, scores[fitted], labels[fitted], costs.rows(fitted), decide)
+            try:
+                fresh = refit_decision(decision, scores[fitted], labels[fitted], costs.rows(fitted), decide)
+            except InfeasibleError:  # on half of the samples
+                return None
             total[judged] += as_host(incurred(fresh, judged))
     return total / times
 
@@ -165,8 +178,15 @@ def retune(
             f"{np.bincount(labels, minlength=costs.n_classes).tolist()}"
         )
     fresh = copy.copy(model)
+    if groups is not None and decision_confidence(model.decision_) is not None:
+        raise ValueError("constraints with confidence need independent samples: leave out groups")
     fresh.decision_ = refit_decision(model.decision_, scores, labels, costs, decide)
     each = costs_retuned(model.decision_, scores, labels, costs, decide=decide, groups=groups)
+    if each is None and model.decision_.constraints is not None:
+        raise ValueError(
+            "re-tuning needs so many samples that each half of them certifies the constraints: one half chooses the "
+            "threshold, the other measures its cost"
+        )
     if each is None:
         raise ValueError("re-tuning needs samples of at least two groups: one to fit the rule, one to measure its cost")
     fresh.estimated_cost_ = mean_interval(each, groups=groups)

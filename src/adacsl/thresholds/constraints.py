@@ -1,15 +1,15 @@
-"""Constraints on a threshold (recall, precision, FPR, positive rate), certified for new data by exact binomial bounds.
+r"""Constraints on a threshold (recall, precision, FPR, positive rate), certified for new data by exact binomial bounds.
 
 Recall, FPR and positive rate are monotone in the threshold. A threshold ``t`` with ``x`` false negatives among ``m``
 positives is certified for recall ``r`` where
 
-.. math:: P(\\mathrm{Bin}(m, 1 - r) \\le x) \\le \\alpha .
+.. math:: P(\mathrm{Bin}(m, 1 - r) \le x) \le \alpha .
 
 The largest such ``x`` depends on ``m``, ``r`` and the error probability alone, so the thresholds that are certified are
 all those below an order statistic of the positives, and *any* of them may be chosen, by cost or otherwise. FPR counts
 the negatives above the threshold, the positive rate all samples above it. Precision is not monotone: it is tested at
-thresholds whose number of predicted positives was fixed before, with the correction of Bonferroni and Holm. Several constraints share
-the error probability. Ties only make the test stricter.
+thresholds whose number of predicted positives was fixed before, with the correction of Bonferroni and Holm. Several
+constraints share the error probability. Ties only make the test stricter.
 """
 
 from __future__ import annotations
@@ -38,8 +38,18 @@ SLACK = 1e-9
 FARTHEST = 2.0**20
 """How many times the samples are looked at when it is estimated how many would be needed."""
 
-PLURALS = {"min_recall": "positives", "min_precision": "samples", "max_fpr": "negatives", "max_positive_rate": "samples"}
-MEASURES = {"min_recall": "recall", "min_precision": "precision", "max_fpr": "FPR", "max_positive_rate": "positive rate"}
+PLURALS = {
+    "min_recall": "positives",
+    "min_precision": "samples",
+    "max_fpr": "negatives",
+    "max_positive_rate": "samples",
+}
+MEASURES = {
+    "min_recall": "recall",
+    "min_precision": "precision",
+    "max_fpr": "FPR",
+    "max_positive_rate": "positive rate",
+}
 
 
 class InfeasibleError(ValueError):
@@ -258,7 +268,9 @@ class Constraints:
             for other in others.given:
                 one = Constraints(**{other: others.given[other]}, confidence=self._one_confidence)
                 alike &= np.asarray(one.allowed(counts, GRID if other == "min_precision" else 1))
-            errors, samples = (np.broadcast_to(np.asarray(each, np.float64), alike.shape) for each in counts.errors(name))
+            errors, samples = (
+                np.broadcast_to(np.asarray(each, np.float64), alike.shape) for each in counts.errors(name)
+            )
             alike = alike & (samples > 0)
             if not alike.any():
                 continue

@@ -170,9 +170,9 @@ def find_threshold(
 
     Notes
     -----
-    Recall, FPR and positive rate are certified by exact binomial bounds on order statistics, precision at
-    64 numbers of predicted positives that are fixed before, with Holm's form of Bonferroni's correction. Several
-    constraints share the error ``1 - confidence``. Ties only make the test stricter. See docs/guide/constraints/minimum-recall.md.
+    Recall, FPR and positive rate are certified by exact binomial bounds on order statistics, precision at 64 numbers
+    of predicted positives that are fixed before, with Holm's form of Bonferroni's correction. Several constraints share
+    the error ``1 - confidence``. Ties only make the test stricter. See docs/guide/constraints/minimum-recall.md.
 
     Examples
     --------
@@ -466,7 +466,9 @@ def _allowed_cuts(
         allowed &= (cut == 0) | (cut == n) | ((xp.take(keys, first) + 1) >> 1 != (xp.take(keys, last) + 1) >> 1)
     if not bool(xp.any(allowed)):
         positive = np.asarray(as_host(keys & 1), dtype=bool)
-        above = np.concatenate(([0], np.cumsum(positive)))[np.asarray(as_host(cuts[0] if constraints.needs_grid else cut))]
+        above = np.concatenate(([0], np.cumsum(positive)))[
+            np.asarray(as_host(cuts[0] if constraints.needs_grid else cut))
+        ]
         raise constraints.refuse(counts(above, np.asarray(as_host(cuts[2]))))
     return cut[allowed], missed[allowed], alarmed[allowed]
 

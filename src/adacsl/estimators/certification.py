@@ -1,0 +1,94 @@
+"""Constraints of a classifier: samples set aside before training, and the decision rule certified on them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adacsl.base.extras import requires
+from adacsl.base.scores import known
+from adacsl.fitting.rows import Rows
+from adacsl.thresholds.constraints import Constraints
+
+if TYPE_CHECKING:
+    from adacsl.estimators.classifier import CostSensitiveClassifier
+    from adacsl.fitting.candidates import Candidate
+
+with requires("sklearn"):
+    from sklearn.frozen import FrozenEstimator
+
+
+def reserve(
+    method: CostSensitiveClassifier, learner: Any, rows: Rows, seed: int
+) -> tuple[Rows, NDArray[np.int64] | None]:
+    """Return the samples to fit on, and those that certify the constraints; None where out-of-fold scores do.
+
+    Samples that certify choose nothing: neither model nor epoch, lambda nor calibration. With times they are the
+    latest. A frozen estimator has learned from none of them: all certify, unless its scores are calibrated first.
+
+    Parameters
+    ----------
+    method : CostSensitiveClassifier
+        With ``constraints`` and ``certify``.
+    learner : learner
+        Of the method.
+    rows : Rows
+        All samples.
+    seed : int
+        Of the choice.
+
+    Raises
+    ------
+    ValueError
+        Where a confidence cannot be given: more than two classes, sample weights or groups.
+    """
+    limits = Constraints.of(method.constraints)
+    if limits is None:
+        return rows, None
+    if rows.n_classes > 2:
+        raise ValueError(f"constraints are for two classes, the labels have {rows.n_classes}")
+    if limits.confidence is None:
+        return rows, None
+    for name, given in (("sample_weight", rows.weight), ("groups", rows.groups)):
+        if given is not None:
+            raise ValueError(
+                f"constraints with confidence need independent samples that count alike: leave out {name}, or set "
+                '"confidence": None (the constraint then holds on out-of-fold scores)'
+            )
+    if isinstance(getattr(learner, "estimator", None), FrozenEstimator) and method.decide != "calibrated":
+        return rows, rows.use
+    kept, held = dataclasses.replace(rows, validation=None).folds(None, method.certify, seed)[0]
+    if rows.validation is not None:  # which is numbered after the samples
+        own = rows.use < rows.validation[0]
+        held = held[held < rows.validation[0]]
+        kept = np.setdiff1d(rows.use[own], held)
+    return dataclasses.replace(rows, use=kept), held
+
+
+def certify(
+    method: CostSensitiveClassifier, candidate: Candidate, rows: Rows, held: NDArray[np.int64] | None,
+    scores: NDArray[np.float64] | None = None,
+) -> None:  # fmt: skip
+    """Certify the decision rule of a fitted classifier, on samples that were set aside or on out-of-fold scores.
+
+    ``scores`` are those of the samples set aside, where the model itself is not kept.
+    """
+    limits = Constraints.of(method.constraints)
+    if limits is None:
+        return
+    decision = method.decision_
+    decision.constraints, weight = limits, None
+    if decision.decide in ("negative", "positive"):
+        held = rows.use if held is None else held
+        scores, weight = np.full(len(held), 0.5), rows.weights(held) if limits.confidence is None else None
+    elif held is None:
+        held = np.flatnonzero(known(method.oof_scores_))
+        scores, weight = method.oof_scores_[held], rows.weights(held)
+    costs = candidate.costs.rows(held)
+    if scores is None:
+        own = costs if costs.n_instances is not None else None
+        scores = method.decision_scores(rows.take(held), costs=own)
+    decision.certify(scores, rows.y[held], sample_weight=weight, costs=costs)
