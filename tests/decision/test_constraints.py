@@ -152,7 +152,7 @@ def test_constant_decisions_meet_a_constraint_or_not():
     scores, labels = drawn(400)
     always = Decision(COSTS, "positive", constraints=FLOOR).fit(scores, labels)
     assert always.predict(scores).all()
-    with pytest.raises(InfeasibleError, match="always negative violate"):
+    with pytest.raises(InfeasibleError, match="predicting negative for every sample violates"):
         Decision(COSTS, "negative", constraints=FLOOR).fit(scores, labels)
 
 

@@ -493,6 +493,8 @@ def unfitted_method(
         made.set_params(learner=compared_nets(result.net, net))
     elif net and is_ensemble(made):
         set_ensemble(made, compared_nets(result.net, net).get_params(deep=False))
+    if limits := result.facts["protocol"].get("constraints"):
+        made.set_params(constraints=dict(limits), certify=result.facts["protocol"]["certify"])
     if len(classes) > 2:
         return made.set_params(costs=named_costs([costs], classes), pos_label=None)
     return made.set_params(costs=costs, pos_label=plain_labels(classes)[1])

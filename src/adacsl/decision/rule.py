@@ -209,10 +209,12 @@ class Decision:
             self.offset_ = offset + (ABOVE if limits.needs_grid else 0.0)
         counts = count_errors(labels, self.of_probabilities(proba, costs=costs), sample_weight)
         if not bool(limits.allowed(counts)):  # a constant decision, or samples that no factor moves
+            wanted = " and ".join(f"{name}={value:g}" for name, value in limits.given.items())
+            if self.offset_ is None:
+                raise InfeasibleError(f"predicting {self.decide} for every sample violates {wanted}")
             raise InfeasibleError(
-                f"the decisions {'always ' + self.decide if self.offset_ is None else 'nearest to the constraints'} "
-                f"violate {limits!r}: false negatives {counts.false_negatives:g} of {counts.positives:g}, false "
-                f"positives {counts.false_positives:g} of {counts.negatives:g}"
+                f"no factor on the odds meets {wanted}: {counts.false_negatives:g} of {counts.positives:g} positives "
+                f"and {counts.false_positives:g} of {counts.negatives:g} negatives are decided wrongly by their costs"
             )
         self.constraints_ = limits.certified(counts)
         return self

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 with requires("sklearn"):
     from sklearn.frozen import FrozenEstimator
 
+RESERVED = 7919
+"""Added to the seed that chooses the samples: no other split has the same."""
+
 
 def reserve(
     method: CostSensitiveClassifier, learner: Any, rows: Rows, seed: int
@@ -58,9 +61,16 @@ def reserve(
                 f"constraints with confidence need independent samples that count alike: leave out {name}, or set "
                 '"confidence": None (the constraint then holds on out-of-fold scores)'
             )
-    if isinstance(getattr(learner, "estimator", None), FrozenEstimator) and method.decide != "calibrated":
+    frozen = isinstance(getattr(learner, "estimator", None), FrozenEstimator)
+    given_costs = method.costs if rows.costs is None else rows.costs
+    if frozen and method.decide != "calibrated" and not getattr(given_costs, "learns", False):
         return rows, rows.use
-    kept, held = dataclasses.replace(rows, validation=None).folds(None, method.certify, seed)[0]
+    return set_aside(rows, method.certify, seed)
+
+
+def set_aside(rows: Rows, share: float, seed: int) -> tuple[Rows, NDArray[np.int64]]:
+    """Return the samples to fit on, and those that certify."""
+    kept, held = dataclasses.replace(rows, validation=None).folds(None, share, seed + RESERVED)[0]
     if rows.validation is not None:  # which is numbered after the samples
         own = rows.use < rows.validation[0]
         held = held[held < rows.validation[0]]
@@ -80,13 +90,14 @@ def certify(
     if limits is None:
         return
     decision = method.decision_
-    decision.constraints, weight = limits, None
+    decision.constraints = limits
     if decision.decide in ("negative", "positive"):
         held = rows.use if held is None else held
-        scores, weight = np.full(len(held), 0.5), rows.weights(held) if limits.confidence is None else None
+        scores = np.full(len(held), 0.5)
     elif held is None:
         held = np.flatnonzero(known(method.oof_scores_))
-        scores, weight = method.oof_scores_[held], rows.weights(held)
+        scores = method.oof_scores_[held]
+    weight = rows.weights(held) if limits.confidence is None else None
     costs = candidate.costs.rows(held)
     if scores is None:
         own = costs if costs.n_instances is not None else None

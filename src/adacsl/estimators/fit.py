@@ -53,9 +53,6 @@ if TYPE_CHECKING:
 with requires("sklearn"):
     from sklearn.utils import check_random_state
 
-RESERVED = 7919
-"""Added to the seed that chooses the samples for constraints: no other split has the same."""
-
 HISTORY = ("fold", "target_threshold", "adapted", "lambda", "weight", "threshold", "val_cost")
 CLASS_HISTORY = ("fold", "target_threshold", "adapted", "lambdas", "weights", "val_cost")
 
@@ -80,9 +77,9 @@ def fit_classifier(
     X, times, column = take_times(X, time)  # noqa: N806
     classifier.left_out_ = () if column is None else (column,)
     rows = read_rows(classifier, learner, select_features(X, costs), y, sample_weight, groups, costs)
-    rows = resolve_costs(classifier, with_times(rows, times, gap, label_delay), X)
     seed = _seed(classifier.random_state) if classifier.constraints else 0
-    rows, certifying = reserve(classifier, learner, rows, seed + RESERVED)
+    rows, certifying = reserve(classifier, learner, with_times(rows, times, gap, label_delay), seed)
+    rows = resolve_costs(classifier, rows, X)
     ((_, chosen),) = fit_methods([(classifier, rows.costs)], rows)
     if classifier.constraints:
         certify(classifier, chosen, rows, certifying)
