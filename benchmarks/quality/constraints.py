@@ -7,13 +7,15 @@ MAPIE's ``BinaryClassificationController`` gets the same scores; its threshold i
 certifies, so that only the certificates differ. Costs are the law's own, per sample, of draws where both have a
 threshold.
 
-    python -m benchmarks.quality.constraints --draws 1000 --json benchmarks/results/cpu_constraints.json
-    python -m benchmarks.quality.constraints --draws 200 --mapie FOLDER     a folder with MAPIE (pip install --target)
+    python -m benchmarks.quality.constraints --draws 1000 --mapie-draws 300 --json benchmarks/results/cpu_constraints.json
+
+``--folder`` is one that holds MAPIE (``pip install --target FOLDER --no-deps mapie``), where it is not installed.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import json
 import sys
 import warnings
@@ -182,16 +184,18 @@ def beside(law: Law, own: list[float | None], other: list[float | None]) -> dict
 def main() -> int:
     parser: argparse.ArgumentParser = arguments(__doc__)
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--mapie", default=None, help="a folder that holds MAPIE, where it is not installed")
+    parser.add_argument("--folder", default=None, help="a folder that holds MAPIE, where it is not installed")
     parser.add_argument("--mapie-draws", type=int, default=None, help="the first so many draws; default: all")
     args = parser.parse_args()
-    rows = run(args.draws, mapie(args.mapie), args.mapie_draws or args.draws)
+    rows = run(args.draws, mapie(args.folder), args.mapie_draws or args.draws)
     limit = 1.0 - CONFIDENCE + 2.0 * float(np.sqrt(CONFIDENCE * (1.0 - CONFIDENCE) / args.draws))
     worst = max(row["violated"] for row in rows)
     compared = [row for row in rows if "cost_ratio" in row]
-    summary = {"confidence": CONFIDENCE, "seed": SEED, "limit": limit, "worst_violated": worst}
+    summary: dict[str, Any] = {"confidence": CONFIDENCE, "seed": SEED, "limit": limit, "worst_violated": worst}
     if compared:
+        summary["mapie"] = importlib.metadata.version("mapie")
         summary["worst_cost_ratio"] = max(row["cost_ratio"] for row in compared)
+        summary["higher"] = float(np.mean([row["higher"] for row in compared]))
         summary["mean_cost_ratio"] = float(np.mean([row["cost_ratio"] for row in compared]))
     print(summary)
     if args.json is not None:

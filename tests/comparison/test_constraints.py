@@ -35,7 +35,7 @@ METHODS = [
 @pytest.mark.filterwarnings("ignore:.* is not feasible")
 def test_an_infeasible_method_is_named_and_the_others_meet_the_floor(tmp_path):
     limits = FLOOR | {"max_fpr": 0.6}
-    result = compared(limits, METHODS + ["always-positive"], tmp_path / "run")
+    result = compared(limits, [*METHODS, "always-positive"], tmp_path / "run")
     free = compared(None, METHODS)
     assert list(result.table["method"]) == ["regression"]
     assert set(free.table["method"]) == {"regression", "blind"}

@@ -98,8 +98,8 @@ class Counts(NamedTuple):
 
     def times(self, factor: float) -> Counts:
         """Return the counts of so many times the samples; of equal shares."""
-        errors = (np.ceil(np.asarray(each, np.float64) * factor) for each in self[:2])
-        return Counts(*errors, math.floor(self.positives * factor), math.floor(self.negatives * factor))
+        missed, alarmed = (np.ceil(np.asarray(each, np.float64) * factor) for each in self[:2])
+        return Counts(missed, alarmed, math.floor(self.positives * factor), math.floor(self.negatives * factor))
 
 
 @dataclass(frozen=True)
