@@ -187,6 +187,32 @@ def test_costs_of_each_sample(form, loss):
     np.testing.assert_array_equal(decided[:10], alone)
 
 
+def test_recall_within_each_segment(tmp_path):
+    X, y = drawn(6000, frame=True)
+    X["region"] = np.where(np.arange(6000) % 3 == 0, "north", "south")
+    X.loc[X["region"] == "north", "a"] -= 0.7  # where the model sees less
+    model = CostSensitiveClassifier(
+        COSTS, learner=LogisticRegression(), constraints=FLOOR | {"segments": "region"}, random_state=0
+    ).fit(X, y)
+    assert set(model.constraints_) == {"min_recall of north", "min_recall of south"}
+    assert all(each.guaranteed >= 0.9 for each in model.constraints_.values())
+    model = load(model.save(tmp_path / "model"))
+    assert model.constraints["segments"] == "region"
+    new, labels = drawn(9000, 1, frame=True)
+    new["region"] = np.where(np.arange(9000) % 3 == 0, "north", "south")
+    new.loc[new["region"] == "north", "a"] -= 0.7
+    caught = pd.Series(model.predict(new) == 1)[labels == 1].groupby(new["region"][labels == 1]).mean()
+    assert caught.min() > 0.88
+    result = monitor(model, new, labels)
+    assert [check.name for check in result.labels.constraints] == [
+        "min_recall", "min_recall of north", "min_recall of south"
+    ]  # fmt: skip
+    assert any("Recall of north 0." in sentence for sentence in result.sentences)
+    assert set(model.retune(new, labels).constraints_) == set(model.constraints_)
+    with pytest.raises(ValueError, match="X has no column 'county'"):
+        clone(model).set_params(learner=LogisticRegression(), constraints=FLOOR | {"segments": "county"}).fit(X, y)
+
+
 def test_times_certify_on_the_latest_samples():
     X, y = drawn()
     when = np.random.default_rng(0).permutation(len(y))

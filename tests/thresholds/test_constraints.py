@@ -264,6 +264,47 @@ def test_costs_of_each_sample():
     assert result.total_cost == pytest.approx(least)
 
 
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from([2, None]), st.booleans(), st.booleans())
+def test_recall_within_each_segment_equals_brute_force(seed, digits, other, sure):
+    scores, labels = draw(600, seed, digits)
+    segments = np.random.default_rng(seed + 20_000).choice(["north", "south", "east"], 600, p=[0.5, 0.3, 0.2])
+    limits = {"min_recall": 0.8} | ({"max_positive_rate": 0.9} if other else {})
+    error = 0.05 / (3 + other)
+
+    def meets(t):
+        for name in ("north", "south", "east"):
+            own = (segments == name) & (labels == 1)
+            missed, m = int((scores[own] <= t).sum()), int(own.sum())
+            if binom.cdf(missed, m, 0.2) > error if sure else missed > 0.2 * m + 1e-9:
+                return False
+        above = int((scores > t).sum())
+        return not other or (binom.cdf(above, 600, 0.9) <= error if sure else above <= 540)
+
+    least = brute(scores, labels, meets)
+    options = limits | {"segments": segments, "confidence": 0.95 if sure else None}
+    if least is None:
+        with pytest.raises(InfeasibleError):
+            find_threshold(scores, labels, COSTS, **options)
+        return
+    result = find_threshold(scores, labels, COSTS, **options)
+    assert result.total_cost == least
+    assert meets(result.value)
+
+
+def test_segments_that_are_too_small():
+    scores, labels = draw(400, 0)
+    segments = np.where(np.arange(400) < 20, "small", "large")
+    with pytest.raises(InfeasibleError, match=r"segment 'small': min_recall=0\.9 cannot be certified"):
+        find_threshold(scores, labels, COSTS, min_recall=0.9, segments=segments)
+    with pytest.raises(ValueError, match="segments are those within which min_recall holds"):
+        find_threshold(scores, labels, COSTS, max_fpr=0.5, segments=segments)
+    with pytest.raises(ValueError, match="segments must have one value for each of 400 samples"):
+        find_threshold(scores, labels, COSTS, min_recall=0.5, segments=segments[:10])
+    with pytest.raises(ValueError, match="segments name the column"):
+        Constraints(max_fpr=0.5, segments="region")
+
+
 # what cannot be met
 
 

@@ -66,7 +66,8 @@ class Decision:
         stretched.
     constraints : dict or Constraints, optional
         ``min_recall``, ``min_precision``, ``max_fpr``, ``max_positive_rate`` and ``confidence`` (default 0.95) of
-        :func:`~adacsl.find_threshold`, for two classes. Probabilities stay; decisions are made at the certified
+        :func:`~adacsl.find_threshold`, for two classes, and ``segments``, the column of X within whose values
+        ``min_recall`` holds. Probabilities stay; decisions are made at the certified
         threshold nearest to the Bayes threshold, with "tuned" at the cheapest of the certified ones. Where samples have
         costs of their own, one factor on the odds of each sample's own Bayes threshold is certified.
 
@@ -143,11 +144,12 @@ class Decision:
         *,
         sample_weight: NDArray[Any] | None = None,
         costs: CostMatrix | None = None,
+        segments: Any = None,
     ) -> Self:
         """Tune or calibrate on scores and labels (numbers) of rows nobody trained on; ``costs`` are those of the rows.
 
         The other ways to decide need nothing of it. Constraints are certified on the same samples; with "calibrated"
-        and a confidence they have to be certified on others, by :meth:`certify`.
+        and a confidence they have to be certified on others, by :meth:`certify`, which ``segments`` are for.
         """
         scores = np.asarray(scores, dtype=np.float64)
         wanted = (self.costs.n_classes,) if self.costs.n_classes > 2 else ()
@@ -169,7 +171,7 @@ class Decision:
             self._stretch(scores, labels, sample_weight, costs)
         limits = self.constraints
         if limits is not None and (self.decide != "calibrated" or limits.confidence is None):
-            self.certify(scores, labels, sample_weight=sample_weight, costs=costs)
+            self.certify(scores, labels, sample_weight=sample_weight, costs=costs, segments=segments)
         return self
 
     def certify(
@@ -179,6 +181,7 @@ class Decision:
         *,
         sample_weight: NDArray[Any] | None = None,
         costs: CostMatrix | None = None,
+        segments: Any = None,
     ) -> Self:
         """Move the threshold such that the constraints hold; with confidence, on samples that chose nothing else.
 
@@ -190,6 +193,8 @@ class Decision:
             For constraints without confidence.
         costs : CostMatrix, optional
             Of the samples, where they have their own.
+        segments : array of shape (n,), optional
+            Their values of the column that the constraints name as ``segments``.
 
         Raises
         ------
@@ -199,15 +204,22 @@ class Decision:
         limits = self.constraints
         if limits is None:
             raise ValueError('there is nothing to certify: give constraints, such as {"min_recall": 0.9}')
+        if (limits.segments is None) != (segments is None):
+            raise ValueError(f"segments are the values of the column that the constraints name: {limits.segments!r}")
         self.offset_, labels = None, np.asarray(labels)
         own = self.costs if costs is None else costs
         proba = self.probabilities(scores, costs=costs)
         if self.decide not in ("negative", "positive"):
             near = 0.0 if self.decide == "tuned" else NEAREST
             logits = np.clip(log_odds(proba), -700.0, 700.0)
-            _, offset = tune_cut(logits, labels, own, sample_weight, n_standard_errors=near, **limits.to_dict())
+            _, offset = tune_cut(
+                logits, labels, own, sample_weight, n_standard_errors=near, segments=segments, **limits.limits
+            )
             self.offset_ = offset + (ABOVE if limits.needs_grid else 0.0)
-        counts = count_errors(labels, self.of_probabilities(proba, costs=costs), sample_weight)
+        decided, positive = self.of_probabilities(proba, costs=costs), labels == 1
+        if segments is not None:
+            limits = limits.within_segments(log_odds(proba) - bayes_log_odds(own), positive, segments)
+        counts = count_errors(labels, decided, sample_weight)
         if not bool(limits.allowed(counts)):  # a constant decision, or samples that no factor moves
             wanted = " and ".join(f"{name}={value:g}" for name, value in limits.given.items())
             if self.offset_ is None:
@@ -217,6 +229,8 @@ class Decision:
                 f"and {counts.false_positives:g} of {counts.negatives:g} negatives are decided wrongly by their costs"
             )
         self.constraints_ = limits.certified(counts)
+        if segments is not None:
+            self.constraints_ |= limits.certified_segments(decided == 0, positive, segments)
         return self
 
     @property
@@ -391,11 +405,12 @@ def describe_certified(name: str, certified: Certified) -> str:
     >>> describe_certified("min_recall", Certified(0.9, 0.9021, 0.94, 150.0))
     'recall at least 0.9 (0.9021 certified; 0.94 on 150 positives)'
     """
+    name, of, segment = name.partition(" of ")
     side = "at least" if name.startswith("min") else "at most"
     sure = "" if np.isnan(certified.guaranteed) else f"{certified.guaranteed:.4g} certified; "
     samples = "predicted positive" if name == "min_precision" else PLURALS[name]
     known = f"{sure}{certified.estimate:.4g} on {certified.samples:,.0f} {samples}"
-    return f"{MEASURES[name]} {side} {certified.required:g} ({known})"
+    return f"{MEASURES[name]}{of}{segment} {side} {certified.required:g} ({known})"
 
 
 def check_decide(decide: str) -> str:

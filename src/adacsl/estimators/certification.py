@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from adacsl.fitting.candidates import Candidate
 
 with requires("sklearn"):
+    import narwhals as nw
     from sklearn.frozen import FrozenEstimator
 
 RESERVED = 7919
@@ -102,4 +103,13 @@ def certify(
     if scores is None:
         own = costs if costs.n_instances is not None else None
         scores = method.decision_scores(rows.take(held), costs=own)
-    decision.certify(scores, rows.y[held], sample_weight=weight, costs=costs)
+    segments = None if limits.segments is None else column_of(rows.take(held), limits.segments)
+    decision.certify(scores, rows.y[held], sample_weight=weight, costs=costs, segments=segments)
+
+
+def column_of(table: Any, name: str) -> NDArray[Any]:
+    """Return the values of a column of a table of any library."""
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame) or name not in frame.columns:
+        raise ValueError(f"segments are the values of a column of X, and X has no column {name!r}")
+    return np.asarray(frame[name].to_numpy())

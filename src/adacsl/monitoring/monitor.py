@@ -294,6 +294,12 @@ def _check_constraints(limits: Constraints | None, own: ScoredRows, level: float
         if among.any():
             now = _share(hits[among], None if own.groups is None else own.groups[among], level)
             checks.append(ConstraintCheck(name, required, now, int(among.sum())))
+    if own.segments is not None and limits.min_recall is not None:
+        names = own.segments.astype(str)
+        for name in np.unique(names[positive]).tolist():
+            among = positive & (names == name)
+            now = _share(called[among], None if own.groups is None else own.groups[among], level)
+            checks.append(ConstraintCheck(f"min_recall of {name}", limits.min_recall, now, int(among.sum())))
     return tuple(checks)
 
 
@@ -320,7 +326,7 @@ def _retuned_costs(model: Any, rows: ScoredRows, own: ScoredRows) -> NDArray[np.
 
     return costs_retuned(
         model.decision_, own.scores, own.labels, own.class_costs, decide=retuning_method(model.decision_),
-        groups=own.groups, incurred=None if rows.policy.empty else incurred,
+        groups=own.groups, segments=own.segments, incurred=None if rows.policy.empty else incurred,
     )  # fmt: skip
 
 

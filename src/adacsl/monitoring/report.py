@@ -46,7 +46,7 @@ class ConstraintCheck(NamedTuple):
     Parameters
     ----------
     name : str
-        ``min_recall``, ``min_precision``, ``max_fpr`` or ``max_positive_rate``.
+        ``min_recall``, ``min_precision``, ``max_fpr``, ``max_positive_rate``, or of a segment ``min_recall of NAME``.
     required : float
         The constraint.
     now : Interval
@@ -71,10 +71,9 @@ class ConstraintCheck(NamedTuple):
         side = ("below" if low else "above") if self.violated else "not significantly " + ("below" if low else "above")
         if not self.violated and (self.now.estimate >= self.required if low else self.now.estimate <= self.required):
             side = "within"
-        return (
-            f"{MEASURES[self.name]} {self.now.estimate:.4g} ({_between(self.now, level)}) is {side} the required "
-            f"{self.required:g}"
-        )
+        name, of, segment = self.name.partition(" of ")
+        now = f"{self.now.estimate:.4g} ({_between(self.now, level)})"
+        return f"{MEASURES[name]}{of}{segment} {now} is {side} the required {self.required:g}"
 
 
 class Labelled(NamedTuple):

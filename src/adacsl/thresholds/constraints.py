@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -78,6 +78,21 @@ class Certified(NamedTuple):
     samples: float
 
 
+class SegmentCaps(NamedTuple):
+    """What a floor on the recall within each segment allows.
+
+    Attributes
+    ----------
+    most : int
+        The most false negatives, in all.
+    samples : dict
+        The positives of each segment.
+    """
+
+    most: int
+    samples: dict[str, int]
+
+
 class Counts(NamedTuple):
     """The errors at some thresholds, and the size of the classes; sums of weights where samples have weights."""
 
@@ -120,6 +135,11 @@ class Constraints:
         Probability, over the samples of the search, that all constraints hold on new data. It needs scores of a fixed
         model on independent samples that chose neither model nor calibration. None: the constraints hold on the
         samples themselves.
+    segments : str, optional
+        Column of X: ``min_recall`` then holds within each of its values (a region, a product), not only in all. The
+        segments share the error, too.
+    caps : SegmentCaps, optional
+        What segments allow, as :meth:`within_segments` has found it.
 
     Examples
     --------
@@ -134,10 +154,16 @@ class Constraints:
     max_fpr: float | None = None
     max_positive_rate: float | None = None
     confidence: float | None = 0.95
+    segments: str | None = None
+    caps: SegmentCaps | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.confidence is not None and not 0.0 < number_or_nan(self.confidence) < 1.0:
             raise ValueError(f"confidence must lie strictly between 0 and 1, or be None, got {self.confidence!r}")
+        if self.segments is not None and (self.min_recall is None or not isinstance(self.segments, str)):
+            raise ValueError(
+                f"segments name the column within whose values min_recall holds: give both, got {self.segments!r}"
+            )
         for name, value in self.given.items():
             number = number_or_nan(value)
             strict = self.confidence is not None
@@ -157,7 +183,7 @@ class Constraints:
         if given is None:
             return None
         if isinstance(given, Mapping):
-            names = [each.name for each in fields(cls)]
+            names = [each.name for each in fields(cls) if each.name != "caps"]
             if unknown := [name for name in given if name not in names]:
                 raise ValueError(f"constraints are {', '.join(names)}; got {unknown[0]!r}")
             given = cls(**given)
@@ -173,7 +199,8 @@ class Constraints:
     @property
     def error(self) -> float:
         """The probability with which each constraint may be violated; together at most ``1 - confidence``."""
-        return 1.0 if self.confidence is None else (1.0 - self.confidence) / max(len(self.given), 1)
+        tests = len(self.given) + (0 if self.caps is None else len(self.caps.samples) - 1)
+        return 1.0 if self.confidence is None else (1.0 - self.confidence) / max(tests, 1)
 
     @property
     def needs_grid(self) -> bool:
@@ -194,6 +221,8 @@ class Constraints:
 
     def most(self, name: str, samples: float, tests: int = 1) -> float:
         """Return the most errors among so many samples that a constraint allows; -1: none can be allowed."""
+        if name == "min_recall" and self.caps is not None:
+            return self.caps.most
         if self.confidence is None:
             return self.rate(name) * samples + SLACK * samples
         return most_errors(int(samples), self.rate(name), self.error / tests)
@@ -217,12 +246,56 @@ class Constraints:
         """Return what is known of each constraint at a threshold that meets them."""
         result = {}
         for name, value in self.given.items():
+            if name == "min_recall" and self.caps is not None:
+                continue  # of each segment
             errors, samples = (float(each) for each in counts.errors(name))
             share = errors / samples if samples else 0.0
             guaranteed = math.nan if self.confidence is None else self._guaranteed(name, samples)
             lower = name.startswith("min")
             estimate = 1.0 - share if lower else share
             result[name] = Certified(value, 1.0 - guaranteed if lower else guaranteed, estimate, samples)
+        return result
+
+    def within_segments(self, scores: NDArray[Any], positive: NDArray[Any], segments: Any) -> Self:
+        """Return constraints whose floor on recall holds within each segment of these samples.
+
+        A threshold is allowed where it lies below an order statistic of the positives of each segment: so many
+        positives of all segments may be missed at most.
+
+        Raises
+        ------
+        InfeasibleError
+            Where a segment has too few positives.
+        """
+        values = np.asarray(segments)
+        if values.shape != scores.shape:
+            raise ValueError(f"segments must have one value for each of {len(scores)} samples, got {values.shape}")
+        names, numbers = np.unique(values.astype(str) if values.dtype == object else values, return_inverse=True)
+        own = [np.sort(scores[positive & (numbers == k)]) for k in range(len(names))]
+        samples = {str(name): len(each) for name, each in zip(names, own, strict=True) if len(each)}
+        shared = replace(self, caps=SegmentCaps(-1, samples))
+        limit = math.inf
+        for name, each in zip(names, own, strict=True):
+            if not len(each):
+                continue  # without positives there is no recall
+            alone = Constraints(min_recall=self.min_recall, confidence=shared._one_confidence)
+            most = int(alone.most("min_recall", len(each)))
+            if most < 0:
+                reason = alone._too_few(Counts(0.0, 0.0, float(len(each)), 0.0))
+                raise InfeasibleError(f"segment {str(name)!r}: {reason}")
+            limit = min(limit, float(each[most]) if most < len(each) else math.inf)
+        return replace(self, caps=SegmentCaps(int((scores[positive] < limit).sum()), samples))
+
+    def certified_segments(
+        self, missed: NDArray[np.bool_], positive: NDArray[np.bool_], segments: Any
+    ) -> dict[str, Certified]:
+        """Return what is known of the recall within each segment."""
+        names, result = np.asarray(segments).astype(str), {}
+        for name in np.unique(names[positive]).tolist():
+            own = positive & (names == name)
+            alone = Constraints(min_recall=self.min_recall, confidence=self._one_confidence)
+            counts = Counts(float(missed[own].sum()), 0.0, float(own.sum()), 0.0)
+            result[f"min_recall of {name}"] = alone.certified(counts)["min_recall"]
         return result
 
     def _guaranteed(self, name: str, samples: float) -> float:
@@ -244,6 +317,8 @@ class Constraints:
     def _too_few(self, counts: Counts) -> str | None:
         """Return what is wrong where even a threshold without errors would not be certified."""
         for name, value in self.given.items():
+            if name == "min_recall" and self.caps is not None:
+                continue
             least = math.log(self.error / (GRID if name == "min_precision" else 1)) / math.log1p(-self.rate(name))
             own = counts.positives + counts.negatives if name == "min_precision" else counts.errors(name)[1]
             if math.ceil(least) > own:
@@ -262,11 +337,12 @@ class Constraints:
         """Return the best value of each constraint among the thresholds that meet the others."""
         lines = []
         for name in self.given:
-            others = Constraints(**{**asdict(self), name: None})
+            others = replace(self, **{name: None}, **({"segments": None, "caps": None} if name == "min_recall" else {}))
             # the others keep their share of the error
             alike = np.ones(np.shape(counts.false_negatives), dtype=bool)
             for other in others.given:
                 one = Constraints(**{other: others.given[other]}, confidence=self._one_confidence)
+                one = replace(one, caps=self.caps) if other == "min_recall" else one
                 alike &= np.asarray(one.allowed(counts, GRID if other == "min_precision" else 1))
             errors, samples = (
                 np.broadcast_to(np.asarray(each, np.float64), alike.shape) for each in counts.errors(name)
@@ -297,6 +373,8 @@ class Constraints:
 
     def _needed(self, counts: Counts) -> str:
         """Return how many samples of the same kind would be enough."""
+        if self.caps is not None:
+            return "relax one of them"
         bare = Constraints(**self.given, confidence=None)
         if not np.any(bare.allowed(counts)):
             return "on the samples themselves none does either: more samples alone do not help, relax a constraint"
@@ -316,12 +394,17 @@ class Constraints:
         positives, negatives = (math.ceil(each * (high - 1.0)) for each in (counts.positives, counts.negatives))
         return f"about {positives:,} more positives and {negatives:,} more negatives would be enough"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the constraints as plain JSON values."""
+    @property
+    def limits(self) -> dict[str, Any]:
+        """The constraints and their confidence, as :func:`~adacsl.find_threshold` takes them."""
         return {**self.given, "confidence": self.confidence}
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the constraints as plain JSON values."""
+        return self.limits | ({} if self.segments is None else {"segments": self.segments})
+
     def __repr__(self) -> str:
-        named = ", ".join(f"{name}={value!r}" for name, value in {**self.given, "confidence": self.confidence}.items())
+        named = ", ".join(f"{name}={value!r}" for name, value in self.to_dict().items())
         return f"Constraints({named})"
 
 

@@ -126,6 +126,7 @@ def find_threshold(
     max_fpr: float | None = None,
     max_positive_rate: float | None = None,
     confidence: float | None = 0.95,
+    segments: Any = None,
 ) -> Threshold:
     """Return the cost-optimal threshold; among equally good ones, the point nearest ``target_threshold``.
 
@@ -157,6 +158,8 @@ def find_threshold(
     confidence : float or None, default 0.95
         Probability that all constraints hold on new data. It needs scores of a fixed model on independent samples that
         chose neither model nor calibration, and no ``sample_weight``. None: the constraints hold on these samples.
+    segments : array of shape (n,), optional
+        A value for each sample, such as its region: ``min_recall`` then holds within each of them.
 
     Returns
     -------
@@ -206,9 +209,14 @@ def find_threshold(
         if target_threshold != 0.5 or n_standard_errors or candidates is not None:
             raise ValueError(f"{error}: target, candidates and n_standard_errors need probabilities") from None
         ranks = Ranks.of(scores)
-        limits = {} if constraints is None else constraints.to_dict()
+        limits = {} if constraints is None else constraints.limits | {"segments": segments}
         result = find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight, **limits)
         return outer_threshold(result, ranks)
+    if segments is not None:
+        if constraints is None or constraints.min_recall is None or sample_weight is not None:
+            raise ValueError("segments are those within which min_recall holds: give it, and no sample_weight")
+        own = (np.asarray(as_host(samples.scores)), np.asarray(as_host(samples.positive)))
+        constraints = constraints.within_segments(*own, segments)
     if candidates is None and not n_standard_errors and can_pack(samples):
         return _best_packed_cut(samples, floats.nearest(samples.kind, target_threshold), constraints)
     cuts = cut_costs(samples, squares=n_standard_errors > 0.0)
