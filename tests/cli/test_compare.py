@@ -111,7 +111,7 @@ def test_a_file_of_the_users(adacsl, place, tmp_path):
 
 def test_what_is_not_said_about_nets_is_left_to_them(adacsl, spied, tmp_path):
     adacsl("compare", "--out", tmp_path / "run")
-    assert spied["net"] == {}
+    assert spied["neural"] is None
 
 
 WORDS = ("--target", "churn", "--pos-label", "yes", "--drop", "id,since", "--fn", 8, "--fp", 0.5)

@@ -25,7 +25,7 @@ from adacsl.neural.learner import NeuralLearner
 from adacsl.report.comparison import report_page
 from adacsl.torch.augmentation import Augment
 
-QUICK = {"n_jobs": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
+QUICK = {"n_jobs": 1, "progress": False, "neural": NeuralLearner(epochs=2), "device": "cpu"}
 
 
 def table(n=240, seed=0):
@@ -272,7 +272,7 @@ def test_the_nets_of_a_comparison_keep_their_settings(found):
 def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_lost(tmp_path):
     x, y = table(120)
     options = QUICK | {
-        "net": {"epochs": 1, "augment": Augment(rotate=True)},
+        "neural": NeuralLearner(epochs=1, augment=Augment(rotate=True)),
         "methods": ["net"],
         "repeats": 1,
         "folds": 2,
@@ -597,7 +597,7 @@ def test_images_leave_out_what_needs_columns():
         methods=["net-bayes", "always-positive"],
         repeats=1,
         folds=2,
-        **(QUICK | {"net": {"epochs": 1}}),
+        **(QUICK | {"neural": NeuralLearner(epochs=1)}),
     )
     assert set(found.table["method"]) == {"net-bayes", "always-positive"}
 

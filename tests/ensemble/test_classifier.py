@@ -32,6 +32,7 @@ from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.boosting_libraries import load_engine
 from adacsl.learners.sklearn import SklearnLearner
 from adacsl.metrics.intervals import cost_interval
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
 THRESHOLD = 1 / 6
@@ -622,8 +623,8 @@ def test_images_are_stacked_too():
     y = (np.arange(40) % 2).astype(int)
     images = rng.integers(0, 255, (40, 8, 8, 3)).astype(np.uint8)
     images[y == 1, :4] //= 2
-    net = {"epochs": 1, "module": _flat_net}
-    clf = EnsembleClassifier(COSTS, net=net, cv=2, device="cpu", **ONE).fit(images, y)
+    neural = NeuralLearner(_flat_net, epochs=1)
+    clf = EnsembleClassifier(COSTS, neural=neural, cv=2, device="cpu", **ONE).fit(images, y)
     assert set(left_out(clf)) == {"net", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert set(left_out(clf).values()) == {""}
     assert clf.predict_proba(images).shape == (40, 2)

@@ -43,7 +43,7 @@ from adacsl.cli.options import (
     as_words,
     hidden_text,
     interval_text,
-    net_settings,
+    neural_learner,
     split_words,
     within,
 )
@@ -201,7 +201,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-column applied --gap 7d --label-delay
     90d
     """
-    net = net_settings(epochs, weights, rotate=rotate)
+    neural = neural_learner(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
@@ -238,7 +238,7 @@ def compare(  # noqa: PLR0913  one argument for each option
         result = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
             folds=evaluation.folds, tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
-            **vars(execution), progress=not screen.quiet, device=device, net=net,
+            **vars(execution), progress=not screen.quiet, device=device, neural=neural,
             gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}

@@ -38,7 +38,7 @@ from adacsl.cli.options import (
     TimeOptions,
     hidden_text,
     interval_text,
-    net_settings,
+    neural_learner,
     split_words,
     task_text,
     within,
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.decision.policy import Policy
     from adacsl.estimators.classifier import CostSensitiveClassifier
+    from adacsl.neural.learner import NeuralLearner
 
 
 SHOWN = 12
@@ -147,8 +148,8 @@ def train(  # noqa: PLR0913  one argument for each option
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for image networks, but the data are a table")
     times.check(task.time)
-    net = net_settings(epochs, weights, rotate=rotate)
-    made = _unfitted(method, task, net, stacked, device=device, resume=resume)
+    neural = neural_learner(epochs, weights, rotate=rotate)
+    made = _unfitted(method, task, neural, stacked, device=device, resume=resume)
     if execution.trainer:
         _train_on(made, method, execution.trainer)
     if cv is not None:
@@ -217,25 +218,26 @@ def _ensemble_settings(method: str, estimators: tuple[str, ...], time_limit: str
 
 
 def _unfitted(
-    name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
+    name: str, task: Task, neural: NeuralLearner | None, stacked: dict[str, Any], *, device: str, resume: Path | None
 ) -> CostSensitiveClassifier:
     """Return the unfitted method of that name with its settings; refuse settings that it does not use."""
     from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleClassifier, seconds_of  # noqa: PLC0415  scikit-learn
     from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
-    from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
+    from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415
 
     if name == "ensemble":
         seconds_of(stacked.get("time_limit"))
         choose_estimators(stacked.get("estimators", "auto"), images=task.images)
-        stack: CostSensitiveClassifier = EnsembleClassifier(net=net or None, device=device, resume=resume, **stacked)
+        stack: CostSensitiveClassifier = EnsembleClassifier(neural=neural, device=device, resume=resume, **stacked)
         return stack
     short, item = own_method(name) if ":" in name else (name, None)
     (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
     if needs_net(made):
-        made.set_params(learner=NeuralLearner(**net), device=device, resume=resume)
+        made.set_params(learner=neural or NeuralLearner(), device=device, resume=resume)
     else:
-        asked = {"epochs": net.get("epochs"), "weights": net.get("weights"), "rotate": net.get("augment")}
+        given = {} if neural is None else neural.changed()
+        asked = {"epochs": given.get("epochs"), "weights": given.get("weights"), "rotate": given.get("augment")}
         asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
         for option in (word for word, value in asked.items() if value is not None):
             raise ValueError(f"--{option} is for neural networks, and {name} trains none")
