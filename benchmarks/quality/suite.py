@@ -27,7 +27,7 @@ from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.result import Comparison
 from adacsl.datasets import DATASETS, Task, load_dataset
 from adacsl.estimators.registry import choose_methods
-from adacsl.learners.boosting import installed_engine
+from adacsl.learners.boosting_libraries import installed_library
 from benchmarks.harness import metadata
 from benchmarks.image_data import data_folder
 from benchmarks.quality.suite_rows import save_rows
@@ -72,7 +72,7 @@ def cut(task: Task, most: int) -> Task:
 
 def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Namespace) -> list[Comparison]:
     """Run what the folder lacks: small tables with all methods, large ones with those that do not take long."""
-    every = options.methods or [name for name in choose_methods("all") if name != installed_engine()]
+    every = options.methods or [name for name in choose_methods("all") if name != installed_library()]
     every = [name for name in every if name not in options.without]
     quick = [name for name in every if name not in options.small_only]
     # the long ones first, so that no worker waits for the last
@@ -122,7 +122,7 @@ def note(result: list[Comparison], options: argparse.Namespace) -> str:
     large = {name for one in result for name in one.facts["data"] if name in LARGE}
     if large and options.small_only:
         parts.append(f"{' and '.join(options.small_only)} only on tables up to {SMALL:,} rows")
-    parts += [f"gbm-* are {installed_engine()}"] if installed_engine() else []
+    parts += [f"gbm-* are {installed_library()}"] if installed_library() else []
     return "; ".join([*parts, *([f"without {', '.join(options.without)}"] if options.without else [])])
 
 

@@ -16,7 +16,7 @@ from adacsl import load_comparison
 from adacsl.cli.app import run
 from adacsl.comparison import compare
 from adacsl.comparison.result import Comparison, NoResultError
-from adacsl.learners.boosting import installed_engine
+from adacsl.learners.boosting_libraries import installed_library
 
 QUICK = ("--methods", "always-negative,always-positive", "--n-jobs", 1)
 TWICE = ("--repeats", 1, "--folds", 2)
@@ -240,7 +240,7 @@ def test_the_report_says_which_booster_it_was(adacsl, place, tmp_path):
     words = ("--methods", "gbm-bayes,always-positive", "--n-jobs", 1, *TWICE, "--quiet")
     assert adacsl("compare", place / "rows.csv", *WORDS, *words, "--out", tmp_path / "run").code == 0
     booster = load_comparison(tmp_path / "run").report_data().facts["boosting"]
-    assert booster == (installed_engine() or "scikit-learn")
+    assert booster == (installed_library() or "scikit-learn")
     page = (tmp_path / "run/report.html").read_text()
     assert re.search(rf"boosting\W.{{0,60}}{booster}", page, re.DOTALL)
 

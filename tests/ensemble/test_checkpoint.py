@@ -87,10 +87,10 @@ def check_same(one, other, X, seconds=True):
 
 def test_every_kind_of_member_comes_back_the_same(tmp_path):
     X, y = table()
-    engines = [(name, BoostingLearner(name, n_estimators=5)) for name in ("xgboost", "lightgbm", "catboost")]
+    libraries = [(name, BoostingLearner(name, n_estimators=5)) for name in ("xgboost", "lightgbm", "catboost")]
     forest = ("forest", SklearnLearner(ExtraTreesClassifier(3)))
     members = ["logistic", ("trees", TREES), ("net", NET), ("bent", BENT), ("steered", STEERED)]
-    clf = quick([*members, *engines, forest]).fit(X, y)
+    clf = quick([*members, *libraries, forest]).fit(X, y)
     back = adacsl.load(clf.save(tmp_path / "model"))
     check_same(clf, back, table(500, seed=1)[0])
     assert list(back.estimators_) == list(clf.estimators_)

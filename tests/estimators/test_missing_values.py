@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adacsl import CostMatrix, method
 from adacsl.learners.boosting import BoostingLearner
-from adacsl.learners.boosting_libraries import ENGINES
+from adacsl.learners.boosting_libraries import LIBRARIES
 from adacsl.learners.histogram_boosting import HistogramBoosting, without_gaps
 from adacsl.learners.metacost import MetaCost
 from adacsl.learners.sklearn import SklearnLearner
@@ -31,7 +31,7 @@ def made(name):
         "net-smote": NeuralLearner(epochs=1),
         "metacost": SklearnLearner(MetaCost(bags=2), encode=False),
     }
-    if name in ENGINES:
+    if name in LIBRARIES:
         quick[name] = BoostingLearner(name, n_estimators=2)
     return chosen.set_params(learner=quick.get(name, chosen.learner))
 

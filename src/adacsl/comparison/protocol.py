@@ -22,7 +22,7 @@ from adacsl.estimators.registry import is_ensemble, needs_net
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.splits import folds_of, one_split
 from adacsl.fitting.time_splits import Timeline, rolling_window
-from adacsl.learners.boosting import installed_engine
+from adacsl.learners.boosting_libraries import installed_library
 from adacsl.neural.learner import NeuralLearner, check_neural
 
 with requires("compare"):
@@ -144,7 +144,7 @@ class Protocol:
     def identity(self) -> dict[str, Any]:
         """Return the settings that results depend on: everything but the device, and the installed boosting library."""
         neural = {name: _plain(value) for name, value in sorted(self.neural.changed().items())}
-        boosting = installed_engine() or "scikit-learn"
+        boosting = installed_library() or "scikit-learn"
         about = {"test": self.test, "validation": self.validation, "neural": neural, "boosting": boosting}
         about |= {"folds": self.folds} if self.folds else {}
         time = {"windows": self.windows, "gap": str(self.gap), "label_delay": str(self.label_delay)}

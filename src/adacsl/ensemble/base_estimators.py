@@ -11,7 +11,7 @@ from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.registry import METHODS, method, needs_net
 from adacsl.learners.boosting import BoostingLearner
-from adacsl.learners.boosting_libraries import ENGINES
+from adacsl.learners.boosting_libraries import LIBRARIES
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.registry import as_learner
 from adacsl.learners.sklearn import SklearnLearner
@@ -87,7 +87,7 @@ def default_estimators(
             for name, own in chosen.items()
         }
     # scikit-learn's boosting stands in for the libraries that were better
-    out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
+    out = {*BY_NAME, *(["histogram"] if any(map(_has, LIBRARIES)) else [])}
     first = next(name for name in BOOSTED_INSTANCE if _has(BASE_ESTIMATORS[name][1]))
     kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "net-instance"} if row_costs else set()
     out |= {name for name in BASE_ESTIMATORS if name.endswith((INSTANCE, "-soft")) and name not in kept}

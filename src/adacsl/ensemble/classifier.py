@@ -30,7 +30,7 @@ from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows, leaks
 from adacsl.fitting.settings import in_full, keeps_settings
 from adacsl.fitting.time_splits import Timeline, possible_folds
-from adacsl.learners.boosting import load_engines
+from adacsl.learners.boosting_libraries import load_libraries
 from adacsl.learners.stack import Stack, StackModel, settled
 
 if TYPE_CHECKING:
@@ -199,7 +199,7 @@ class _Fits:
         workers = min(self.learner.workers_for(self.rows), len(tasks))
         shared = (self.rows, [c.costs for c in self.group], first.watch)
         if not workers and not away:
-            load_engines(self.estimators.values())
+            load_libraries(self.estimators.values())
         placement = self.where if away else Placement()
         executor = open_executor(
             fit_task,

@@ -20,7 +20,7 @@ from adacsl.decision.policy import Policy, action_costs, limited_action, ordered
 from adacsl.estimators.decisions import decide_probabilities
 from adacsl.fitting.rows import Rows, read_features, read_known_labels, take
 from adacsl.learners.booster_model import BoosterModel
-from adacsl.learners.boosting_libraries import load_engine
+from adacsl.learners.boosting_libraries import load_library
 from adacsl.learners.estimator_model import EstimatorModel
 from adacsl.learners.stack import StackModel
 from adacsl.metrics.intervals import Interval
@@ -221,8 +221,8 @@ def importances(model: Any, columns: int) -> NDArray[np.float64] | None:
         parts = [(float(abs(w)), importances(own, columns)) for w, own in _weighed(model)]
         result = [weight * part for weight, part in parts if part is not None]
     elif isinstance(model, BoosterModel):
-        engine = load_engine(model.library)
-        result = [_shares(engine.importances(booster, columns)) for booster in model.boosters]
+        library = load_library(model.library)
+        result = [_shares(library.importances(booster, columns)) for booster in model.boosters]
     else:
         result = list(_of_estimators(model, columns)) if isinstance(model, EstimatorModel) else []
     return _shares(np.sum(result, axis=0)) if result else None
