@@ -43,7 +43,7 @@ from adacsl.cli.options import (
     task_text,
     within,
 )
-from adacsl.cli.policy import POLICY_DEFAULTS, PolicyOptions, decide
+from adacsl.cli.policy import POLICY_DEFAULTS, PolicyOptions
 from adacsl.metrics.intervals import Interval, cost_interval
 
 if TYPE_CHECKING:
@@ -352,6 +352,8 @@ def _answer(
 
 def _policy_cost(made: CostSensitiveClassifier, task: Task) -> Interval | None:
     """Return what held-out rows cost with the policy's actions and capacity; None where it has none."""
+    from adacsl.decision.policy import decide, ordered_labels  # noqa: PLC0415  scikit-learn
+
     policy = made.policy
     if policy is None or (policy.refer is None and policy.actions is None and policy.capacity is None):
         return None
@@ -362,7 +364,8 @@ def _policy_cost(made: CostSensitiveClassifier, task: Task) -> Interval | None:
     usual = replace(policy, capacity=capacity, prior=None)
     y, costs = task.y[seen], task.costs.rows(seen)
     times = None if task.time is None else task.time[seen]
-    decisions = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, usual, times)
+    probabilities = made.decision_.probabilities(made.oof_scores_[seen], costs=costs)
+    decisions = decide(probabilities, made.decision_, ordered_labels(made), costs=costs, policy=usual, times=times)
     groups = None if task.groups is None else task.groups[seen]
     return cost_interval(decisions.costs, y, decisions.actions, groups=groups)
 

@@ -15,9 +15,8 @@ from adacsl.base.scores import to_probabilities
 from adacsl.costs.cells import check_samples
 from adacsl.costs.instance import row_offsets
 from adacsl.costs.matrix import CostMatrix
-from adacsl.decision.policy import Decisions, Policy, choose_policy, take_time
+from adacsl.decision.policy import Decisions, Policy, choose_policy, decide, ordered_labels, take_time
 from adacsl.decision.rule import Decision
-from adacsl.estimators.decisions import decide_samples
 from adacsl.estimators.validation import check_method
 from adacsl.execution.threads import one_thread_if_forked
 from adacsl.fitting.rows import missing_costs, prices_of, read_features, read_known_labels
@@ -428,7 +427,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         # labels alone need no costs where the scores were trained with those of each sample
         blind = chosen.empty and not self.decision_.needs_costs and all(cost is None for cost in given.values())
         costs = None if blind and missing_costs(self, given) else prices_of(self, X, **given)
-        return decide_samples(self, X, costs=costs, policy=chosen).labels
+        return self._decide(X, costs, chosen).labels
 
     def decisions(
         self,
@@ -470,7 +469,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = choose_policy(self.policy, policy, settings)
-        return decide_samples(self, X, costs=prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn), policy=chosen)
+        return self._decide(X, prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn), chosen)
+
+    def _decide(self, X: Any, costs: CostMatrix | None, policy: Policy) -> Decisions:  # noqa: N803
+        X, policy = take_time(self, X, policy)  # noqa: N806
+        probabilities = self.decision_probabilities(X, costs=costs)
+        return decide(probabilities, self.decision_, ordered_labels(self), costs=costs, policy=policy)
 
     def score(
         self,

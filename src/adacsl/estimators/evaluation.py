@@ -15,8 +15,8 @@ from adacsl.base.html import html_table
 from adacsl.base.labels import plain_labels
 from adacsl.base.scores import likeliest
 from adacsl.costs.matrix import CostMatrix
-from adacsl.decision.policy import Decisions, Policy, take_time
-from adacsl.estimators.inputs import LabelledBatch, class_names, decide_batch
+from adacsl.decision.policy import Decisions, Policy, decide, ordered_labels, take_time
+from adacsl.estimators.inputs import LabelledBatch, class_names
 from adacsl.fitting.rows import prices_of, read_known_labels
 from adacsl.metrics.intervals import Interval
 from adacsl.thresholds.search import Threshold
@@ -168,7 +168,10 @@ class Evaluator:
         if self._rows and self.policy.needs_all_rows:
             raise ValueError("a capacity and an estimated prior look at all rows at once: give them as one batch")
         probabilities = self.classifier.decision_probabilities(batch.X, costs=batch.costs)
-        decisions = decide_batch(self.classifier, probabilities, batch.costs, self.policy, batch.times)
+        decisions = decide(
+            probabilities, self.classifier.decision_, ordered_labels(self.classifier), costs=batch.costs,
+            policy=self.policy, times=batch.times,
+        )  # fmt: skip
         self._add(batch, decisions)
         return decisions
 

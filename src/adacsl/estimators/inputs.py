@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,8 +19,6 @@ from adacsl.datasets.loading import load_task
 from adacsl.datasets.readers.base import InMemory, OnError, Reading, Table, batch_name, first_warnings_only
 from adacsl.datasets.readers.formats import How, check_words, is_table, open_table
 from adacsl.datasets.task import COST_NAMES, Task, table_task, target_column
-from adacsl.decision.policy import Decisions, Policy
-from adacsl.estimators.decisions import decide_probabilities
 from adacsl.storage.atomic import at_home
 
 if TYPE_CHECKING:
@@ -110,18 +107,6 @@ def settled_costs(costs: CostMatrix, table: Any, data: str) -> CostMatrix:
         return costs.of(table).deciding
     except ValueError as error:
         raise DataError(f"{data}: {error}") from None
-
-
-def decide_batch(
-    classifier: CostSensitiveClassifier,
-    probabilities: NDArray[np.float64],
-    costs: CostMatrix,
-    policy: Policy,
-    times: Any = None,
-) -> Decisions:
-    """Decide about rows under a policy; ``costs`` are theirs, ``times`` those that the policy needs."""
-    timed = policy if policy.per is None else replace(policy, time=times)
-    return decide_probabilities(classifier, probabilities, costs=costs, policy=timed)
 
 
 # rows to predict
