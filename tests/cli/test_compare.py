@@ -70,7 +70,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert table["always-negative"]["mean"] == pytest.approx(5 * 0.3)
     assert table["always-positive"]["mean"] == pytest.approx(0.7)
     assert result["best"] == "always-positive"
-    assert result["price_range"].startswith("If a false negative costs 2.5 to 10")
+    assert result["cost_range"].startswith("If a false negative costs 2.5 to 10")
     assert result["failed"] == []
     assert (result["tolerance"], result["intervals"][:15]) == (0.1, "95 % intervals:")
     assert [(one["recommended"], one["simpler"], one["saving"]) for one in result["recommendations"]] == [

@@ -16,7 +16,7 @@ from sklearn.svm import LinearSVC
 
 from adacsl import METHODS, AdaCSLController, CostMatrix, CostSensitiveClassifier, Task, method
 from adacsl.adaptive import UniformBins
-from adacsl.comparison.jobs import count_nets, plan_jobs
+from adacsl.comparison.jobs import count_networks, plan_jobs
 from adacsl.comparison.protocol import Protocol
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.estimators.registry import choose_methods, title_of
@@ -201,7 +201,7 @@ def test_constants_take_images():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
+        ({"loss": "hinge"}, "loss one of plain, weighted, instance-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
         ({"learner": "svm"}, "learner must be one of 'net', 'boosting'"),
@@ -324,7 +324,7 @@ def test_what_differs_in_the_decision_or_the_epoch_shares_its_nets():
     def nets(names):
         chosen = {task.name: choose_methods(names)}
         return sum(
-            count_nets(job) for job in plan_jobs([task], chosen, {task.name: [8.0]}, [0], Protocol(device="cpu"))
+            count_networks(job) for job in plan_jobs([task], chosen, {task.name: [8.0]}, [0], Protocol(device="cpu"))
         )
 
     assert nets(list(once)) == nets([*once, *alike]) == sum(once.values())

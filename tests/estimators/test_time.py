@@ -187,7 +187,7 @@ def test_prices_of_each_row_from_a_column_beside_the_times():
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "amount": np.exp(X[:, 2]), "when": when})
     costs = CostMatrix(fp=1, fn="2 + amount")
     for made in (
-        CostSensitiveClassifier(costs, learner=LogisticRegression(), loss="row-weighted", cv=3, random_state=0),
+        CostSensitiveClassifier(costs, learner=LogisticRegression(), loss="instance-weighted", cv=3, random_state=0),
         EnsembleClassifier(costs, estimators=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0),
     ):
         clf = made.fit(table, y, time="when", gap="1d")

@@ -257,7 +257,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return np.full((len(X), 2), 0.5)
 
 
-@pytest.mark.parametrize("loss", ["weighted", "row-weighted"])
+@pytest.mark.parametrize("loss", ["weighted", "instance-weighted"])
 def test_weights_are_the_stakes_of_each_row(loss):
     rng = np.random.default_rng(0)
     y, fn = np.arange(60) % 2, rng.uniform(3.0, 9.0, 60)
@@ -267,5 +267,5 @@ def test_weights_are_the_stakes_of_each_row(loss):
     weight = Recorder.seen[0]  # the first fit is that on all rows
     assert weight.mean() == pytest.approx(1.0)
     # what a row stands to lose: a miss instead of a hit, a false alarm instead of a pass
-    stakes = fn - 1.0 if loss == "row-weighted" else np.mean(fn[y == 1] - 1.0)  # of those who can pay it
+    stakes = fn - 1.0 if loss == "instance-weighted" else np.mean(fn[y == 1] - 1.0)  # of those who can pay it
     assert weight / weight[0] == pytest.approx(np.where(y == 1, stakes, 1.0))

@@ -19,7 +19,7 @@ from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import run_work
 from adacsl.comparison.protocol import Protocol, split_rows
 from adacsl.datasets.images import resize
-from adacsl.estimators.registry import needs_net
+from adacsl.estimators.registry import needs_network
 from adacsl.neural import fit
 from adacsl.neural.batches import MemberBatches, smote_batch
 from adacsl.neural.fit import smote_rows
@@ -29,7 +29,7 @@ from adacsl.torch.functional import weighted_focal_loss
 from adacsl.torch.tabular import TableNet
 
 QUICK = Protocol(neural=NeuralLearner(epochs=3, batch_size=32), device="cpu")
-NAMES = [name for name in METHODS if needs_net(method(name))]
+NAMES = [name for name in METHODS if needs_network(method(name))]
 STEERED = {"loss": "weighted", "controller": "auto"}
 
 

@@ -291,7 +291,7 @@ def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
     jobs = full_plan("table2", seeds=3).jobs
     seeds = [job.fits[0].seed for job in jobs]
     assert seeds == sorted(seeds)
-    nets = [engine.count_nets(job) for job in jobs if job.fits[0].seed == 0]
+    nets = [engine.count_networks(job) for job in jobs if job.fits[0].seed == 0]
     assert nets == sorted(nets, reverse=True)
 
 

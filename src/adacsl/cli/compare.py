@@ -100,9 +100,9 @@ def training_of(result: Comparison, task: Task, training: Training, origins: Map
 
     ``training`` holds the options of the data and of neural networks, ``origins`` the words of custom methods.
     """
-    from adacsl.comparison.fits import scale_misses  # noqa: PLC0415  torch
+    from adacsl.comparison.fits import scale_fn  # noqa: PLC0415  torch
     from adacsl.comparison.protocol import mean_ratio  # noqa: PLC0415
-    from adacsl.estimators.registry import METHODS, is_ensemble, method, needs_net  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.registry import METHODS, is_ensemble, method, needs_network  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)
     recommendations = {
@@ -111,13 +111,13 @@ def training_of(result: Comparison, task: Task, training: Training, origins: Map
     ratio = next((r for r in recommendations if math.isclose(r, own, rel_tol=1e-5)), next(iter(recommendations), own))
     recommendation = recommendations.get(ratio)
     name = None if recommendation is None else recommendation.recommended
-    costs = scale_misses(task.costs, ratio / own)
+    costs = scale_fn(task.costs, ratio / own)
     if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
         return None  # per-sample costs, scaled
     if costs is not task.costs:
         training = replace(training, cost_options=CostOptions(costs.fn, costs.fp, costs.tp or None, costs.tn or None))
     made = result.methods[name] if name in origins else method(name)
-    networks = training.networks if needs_net(made) or is_ensemble(made) else {}
+    networks = training.networks if needs_network(made) or is_ensemble(made) else {}
     return replace(training, method=origins.get(name, name), networks=networks)
 
 
@@ -321,7 +321,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     document = {
         "best": result.best,
         "recommendation": result.recommendation,
-        "price_range": result.price_range,
+        "cost_range": result.cost_range,
         "recommendations": [
             {
                 "data": data,
@@ -362,8 +362,8 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     shown += [result.intervals, *(f"{name}: {text}" if several else text for name, text in copies.items() if text), ""]
     shown += [f"window {seed}: {words}" for windows in result.windows.values() for seed, words in windows.items()]
     shown += ["", result.recommendation] if result.windows else [result.recommendation]
-    if result.price_range:
-        shown += ["", result.price_range]
+    if result.cost_range:
+        shown += ["", result.cost_range]
     shown += [line for part in _segments(result) for line in _by_segment(part)]
     if failed:
         shown += ["", *_failures(failed)]

@@ -198,7 +198,7 @@ def _costs(task: Task) -> CostMatrix | None:
     """Return the costs as a parameter, also over columns that are features; None where samples have their own."""
     costs = task.cost_spec
     seen = () if costs is None else set(costs.columns) - set(costs.hidden)
-    if costs is not None and not costs.settled and set(seen) <= set(map(str, task.X.columns)):
+    if costs is not None and not costs.resolved and set(seen) <= set(map(str, task.X.columns)):
         return costs
     if task.costs.n_instances is not None and task.costs.n_classes > 2:
         raise ValueError(
@@ -223,7 +223,7 @@ def _unfitted(
     """Return the unfitted method of that name with its settings; refuse settings that it does not use."""
     from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleClassifier, seconds_of  # noqa: PLC0415  scikit-learn
-    from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
+    from adacsl.estimators.registry import choose_methods, needs_network  # noqa: PLC0415
     from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415
 
     if name == "ensemble":
@@ -233,7 +233,7 @@ def _unfitted(
         return stack
     short, item = own_method(name) if ":" in name else (name, None)
     (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
-    if needs_net(made):
+    if needs_network(made):
         made.set_params(learner=neural or NeuralLearner(), device=device, resume=resume)
     else:
         given = {} if neural is None else neural.changed()
@@ -267,17 +267,17 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: 
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
-    trains_nets = hasattr(made.learner, "module")
-    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
+    trains_networks = hasattr(made.learner, "module")
+    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_networks else nullcontext()
     with bar as advance, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "base estimator .* is left out")  # part of the answer
         warnings.simplefilter("ignore", CostWarning)  # shown by the checks
-        if trains_nets:
+        if trains_networks:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(
             task.X, labels, groups=task.groups, time=task.time, gap=times.gap, label_delay=times.label_delay, **own
         )  # fmt: skip
-        if trains_nets:
+        if trains_networks:
             made.learner.trainer = None
 
 
@@ -386,7 +386,7 @@ def _predicted_costs(made: CostSensitiveClassifier) -> Iterator[str]:
     """Yield how well per-sample costs can be predicted."""
     for model in made.cost_spec_.models if made.cost_spec_ is not None else ():
         share = f"{100 * max(model.explained_, 0.0):.0f} %"
-        yield f"the cost {model.price.text} is predicted: out of fold, the features explain {share} of its variance"
+        yield f"the cost {model.cost.text} is predicted: out of fold, the features explain {share} of its variance"
 
 
 def _rule(made: CostSensitiveClassifier, task: Task) -> str:

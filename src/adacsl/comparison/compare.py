@@ -320,7 +320,7 @@ def _identity(
             "costs": _describe_costs(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
-            **({} if task.cost_spec is None or task.cost_spec.settled else {"cost_spec": task.cost_spec.to_dict()}),
+            **({} if task.cost_spec is None or task.cost_spec.resolved else {"cost_spec": task.cost_spec.to_dict()}),
             **baseline_facts(task),
             **_times(task, protocol, warned=warned),
             "overview": overview(task),
@@ -367,9 +367,9 @@ def _describe_costs(task: Task) -> str:
     if task.cost_spec is not None and task.cost_spec.learns:
         each += ", predicted for each sample"
     if costs.n_classes > 2:
-        prices = mean.reduced().to_array()
-        prices = prices[~np.eye(len(prices), dtype=bool)]
-        return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
+        unit_costs = mean.reduced().to_array()
+        unit_costs = unit_costs[~np.eye(len(unit_costs), dtype=bool)]
+        return f"An error costs {unit_costs.min():.6g} to {unit_costs.max():.6g} by its kind{each}"
     ranges = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
     named = (
         ("a false negative costs", "fn"),
@@ -377,12 +377,12 @@ def _describe_costs(task: Task) -> str:
         ("a true positive", "tp"),
         ("a true negative", "tn"),
     )
-    prices = [
+    unit_costs = [
         f"{word} {getattr(mean, name):.6g}{ranges.get(name, '')}"
         for word, name in named
         if name in ("fn", "fp", *ranges) or getattr(mean, name)
     ]
-    text = ", ".join(prices)
+    text = ", ".join(unit_costs)
     return f"{text[0].upper()}{text[1:]}{each}"
 
 

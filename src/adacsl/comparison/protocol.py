@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import scale_misses
+from adacsl.comparison.fits import scale_fn
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.duplicates import DuplicateGroups, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import Duration
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.estimators.registry import is_ensemble, needs_net
+from adacsl.estimators.registry import is_ensemble, needs_network
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.splits import folds_of, one_split
 from adacsl.fitting.time_splits import Timeline, rolling_window
@@ -39,7 +39,7 @@ def at_ratio(costs: CostMatrix, ratio: float | None, *, own: float | None = None
     >>> at_ratio(CostMatrix(fp=2, fn=8), 5.0)
     CostMatrix(fp=2, fn=10)
     """
-    return costs if ratio is None else scale_misses(costs, ratio / (own or mean_ratio(costs)))
+    return costs if ratio is None else scale_fn(costs, ratio / (own or mean_ratio(costs)))
 
 
 def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:
@@ -213,7 +213,7 @@ class Protocol:
         """Return a fresh copy of a method under these conditions."""
         fresh: CostSensitiveClassifier = clone(method)
         fresh.set_params(random_state=seed, validation=self.inner_validation, device=self.device)
-        if needs_net(fresh) and fresh.learner == "net":
+        if needs_network(fresh) and fresh.learner == "net":
             fresh.set_params(learner=copy.copy(self.neural))
         if is_ensemble(fresh):
             # the jobs of a comparison share the cores already

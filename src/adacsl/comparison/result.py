@@ -16,7 +16,7 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import plain_labels
 from adacsl.comparison import baseline, cost_sensitivity
 from adacsl.comparison import report_data as comparison_report_data
-from adacsl.comparison.fits import FitKey, FitResult, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, scale_fn
 from adacsl.comparison.model_card import checks_of, describe_intervals
 from adacsl.comparison.protocol import compared_neural, named_costs, set_ensemble
 from adacsl.comparison.recommendation import (
@@ -91,7 +91,7 @@ class Comparison:
     def paired(self) -> dict[tuple[str, float], RowCosts]:
         """Cost of every test sample under each method, by data set and ratio."""
         return row_costs(
-            self.fits, self.splits, lambda data, ratio, costs: scale_misses(costs, ratio / self._own_ratio(data))
+            self.fits, self.splits, lambda data, ratio, costs: scale_fn(costs, ratio / self._own_ratio(data))
         )
 
     @cached_property
@@ -183,7 +183,7 @@ class Comparison:
             raise ValueError(
                 f"no method is recommended: {self.recommendations[view].text} To fit one, name it: name=..."
             )
-        costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
+        costs = scale_fn(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         return unfitted_method(self, name, self.facts["data"][view[0]]["classes"], costs)
 
     def fit(
@@ -298,7 +298,7 @@ class Comparison:
         return {view: cost_sensitivity.regret_in(self, view) for view in views}
 
     @property
-    def price_range(self) -> str:
+    def cost_range(self) -> str:
         """Sensitivity to the costs, as text; empty with more than two classes."""
         return cost_sensitivity.words_of(self.regrets, self._place if len(self.recommendations) > 1 else None)
 

@@ -9,7 +9,7 @@ from typing import Any
 from adacsl.base.extras import requires
 from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.estimators.registry import METHODS, method, needs_net
+from adacsl.estimators.registry import METHODS, method, needs_network
 from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.boosting_libraries import LIBRARIES
 from adacsl.learners.histogram_boosting import HistogramBoosting
@@ -113,14 +113,14 @@ def named_estimator(name: str, neural: Any = None) -> CostSensitiveClassifier:
                 f"(known: {', '.join(known)}, and the names in adacsl.METHODS)"
             )
         listed = method(name)
-        return listed.set_params(learner=neural) if neural is not None and needs_net(listed) else listed
+        return listed.set_params(learner=neural) if neural is not None and needs_network(listed) else listed
     learner = BASE_ESTIMATORS[name][2]()
     if neural is not None and hasattr(learner, "module"):
         changed = neural.changed()
         if learner.module is not None:  # its own sizes stay
             changed.pop("module", None)
         learner.set_params(**changed)
-    settings = ADAPTED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(INSTANCE) else {}
+    settings = ADAPTED if name == "adacsl" else {"loss": "instance-weighted"} if name.endswith(INSTANCE) else {}
     made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss", **settings)
     return made
 

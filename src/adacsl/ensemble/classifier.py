@@ -31,7 +31,7 @@ from adacsl.fitting.rows import Rows, leaks
 from adacsl.fitting.settings import in_full, keeps_settings
 from adacsl.fitting.time_splits import Timeline, possible_folds
 from adacsl.learners.boosting_libraries import load_libraries
-from adacsl.learners.stack import Stack, StackModel, settled
+from adacsl.learners.stack import Stack, StackModel, resolved
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostSensitiveClassifier
@@ -335,7 +335,7 @@ class _Fits:
         if candidate.watch is not None:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
         else:
-            models = [settled(own.model) for own in fitted]
+            models = [resolved(own.model) for own in fitted]
             shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
             candidate.model = StackModel(stack, names, models, shifts, by_rows)
         candidate.attributes["leaderboard_"] = self._leaderboard(number, stack, seen)

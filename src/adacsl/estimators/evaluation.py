@@ -17,7 +17,7 @@ from adacsl.base.scores import likeliest
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Decisions, Policy, decide, ordered_labels, take_time
 from adacsl.estimators.inputs import LabelledBatch, class_names
-from adacsl.fitting.rows import prices_of, read_known_labels
+from adacsl.fitting.rows import costs_for, read_known_labels
 from adacsl.metrics.intervals import Interval
 from adacsl.thresholds.search import Threshold
 from adacsl.thresholds.streaming import HELD, Batch, CostHistogram, RunningCalibration, RunningMean, Spool
@@ -288,7 +288,7 @@ def labelled_batch(
     """
     chosen = policy or classifier.policy or Policy()
     X, timed = take_time(classifier, X, chosen)  # noqa: N806
-    own = prices_of(classifier, X) if costs is None else costs
+    own = costs_for(classifier, X) if costs is None else costs
     return LabelledBatch(
         X, read_known_labels(classifier, y), classifier.costs_ if own is None else own,
         None if groups is None else np.asarray(groups), timed.time,

@@ -99,9 +99,9 @@ def probability_columns(classifier: CostSensitiveClassifier, probability: Any = 
     return {f"probability_{name}": None if probability is None else probability[:, j] for j, name in enumerate(names)}
 
 
-def settled_costs(costs: CostMatrix, table: Any, data: str) -> CostMatrix:
+def resolved_costs(costs: CostMatrix, table: Any, data: str) -> CostMatrix:
     """Return the costs of the rows of a table to decide by; ``costs`` may depend on its columns."""
-    if costs.settled:
+    if costs.resolved:
         return costs
     try:
         return costs.of(table).deciding
@@ -223,12 +223,12 @@ def _divided(images: Any, names: list[str], rows: int) -> Iterator[tuple[Any, di
 def _readable(classifier: CostSensitiveClassifier, batches: Iterator[Any], broken: list[str]) -> Iterator[Any]:
     """Yield the images that can be read, at least one; add the others to ``broken``."""
     from adacsl.datasets.images import decode_files  # noqa: PLC0415  torch
-    from adacsl.fitting.rows import picture_size  # noqa: PLC0415
+    from adacsl.fitting.rows import size_of_images  # noqa: PLC0415
 
     some = False
     for paths, others in batches:
         gone: dict[int, str] = {}
-        pixels = decode_files(paths, others["file"], image_size=picture_size(classifier), broken=gone)
+        pixels = decode_files(paths, others["file"], image_size=size_of_images(classifier), broken=gone)
         broken += [f"{others['file'][i]}: {why}" for i, why in gone.items()]
         if len(pixels):
             some = True

@@ -31,7 +31,7 @@ from adacsl.estimators.inputs import (
     RowBatches,
     joined_columns,
     probability_columns,
-    settled_costs,
+    resolved_costs,
     table_rows,
     takes_images,
 )
@@ -161,7 +161,7 @@ def _scored(
     done = 0
     for inputs, others in opened.batches:
         table = inputs.assign(**others) if hasattr(inputs, "assign") else others
-        own = settled_costs(costs, table, batch_name(opened.name, done))
+        own = resolved_costs(costs, table, batch_name(opened.name, done))
         probabilities = classifier.decision_probabilities(inputs, costs=own)
         yield _Scored(probabilities, own, others)
         done += len(probabilities)

@@ -57,7 +57,7 @@ def _groups(candidates: Sequence[Candidate], rows: Rows) -> list[list[Candidate]
         folds = [part.tobytes() for pair in _stopping_folds(candidate, rows) for part in pair]
         key = [repr(candidate.learner), candidate.seed, _learns_again(candidate, rows), *folds]
         if not candidate.is_plain:
-            key += [candidate.costs.to_json(), candidate.target_threshold, candidate.row_weighted]
+            key += [candidate.costs.to_json(), candidate.target_threshold, candidate.instance_weighted]
         groups.setdefault(id(candidate) if candidate.adapts else repr(key), []).append(candidate)
     return list(groups.values())
 
@@ -72,7 +72,7 @@ def _boost(candidate: Candidate, rows: Rows, matrix: Matrix, encoder: ColumnEnco
             candidate.class_costs,
             candidate.target_threshold,
             usual,
-            row_weighted=candidate.row_weighted,
+            instance_weighted=candidate.instance_weighted,
         )
         check_varies(matrix.x[train])
         held, trained = candidate.hold_out(rows, held_out), trained_with(controller, rows.n_classes)

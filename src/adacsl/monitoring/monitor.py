@@ -20,7 +20,7 @@ from adacsl.decision.policy import decide, limited_action, ordered_labels, read_
 from adacsl.decision.priors import shift_prior
 from adacsl.decision.rule import Decision
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.fitting.rows import prices_of
+from adacsl.fitting.rows import costs_for
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import Interval, independent_difference, mean_interval
 from adacsl.monitoring.drift import PriorShift, prior_shift, score_shift, time_windows
@@ -106,7 +106,7 @@ def monitor(
         raise TypeError(f"model must be a fitted classifier of adacsl, got {model!r}")
     check_is_fitted(model)
     given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-    costs = prices_of(model, X, **given)
+    costs = costs_for(model, X, **given)
     policy = getattr(model, "policy", None)
     needed = (*getattr(model, "feature_names_in_", ()), None if policy is None else policy.time)
     X, times, _ = take_times(X, time, keep=needed)  # noqa: N806

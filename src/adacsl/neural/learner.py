@@ -81,7 +81,7 @@ class NeuralLearner(BaseEstimator):
     """
 
     tables_only = False
-    trained_by = "adacsl.neural.fit:fit_nets"
+    trained_by = "adacsl.neural.fit:fit_networks"
     keeps_parts = True
 
     @keeps_settings
