@@ -259,9 +259,9 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     task = spied.pop("tasks")[0]
     assert task.name == "german-credit"
     assert str(spied.pop("folder")) == "runs/x"
-    net = spied.pop("net")
-    assert net.pop("augment").rotate is True
-    assert net == {"epochs": 7, "weights": "w.pth"}
+    neural = spied.pop("neural").changed()
+    assert neural.pop("augment").rotate is True
+    assert neural == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
         "methods": ["net", "net-weighted", "net-focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4,
         "tolerance": 0.2,

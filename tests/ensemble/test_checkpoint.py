@@ -344,7 +344,7 @@ def test_clone_keeps_every_setting():
     clf = quick(strength=0.1, neural=NeuralLearner(epochs=3), time_limit="60s", decide="tuned", pos_label="a")
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
-    assert params["net__epochs"] == 3
+    assert params["neural__epochs"] == 3
     for name, value in params.items():
         assert copied[name] == value or repr(copied[name]) == repr(value), name
 

@@ -371,7 +371,8 @@ def neural_learner(epochs: int | None, weights: Path | None, *, rotate: bool) ->
         return None
     with requires("train"):
         from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  scikit-learn
-    return NeuralLearner(**settings)
+    learner: NeuralLearner = NeuralLearner(**settings)
+    return learner
 
 
 def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions) -> list[str]:

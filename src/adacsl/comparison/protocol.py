@@ -233,7 +233,8 @@ def set_ensemble(method: CostSensitiveClassifier, neural: NeuralLearner, **setti
 def compared_neural(given: NeuralLearner | None, settings: Mapping[str, Any]) -> NeuralLearner:
     """Return the neural learner of a comparison, as it was given, or from the settings in its folder."""
     if given is not None:
-        return copy.copy(given)
+        learner: NeuralLearner = copy.copy(given)
+        return learner
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
             f"its networks had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "

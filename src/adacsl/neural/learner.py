@@ -200,7 +200,8 @@ def check_neural(given: Any) -> NeuralLearner:
     """Return the settings that a parameter ``neural`` holds; refuse anything else."""
     if not isinstance(given, NeuralLearner):
         raise TypeError(f"neural must be a NeuralLearner, such as NeuralLearner(epochs=30), got {given!r}")
-    return given
+    learner: NeuralLearner = given
+    return learner
 
 
 def check_trainer(options: Any) -> None:
