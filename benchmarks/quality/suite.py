@@ -4,7 +4,7 @@ The same as ``adacsl compare TABLES --ratios 1x 3x 5x --all``, but that large ta
 part with the same share of positives; card fraud, whose positives are rare, to five times as many) and that methods
 that take long are left to the small ones (``--small-only``). The first repeat is written before the second begins.
 Beside NAME.csv, one line per cell, lie NAME.meta.json and NAME.npz: the decisions about every row, from which
-benchmarks/quality/verdict_regret.py makes its intervals.
+benchmarks/quality/recommendation_regret.py makes its intervals.
 
     python -m benchmarks.quality.suite --device cuda --n-jobs 14 --csv benchmarks/results/suite.csv  # on a GPU machine
     python -m benchmarks.quality.suite --tables german-credit telco-churn --repeats 1 --folds 2 --methods logistic
@@ -45,7 +45,7 @@ COLUMNS = [
     "data", "ratio", "method", "seed", "cost", "normalized_cost", "accuracy", "validation_cost", "n_train", "n_test",
     "seconds",
 ]  # fmt: skip
-"""What benchmarks/publish.py and benchmarks/quality/verdict_regret.py read, and a little more."""
+"""What benchmarks/publish.py and benchmarks/quality/recommendation_regret.py read, and a little more."""
 
 
 def main() -> None:

@@ -57,7 +57,7 @@ def test_by_default_for_tables_and_images_and_one_job_a_split():
         assert [sorted(fit.ratio for fit in job.fits) for job in mine] == [[5.0, 9.0]] * 2
 
 
-def test_portfolios_that_differ_deep_inside_are_different_jobs():
+def test_ensembles_that_differ_deep_inside_are_different_jobs():
     def made(last):
         many = [
             (f"net-{i}", method("net", learner=NeuralLearner(learning_rate=0.001 * i, epochs=2, batch_size=32)))

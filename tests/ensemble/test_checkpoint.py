@@ -111,7 +111,7 @@ def test_settings_that_are_plain_values_come_back(tmp_path):
     assert np.array_equal(clf.decision_scores(X), again.decision_scores(X))
 
 
-def test_a_portfolio_by_its_name(tmp_path):
+def test_a_ensemble_by_its_name(tmp_path):
     X, y = numbers()
     made = adacsl.method("ensemble", COSTS, estimators=["logistic", "histogram"], n_jobs=1, cv=3, random_state=0)
     assert type(made) is EnsembleClassifier

@@ -1,4 +1,4 @@
-"""Portfolios: what takes part, what is left out and why, and that every number says what it claims."""
+"""Ensembles: what takes part, what is left out and why, and that every number says what it claims."""
 
 import os
 import signal

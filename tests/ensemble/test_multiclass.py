@@ -1,4 +1,4 @@
-"""Portfolios of K classes: what is stacked, what it costs, what is left out, kept and resumed."""
+"""Ensembles of K classes: what is stacked, what it costs, what is left out, kept and resumed."""
 
 import warnings
 

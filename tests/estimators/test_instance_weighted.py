@@ -186,7 +186,7 @@ def test_saved_and_read(tmp_path, learner):
 # the ensemble
 
 
-def test_a_portfolio_gives_its_members_the_rows_prices(tmp_path):
+def test_a_ensemble_gives_its_members_the_rows_prices(tmp_path):
     X, y, prices, proba = drawn(3000)
     rows = CostSensitiveClassifier(learner=LEARNERS["logistic"](), loss="instance-weighted", select="log-loss")
     plain = CostSensitiveClassifier(learner=LEARNERS["logistic"](), select="log-loss")

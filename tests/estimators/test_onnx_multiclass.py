@@ -77,7 +77,7 @@ def test_nets_of_every_decision(tmp_path, settings):
     assert "threshold" not in told
 
 
-def test_a_portfolio_of_logistic_regressions_and_nets(tmp_path):
+def test_a_ensemble_of_logistic_regressions_and_nets(tmp_path):
     X, y = numbers()
     clf = EnsembleClassifier(
         COSTS,

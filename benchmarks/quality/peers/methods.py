@@ -28,7 +28,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from benchmarks.quality import peer_data, portfolio_peers, savings_data, savings_peers
+from benchmarks.quality import ensemble_peers, peer_data, savings_data, savings_peers
 from benchmarks.quality.peers.problem import Problem, cheapest_constant, check_found
 
 TWO, MANY, ROWS = "two classes", "several classes", "per-sample costs"
@@ -138,14 +138,14 @@ def options_of(problem: Problem) -> argparse.Namespace:
 
 
 def peer(name: str, priced: str | None = None) -> Callable[[Problem], Any]:
-    """Return a peer of portfolio_peers.py, and for rows with prices one of savings_peers.py, as a contestant."""
+    """Return a peer of ensemble_peers.py, and for rows with prices one of savings_peers.py, as a contestant."""
 
     def fit_predict(problem: Problem) -> Any:
         if problem.test_prices is not None:
             return savings_peers.PEERS[priced or name](priced_cell_of(problem), options_of(problem))
         assert problem.costs is not None
         costs = peer_data.Costs(fp=problem.costs[0, 1], fn=problem.costs[1, 0])
-        return portfolio_peers.PEERS[name].fit(cell_of(problem), costs, options_of(problem))(costs)
+        return ensemble_peers.PEERS[name].fit(cell_of(problem), costs, options_of(problem))(costs)
 
     return fit_predict
 
@@ -160,13 +160,13 @@ def constant(problem: Problem) -> Any:
 
 
 def logistic(problem: Problem) -> Any:
-    model = make_pipeline(portfolio_peers.numeric(problem.X_train), LogisticRegression(max_iter=3000))
+    model = make_pipeline(ensemble_peers.numeric(problem.X_train), LogisticRegression(max_iter=3000))
     return model.fit(problem.X_train, problem.y_train).predict_proba(problem.X_test)
 
 
 def hgb_bayes(problem: Problem) -> Any:
-    train, test = portfolio_peers.with_categories(cell_of(problem))
-    return portfolio_peers.histogram_boosting(problem.seed).fit(train, problem.y_train).predict_proba(test)
+    train, test = ensemble_peers.with_categories(cell_of(problem))
+    return ensemble_peers.histogram_boosting(problem.seed).fit(train, problem.y_train).predict_proba(test)
 
 
 def hgb_tuned(problem: Problem) -> Any:
@@ -175,18 +175,18 @@ def hgb_tuned(problem: Problem) -> Any:
     from sklearn import config_context  # noqa: PLC0415
 
     cell, prices = cell_of(problem), problem.train_prices._asdict()
-    train, test = portfolio_peers.with_categories(cell)
+    train, test = ensemble_peers.with_categories(cell)
     with config_context(enable_metadata_routing=True):
         saving = make_scorer(lambda y, decisions, **own: -savings_data.Prices(**own).mean(np.asarray(y), decisions))
-        booster = portfolio_peers.histogram_boosting(problem.seed).set_fit_request(sample_weight=False)
+        booster = ensemble_peers.histogram_boosting(problem.seed).set_fit_request(sample_weight=False)
         model = TunedThresholdClassifierCV(
             booster, scoring=saving.set_score_request(**dict.fromkeys(prices, True)), thresholds=1000,
-            cv=portfolio_peers.folds(cell), random_state=problem.seed,
+            cv=ensemble_peers.folds(cell), random_state=problem.seed,
         )  # fmt: skip
         return model.fit(train, problem.y_train, **prices).predict(test)
 
 
-def portfolio(problem: Problem) -> Any:
+def ensemble(problem: Problem) -> Any:
     from adacsl import EnsembleClassifier  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleSettings  # noqa: PLC0415
 
@@ -232,13 +232,13 @@ def _fitted(model: Any, problem: Problem) -> Any:
 
 
 def autogluon(problem: Problem) -> Any:
-    return portfolio_peers.gluon_probabilities(cell_of(problem), options_of(problem), num_bag_folds=5)
+    return ensemble_peers.gluon_probabilities(cell_of(problem), options_of(problem), num_bag_folds=5)
 
 
 def flaml(problem: Problem) -> Any:
     from flaml import AutoML  # noqa: PLC0415
 
-    train, test = portfolio_peers.with_categories(cell_of(problem))
+    train, test = ensemble_peers.with_categories(cell_of(problem))
     model = AutoML()
     model.fit(
         train, problem.y_train, task="classification", metric="log_loss", time_budget=problem.seconds,
@@ -272,10 +272,10 @@ CONTESTANTS: dict[str, Contestant] = {
     ),
     "autogluon": Contestant(
         autogluon, "AutoGluon's default models, bagged in five folds, log loss, Bayes decision", blind=True,
-        venv="autogluon", modules=portfolio_peers.GLUON,
+        venv="autogluon", modules=ensemble_peers.GLUON,
     ),
     "adacsl": Contestant(adacsl(None), "AdaCSL, one net", modules=("adacsl", "torch"), ours=True),
     "adacsl-cv": Contestant(adacsl(5), "AdaCSL, five cross-fitted networks", modules=("adacsl", "torch"), ours=True),
-    "ensemble": Contestant(portfolio, "EnsembleClassifier with this budget", modules=OURS, ours=True),
+    "ensemble": Contestant(ensemble, "EnsembleClassifier with this budget", modules=OURS, ours=True),
 }  # fmt: skip
 """Everybody who takes part, in the order of the page."""

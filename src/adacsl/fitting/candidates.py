@@ -263,7 +263,7 @@ CROSS_FITTED = 0.9716
 
 A bootstrap of samples lacks the variance due to the training samples, which the models share: the same 1.25 of
 the variance as in :mod:`adacsl.comparison.statistics`. On drawn data estimates missed the truth by 1.04 to 1.2 of what
-the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/portfolio_estimate.py``).
+the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/ensemble_estimate.py``).
 """
 
 
