@@ -1,4 +1,4 @@
-"""What people do today costs, on German credit at its own prices, beside what adacsl recommends there.
+"""Cost of common practice on German credit, at its own costs, and of what adacsl recommends there.
 
     python -m benchmarks.quality.common_practice --csv benchmarks/results/common_practice.csv  # minutes on 2 cores
     python -m benchmarks.quality.common_practice --repeats 1 --folds 2 --peers half balanced   # does it run?

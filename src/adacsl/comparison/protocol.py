@@ -233,14 +233,15 @@ def set_ensemble(method: CostSensitiveClassifier, neural: NeuralLearner, **setti
 def compared_neural(given: NeuralLearner | None, settings: Mapping[str, Any]) -> NeuralLearner:
     """Return the neural learner of a comparison, as it was given, or from the settings in its folder."""
     if given is not None:
-        learner: NeuralLearner = copy.copy(given)
-        return learner
+        kept: NeuralLearner = copy.copy(given)
+        return kept
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
             f"its networks had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
             f"fit a method with  learner=NeuralLearner({name}=...)  yourself, or compare again"
         )
-    return NeuralLearner(**settings)
+    read: NeuralLearner = NeuralLearner(**settings)
+    return read
 
 
 def _plain(value: Any) -> Any:
