@@ -104,10 +104,10 @@ def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     assert lesions.neural.augment.rotate
     assert lesions.neural.image_size == 64
     assert not {"schedule", "views"} & set(lesions.neural.changed())  # the package's own: cosine, one view
-    plain = lesions.identity()["net"]
+    plain = lesions.identity()["neural"]
     others = {name: PROFILES[name].conditions(upright=False, weights=None, device="cpu") for name in PROFILES}
-    assert others["four-views"].identity()["net"] == plain | {"views": 4}
-    assert others["enlarged"].identity()["net"] == plain | {"views": 4, "image_size": 128}
+    assert others["four-views"].identity()["neural"] == plain | {"views": 4}
+    assert others["enlarged"].identity()["neural"] == plain | {"views": 4, "image_size": 128}
     assert modern.conditions(upright=True, weights=None, device="cpu").neural.augment is True
     assert modern.splits == ("random", "group", "patient")
     names = set(MODERN_METHODS)
