@@ -116,7 +116,7 @@ def test_a_frozen_estimator_certifies_on_all_samples():
     assert calibrated.constraints_["min_recall"].samples == pytest.approx(0.2 * y.sum(), abs=2)
 
 
-def test_without_confidence_out_of_fold_scores_meet_the_floor():
+def test_without_confidence_out_of_fold_scores_meet_the_floor(tmp_path):
     X, y = drawn()
     weight = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
     groups = np.arange(len(y)) // 4
@@ -125,7 +125,10 @@ def test_without_confidence_out_of_fold_scores_meet_the_floor():
     )
     caught = (model.decision_.predict(model.oof_scores_) == 1) & (y == 1)
     assert weight[caught].sum() >= 0.9 * weight[y == 1].sum()
-    assert np.isnan(model.constraints_["min_recall"].guaranteed)
+    assert model.constraints_["min_recall"].guaranteed is None
+    again = load(model.save(tmp_path / "model"))
+    assert again.constraints_ == model.constraints_
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
 
 
 def test_what_a_confidence_does_not_go_with():
@@ -166,7 +169,7 @@ def test_the_estimated_cost_is_that_of_the_constrained_decisions():
 
 
 @pytest.mark.parametrize("form", ["array", "expression", "model"])
-@pytest.mark.parametrize("loss", ["plain", "row-weighted"])
+@pytest.mark.parametrize("loss", ["plain", "instance-weighted"])
 def test_costs_of_each_sample(form, loss):
     X, y = drawn(3000, frame=True)
     rng = np.random.default_rng(0)

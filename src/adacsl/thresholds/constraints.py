@@ -63,8 +63,8 @@ class Certified(NamedTuple):
     ----------
     required : float
         The constraint.
-    guaranteed : float
-        What holds on new data with the confidence: at least as good as ``required``. Without confidence, NaN.
+    guaranteed : float or None
+        What holds on new data with the confidence: at least as good as ``required``. None without confidence.
     estimate : float
         The value on the samples of the search.
     samples : float
@@ -73,7 +73,7 @@ class Certified(NamedTuple):
     """
 
     required: float
-    guaranteed: float
+    guaranteed: float | None
     estimate: float
     samples: float
 
@@ -250,10 +250,11 @@ class Constraints:
                 continue  # of each segment
             errors, samples = (float(each) for each in counts.errors(name))
             share = errors / samples if samples else 0.0
-            guaranteed = math.nan if self.confidence is None else self._guaranteed(name, samples)
+            guaranteed = None if self.confidence is None else self._guaranteed(name, samples)
             lower = name.startswith("min")
             estimate = 1.0 - share if lower else share
-            result[name] = Certified(value, 1.0 - guaranteed if lower else guaranteed, estimate, samples)
+            held = 1.0 - guaranteed if lower and guaranteed is not None else guaranteed
+            result[name] = Certified(value, held, estimate, samples)
         return result
 
     def within_segments(self, scores: NDArray[Any], positive: NDArray[Any], segments: Any) -> Self:
