@@ -201,7 +201,8 @@ Bengio (2003), `(1 / splits + test rows / training rows) s^2`: training sets of 
 PAPER_AGAIN = """
 ## The paper, run again
 
-`python -m paper` ([results](../../docs/paper/results.md), [does AdaCSL hold up?](../../docs/paper/does-it-hold-up.md)), ResNet-18, {splits} random splits,
+`python -m paper` ([results](../../docs/paper/results.md),
+[does AdaCSL hold up?](../../docs/paper/does-it-hold-up.md)), ResNet-18, {splits} random splits,
 k = 1, 3, 5. Excess cost of the method over AdaCSL (mean cost over the three k; below 0 it costs less), with its 95 %
 interval (paired differences of the splits, variance of Nadeau and Bengio). AdaCSL weights the loss and adapts the
 weights: against plain cross-entropy both contribute, against weighted cross-entropy the adaptation alone. With more
@@ -220,7 +221,7 @@ beside ours in [results](../../docs/paper/results.md):
 
 `docs/paper/results/table2.csv`.
 
-![Normalised cost of twenty methods on HAM10K with their intervals, for three cost ratios.](../../docs/paper/results/table2-ham10k-modern.png)
+![Normalised cost of twenty methods on HAM10K, with intervals, by cost ratio.](../../docs/paper/results/table2-ham10k-modern.png)
 """
 
 AGAIN = (

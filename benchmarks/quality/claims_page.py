@@ -1,6 +1,6 @@
 """The page about images: every claim of the paper and of ours with the comparisons that speak for and against it.
 
-    python -m benchmarks.quality.claims_page benchmarks/results/claims.md  # from benchmarks/results/claims.* and claims_pv.*
+    python -m benchmarks.quality.claims_page benchmarks/results/claims.md  # from claims.* and claims_pv.* there
 
 A claim states that one method costs less than another. Confirmed: the 95 % interval of every comparison named lies
 below 0. Refuted: one lies above 0. In part: some below, none above. Not confirmed: none below, none above.

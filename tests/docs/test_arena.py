@@ -143,7 +143,10 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
 
 def test_the_page_of_the_docs_is_that_of_the_published_results():
     made = page.pages_of(*store.read_results(run.RESULTS))
-    committed = (ROOT / "benchmarks/results/peers.md").read_text(), (ROOT / "benchmarks/results/peers_details.md").read_text()
+    committed = (
+        (ROOT / "benchmarks/results/peers.md").read_text(),
+        (ROOT / "benchmarks/results/peers_details.md").read_text(),
+    )
     assert made == committed, "python -m benchmarks.quality.peers.run --page benchmarks/results/peers.md"
     assert run.RESULTS.with_suffix(".npz").stat().st_size < 1e6
 

@@ -127,7 +127,9 @@ def again(method, against, where, k):
 
 def test_intervals_of_claims_are_those_of_the_committed_decisions():
     rows = re.findall(
-        r"^\| \d+ \| ([\w-]+) \| ([\w-]+) \| ([^|]+) \| (.*) \|$", committed("benchmarks/results/claims.md"), re.MULTILINE
+        r"^\| \d+ \| ([\w-]+) \| ([\w-]+) \| ([^|]+) \| (.*) \|$",
+        committed("benchmarks/results/claims.md"),
+        re.MULTILINE,
     )
     checked = 0
     for method, against, where, cells in rows:
@@ -142,7 +144,9 @@ def test_intervals_of_claims_are_those_of_the_committed_decisions():
 @pytest.mark.weekly
 def test_the_page_of_claims_is_that_of_the_committed_decisions():
     made = claims_page
-    assert made.page() == committed("benchmarks/results/claims.md"), "run python -m benchmarks.quality.claims_page benchmarks/results/claims.md"
+    assert made.page() == committed("benchmarks/results/claims.md"), (
+        "run python -m benchmarks.quality.claims_page benchmarks/results/claims.md"
+    )
     assert made.costs_page() == committed("benchmarks/results/claims_costs.md"), (
         "run python -m benchmarks.quality.claims_page benchmarks/results/claims.md"
     )
