@@ -221,7 +221,8 @@ beside ours in [results](../../docs/paper/results.md):
 
 `docs/paper/results/table2.csv`.
 
-![Normalised cost of twenty methods on HAM10K, with intervals, by cost ratio.](../../docs/paper/results/table2-ham10k-modern.png)
+![Normalised cost of twenty methods on HAM10K, with intervals, by cost ratio.]\
+(../../docs/paper/results/table2-ham10k-modern.png)
 """
 
 AGAIN = (

@@ -20,8 +20,13 @@ TEST_ROWS = {"HAM10K": 2000, "PV-D": 12925, "RFFD": 288}
 """Calling everything positive costs exactly as much as there are test rows; of IDC the paper gives no such figure."""
 
 
-PARTIAL = {"IDC": "3 % of the data, not a reproduction"}
-"""What has to stand beside every figure of the documentation that is made from a part of the paper's data."""
+SPLIT_TITLES = {"random": "random split", "group": "split by group", "patient": "one patient left out"}
+_PARTIAL = {"IDC": "3 % of the data, not a reproduction"}
+
+
+def title_of(dataset: str) -> str:
+    """Return the name of a data set for tables and figures, with a warning where only a part of it was at hand."""
+    return f"{dataset} ({_PARTIAL[dataset]})" if dataset in _PARTIAL else dataset
 
 
 class Printed(NamedTuple):
@@ -109,7 +114,6 @@ __all__ = [
     "DATASETS",
     "FACTORS",
     "METHODS",
-    "PARTIAL",
     "TABLE_1",
     "TABLE_2",
     "TEST_ROWS",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
-from paper.figures import TITLES, normalized
+from paper.figures import SPLIT_TITLES, TITLES, normalized, title_of
 from paper.methods import PROFILES
 from paper.sheets import Row
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SPLITS = ("random", "group", "patient")
 FEW = 2
 """Runs that are too few for an interval: with one degree of freedom it would be meaningless."""
 
@@ -37,28 +36,31 @@ def words_for(figure: Path) -> str:
     return WORDS[figure.stem.partition("-")[0]]
 
 
-def draw_epochs(rows: Sequence[Row], folder: Path, notes: Mapping[str, str] | None = None) -> list[Path]:
-    """Draw Figure 1, a panel for each data set and profile; notes stand below the names of data sets."""
+def draw_epochs(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Draw Figure 1, a panel for each data set and profile."""
     frame = pd.DataFrame(rows)
-    views = list(frame[frame["split"] == "random"].groupby(["dataset", "profile"], sort=False))
+    frame = frame[frame["split"].isin(["random", "patient"])]
+    views = list(frame.groupby(["dataset", "profile", "split"], sort=False))
     if not views or not can_draw():
         return []
     return [
-        _draw_figure(views, folder / f"{name}.png", notes or {}, thresholds=name == "figure1a")
-        for name in ("figure1a", "figure1b")
+        _draw_figure(views, folder / f"{name}.png", thresholds=name == "figure1a") for name in ("figure1a", "figure1b")
     ]
 
 
-def draw_methods(table: pd.DataFrame, folder: Path, notes: Mapping[str, str] | None = None) -> list[Path]:
+def draw_methods(table: pd.DataFrame, folder: Path) -> list[Path]:
     """Draw Table 2, a figure for each data set, profile and way of splitting, a panel for each k."""
     if not can_draw():
         return []
     made = []
     views = dict(list(cast("Any", table.groupby(["dataset", "profile", "split"]))))
-    for view in sorted(views, key=lambda view: (view[0], list(PROFILES).index(view[1]), SPLITS.index(view[2]))):
+    for view in sorted(
+        views, key=lambda view: (view[0], list(PROFILES).index(view[1]), list(SPLIT_TITLES).index(view[2]))
+    ):
         dataset, profile, split = map(str, view)
-        path = folder / f"table2-{dataset.lower()}-{profile}{'' if split == 'random' else f'-{split}'}.png"
-        _draw_methods(views[view], (dataset, profile, split), (notes or {}).get(dataset, ""), path)
+        suffix = "" if split == "random" else f"-{split}"
+        path = folder / f"table2-{dataset.lower()}-{profile}{suffix}.png"
+        _draw_methods(views[view], dataset, profile, split, path)
         made.append(path)
     return made
 
@@ -68,11 +70,11 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def _draw_figure(views: Sequence[Any], path: Path, notes: Mapping[str, str], *, thresholds: bool) -> Path:
+def _draw_figure(views: Sequence[Any], path: Path, *, thresholds: bool) -> Path:
     columns = min(2, len(views))
     lines = math.ceil(len(views) / columns)
     figure = _new_figure(4.6 * columns, 3.2 * lines)
-    for place, ((dataset, profile), block) in enumerate(views):
+    for place, ((dataset, profile, split), block) in enumerate(views):
         axes = figure.add_subplot(lines, columns, place + 1)
         for number, (k, part) in enumerate(block.groupby("k")):
             color, mean = f"C{number}", part.groupby("epoch")[["threshold", "train_cost", "val_cost"]].mean()
@@ -86,15 +88,14 @@ def _draw_figure(views: Sequence[Any], path: Path, notes: Mapping[str, str], *, 
             axes.axhline(0.5, color="0.5", linewidth=0.8)
         else:
             axes.set_ylim(bottom=0.0)
-        title = f"{dataset}, {profile}" + (f"\n({notes[dataset]})" if dataset in notes else "")
-        axes.set(title=title, xlabel="epoch", ylabel="T_actual" if thresholds else "cost per sample")
+        name = f"{title_of(str(dataset))}\n{profile}, {SPLIT_TITLES[str(split)]}"
+        axes.set(title=name, xlabel="epoch", ylabel="T_actual" if thresholds else "cost per sample")
         axes.locator_params(axis="x", integer=True)
         axes.legend(frameon=False, ncols=3, fontsize="small")
     return _save(figure, path)
 
 
-def _draw_methods(block: pd.DataFrame, view: tuple[str, str, str], note: str, path: Path) -> None:
-    dataset, profile, split = view
+def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, split: str, path: Path) -> None:
     order = [name for name in PROFILES[profile].order if name in set(block["method"])]
     factors = sorted(block["k"].unique().tolist())
     figure = _new_figure(3.1 * len(factors) + 1.2, 0.27 * len(order) + 1.0)
@@ -115,10 +116,8 @@ def _draw_methods(block: pd.DataFrame, view: tuple[str, str, str], note: str, pa
         axes.set_ylim(len(order) - 0.5, -0.5)
         scale_costs(axes, part["mean"])
         axes.grid(axis="x", alpha=0.3)
-        name = profile if split == "random" else f"{profile}, by {split}"
-        axes.set(title=f"{dataset}, {name}, k = {k}", xlabel="normalised cost")
-    if note:
-        figure.suptitle(f"{dataset}: {note}")
+        axes.set(title=f"k = {k}", xlabel="normalised cost")
+    figure.suptitle(f"{title_of(dataset)}, {profile}, {SPLIT_TITLES[split]}", fontsize="medium")
     _save(figure, path)
 
 

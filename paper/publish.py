@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from paper.figures import PARTIAL
 from paper.pictures import words_for
 from paper.report import to_markdown, write_pictures
 from paper.running import ABOUT
@@ -46,8 +45,8 @@ def publish_pages(folder: Path = PAGES) -> list[Path]:
     """Write the pages and their figures; return their paths."""
     page, methods, results = folder / "results.md", folder / "table2.md", folder / "results"
     result: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
-    tables = grids(result, PARTIAL)
-    figures = write_pictures(result, results, PARTIAL)
+    tables = grids(result)
+    figures = write_pictures(result, results)
     parts = [HEAD]
     for sheet, (title, names) in SECTIONS.items():
         parts.append(f"## {title}\n")
@@ -66,7 +65,7 @@ def publish_pages(folder: Path = PAGES) -> list[Path]:
     if by_hand.is_file():
         text = by_hand.read_text(encoding="utf-8")
         for name, dataset in BLOCKS.items():
-            grid = dataset_grid(result["table2"], dataset, PARTIAL)
+            grid = dataset_grid(result["table2"], dataset)
             text = fill(text, name, "Not run yet.\n" if grid is None else to_markdown(grid))
         by_hand.write_text(text, encoding="utf-8")
     return [page, methods, *([by_hand] if by_hand.is_file() else []), *figures]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from paper.claims import summary
@@ -81,13 +81,10 @@ BODY
 """
 
 
-def write_pictures(results: dict[str, list[Row]], folder: Path, notes: Mapping[str, str] | None = None) -> list[Path]:
-    """Draw Table 2 and Figure 1 as PNG files and return their paths; none where matplotlib is missing.
-
-    Notes stand beside the names of data sets.
-    """
-    made = draw_methods(summary(results["table2"]), folder, notes) if results["table2"] else []
-    return made + (draw_epochs(results["figure1"], folder, notes) if results["figure1"] else [])
+def write_pictures(results: dict[str, list[Row]], folder: Path) -> list[Path]:
+    """Draw Table 2 and Figure 1 as PNG files and return their paths; none where matplotlib is missing."""
+    made = draw_methods(summary(results["table2"]), folder) if results["table2"] else []
+    return made + (draw_epochs(results["figure1"], folder) if results["figure1"] else [])
 
 
 def write_report(results: Path, folder: Path) -> list[Path]:

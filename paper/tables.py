@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -12,13 +12,15 @@ import pandas as pd
 from scipy import stats
 
 from paper.claims import VIEW, Claim, against, claims, mean_over_k, summary
-from paper.figures import DATASETS, METHODS, TABLE_1, TITLES, normalized
+from paper.figures import DATASETS, METHODS, SPLIT_TITLES, TABLE_1, TITLES, normalized, title_of
 from paper.methods import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_methods
 from paper.pictures import FEW
 from paper.sheets import Row
 from paper.subgroups import PER_CLASS
 
 NOT_RUN = "not run yet"
+CORE = (*METHODS, "net-bayes", "net-tuned", "net-calibrated", "net-bayes-cv", "net-tuned-cv", "adacsl-cv")
+"""The paper's methods and strong baselines, in the short table of a data set."""
 
 
 class Grid(NamedTuple):
@@ -31,18 +33,12 @@ class Grid(NamedTuple):
     note: str = ""
 
 
-CORE = (*METHODS, "net-bayes", "net-tuned", "net-calibrated", "net-bayes-cv", "net-tuned-cv", "adacsl-cv")
-"""The paper's methods and strong baselines, in the short table of a data set."""
-SPLITS = {"random": "random split", "group": "split by group", "patient": "one patient left out"}
-
-
-def grids(results: dict[str, list[Row]], notes: Mapping[str, str] | None = None) -> list[Grid]:
-    """Return all tables that the results are enough for; notes stand beside the names of data sets."""
+def grids(results: dict[str, list[Row]]) -> list[Grid]:
+    """Return all tables that the results are enough for."""
     result = []
-    notes = notes or {}
     if results["table2"]:
         table = summary(results["table2"])
-        result += [_overview(table, notes), *_method_grids(table, notes), _claim_grid(claims(results["table2"]), notes)]
+        result += [_overview(table), *_method_grids(table), _claim_grid(claims(results["table2"]))]
     for profile in dict.fromkeys(row["profile"] for row in results["ablations"]):
         result.append(_ablation_grid([*results["table2"], *results["ablations"]], profile))
     if results["table1"]:
@@ -50,7 +46,31 @@ def grids(results: dict[str, list[Row]], notes: Mapping[str, str] | None = None)
     return result
 
 
-def dataset_grid(rows: Sequence[Row], dataset: str, notes: Mapping[str, str]) -> Grid | None:
+def _overview(table: pd.DataFrame) -> Grid:
+    """Return the paper's AdaCSL beside ours, in all ways that were run."""
+    ways = {
+        "ours, paper profile": ("paper", "random", "adacsl"),
+        "ours, modern": ("modern", "random", "adacsl"),
+        "ours, modern, cross-fitted": ("modern", "random", "adacsl-cv"),
+        "modern, cross-fitted, by group": ("modern", "group", "adacsl-cv"),
+        "enlarged, cross-fitted, cautious": ("enlarged", "random", "adacsl-cv-target-bayes-cautious"),
+    }
+    run = set(table[["profile", "split", "method"]].itertuples(index=False, name=None))
+    columns = {title: where for title, where in ways.items() if where in run}
+    rows = []
+    for split in ("random", "patient"):
+        for dataset, k in _cases(table[table["split"] == split]):
+            name = title_of(dataset) + (f", {SPLIT_TITLES[split]}" if split == "patient" else "")
+            ours = (
+                _entry(table, dataset, k, profile, split if usual == "random" else usual, method, count=True)
+                for profile, usual, method in columns.values()
+            )
+            rows.append((name, str(k), _printed(dataset, k, "adacsl"), *ours))
+    note = "Normalised cost: 1 is calling everything positive. In brackets 95 % intervals (corrected resampled t)."
+    return Grid("overview", "AdaCSL: the paper's figures and ours", ("data", "k", "paper", *columns), rows, note)
+
+
+def dataset_grid(rows: Sequence[Row], dataset: str) -> Grid | None:
     """Return the core methods of a data set in all profiles and splits beside the paper's; None where none was run."""
     own = [row for row in rows if row["dataset"] == dataset and row["method"] in CORE]
     if not own:
@@ -59,11 +79,11 @@ def dataset_grid(rows: Sequence[Row], dataset: str, notes: Mapping[str, str]) ->
     factors = sorted(table["k"].unique().tolist())
     views = sorted(
         set(table[["profile", "split", "method"]].itertuples(index=False, name=None)),
-        key=lambda view: (list(PROFILES).index(view[0]), list(SPLITS).index(view[1]), CORE.index(view[2])),
+        key=lambda view: (list(PROFILES).index(view[0]), list(SPLIT_TITLES).index(view[1]), CORE.index(view[2])),
     )
     body = [
         (
-            f"{profile}, {SPLITS[split]}",
+            f"{profile}, {SPLIT_TITLES[split]}",
             method,
             *(_entry(table, dataset, k, profile, split, method, count=True) for k in factors),
             *(_printed(dataset, k, method) if split == "random" else "-" for k in factors),
@@ -73,36 +93,11 @@ def dataset_grid(rows: Sequence[Row], dataset: str, notes: Mapping[str, str]) ->
     header = ("profile, split", "method", *(f"k = {k}" for k in factors), *(f"paper, k = {k}" for k in factors))
     few, runs = int(table["n"].min()), int(table["n"].max())
     note = f"Normalised cost, means of {runs if few == runs else f'{few} to {runs}'} runs with 95 % intervals."
-    return Grid(_slug("dataset", dataset), named(dataset, notes), header, body, note)
+    note += "" if few == runs else " Means of few runs are not to be compared with those of more: splits differ."
+    return Grid(_slug("dataset", dataset), title_of(dataset), header, body, note)
 
 
-def named(dataset: str, notes: Mapping[str, str]) -> str:
-    """Return the name of a data set with what has to stand beside it."""
-    return f"{dataset} ({notes[dataset]})" if dataset in notes else dataset
-
-
-def _overview(table: pd.DataFrame, notes: Mapping[str, str]) -> Grid:
-    """Return the paper's AdaCSL beside ours, in all ways that were run."""
-    ways = {
-        "ours, paper profile": ("paper", "random", "adacsl"),
-        "ours, modern": ("modern", "random", "adacsl"),
-        "ours, modern, cross-fitted": ("modern", "random", "adacsl-cv"),
-        "modern, cross-fitted, by group": ("modern", "group", "adacsl-cv"),
-        "modern, cross-fitted, one patient left out": ("modern", "patient", "adacsl-cv"),
-        "modern-128, cross-fitted": ("modern-128", "random", "adacsl-cv"),
-        "enlarged, cross-fitted, cautious": ("enlarged", "random", "adacsl-cv-target-bayes-cautious"),
-    }
-    run = set(table[["profile", "split", "method"]].itertuples(index=False, name=None))
-    columns = {title: where for title, where in ways.items() if where in run}
-    rows = []
-    for dataset, k in _cases(table):
-        ours = (_entry(table, dataset, k, *where, count=True) for where in columns.values())
-        rows.append((named(dataset, notes), str(k), _printed(dataset, k, "adacsl"), *ours))
-    note = "Normalised cost: 1 is calling everything positive. In brackets 95 % intervals (corrected resampled t)."
-    return Grid("overview", "AdaCSL: the paper's figures and ours", ("data", "k", "paper", *columns), rows, note)
-
-
-def _method_grids(table: pd.DataFrame, notes: Mapping[str, str]) -> list[Grid]:
+def _method_grids(table: pd.DataFrame) -> list[Grid]:
     result = []
     for (dataset, profile, split), block in cast("Any", table.groupby(VIEW, sort=False)):
         factors = sorted(block["k"].unique().tolist())
@@ -116,7 +111,7 @@ def _method_grids(table: pd.DataFrame, notes: Mapping[str, str]) -> list[Grid]:
         header = ("method", *(f"k = {k}" for k in factors))
         header += tuple(f"paper, k = {k}" for k in factors) if profile == "paper" else ()
         few, runs = int(block["n"].min()), int(block["n"].max())
-        title = f"{named(str(dataset), notes)}, profile {profile}, {SPLITS[str(split)]}"
+        title = f"{title_of(str(dataset))}, profile {profile}, {SPLIT_TITLES[str(split)]}"
         some = runs if few == runs else f"{few} to {runs}"
         note = f"Normalised cost, means of {some} runs; in brackets 95 % intervals, from three runs on."
         note += "" if few == runs else " Means of few runs are not to be compared with those of more: splits differ."
@@ -124,10 +119,10 @@ def _method_grids(table: pd.DataFrame, notes: Mapping[str, str]) -> list[Grid]:
     return result
 
 
-def _claim_grid(result: Sequence[Claim], notes: Mapping[str, str]) -> Grid:
+def _claim_grid(result: Sequence[Claim]) -> Grid:
     rows = [
         (
-            named(c.dataset, notes),
+            title_of(c.dataset),
             c.profile,
             c.split,
             c.contest,
@@ -284,4 +279,4 @@ def _slug(*words: Any) -> str:
     return re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower()).strip("-")
 
 
-__all__ = ["Grid", "dataset_grid", "grids", "named"]
+__all__ = ["Grid", "dataset_grid", "grids"]
