@@ -260,10 +260,8 @@ HEAD = """\
 
 # Simulated time for a billion rows
 
-How long {rows} rows take to [predict on a cluster](predict-on-cluster.md), \
-and what that costs: **simulated**, not run. \
-The parts
-are measured ({date}, {device}; `{command}`), the cluster is assumed.
+How long {rows} rows take to [predict on a cluster](predict-on-cluster.md), and what that costs: **simulated**, not
+run. The parts are measured ({date}, {device}; `{command}`), the cluster is assumed.
 
 ## Time
 
