@@ -3,7 +3,7 @@
 from adacsl.base.extras import requires
 
 with requires("torch"):
-    from adacsl.torch.functional import positive_logit, weighted_cross_entropy, weighted_focal_loss
+    from adacsl.torch.functional import weighted_cross_entropy, weighted_focal_loss
     from adacsl.torch.losses import (
         AdaptiveCrossEntropy,
         AdaptiveFocalLoss,
@@ -11,8 +11,9 @@ with requires("torch"):
         FocalLoss,
         WeightedCrossEntropy,
     )
+    from adacsl.torch.samples import flat_samples, positive_logit
 
 __all__ = [
     "AdaptiveCrossEntropy", "AdaptiveFocalLoss", "AdaptiveLoss", "FocalLoss", "WeightedCrossEntropy",
-    "positive_logit", "weighted_cross_entropy", "weighted_focal_loss",
+    "flat_samples", "positive_logit", "weighted_cross_entropy", "weighted_focal_loss",
 ]  # fmt: skip
