@@ -119,12 +119,13 @@ class StreamedScores:
         self, n_classes: int, thresholds: Sequence[Any] = (0.5,), *, n_labels: int | None = None, kept: int = KEPT
     ) -> None:
         self.n_classes, self.n_labels, self.kept = n_classes, n_labels, kept
-        self._divisions = [Divisions(own) for own in (thresholds if n_labels is not None else [thresholds])]
+        each = thresholds if n_labels is not None else [thresholds] if n_classes == 2 else []
+        self._divisions = [Divisions(own) for own in each]
         self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]] = []
         self._counted: list[Counted] | None = None
         self._keys: list[NDArray[np.float64]] = []
         self._random, self._weighted = np.random.default_rng(0), None if n_labels is None else True
-        self.rows, self._held = 0, 0
+        self.rows, self._held, self._cut = 0, 0, 1.0
 
     @classmethod
     def of(cls, controller: AdaCSLController | MultiLabelController, *, kept: int = KEPT) -> StreamedScores:
@@ -157,11 +158,16 @@ class StreamedScores:
         if self._counted is not None:
             self._count(p, y, w)
             return
+        if self.n_classes > 2:
+            keys = self._random.random(len(p))
+            drawn = keys <= self._cut
+            if not drawn.all():
+                p, y, w, keys = p[drawn], y[drawn], None if w is None else w[drawn], keys[drawn]
+            self._keys.append(keys)
         self._parts.append((p, y.astype(np.float32 if self.n_classes == 2 else np.int64), w))
         self._held += len(p)
         if self.n_classes > 2:
-            self._keys.append(self._random.random(len(p)))
-            if self._held * self.n_classes > 2 * self.kept or (self.exact and self._held * self.n_classes > self.kept):
+            if self._held * self.n_classes > self.kept:
                 self._sample()
         elif self._held * (self.n_labels or 1) > self.kept:
             self._counted = [division.empty() for division in self._divisions]
@@ -181,14 +187,13 @@ class StreamedScores:
                 total += part
 
     def _sample(self) -> None:
-        """Keep the samples of the lowest random keys: a uniform random sample of all so far."""
+        """Keep the samples with the lower half of the random keys, now and from now on: a uniform random sample."""
         p, y, w = self._joined()
         keys = np.concatenate(self._keys)
-        size = max(self.kept // self.n_classes, 1)
-        if len(keys) > size:
-            low = np.sort(np.argpartition(keys, size)[:size])
-            p, y, w, keys = p[low], y[low], None if w is None else w[low], keys[low]
-        self._parts, self._keys, self._held = [(p, y, w)], [keys], len(keys)
+        self._cut = float(np.median(keys))
+        low = keys <= self._cut
+        self._parts, self._keys = [(p[low], y[low], None if w is None else w[low])], [keys[low]]
+        self._held = len(self._keys[0])
 
     def _joined(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         if not self._parts:

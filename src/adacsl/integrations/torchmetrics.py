@@ -108,7 +108,10 @@ class CostMetric(Metric):
                 self.add_state(f"buckets_{number}", torch.from_numpy(buckets), dist_reduce_fx="sum")
                 self.add_state(f"divided_{number}", torch.from_numpy(divided), dist_reduce_fx="sum")
         else:
+            # a random sample: those whose keys are below the cut
             self.add_state("keys", default=[], dist_reduce_fx="cat")
+            self.add_state("cut", torch.ones(()), dist_reduce_fx="min")
+            self._random = np.random.default_rng(0)
             self.add_state("paid", torch.zeros(2, dtype=torch.float64), dist_reduce_fx="sum")
             self.add_state("size", torch.zeros((), dtype=torch.float64), dist_reduce_fx="sum")
 
@@ -225,14 +228,14 @@ class CostMetric(Metric):
         paid = [(matrix[each, labels] * weight.double()).sum() for each in decided]
         self.paid += torch.stack(paid).to(self.paid.device)
         self.size += weight.double().sum().to(self.size.device)
-        generator = torch.Generator().manual_seed(self._update_count)
-        self.keys.append(torch.rand(len(scores), generator=generator).to(scores.device))
+        self.keys.append(torch.from_numpy(self._random.random(len(scores), dtype=np.float32)).to(scores.device))
 
     def _of_classes(self) -> dict[str, float]:
         held = self._held()
         if held is None or float(self.size) == 0.0:
             raise ValueError("there are no samples: update the metric with labels that count before compute")
-        scores, labels, weight = held
+        drawn = (dim_zero_cat(self.keys) <= self.cut).cpu().numpy()
+        scores, labels, weight = (column[drawn] for column in held)
         result = find_multipliers(scores, labels, self._costs[0], sample_weight=weight)
         bayes, half = (self.paid / self.size).tolist()
         paid = {"bayes": bayes, "half": half, "tuned": float(result.cost)}
@@ -258,7 +261,9 @@ class CostMetric(Metric):
             self.scores, self.labels, self.weights = [], [], []
             return
         keys = dim_zero_cat(self.keys)
-        low = torch.sort(torch.topk(keys, max(self.kept // (2 * self.n_classes), 1), largest=False).indices).values
+        drawn = keys <= self.cut
+        self.cut = torch.minimum(keys[drawn].median(), self.cut.to(keys.device))
+        low = keys <= self.cut
         self.scores = [dim_zero_cat(self.scores).view(-1, self.n_classes)[low].reshape(-1)]
         for name in ("labels", "weights", "keys"):
             setattr(self, name, [dim_zero_cat(getattr(self, name))[low]])
