@@ -72,9 +72,8 @@ def plain_cross_entropy(logits: Tensor, targets: Tensor, weight: Tensor, reducti
     """Return :func:`weighted_cross_entropy` of float32 logits and labels (n,), for a positive weight."""
     check_labels(targets)
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
-    return F.binary_cross_entropy_with_logits(
-        logits, targets, weight=weight, pos_weight=weight.reciprocal(), reduction=reduction
-    )
+    losses = F.binary_cross_entropy_with_logits(logits, targets, pos_weight=weight.reciprocal(), reduction=reduction)
+    return losses * weight
 
 
 def is_plain(logits: Tensor, targets: Tensor) -> bool:
@@ -101,6 +100,9 @@ def cross_entropy_of(batch: Batch, weight: Tensor, reduction: Reduction, label_s
     weight = _along_labels(weight, batch)
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
     positive, scale = weight.reciprocal(), weight if batch.weight is None else weight * batch.weight
+    if batch.counted is None and scale.ndim == 0:
+        losses = F.binary_cross_entropy_with_logits(batch.logits, labels, pos_weight=positive, reduction=reduction)
+        return (losses.reshape(batch.shape) if reduction == "none" else losses) * weight
     if batch.counted is None:
         losses = F.binary_cross_entropy_with_logits(
             batch.logits, labels, weight=scale, pos_weight=positive, reduction=reduction

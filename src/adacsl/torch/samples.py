@@ -387,14 +387,18 @@ def check_labels(targets: Tensor) -> None:
     """
     if targets.dtype == torch.bool or torch._C._are_functorch_transforms_active():  # vmap has no values to look at
         return
-    inside = targets == targets.clamp(0, 1)
     if _is_readable(targets):
-        if not bool(inside.all()):
+        if targets.numel() == 0:
+            return
+        low, high = torch.aminmax(targets)  # one pass; NaN is neither
+        if not (0.0 <= low.item() and high.item() <= 1.0):
+            inside = targets == targets.clamp(0, 1)
             raise ValueError(
                 f"targets must lie in [0, 1], got {targets[~inside][0].item():g}; give 0 for the negative class and 1 "
                 "for the positive one, and name the label of samples that do not count: ignore_index=-100"
             )
     elif targets.device.type in ("cpu", "cuda"):
+        inside = targets == targets.clamp(0, 1)
         torch._assert_async(inside.all(), "targets must lie in [0, 1]")
 
 
