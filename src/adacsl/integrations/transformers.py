@@ -54,8 +54,9 @@ class AdaCSLCallback(TrainerCallback):
     adaptive_loss : AdaptiveLoss, optional
         Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller and ``ignore_index=-100``.
     costs : CostMatrix, optional
-        Costs of each row of the evaluation set, where they differ. With ``AdaCSLController(..., row_weighted=True)``
-        labels have two columns: the label and the weight of the row, ``costs.row_weights(labels)``.
+        Costs of each row of the evaluation set, where they differ. With
+        ``AdaCSLController(..., instance_weighted=True)`` labels have two columns: the label and the weight of the row,
+        ``costs.row_weights(labels)``.
     """
 
     def __init__(
@@ -139,15 +140,15 @@ class AdaCSLCallback(TrainerCallback):
     def _labels_and_weights(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return labels, and the weights beside them where rows are weighted."""
         columns = labels.shape[1] if labels.ndim == 2 else 1
-        if columns == 2 and self.controller.row_weighted:
+        if columns == 2 and self.controller.instance_weighted:
             return labels[:, 0], labels[:, 1].float()
-        if columns > 1 and self.controller.row_weighted:
+        if columns > 1 and self.controller.instance_weighted:
             raise ValueError(f"labels must have two columns, label and weight, or one, got {tuple(labels.shape)}")
         one_hot = columns != 2 or self.adaptive_loss.n_labels is not None or bool((labels.sum(1) == 1).all())
         if not one_hot and bool((labels != IGNORED).all()):
             raise ValueError(
                 f"labels must be class numbers, one for each row, or one-hot rows, got shape {tuple(labels.shape)}; "
-                "two columns are label and weight with AdaCSLController(..., row_weighted=True), and several labels "
+                "two columns are label and weight with AdaCSLController(..., instance_weighted=True), and several labels "
                 "need a list of costs"
             )
         return labels, None
