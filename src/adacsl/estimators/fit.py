@@ -99,7 +99,7 @@ def refuse_with_loaders(classifier: CostSensitiveClassifier, learner: Any, given
     if not hasattr(learner, "module"):
         raise TypeError(f"loaders train networks: give learner=NeuralLearner(module), got {classifier.learner!r}")
     costs = classifier.costs
-    if costs is None or not costs.settled:
+    if costs is None or not costs.resolved:
         raise TypeError("with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): no sample is looked at first")
     unfit = {"cv": classifier.cv, "resample": classifier.resample}
     if wrong := [name for name, value in unfit.items() if value is not None]:
