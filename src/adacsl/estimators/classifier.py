@@ -287,6 +287,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         time: Any = None,
         gap: Any = None,
         label_delay: Any = None,
+        validation: Any = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
@@ -296,10 +297,11 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table, images, folder or torch Dataset
+        X : table, images, folder, torch Dataset, or loader
             numpy, pandas, polars or pyarrow tables with numbers, categories, dates and missing values; for networks
             also images as uint8 arrays (N x H x W x C or N x C x H x W), a folder with one subfolder per class, or a
-            Dataset of (image, label) pairs.
+            Dataset of (image, label) pairs. A loader is any iterable of (inputs, labels), such as a DataLoader, for a
+            network of your own: each pass is an epoch, and nothing is kept in memory.
         y : array of shape (n,), optional
             Labels of two classes; folders and Datasets bring their own.
         sample_weight : array of shape (n,), optional
@@ -313,6 +315,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         gap, label_delay : durations, optional
             Samples so close before a cut are left out; a label is known only so long after its sample. Numbers in the
             unit of the times, or "12h", "7d", "2w", "3mo".
+        validation : loader, optional
+            With a training loader: batches of the validation samples, always in the same order.
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
             Costs of each sample, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column
             of X or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are
@@ -320,9 +324,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         # by dotted string: what predicts does not import what trains
         resolve("adacsl.estimators.fit:fit_classifier")(
-            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, label_delay=label_delay, fp=fp,
-            fn=fn,
-            tp=tp, tn=tn,
+            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, label_delay=label_delay,
+            validation=validation, fp=fp, fn=fn, tp=tp, tn=tn,
         )  # fmt: skip
         return self
 
