@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +29,22 @@ PATIENCE = 5.0
 """Seconds after which a step that has not ended is named."""
 LONGEST = 2000
 """Characters of a line of output: a value of the data may have millions."""
+UNLIMITED = 10_000
+"""Width of tables for a file or a pipe, where nothing is wrapped."""
+COLOURS = {"error": "1;31", "warning": "1;33", "stopped": "1;33", "failed": "1;31", "note": "2", "info": "2"}
+"""Terminal styles of the first word of a line on stderr."""
+HEADS = re.compile(rf"^({'|'.join(COLOURS)}|next|model|report|written|markdown)(?=:)")
+
+
+class Verbatim(str):
+    """A line that is never wrapped, so that it can be copied from a terminal: a command or a path."""
+
+    __slots__ = ()
+
+
+def next_command(command: str) -> Verbatim:
+    """Return the last line of an answer: the command to run next."""
+    return Verbatim(f"next: {command}")
 
 
 @dataclass(frozen=True)
@@ -103,24 +123,46 @@ class Screen:
             sys.stdout.write(f"{visible_json(text)}\n")
             return
         from rich.console import Console  # noqa: PLC0415  a help text needs none of this
+        from rich.text import Text  # noqa: PLC0415
 
-        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        console = Console(highlight=False, markup=False, emoji=False)
+        if not (terminal := console.is_terminal) and "COLUMNS" not in os.environ:
+            console.width = UNLIMITED
         for item in answer.shown:
-            console.print(visible(item) if isinstance(item, str) else item)
+            if isinstance(item, str):
+                line = Text(visible(item))
+                if head := HEADS.match(line.plain):
+                    line.stylize("bold", 0, head.end() + 1)
+                console.print(line, soft_wrap=not terminal or isinstance(item, Verbatim))
+            else:
+                console.print(item)
 
     @contextmanager
     def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Callable[..., None]]:
-        """Show a progress bar on stderr, where that is a terminal; yield ``advance(completed=, note=, total=)``."""
+        """Show what is running, how far it is and the time spent, on stderr, where that is a terminal.
+
+        Yields ``advance(completed=, note=, total=)``.
+        """
         from rich.console import Console  # noqa: PLC0415
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         console = Console(stderr=True, highlight=False)
+        counted = (MofNCompleteColumn(), TextColumn(unit)) if unit else ()
         columns = (
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
-            TextColumn("{task.fields[note]}", markup=False), TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(20), *counted,
+            TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TextColumn("+"),
+            TimeRemainingColumn(), TextColumn("left"),
         )  # fmt: skip
         hidden = self.quiet or not console.is_terminal
-        with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        shown = columns if unit else columns[:-3]
+        with Progress(*shown, console=console, transient=True, disable=hidden) as bar:
             yield partial(bar.update, bar.add_task(title, total=total, note=""))
 
 
@@ -157,8 +199,15 @@ class AlreadyShown(Screen):
 PLAIN = Screen()
 
 
+WINNER = "bold green"
+"""Style of the row of a table that is recommended."""
+
+
 def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
-    """Return an empty table without rules: columns of words, of numbers, and of words again."""
+    """Return an empty table without rules: columns of words, of numbers, and of words again.
+
+    The last columns are never wrapped: in a narrow terminal they end in an ellipsis.
+    """
     from rich.table import Table  # noqa: PLC0415
 
     class Listing(Table):
@@ -169,7 +218,7 @@ def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
     for heading in right:
         table.add_column(visible(heading), justify="right", no_wrap=True)
     for heading in then:
-        table.add_column(visible(heading))
+        table.add_column(visible(heading), no_wrap=True)
     return table
 
 
@@ -180,7 +229,18 @@ def one_line(text: object) -> str:
 
 
 def write_error(text: str) -> None:
-    """Write lines to stderr, which may be closed."""
+    """Write lines to stderr, which may be closed; a terminal gets whole words in each line and colours."""
     with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"{text}\n")
+        lines = map(_for_terminal, text.splitlines()) if sys.stderr.isatty() else (text,)
+        sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
+
+
+def _for_terminal(line: str) -> str:
+    """Return a line in the width of the terminal, its first word in colour if it is a severity."""
+    width = shutil.get_terminal_size().columns
+    if len(line) > width:
+        line = textwrap.fill(line, max(width, 20), break_long_words=False, break_on_hyphens=False)
+    head, colon, rest = line.partition(":")
+    plain_text = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or head not in COLOURS
+    return line if plain_text else f"\x1b[{COLOURS[head]}m{head}{colon}\x1b[0m{rest}"
