@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from adacsl.base.extras import requires
 from adacsl.cli.check import load_checked
-from adacsl.cli.console import PLAIN, WINNER, AlreadyShown, Answer, Screen, Verbatim, listing, next_command, one_line, stoppable
+from adacsl.cli.console import PLAIN, WINNER, AlreadyShown, Answer, Screen, listing, next_command, one_line, stoppable
 from adacsl.cli.custom_methods import own_method
 from adacsl.cli.model_folder import check_model_folder
 from adacsl.cli.options import (
@@ -44,6 +44,7 @@ from adacsl.cli.options import (
     hidden_text,
     interval_text,
     net_settings,
+    predict_command,
     split_words,
     within,
 )
@@ -79,16 +80,14 @@ class Training:
         """Fit the method on all samples and save it."""
         from adacsl.cli.train import train  # noqa: PLC0415  as slow as the command itself
 
-        silent = AlreadyShown(**vars(screen) | {"quiet": True})  # the comparison has shown the findings
+        silent = AlreadyShown(**vars(screen))  # the comparison has shown the findings
         options = {"source": self.source, "times": self.times}
         options |= {"cost_options": self.cost_options, "check_options": self.check_options}
         return train(self.data, out=out, method=self.method, screen=silent, **options, **self.networks)  # type: ignore[arg-type]
 
     def predicting(self, model: Path) -> str:
         """Return the command that predicts with the saved model."""
-        where = [] if self.source.folder is None else ["--folder", str(self.source.folder)]
-        where += as_words(self.source.files)
-        return shlex.join(["adacsl", "predict", str(model), *self._data, *where, "--out", "decisions.csv"])
+        return predict_command(model, self.data, self.source)
 
     @property
     def _data(self) -> list[str]:
@@ -376,7 +375,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
 
 def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> list[str]:
     """Return where model and report are, and the next command."""
-    written: str = Verbatim(f"report: {page}")
+    written = f"report: {page}"
     if "not_reported" in saved:
         written = f"no report was written: {saved['not_reported']}; once there is room: adacsl report {page.parent}"
     if "model" in saved:

@@ -33,18 +33,13 @@ UNLIMITED = 10_000
 """Width of tables for a file or a pipe, where nothing is wrapped."""
 COLOURS = {"error": "1;31", "warning": "1;33", "stopped": "1;33", "failed": "1;31", "note": "2", "info": "2"}
 """Terminal styles of the first word of a line on stderr."""
-HEADS = re.compile(rf"^({'|'.join(COLOURS)}|next|model|report|written|markdown)(?=:)")
+TO_COPY = re.compile(r"(next|model|report|written|markdown): ")
+"""Start of a line with a command or a path: a terminal shows it as one line, so that it can be copied."""
 
 
-class Verbatim(str):
-    """A line that is never wrapped, so that it can be copied from a terminal: a command or a path."""
-
-    __slots__ = ()
-
-
-def next_command(command: str) -> Verbatim:
+def next_command(command: str) -> str:
     """Return the last line of an answer: the command to run next."""
-    return Verbatim(f"next: {command}")
+    return f"next: {command}"
 
 
 @dataclass(frozen=True)
@@ -129,13 +124,15 @@ class Screen:
         if not (terminal := console.is_terminal) and "COLUMNS" not in os.environ:
             console.width = UNLIMITED
         for item in answer.shown:
-            if isinstance(item, str):
-                line = Text(visible(item))
-                if head := HEADS.match(line.plain):
-                    line.stylize("bold", 0, head.end() + 1)
-                console.print(line, soft_wrap=not terminal or isinstance(item, Verbatim))
-            else:
-                console.print(item)
+            if not isinstance(item, str):
+                _print_table(console, item)
+                continue
+            words = visible(item)
+            head = TO_COPY.match(words)
+            line = Text(words if head or not terminal else wrapped(words, console.width))
+            if head:
+                line.stylize("bold", 0, head.end())
+            console.print(line, soft_wrap=True)
 
     @contextmanager
     def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Callable[..., None]]:
@@ -153,16 +150,19 @@ class Screen:
             TimeRemainingColumn,
         )
 
+        class Left(TimeRemainingColumn):
+            def render(self, task: Any) -> Any:
+                left = super().render(task)
+                return left if task.total is None else left.__class__(f"+ {left} left", left.style)
+
         console = Console(stderr=True, highlight=False)
-        counted = (MofNCompleteColumn(), TextColumn(unit)) if unit else ()
         columns = (
-            TextColumn("{task.description}", markup=False), BarColumn(20), *counted,
-            TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TextColumn("+"),
-            TimeRemainingColumn(), TextColumn("left"),
+            TextColumn("{task.description}", markup=False), BarColumn(10),
+            *((MofNCompleteColumn(), TextColumn(unit)) if unit else ()),
+            TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), Left(),
         )  # fmt: skip
         hidden = self.quiet or not console.is_terminal
-        shown = columns if unit else columns[:-3]
-        with Progress(*shown, console=console, transient=True, disable=hidden) as bar:
+        with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
             yield partial(bar.update, bar.add_task(title, total=total, note=""))
 
 
@@ -190,9 +190,12 @@ def stoppable(advice: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class AlreadyShown(Screen):
-    """Output options of a command inside another one that has shown the findings."""
+    """Output options of a command inside another one that has shown findings and notes."""
 
     def findings(self, checks: Iterable[object], name: str = "") -> None:
+        """Print nothing."""
+
+    def note(self, text: str) -> None:
         """Print nothing."""
 
 
@@ -222,6 +225,27 @@ def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
     return table
 
 
+def _print_table(console: Any, table: Any) -> None:
+    """Print a table; for a file or a pipe without blanks at the ends of lines."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.out(line.rstrip(), highlight=False)
+
+
+def wrapped(line: str, width: int) -> str:
+    """Return a line broken between words; a number and its percent sign stay together."""
+    if len(line) <= width:
+        return line
+    held = line.replace(" %", "\u00a0%")
+    first = line[: len(line) - len(line.lstrip())]
+    lines = textwrap.wrap(held, max(width, 20), break_long_words=False, break_on_hyphens=False, subsequent_indent=first)
+    return "\n".join(lines).replace("\u00a0%", " %")
+
+
 def one_line(text: object) -> str:
     """Return a text without line breaks and control characters, shortened if it is very long."""
     line = visible(" ".join(str(text).split()))
@@ -238,9 +262,7 @@ def write_error(text: str) -> None:
 
 def _for_terminal(line: str) -> str:
     """Return a line in the width of the terminal, its first word in colour if it is a severity."""
-    width = shutil.get_terminal_size().columns
-    if len(line) > width:
-        line = textwrap.fill(line, max(width, 20), break_long_words=False, break_on_hyphens=False)
+    line = wrapped(line, shutil.get_terminal_size().columns)
     head, colon, rest = line.partition(":")
     plain_text = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or head not in COLOURS
     return line if plain_text else f"\x1b[{COLOURS[head]}m{head}{colon}\x1b[0m{rest}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -366,7 +367,7 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
     return {name: value for name, value in settings.items() if value is not None}
 
 
-def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions) -> list[str]:
+def as_words(options: Any) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(CostOptions(fn="8", fp="amount"))
@@ -378,8 +379,15 @@ def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions |
         if isinstance(value, ReadingOptions):
             words += as_words(value)
         elif value != option.default:
-            words += [f"--{option.name.replace('_', '-')}", _typed(value)]
+            words += [f"--{option.name.replace('_', '-')}", *([] if value is True else [_typed(value)])]
     return words
+
+
+def predict_command(model: Path, data: str | None, source: DataOptions) -> str:
+    """Return the command that predicts data of that source with a saved model."""
+    where = [] if source.folder is None else ["--folder", str(source.folder)]
+    words = [*([] if data is None else [data]), *where, *as_words(source.files)]
+    return shlex.join(["adacsl", "predict", str(model), *words, "--out", "decisions.csv"])
 
 
 def _typed(value: Any) -> str:

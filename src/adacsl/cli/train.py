@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from adacsl.base.labels import plain_labels
 from adacsl.base.scores import known
 from adacsl.cli.check import load_checked
-from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
+from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, next_command, one_line, stoppable
 from adacsl.cli.custom_methods import own_method
 from adacsl.cli.model_folder import check_model_folder, note_rows, save_model
 from adacsl.cli.options import (
@@ -39,6 +39,7 @@ from adacsl.cli.options import (
     hidden_text,
     interval_text,
     net_settings,
+    predict_command,
     split_words,
     task_text,
     within,
@@ -169,9 +170,11 @@ def train(  # noqa: PLR0913  one argument for each option
         screen.note(line)
     screen.findings(findings)  # once nothing else is wrong
     with stoppable(advice):
-        _fit(made, task, times, screen)
+        _fit(made, method, task, times, screen)
         save_model(made, out, notes, force=force)
-    return _answer(made, method, task, out, time.perf_counter() - started, (findings, made.check(check_options.codes)))
+    following = predict_command(out, data, source)
+    seconds, checks = time.perf_counter() - started, (findings, made.check(check_options.codes))
+    return _answer(made, method, task, out, seconds, checks, following)
 
 
 def _checked_policy(
@@ -259,19 +262,21 @@ def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
     made.set_params(cv=cv or None)
 
 
-def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: Screen) -> None:
+def _fit(made: CostSensitiveClassifier, name: str, task: Task, times: TimeOptions, screen: Screen) -> None:
     from adacsl.datasets.costs import CostWarning  # noqa: PLC0415  pandas
 
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
     trains_nets = hasattr(made.learner, "module")
-    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
+    title, unit = (name, "epochs") if trains_nets else (f"training {name}", "")
+    shows = name == "ensemble"  # its own progress
+    bar: AbstractContextManager[Any] = nullcontext() if shows else screen.progress(title, unit=unit)
     with bar as advance, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "base estimator .* is left out")  # part of the answer
         warnings.simplefilter("ignore", CostWarning)  # shown by the checks
         if trains_nets:
-            made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
+            made.learner.trainer = {"callbacks": [_epoch_bar(advance, made.cv)]}
         made.fit(
             task.X, labels, groups=task.groups, time=task.time, gap=times.gap, label_delay=times.label_delay, **own
         )  # fmt: skip
@@ -279,21 +284,30 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: 
             made.learner.trainer = None
 
 
-def _epoch_bar(advance: Callable[..., None]) -> Any:
-    """Return a callback that shows epochs and the validation cost."""
+def _epoch_bar(advance: Callable[..., None], folds: Any) -> Any:
+    """Return a callback that shows the fold, the epochs and the validation cost."""
     from adacsl.integrations.lightning import pl  # noqa: PLC0415  torch
 
-    def show(trainer: Any, _: Any) -> None:
+    started = 0
+
+    def start(*_: Any) -> None:
+        nonlocal started
+        started += 1
+
+    def show(trainer: Any, module: Any) -> None:
         cost = trainer.callback_metrics.get("val_cost")
-        note = "" if cost is None else f"mean cost {float(cost):.4g}"
+        together = len(getattr(module, "_members", ())) > 1
+        fold = [] if not isinstance(folds, int) else [f"{folds} folds" if together else f"fold {started} of {folds}"]
+        note = ", ".join([*fold, *([] if cost is None else [f"cost {float(cost):.4g}"])])
         advance(completed=trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
 
-    return pl.callbacks.LambdaCallback(on_train_epoch_end=show)
+    return pl.callbacks.LambdaCallback(on_train_start=start, on_train_epoch_end=show)
 
 
 def _answer(
-    made: CostSensitiveClassifier, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks]
-) -> Answer:
+    made: CostSensitiveClassifier, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks],
+    following: str,
+) -> Answer:  # fmt: skip
     cost, decision, classes = made.estimated_cost_, made.decision_, plain_labels(task.classes)
     board = getattr(made, "leaderboard_", None)
     document = {
@@ -342,7 +356,8 @@ def _answer(
             *(() if board is None else _leaderboard(board)),
             *(["stopped by Ctrl-C: the model consists of the base estimators that were finished"] if stopped else []),
             *map(str, checks[1]),
-            f"model saved: {out}",
+            f"model: {out}",
+            next_command(following),
         ),
         code=INTERRUPTED if stopped else 0,
     )

@@ -148,7 +148,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Write a line."""
         if not self._quiet:
-            self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
+            self._console.print(visible(line), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
 
 def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[str, float] | None:
