@@ -270,7 +270,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
         assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
     elif name in WITHOUT_NETS:
         line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-        assert line.startswith("error: ONNX files are written of neural networks and logistic regressions")
+        assert line.startswith("error: only neural networks and logistic regressions can be exported to ONNX")
         assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
 
 
@@ -890,7 +890,7 @@ def test_notes_are_part_of_the_model_and_no_byte_of_them_is_taken_otherwise(adac
     path.write_bytes(whole[:begin])
     assert "is damaged (its digest does not fit its content)" in refused("predict", noted, place / "rows.csv")
     path.unlink()
-    assert "is no adacsl model (it has no model.json)" in refused("evaluate", noted, place / "rows.csv")
+    assert "is not an adacsl model (it has no model.json)" in refused("evaluate", noted, place / "rows.csv")
 
 
 def test_a_model_saved_in_python_has_no_notes(adacsl, noted, place):

@@ -214,11 +214,13 @@ def test_places_and_data_that_do_not_fit_are_refused(refused, place, data, pictu
     words = ("predict", place / "model")
     assert "is inside the data to predict" in refused(*words, data, "--out", data / "out")
     assert "holds other files and no predictions" in refused(*words, data, "--out", tmp_path / "full")
-    assert "none is no table, and no folder of tables" in refused(*words, tmp_path / "none", "--out", tmp_path / "out")
-    assert "a query is no table" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
+    assert "none is neither a table nor a folder of tables" in refused(
+        *words, tmp_path / "none", "--out", tmp_path / "out"
+    )
+    assert "a query is neither a table" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
     assert "holds no tables that can be read" in refused(*words, tmp_path / "full", "--out", tmp_path / "out")
     line = refused("predict", pictures / "model", pictures / "data", "--out", tmp_path / "out")
-    assert "is no table, and no folder of tables: write its predictions to one file" in line
+    assert "is neither a table nor a folder of tables: write its predictions to one file" in line
     assert not (tmp_path / "out").exists()
 
 

@@ -290,7 +290,7 @@ def test_round_trips_are_exact(costs):
         (lambda: CostMatrix(fp=1, fn=0), ValueError, "fn must cost more than tp, got fn=0 and tp=0"),
         (lambda: CostMatrix(fp=-1, fn=2), ValueError, "fp must cost more than tn, got fp=-1 and tn=0"),
         (lambda: CostMatrix(fp=1, fn=2, tp=2), ValueError, "fn must cost more than tp"),
-        (lambda: CostMatrix(fp=1, fn=2, tn=3), ValueError, "where being wrong costs no more"),
+        (lambda: CostMatrix(fp=1, fn=2, tn=3), ValueError, "where an error costs no more"),
         (lambda: CostMatrix(fp=np.nan, fn=2), ValueError, "fp must be finite, got nan"),
         (lambda: CostMatrix(fp=1, fn=np.inf), ValueError, "fn must be finite, got inf"),
         (lambda: CostMatrix(fp=[1, np.nan], fn=2), ValueError, "fp must be finite, got nan at position 1"),

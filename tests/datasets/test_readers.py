@@ -242,9 +242,9 @@ def test_json_lines_may_differ(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1}\n{"a": \n', "line 2 of .*t.jsonl is no JSON: .*expected one object a line"),
+        ('{"a": 1}\n{"a": \n', "line 2 of .*t.jsonl is not JSON: .*expected one object a line"),
         ("[1]\n", "line 1 of .*t.jsonl holds list, expected one object a line"),
-        ('{"a": 1, "a": 2}\n', "line 1 of .*: a is said twice"),
+        ('{"a": 1, "a": 2}\n', "line 1 of .*: a is given twice"),
         ("\n \n", "no rows"),
     ],
 )
@@ -367,7 +367,7 @@ def test_a_long_query_keeps_its_order(tmp_path):
         ("pragma journal_mode = delete", "bank.sqlite", "failed: not authorized"),
         ("select 1; select 2", "bank.sqlite", "failed: .*one statement"),
         ("select 1", "nowhere.db", "there is no database .*nowhere.db"),
-        ("select 1", "loans.parquet", "is no DuckDB or SQLite file"),
+        ("select 1", "loans.parquet", "is not a DuckDB or SQLite file"),
         ("select * from loans where false", "bank.duckdb", "no rows"),
         ("select * from loans where 0", "bank.sqlite", "no rows"),
     ],
@@ -406,7 +406,7 @@ def test_a_query_is_a_task(bank):
 def test_rows_without_a_label_are_left_out_and_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,price,y\n1,2,yes\n2,2,\n3,2,no\n4,2, \n5,2,no\n")
-    with pytest.warns(DataWarning, match=r"t\.csv: 2 rows have no label and are left out, 3 are used"):
+    with pytest.warns(DataWarning, match=r"t\.csv: 2 rows have no label and are excluded, 3 are used"):
         task = load_task(path, target="y", pos_label="yes")
     assert (task.X["x"].tolist(), task.y.tolist()) == ([1, 3, 5], [1, 0, 0])
     assert task.reading.facts() == {"unlabelled": 2}
@@ -432,7 +432,7 @@ def test_broken_pictures_are_left_out_and_listed(tmp_path):
     (tmp_path / "cat" / "1.png").write_bytes(b"no picture")
     cut = (tmp_path / "dog" / "2.png").read_bytes()
     (tmp_path / "dog" / "2.png").write_bytes(cut[:-30])
-    with pytest.warns(DataWarning, match=r"2 images cannot be read and are left out \(cat/1.png, dog/2.png\), 4 are"):
+    with pytest.warns(DataWarning, match=r"2 images cannot be read and are excluded \(cat/1.png, dog/2.png\), 4 are"):
         task = load_task(tmp_path, pos_label="cat", image_size=6)
     np.testing.assert_array_equal(task.X, whole.X[[0, 2, 3, 4]])
     assert task.y.tolist() == [1, 1, 0, 0]

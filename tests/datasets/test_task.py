@@ -135,7 +135,7 @@ REFER = CostMatrix.from_array(
         ("abca", PETS, {}, "no column for 'a', 'b', 'c' and names 'dog', 'cat', 'ant'"),
         ("abab", PETS, {}, r"2 classes \(a: 2, b: 2\): the cost matrix has no column"),
         ("aaaa", PETS, {}, "one class only"),
-        ("abca", "balanced", {"pos_label": "a"}, "positive 'a' is for two classes, but the labels has 3: leave it out"),
+        ("abca", "balanced", {"pos_label": "a"}, "pos_label='a' is for two classes, but the labels has 3: omit it"),
         ("abca", CostMatrix.from_array(1 - np.eye(4), rows="actual"), {}, "has 4 classes, but the data have 3"),
         (
             "abca",

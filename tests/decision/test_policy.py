@@ -335,7 +335,7 @@ def test_policies_that_make_no_sense_are_refused(settings, error, message):
         ({"prior": {"0": 0.5}}, ValueError, "the share of each of '0', '1'"),
         ({"capacity": 3, "action": "call"}, ValueError, "there is no action 'call' to limit"),
         ({"capacity": 3, "per": "day"}, ValueError, "needs the time of each row"),
-        ({"capacity": 3, "per": "day", "time": "when"}, DataError, "X is no table"),
+        ({"capacity": 3, "per": "day", "time": "when"}, DataError, "X is not a table"),
         ({"capacity": 3, "per": "day", "time": np.arange(600)}, ValueError, "must be dates"),
         ({"capacity": 3, "per": "day", "time": DAYS[:5]}, ValueError, "one date for each of 600 rows, got 5"),
         ({"capacity": 3, "per": "day", "time": np.where(Y, DAYS, np.datetime64("NaT"))}, ValueError, "is missing in"),
@@ -357,7 +357,7 @@ def test_a_column_that_is_not_there_is_named():
 
 def test_decisions_that_look_at_no_costs_take_no_policy():
     model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), decide="half", random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="decide='half' looks at none"):
+    with pytest.raises(ValueError, match="decide='half' does not use"):
         model.predict(X, capacity=3)
 
 

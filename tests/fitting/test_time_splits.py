@@ -216,7 +216,7 @@ def test_what_is_told_counts_what_was_left_out():
     assert out == 6
     assert rows.describe_times([(train, adapts)], tested) == protocol.describe_windows(task)[1] == (
         f"trained on rows until {train.max()}, adapted on {adapts.min()} to 76, tested on 80 to 89; "
-        "6 rows left out for gap and label_delay"
+        "6 rows excluded for gap and label_delay"
     )  # fmt: skip
     line = Timeline.of(time)
     assert describe_folds(line, expanding_folds(line, y, None, 2)) == (

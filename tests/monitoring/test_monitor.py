@@ -254,7 +254,7 @@ def test_errors_say_what_to_do(model):
     X, y = drawn(50, 0.3, 1)
     for given, message in (
         ({"level": 1.0}, "level"), ({"tolerance": -1}, "tolerance"), ({"fn": np.ones(3)}, "3 for 50 samples"),
-        ({"time": "when"}, "X is no table"), ({"time": [1.0]}, "inconsistent"), ({"groups": [1]}, "inconsistent"),
+        ({"time": "when"}, "X is not a table"), ({"time": [1.0]}, "inconsistent"), ({"groups": [1]}, "inconsistent"),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=message):
             monitor(model, X, y, **given)

@@ -143,7 +143,7 @@ def test_a_file_and_its_digest(tmp_path, monkeypatch):
     [
         (lambda path: path.write_bytes(b"firsT"), "digest is not the one in last.sha256"),
         (lambda path: path.write_bytes(b"first, longer"), "longer than it was"),
-        (lambda path: path.with_suffix(".sha256").unlink(), "last.sha256 is no ordinary file, or not there"),
+        (lambda path: path.with_suffix(".sha256").unlink(), "last.sha256 is missing, or not a regular file"),
         (lambda path: path.with_suffix(".sha256").write_text("x"), "last.sha256"),
         (lambda path: path.with_suffix(".sha256").write_text("x" * 300), "at most 200"),
         (lambda path: path.with_suffix(".sha256").write_text(""), "last.sha256"),

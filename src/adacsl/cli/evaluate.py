@@ -116,8 +116,9 @@ def evaluate(
     shown = [*_shown(result), *(["", *result.notes] if result.notes else [])]
     if overlap.share:
         screen.warn(
-            f"{overlap.share:.0%} of these samples trained the model: their cost is lower than that of new samples; "
-            "use samples that did not train it, or the cost estimated in training"
+            f"{overlap.share:.0%} of these samples were used for training: their cost is lower than "
+            f"that of new samples; "
+            "use samples that were not, or the cost estimated in training"
         )
     passed = None if at_most is None else result.cost.estimate <= at_most
     if at_most is not None:

@@ -210,7 +210,7 @@ def _read_task(
 
     options = {"--id": given.id, "--time-column": given.time, "--labels": given.labels}
     if unused := [name for name, value in options.items() if value is not None]:
-        raise ValueError(f"{unused[0]} is for tables, and {data} is none")
+        raise ValueError(f"{unused[0]} is for tables, but {data} is not a table: omit it")
     source = dataclasses.replace(DATA_DEFAULTS, group_column=given.groups, files=files)
     task, inputs = load_labelled(classifier, data, source, given.target, cost_options)
     return _Rows(inputs, labels_of(classifier, task.y), None, task.groups, task.costs)
@@ -254,7 +254,10 @@ def _joined(frame: pd.DataFrame, data: str, given: _Columns, screen: Screen) -> 
     result = frame[given.id].map(table.set_index(given.id)[column])
     missing = int((~table[given.id].isin(frame[given.id])).sum())
     if missing == len(table):
-        raise ValueError(f"no row of {path} has the {given.id!r} of a row of {data}: is it the same column?")
+        raise ValueError(
+            f"no row of {path} has the {given.id!r} of a row of {data}: check that both "
+            f"columns hold the same identifiers"
+        )
     if missing:
         screen.warn(f"{missing} labels of {path} belong to no row of {data}")
     return result
@@ -269,7 +272,7 @@ def _label_column(table: pd.DataFrame, path: str, given: _Columns) -> str:
         from adacsl.datasets.errors import listed  # noqa: PLC0415
 
         raise ValueError(
-            f"which column of {path} holds the labels? Call it {given.target or 'label'}; it has {listed(others)}"
+            f"the label column of {path} is not clear: call it {given.target or 'label'}; it has {listed(others)}"
         )
     return others[0]
 

@@ -187,9 +187,7 @@ def _checked_policy(
     if policy.empty:
         return None
     if made.decide in BLIND:
-        raise ValueError(
-            "a policy decides by expected costs, and this method does not use them: choose another --method"
-        )
+        raise ValueError("a policy needs expected costs, which this method does not use: choose another --method")
     action_costs(policy, task.costs.averaged(), None, task.classes)
     if policy.prior is not None and not isinstance(policy.prior, str):
         read_prior(policy.prior, np.asarray(task.classes))
@@ -215,7 +213,7 @@ def _ensemble_settings(method: str, estimators: tuple[str, ...], time_limit: str
     settings = {name: value for name, value in settings.items() if value is not None}
     for name in settings if method != "ensemble" else ():
         option = "--" + name.replace("_", "-")
-        raise ValueError(f"{option} is for the ensemble, and {method} is none: omit --method, or {option}")
+        raise ValueError(f"{option} is for the ensemble, but {method} is not an ensemble: omit --method, or {option}")
     return settings
 
 
@@ -241,20 +239,20 @@ def _unfitted(
         asked = {"epochs": net.get("epochs"), "weights": net.get("weights"), "rotate": net.get("augment")}
         asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
         for option in (word for word, value in asked.items() if value is not None):
-            raise ValueError(f"--{option} is for neural networks, and {name} trains none")
+            raise ValueError(f"--{option} is for neural networks, but {name} trains no network: omit it")
     return made
 
 
 def _train_on(made: CostSensitiveClassifier, name: str, trainer: dict[str, Any]) -> None:
     """Set where to train; refuse it for methods that are not an ensemble."""
     if "backend" not in made.get_params(deep=False):
-        raise ValueError(f"--backend and --n-jobs are for the ensemble, and {name} is none")
+        raise ValueError(f"--backend and --n-jobs are for the ensemble, but {name} is not an ensemble: omit them")
     made.set_params(**trainer)
 
 
 def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
     if made.decide in ("negative", "positive"):
-        raise ValueError(f"--cv is for methods that learn, and {name} does not")
+        raise ValueError(f"--cv is for methods that learn, but {name} does not: omit it")
     if cv and made.resample == "smote":
         raise ValueError(
             f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; use --method oversample"
@@ -273,7 +271,7 @@ def _fit(made: CostSensitiveClassifier, name: str, task: Task, times: TimeOption
     shows = name == "ensemble"  # its own progress
     bar: AbstractContextManager[Any] = nullcontext() if shows else screen.progress(title, unit=unit)
     with bar as advance, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "base estimator .* is left out")  # part of the answer
+        warnings.filterwarnings("ignore", "base estimator .* is skipped")  # part of the answer
         warnings.simplefilter("ignore", CostWarning)  # shown by the checks
         if trains_nets:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance, made.cv)]}

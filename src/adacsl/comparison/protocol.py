@@ -237,7 +237,7 @@ def compared_nets(given: Mapping[str, Any] | None, settings: Mapping[str, Any]) 
         return NeuralLearner(**given)
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
-            f"its networks had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+            f"its networks had {name}={settings[name]['code']!r}, which is code, and code is not saved: "
             f"fit a method with  learner=NeuralLearner({name}=...)  yourself, or compare again"
         )
     return NeuralLearner(**settings)

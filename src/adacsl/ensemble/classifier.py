@@ -317,7 +317,7 @@ class _Fits:
 
     def _report_failures(self) -> None:
         for name, why in self.failed.items():
-            warnings.warn(f"base estimator {name!r} is left out: {why}", stacklevel=7)
+            warnings.warn(f"base estimator {name!r} is skipped: {why}", stacklevel=7)
         if not self.done:
             raise ValueError(
                 "no base estimator could be fitted: " + "; ".join(f"{name}: {why}" for name, why in self.failed.items())

@@ -223,7 +223,7 @@ def load_noted(
         raise ArtefactError(f"{folder} holds {str(kind)[:40]!r}, not a classifier of adacsl")
     try:
         if not isinstance(notes, dict | None):
-            raise TypeError("its notes are none")
+            raise TypeError("its notes are not a dict")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # what is wrong is refused
             method = _rebuild(tensors, document, module, device)

@@ -159,7 +159,7 @@ class AdaptiveLoss(_WeightedLoss):
         """
         if logits.requires_grad:
             warnings.warn(
-                "adapt was given logits that require gradients, as of a net in training mode: dropout and batch "
+                "adapt was given logits that require gradients, as of a network in training mode: dropout and batch "
                 "statistics then change what is measured. Compute them after net.eval() and torch.no_grad(), and call "
                 "net.train() afterwards",
                 stacklevel=3,  # above the decorator
