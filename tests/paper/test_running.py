@@ -196,7 +196,11 @@ def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
     plain = {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in result["table2"] if r["method"] == names[0]
              and r["profile"] == "four-views"}  # fmt: skip
     three, four = (
-        {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in rows if r["method"] == name}
+        {
+            (r["dataset"], r["k"], r["seed"]): r["cost"]
+            for r in rows
+            if (r["method"], r["profile"]) == (name, "four-views")
+        }
         for name in (CHOICES[1].name, "four")
     )
     taken = [run for run in four if four[run] == plain[run]]
