@@ -91,7 +91,7 @@ def test_the_positive_class_of_text_is_not_guessed(labels):
     [
         ([0, 1, 2], 1, "pos_label=1 is for two classes, but y has 3: omit it"),
         ([0, 0], None, "Tree needs two classes, but y holds one class only"),
-        ([0, 1], "yes", r"y has no class 'yes' \(it has 0, 1\); if these are positions of sorted labels, name "),
+        ([0, 1], "yes", r"y has no class 'yes' \(it has 0, 1\); if these are positions of sorted labels, pass "),
         ([0, 2], "yes", r"y has no class 'yes' \(it has 0, 2\)$"),
     ],
 )

@@ -251,7 +251,7 @@ def given_frame(values, index, columns):
         (given_array(K3, classes=["a", " ", "c"]), "number 2 has none"),
         (given_array(K3, actions=["a", "b", "c"]), "its classes have none: name both"),
         (given_array([[0.0], [1.0]]), "K >= 2 classes"),
-        (given_array(K3[:2]), "2 actions for 3 classes: is it transposed"),
+        (given_array(K3[:2]), "2 actions for 3 classes: transpose it"),
         (given_array(K3 * [1, 0, 1], classes=NAMES), "same when 'bee' is true"),
         (given_array(K3 * [[0], [1], [1]]), "0 has the lowest cost for every class"),
         (given_array([[0, 5], [1, 6], [2, 7]]), "0 has the lowest cost for every class"),

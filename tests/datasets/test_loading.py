@@ -407,7 +407,7 @@ def test_a_damaged_archive_is_named(tmp_path, content):
         np.savez(path, jpeg=np.asarray([{}, []], dtype=object))
     else:
         path.write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.npz is no \.npz archive of arrays"):
+    with pytest.raises(DataError, match=r"x\.npz is not an \.npz archive of arrays"):
         load_task(path)
 
 

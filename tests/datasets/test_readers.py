@@ -381,7 +381,7 @@ def test_queries_only_read_and_say_what_failed(bank, sql, db, message):
 
 def test_words_that_do_not_belong_together(bank):
     for words, message in (
-        ({"db": bank / "bank.duckdb"}, "what is to be read"),
+        ({"db": bank / "bank.duckdb"}, "no data are given"),
         ({"path": bank / "loans.parquet", "db": bank / "bank.duckdb"}, "db is the database of an SQL query"),
         ({"path": bank / "loans.parquet", "sql": "select 1"}, "leave out .*loans.parquet"),
         ({"sql": "select 1", "separator": ";"}, "separator is for .csv, .tsv, and a query is none of these"),

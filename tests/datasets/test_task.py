@@ -145,7 +145,7 @@ REFER = CostMatrix.from_array(
         ),
         ("abca", REFER, {}, "a task predicts its classes, but the cost matrix has other actions"),
         (["a", " a", "b", "c"], "balanced", {}, "different labels that all read 'a'"),
-        (np.arange(1001) / 7, "balanced", {}, "expected 1000 at most: are these numbers to predict"),
+        (np.arange(1001) / 7, "balanced", {}, "expected 1000 at most: numbers to predict"),
         ("abab", CostMatrix.from_array([[0, 1], [8, 0]], rows="actual", classes=["c", "b"]), {}, "no column for 'a'"),
     ],
 )

@@ -274,7 +274,7 @@ def test_models_of_before_say_that_they_do_not_know_their_shares(model, tmp_path
     read = load(model.save(tmp_path / "model"))
     read.decision_.prior = None
     assert (read.predict(X) == model.predict(X)).all()
-    with pytest.raises(ValueError, match="does not know the class prior of its training"):
+    with pytest.raises(ValueError, match="holds no class prior of its training"):
         read.predict(X, prior=0.1)
 
 
@@ -311,10 +311,10 @@ def test_prices_over_columns_are_those_of_the_rows(tmp_path):
     ("settings", "error", "message"),
     [
         ({"refer": -1}, ValueError, "refer must be a cost"),
-        ({"errors": 0.1}, ValueError, "errors is nothing without refer"),
-        ({"action": "x"}, ValueError, "action is nothing without capacity"),
-        ({"per": "day"}, ValueError, "per is nothing without capacity"),
-        ({"capacity": 3, "time": "when"}, ValueError, "time is nothing without per"),
+        ({"errors": 0.1}, ValueError, "errors needs refer"),
+        ({"action": "x"}, ValueError, "action needs capacity"),
+        ({"per": "day"}, ValueError, "per needs capacity"),
+        ({"capacity": 3, "time": "when"}, ValueError, "time needs per"),
         ({"capacity": 3, "per": "year"}, ValueError, "per must be one of 'hour', 'day'"),
         ({"capacity": 2.5}, ValueError, "whole number"),
         ({"prior": "auto"}, ValueError, "'em'"),

@@ -216,7 +216,7 @@ def describe_folds(
         earlier = time < line.time[last].min()
     out = int(earlier.sum()) - len(used)
     why = "gap, label_delay and groups" if groups else "gap and label_delay"
-    return words + (f"; {out} rows left out for {why}" if out else "")
+    return words + (f"; {out} rows excluded for {why}" if out else "")
 
 
 def _span(line: Timeline, rows: NDArray[Any]) -> str:
