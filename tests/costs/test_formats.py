@@ -212,7 +212,7 @@ def test_actions_of_their_own():
     np.testing.assert_array_equal(sort.reduced().to_array(), np.array(lanes) - [[0, 1, 0]])
     two = CostMatrix.from_array(lanes[:2], rows="predicted", classes=NAMES, actions=["left", "right"])
     assert two.decide([[1, 0, 0], [0, 0, 1]]).tolist() == [0, 1]
-    with pytest.raises(ValueError, match="other actions are here"):
+    with pytest.raises(ValueError, match="the matrix has other actions"):
         _ = CostMatrix.from_array([[0, 8], [1, 0], [0.5, 0.5]], rows="predicted").threshold
 
 

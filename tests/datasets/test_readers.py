@@ -383,7 +383,7 @@ def test_words_that_do_not_belong_together(bank):
     for words, message in (
         ({"db": bank / "bank.duckdb"}, "no data are given"),
         ({"path": bank / "loans.parquet", "db": bank / "bank.duckdb"}, "db is the database of an SQL query"),
-        ({"path": bank / "loans.parquet", "sql": "select 1"}, "leave out .*loans.parquet"),
+        ({"path": bank / "loans.parquet", "sql": "select 1"}, "omit .*loans.parquet"),
         ({"sql": "select 1", "separator": ";"}, "separator is for .csv, .tsv, and a query is none of these"),
     ):
         with pytest.raises(DataError, match=message):
