@@ -238,7 +238,7 @@ def test_nothing_that_can_be_read_is_refused(refused, place, data, tmp_path):
         "predict", place / "model", data, "--out", tmp_path / "out"
     )
     line = refused("predict", place / "model", data / "a.parquet", "--out", tmp_path / "out")
-    assert "a.parquet is no Parquet file, or a damaged one" in line
+    assert "a.parquet is not a Parquet file, or is damaged" in line
 
 
 def test_a_file_with_other_columns_is_refused_before_any_work(refused, place, data, rows, tmp_path, counted):
@@ -262,7 +262,7 @@ def test_a_bad_file_is_named_and_the_others_go_on(adacsl, place, data, rows, pre
     assert said.json["rows"] == 300
     (line,) = said.json["failed"]
     assert line.startswith(f"{data / 'b.parquet'}: ")
-    assert "is no Parquet file, or a damaged one" in line
+    assert "is not a Parquet file, or is damaged" in line
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "c.parquet"]
     said = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out")
     assert (said.code, said.err) == (1, "")

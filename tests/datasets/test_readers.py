@@ -119,14 +119,14 @@ def test_an_accent_far_from_the_beginning_is_found(tmp_path):
     path.write_bytes(b"a,b\n" + b"1,x\n" * 400_000 + "2,é\n".encode("latin-1"))
     pieces = list(stream_table(path, rows=300_000))
     assert pieces[-1]["b"].iloc[-1] == "é"
-    assert open_table(path).read_as == ["is no UTF-8 text and was read as cp1252 (name the encoding for another)"]
+    assert open_table(path).read_as == ["is not UTF-8 text and was read as cp1252 (name the encoding for another)"]
 
 
 @pytest.mark.parametrize(
     ("content", "how", "message"),
     [
         (b"a,b\n1,\x81\n", {}, "neither UTF-8 nor cp1252"),
-        ("a,b\n1,é\n".encode("cp1252"), {"encoding": "utf-8"}, "is no utf-8-sig text .*name its encoding"),
+        ("a,b\n1,é\n".encode("cp1252"), {"encoding": "utf-8"}, "is not utf-8-sig text .*name its encoding"),
         (b"a,b\n1,2\n", {"encoding": "utf-88"}, "encoding 'utf-88' is not known"),
         (b"a,b\n1,2\n", {"encoding": "base64"}, "encoding 'base64' is not known"),
         (b"a,b\n1,2\n", {"separator": ";;"}, "separator ';;' must be one character, or one of comma"),

@@ -188,7 +188,7 @@ BAD = {
     "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00", "is not text, whatever its name"),
     "plain.csv.gz": (b"a,b\n1,2\n", "cannot read .*Not a gzipped file"),
     "cut.csv.gz": (gzip.compress(b"a,b\n" + os.urandom(3000).hex().encode())[:2000], "cannot read .*damaged or cut"),
-    "bad.parquet": (b"PAR1 but no more", "is no Parquet file, or a damaged one"),
+    "bad.parquet": (b"PAR1 but no more", "is not a Parquet file, or is damaged"),
     "text.xlsx": (b"1", "cannot read .*text.xlsx as a workbook: "),
     "text.docx": (b"1", "cannot tell what .*text.docx is: expected .csv"),
 }  # fmt: skip

@@ -194,7 +194,7 @@ def test_classes_of_three_are_limited_by_name(three):
     result = three.decisions(X, capacity=30, action="cat")
     each = K3.expected_of_each(three.predict_proba(X))
     assert (result.actions == limit_action(each, 2, 30).actions).all()
-    with pytest.raises(ValueError, match="say which action is limited: action= one of 'ant', 'bee', 'cat'"):
+    with pytest.raises(ValueError, match="name the limited action: action= one of 'ant', 'bee', 'cat'"):
         three.decisions(X, capacity=30)
 
 

@@ -299,7 +299,7 @@ def fitted(costs, labels=Y, **prices):
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (lambda: fitted(THREE), r"an array of 3 x 3: say what its rows are, CostMatrix\.from_array"),
+        (lambda: fitted(THREE), r"an array of 3 x 3: state what its rows are, CostMatrix\.from_array"),
         (lambda: fitted(None, **RARE), r"those of 3 are a matrix, CostMatrix\.from_array"),
         (lambda: fitted(COSTS, (Y == "oak").astype(int)), r"2 classes, the costs 3.*: CostMatrix\(fp=1, fn=8\)"),
         (lambda: fitted(TWO), r"3 classes, the costs 2.*: CostMatrix\.from_array\(K x K"),

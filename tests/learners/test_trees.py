@@ -309,13 +309,13 @@ def copied(numbers):
 def test_what_is_no_tree_is_refused(kind, change, kept):
     arrays, about = copied(kept[kind])
     change(arrays, about)
-    with pytest.raises(ValueError, match="these are no trees"):
+    with pytest.raises(ValueError, match="the trees are not valid"):
         from_numbers(arrays, about)
 
 
 def test_a_single_tree_is_not_read_from_several(kept):
     arrays, about = copied(kept["forest"])
-    with pytest.raises(ValueError, match="these are no trees"):
+    with pytest.raises(ValueError, match="the trees are not valid"):
         from_numbers(arrays, about | {"kind": "DecisionTreeClassifier"})
 
 

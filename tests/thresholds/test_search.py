@@ -504,7 +504,7 @@ SCORES, LABELS, COSTS = [0.2, 0.4, 0.9], [0, 1, 1], CostMatrix(fp=1, fn=2)
         ({"labels": [0, 1]}, ValueError, "labels has 2 entries, expected 3"),
         ({"labels": [[0], [1], [1]]}, ValueError, "labels must be one-dimensional"),
         ({"costs": {"fp": 1}}, TypeError, r"a CostMatrix, got a mapping: CostMatrix\(\*\*"),
-        ({"costs": 1 - np.eye(3)}, TypeError, r"an array of 3 x 3: say what its rows are, CostMatrix\.from_array"),
+        ({"costs": 1 - np.eye(3)}, TypeError, r"an array of 3 x 3: state what its rows are, CostMatrix\.from_array"),
         ({"costs": CostMatrix.from_array(1 - np.eye(3), rows="actual")}, ValueError, "has 3: more than two have no"),
         ({"costs": CostMatrix(fp=[1, 2], fn=1)}, ValueError, "belong to 2 samples, got 3"),
         ({"sample_weight": [1, 1]}, ValueError, "sample_weight has 2 entries"),

@@ -402,7 +402,10 @@ def hidden_text(task: Task) -> str | None:
     if not hidden:
         return None
     named = ", ".join(map(repr, hidden))
-    return f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is no feature"
+    return (
+        f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is "
+        f"excluded from the features"
+    )
 
 
 def task_text(task: Task) -> str:

@@ -78,8 +78,8 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
     own = mean_ratio(costs)
     if costs.n_classes > 2 and ratios is not None:
         raise ValueError(
-            f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: leave "
-            "them out, and give another matrix for other costs"
+            f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: omit "
+            "them, and give another matrix for other costs"
         )
     result = []
     for ratio in [own] if ratios is None else ratios:

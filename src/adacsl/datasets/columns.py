@@ -413,7 +413,7 @@ def _parsed(column: Column, parse: Callable[[NDArray[Any]], NDArray[np.float64]]
 
 def _as_numbers(text: NDArray[Any]) -> NDArray[np.float64]:
     if (np.strings.find(text, "_") >= 0).any():
-        raise ValueError("an underscore is no part of a number")
+        raise ValueError("an underscore cannot be part of a number")
     try:
         return text.astype(np.float64)
     except ValueError:  # booleans are numbers too

@@ -512,7 +512,7 @@ def limited_name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any
         wanted = label_name(labels[1])
     result = [name for name in names if wanted is not None and same_label(label_name(name), wanted)]
     if not result:
-        advice = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
+        advice = "name the limited action" if wanted is None else f"there is no action {wanted!r} to limit"
         raise ValueError(f"{advice}: action= one of {shown(map(label_name, names))}")
     return result[0]
 

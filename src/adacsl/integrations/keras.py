@@ -130,7 +130,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         kind = type(controller.partition).__name__
         if kind not in PARTITIONS:
             raise ValueError(
-                f"a partition of your own ({kind}) cannot be saved with the model; "
+                f"a custom partition ({kind}) cannot be saved with the model; "
                 "save the weights, or load with compile=False"
             )
         own = {

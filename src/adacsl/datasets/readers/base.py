@@ -206,7 +206,7 @@ def reading_text(path: Path, encoding: str) -> Iterator[None]:
         raise DataError(f"{path} is damaged: {what}; every line needs as many fields as the header") from None
     except UnicodeError as error:
         raise DataError(
-            f"{path} is no {encoding} text ({one_line(error)}): name its encoding, or save it as UTF-8"
+            f"{path} is not {encoding} text ({one_line(error)}): name its encoding, or save it as UTF-8"
         ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {one_line(error)}; the file may be damaged or cut off") from error

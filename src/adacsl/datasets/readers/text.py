@@ -67,7 +67,7 @@ class TextTable(Table):
             raise DataError(f"the columns of {path} seem to be separated by {result!r}, not by {self.separator!r}")
         super().__init__(str(path), [name or f"Unnamed: {i}" for i, name in enumerate(names)])
         if encoding is None and not self.encoding.startswith("utf"):
-            self.read_as.append(f"is no UTF-8 text and was read as {self.encoding} (name the encoding for another)")
+            self.read_as.append(f"is not UTF-8 text and was read as {self.encoding} (name the encoding for another)")
 
     def read(self, columns: list[str]) -> pd.DataFrame:
         """Return columns of numbers as numbers and all others as text."""
