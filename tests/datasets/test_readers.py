@@ -209,7 +209,7 @@ def test_arrow_files_come_back(tmp_path, name):
     same(pd.concat(pieces), frame[["word", "whole"]])
     assert open_table(path).kind("whole") == pa.int64()
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DataError, match=r"arrow|feather.* (is no Feather or Arrow file|is damaged)"):
+    with pytest.raises(DataError, match=r"arrow|feather.* (is not a Feather or Arrow file|is damaged)"):
         read_table(path)
 
 

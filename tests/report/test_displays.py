@@ -124,7 +124,7 @@ def test_rows_with_costs_of_their_own_have_no_bayes_line(fitted, axes):
 
 def test_what_cannot_be_drawn_is_said(fitted):
     _, plain, X, words, y = fitted
-    with pytest.raises(ValueError, match="knows no costs"):
+    with pytest.raises(ValueError, match="has no costs"):
         CostCurveDisplay.from_estimator(plain, X, y)
     with pytest.raises(ValueError, match="no predict_proba"):
         BrierCurveDisplay.from_estimator(LinearSVC().fit(X, y), X, y)

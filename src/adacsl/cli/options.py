@@ -403,8 +403,8 @@ def hidden_text(task: Task) -> str | None:
         return None
     named = ", ".join(map(repr, hidden))
     return (
-        f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is "
-        f"excluded from the features"
+        f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is excluded from the "
+        "features"
     )
 
 
