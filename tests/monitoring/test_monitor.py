@@ -301,7 +301,7 @@ def test_a_constant_that_costs_less_than_the_retuned_model_is_named():
     assert constant.saving_retuned.estimate == pytest.approx(constant.saving.estimate - found.labels.saving.estimate)
     assert 0 < constant.saving_retuned.estimate <= constant.saving_retuned.high
     assert "than the re-tuned model" in found.headline
-    assert any("The best constant decision, 0, costs" in sentence for sentence in found.sentences)
+    assert any("The best constant baseline, always 0, costs" in sentence for sentence in found.sentences)
 
 
 def test_a_useful_model_costs_less_than_the_constants(model):
@@ -309,7 +309,7 @@ def test_a_useful_model_costs_less_than_the_constants(model):
     assert found.recommendation == "keep"
     assert found.labels.constant.saving.high < 0
     assert not found.constant_costs_less
-    assert any("The best constant decision" in sentence for sentence in found.sentences)
+    assert any("The best constant baseline" in sentence for sentence in found.sentences)
 
 
 def test_a_constant_that_costs_less_by_chance_is_named_without_alarm():

@@ -623,7 +623,7 @@ class CostMatrix:
         best = min(costs._constant_totals(y_true, sample_weight))
         if best == 0:
             raise ValueError(
-                "the normalised cost is undefined here: a constant decision is free "
+                "the normalised cost is undefined here: a constant baseline costs nothing "
                 "(only one class in y_true?), so there is nothing to compare with"
             )
         return costs.total(y_true, y_pred, sample_weight=sample_weight) / best
@@ -632,7 +632,7 @@ class CostMatrix:
         """Return the share of the best constant decision's cost that these decisions save (1 - cost / cost of it)."""
         best = min(self._constant_totals(y_true, sample_weight))
         if best == 0:
-            raise ValueError("savings are undefined here: the best constant decision costs nothing")
+            raise ValueError("savings are undefined here: the best constant baseline costs nothing")
         return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
 
     def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
