@@ -260,8 +260,8 @@ HEAD = """\
 
 # Simulated time for a billion rows
 
-How long {rows} rows take to [predict on a cluster](../../docs/guide/scale/predict-on-cluster.md), and what that costs: **simulated**, not run. The parts
-are measured ({date}, {device}; `{command}`), the cluster is assumed.
+How long {rows} rows take to [predict on a cluster](../../docs/guide/scale/predict-on-cluster.md), and what that
+costs: **simulated**, not run. The parts are measured ({date}, {device}; `{command}`), the cluster is assumed.
 
 ## Time
 
@@ -270,7 +270,7 @@ Median of {draws} simulations, and the range that holds 95 % of them.
 """
 
 PICTURE = """
-![time for a billion rows by cores, one line for each model; an ideal cluster is dashed](../../docs/_static/figures/scale-light.svg)
+![time by cores, one line for each model; an ideal cluster is dashed](../../docs/_static/figures/scale-light.svg)
 """
 
 

@@ -31,6 +31,7 @@ from adacsl.datasets.task import Task
 from adacsl.datasets.time import date_columns
 from adacsl.estimators.registry import choose_methods
 from adacsl.integrations.sklearn import row_costs
+from adacsl.neural.learner import NeuralLearner
 
 RUNNING = ("backend", "n_jobs", "address", "gpus")
 """How jobs are run."""
@@ -99,7 +100,7 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     fp, fn, tp, tn : arrays of shape (n,), numbers or texts, optional
         Per-sample costs, as in :meth:`CostSensitiveClassifier.fit`; default: those of ``costs``.
     **options
-        See :func:`compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``, ``net``, ``progress``, ...
+        See :func:`compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``, ``neural``, ``progress``, ...
 
     Returns
     -------
@@ -109,9 +110,10 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
+    >>> from adacsl.neural import NeuralLearner
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> result = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["net", "gbm-bayes"], repeats=1, folds=2,
-    ...                 n_jobs=1, net={"epochs": 2}, progress=False)
+    ...                 n_jobs=1, neural=NeuralLearner(epochs=2), progress=False)
     >>> sorted(result.table["method"])
     ['gbm-bayes', 'net']
     """
@@ -134,7 +136,7 @@ def compare_tasks(
     ratios: Sequence[float | str] | None = None,
     repeats: int = 2,
     folds: int = 5,
-    net: Mapping[str, Any] | None = None,
+    neural: NeuralLearner | None = None,
     device: str = "auto",
     test: float | None = None,
     validation: float = 0.15,
@@ -155,9 +157,8 @@ def compare_tasks(
         Data with labels, groups and costs.
     methods, ratios, repeats, folds
         As in :func:`compare`.
-    net : mapping, optional
-        Settings of all neural networks: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.neural.learner.NeuralLearner`.
+    neural : NeuralLearner, optional
+        Settings of the neural networks of the built-in methods: ``NeuralLearner(epochs=30, views=4)``.
     device : str
         Device on which neural networks train.
     test : float, optional
@@ -207,7 +208,7 @@ def compare_tasks(
     }
     refuse_baseline_name(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
-    conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, label_delay)
+    conditions = _conditions(tasks, repeats, folds, test, validation, neural, device, gap, label_delay)
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
     planned = frozenset(fit for job in jobs for fit in job.fits)
@@ -236,7 +237,7 @@ def compare_tasks(
             stored = store.load().only(own)
     result = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
     facts = with_checks(result.facts, checks)  # the folder holds those of its first run
-    return replace(result, facts=facts, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+    return replace(result, facts=facts, methods=every, neural=conditions.neural, tolerance=tolerance, prefer=prefer)
 
 
 def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
@@ -256,7 +257,7 @@ def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
 
 
 def _conditions(
-    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, net: Any, device: str,
+    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, neural: Any, device: str,
     gap: Any, label_delay: Any,
 ) -> Protocol:  # fmt: skip
     """Return the protocol of a comparison."""
@@ -267,7 +268,8 @@ def _conditions(
     if test is not None and not timed:
         raise ValueError("test is the share of the test windows of data with a time; others are tested by folds=...")
     share = 0.20 if test is None else test
-    return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, label_delay, folds)
+    neural = NeuralLearner() if neural is None else neural
+    return Protocol(share, validation, neural, device, folds if timed else 0, gap, label_delay, folds)
 
 
 def _write_splits(
@@ -318,7 +320,7 @@ def _identity(
             "costs": _describe_costs(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
-            **({} if task.cost_spec is None or task.cost_spec.settled else {"cost_spec": task.cost_spec.to_dict()}),
+            **({} if task.cost_spec is None or task.cost_spec.resolved else {"cost_spec": task.cost_spec.to_dict()}),
             **baseline_facts(task),
             **_times(task, protocol, warned=warned),
             "overview": overview(task),
@@ -365,9 +367,9 @@ def _describe_costs(task: Task) -> str:
     if task.cost_spec is not None and task.cost_spec.learns:
         each += ", predicted for each sample"
     if costs.n_classes > 2:
-        prices = mean.reduced().to_array()
-        prices = prices[~np.eye(len(prices), dtype=bool)]
-        return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
+        unit_costs = mean.reduced().to_array()
+        unit_costs = unit_costs[~np.eye(len(unit_costs), dtype=bool)]
+        return f"An error costs {unit_costs.min():.6g} to {unit_costs.max():.6g} by its kind{each}"
     ranges = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
     named = (
         ("a false negative costs", "fn"),
@@ -375,12 +377,12 @@ def _describe_costs(task: Task) -> str:
         ("a true positive", "tp"),
         ("a true negative", "tn"),
     )
-    prices = [
+    unit_costs = [
         f"{word} {getattr(mean, name):.6g}{ranges.get(name, '')}"
         for word, name in named
         if name in ("fn", "fp", *ranges) or getattr(mean, name)
     ]
-    text = ", ".join(prices)
+    text = ", ".join(unit_costs)
     return f"{text[0].upper()}{text[1:]}{each}"
 
 

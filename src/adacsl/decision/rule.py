@@ -48,7 +48,7 @@ class Decision:
     target_threshold : float or array of shape (K,), optional
         T', the score that means the Bayes threshold; default: the Bayes threshold, that is, scores are probabilities.
         Of K classes: what each score is divided by.
-    row_weighted : bool, default False
+    instance_weighted : bool, default False
         Whether the scores are of a loss that weighs each row by its own cost: the target then means each row's own
         Bayes threshold, and probabilities need the costs of the samples.
     weighted : bool, default False
@@ -78,13 +78,13 @@ class Decision:
     """
 
     def __init__(
-        self, costs: CostMatrix, decide: str = "bayes", *, target_threshold: Any = None, row_weighted: bool = False,
-        weighted: bool = False,
+        self, costs: CostMatrix, decide: str = "bayes", *, target_threshold: Any = None,
+        instance_weighted: bool = False, weighted: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(costs, CostMatrix):
             raise no_costs(costs)
         self.costs, self.decide = costs, check_decide(decide)
-        self.row_weighted, self.weighted = row_weighted, weighted
+        self.instance_weighted, self.weighted = instance_weighted, weighted
         if costs.n_classes > 2:
             self.target_threshold: Any = (
                 np.ones(costs.n_classes) if target_threshold is None else np.asarray(target_threshold, dtype=np.float64)
@@ -164,7 +164,7 @@ class Decision:
     def needs_costs(self) -> bool:
         """Whether a decision depends on the costs of its sample: not where the scores were trained with them."""
         blind = self.decide in ("half", "raw", "negative", "positive")
-        return not blind and not (self.row_weighted and self.decide != "calibrated")
+        return not blind and not (self.instance_weighted and self.decide != "calibrated")
 
     @property
     def probability_threshold(self) -> float:
@@ -187,8 +187,8 @@ class Decision:
     def probabilities(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.float64]:
         """Return the probability of the positive class for each score, or of each of K classes.
 
-        ``costs`` are those of the rows, which scores of a ``row_weighted`` loss need: without them, a row is taken as
-        one that costs what is usual.
+        ``costs`` are those of the rows, which scores of an ``instance_weighted`` loss need: without them, a row is
+        taken as one that costs what is usual.
         """
         if self.decide in ("negative", "positive"):
             return np.full(len(scores), float(self.decide == "positive"))
@@ -222,7 +222,7 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target_threshold", "mapped")}
-        rows = {"row_weighted": True} if self.row_weighted else {}
+        rows = {"instance_weighted": True} if self.instance_weighted else {}
         known = {"calibration": self.calibration_, "prior": self.prior}
         return {"decide": self.decide, **numbers, **known} | rows
 
@@ -230,8 +230,8 @@ class Decision:
     def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:
         """Read what :meth:`to_dict` wrote."""
         of = float if costs.n_classes == 2 else functools.partial(_positive, costs.n_classes)
-        rows = bool(data.get("row_weighted", False))
-        decision = cls(costs, data["decide"], target_threshold=of(data["target_threshold"]), row_weighted=rows)
+        rows = bool(data.get("instance_weighted", False))
+        decision = cls(costs, data["decide"], target_threshold=of(data["target_threshold"]), instance_weighted=rows)
         decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
         decision.prior = data.get("prior")
         return decision
@@ -243,7 +243,7 @@ class Decision:
 
     def _offsets(self, costs: CostMatrix | None) -> Any:
         """Return what the log-odds of samples with these costs lack, as their own costs have weighed them."""
-        if not self.row_weighted or costs is None or costs.n_instances is None:
+        if not self.instance_weighted or costs is None or costs.n_instances is None:
             return 0.0
         return row_offsets(costs, self.costs)
 
@@ -254,7 +254,7 @@ class Decision:
             return np.asarray(freed / freed.sum(axis=1, keepdims=True))
         target_threshold, raw = check_target(self.mapped), checked_probabilities(scores)
         weight = weight_before_adaptation(self.costs, target_threshold)
-        if self.row_weighted and costs is not None and costs.n_instances is not None:
+        if self.instance_weighted and costs is not None and costs.n_instances is not None:
             return np.asarray(corrected_rows(raw, target_threshold, weight, costs, self.costs))
         return np.asarray(corrected(raw, target_threshold, weight, float(self.costs.threshold)))
 
