@@ -277,7 +277,9 @@ def adaptation(run: Any, rows: list[tuple[str, float, float, float]]) -> Callabl
         right.axvline(0, color=style["ink"], lw=1, ls=":")
         right.set_yticks(list(places), [row[0] for row in rows], fontsize=8.5)
         right.set(
-            xlabel="cost of AdaCSL against it, %", ylim=(-0.6, len(rows) - 0.4), title="2. Skin lesions, inverse priors, k = 3"
+            xlabel="cost of AdaCSL against it, %",
+            ylim=(-0.6, len(rows) - 0.4),
+            title="2. Skin lesions, inverse priors, k = 3",
         )
         return figure
 

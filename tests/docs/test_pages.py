@@ -30,7 +30,11 @@ def prose(text: str) -> str:
 
 
 def with_code() -> list[Path]:
-    return [ROOT / "README.md", *(page for page in sorted(DOCS.rglob("*.md")) if "_build" not in page.parts)]
+    """Return README.md and the pages that are written by hand; examples of the API reference are docstrings."""
+    return [
+        ROOT / "README.md",
+        *(page for page in sorted(DOCS.rglob("*.md")) if not {"_build", "api"} & set(page.relative_to(DOCS).parts)),
+    ]
 
 
 def name(page: Path) -> str:
