@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["ResultStore", "Scan", "Store", "StoredRun"]
 
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 LARGEST = 2**30
 """Bytes of the largest document that is read: scores of a hundred million test rows fit into it."""
 
