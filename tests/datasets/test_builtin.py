@@ -245,5 +245,5 @@ def test_the_page_lists_what_the_registry_holds():
         file = f"`{known.file}`" if known.file else f"with {known.source.split()[2]}"
         many = known.positives is None
         counted = f"{len(known.classes)} classes" if many else f"{known.positives:,} {known.classes[1]}"
-        row = (known.title, f"{known.rows:,}", counted, known.prices, file)
+        row = (known.title, f"{known.rows:,}", counted, known.costs, file)
         assert f"| `{known.name}` | {' | '.join(row)} |" in page
