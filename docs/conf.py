@@ -99,7 +99,7 @@ SEARCH_WORDS = {
     "guide/constraints/capacity": ("alerts per day", "capacity constraint"),
     "guide/constraints/prior-shift": ("prior shift", "class prior"),
     "guide/deploy/monitor": ("drift", "data drift", "monitoring"),
-    "guide/thresholds/index": ("optimal threshold", "decision threshold", "threshold tuning"),
+    "guide/thresholds/threshold": ("optimal threshold", "decision threshold", "threshold tuning"),
     "guide/thresholds/probabilities": ("calibration",),
     "guide/train/methods": ("class_weight", "class weights", "scale_pos_weight", "sample_weight"),
     "integrations/sklearn": ("hyperparameter", "hyperparameters", "hyperparameter search", "gridsearchcv"),
@@ -111,8 +111,8 @@ SEARCH_WORDS = {
 
 def index_words(app: Any, page: str, content: list[str]) -> None:
     if words := SEARCH_WORDS.get(page):
-        entries = "\n".join(f"single: ! {word}" for word in words)
-        content[0] = re.sub(r"(?m)^(# .+)$", rf"\1\n\n```{{index}}\n{entries}\n```", content[0], count=1)
+        entries = ", ".join(f"! {word}" for word in words)
+        content[0] = re.sub(r"(?m)^(# .+)$", rf"\1\n\n```{{index}} {entries}\n```", content[0], count=1)
 
 
 def setup(app: Any) -> dict[str, bool]:

@@ -20,7 +20,7 @@ FIRST = {
     "hyperparameter": "integrations/sklearn",
     "abstain": "guide/constraints/reject-option",
     "drift": "guide/deploy/monitor",
-    "optimal threshold": "guide/thresholds/index",
+    "optimal threshold": "guide/thresholds/threshold",
     "class_weight": "guide/train/methods",
     "imbalanced": "which-tool",
     "alerts per day": "guide/constraints/capacity",
@@ -71,5 +71,5 @@ def test_index_words_stand_under_the_title_of_pages_that_exist():
     assert all((DOCS / f"{page}.md").exists() for page in conf.SEARCH_WORDS)
     content = ["<!-- made -->\n# A title\n\nText.\n\n# Not this\n"]
     conf.index_words(None, "cite", content)
-    assert content[0].startswith("<!-- made -->\n# A title\n\n```{index}\nsingle: ! cite\nsingle: ! citation\n")
+    assert content[0].startswith("<!-- made -->\n# A title\n\n```{index} ! cite, ! citation, ! bibtex\n```\n\nText.")
     assert content[0].count("{index}") == 1
