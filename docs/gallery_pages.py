@@ -14,6 +14,7 @@ import io
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -24,7 +25,7 @@ import matplotlib as mpl
 DOCS = Path(__file__).resolve().parent
 PAGES, SCRIPTS = DOCS / "gallery", DOCS.parent / "examples" / "gallery"
 WIDTH = 88
-"""Code of a page is formatted to so many characters, as longer lines are cut off on a laptop."""
+"""Code and outputs of a page have lines of so many characters, as longer ones are cut off on a laptop."""
 
 
 class Cell(NamedTuple):
@@ -86,14 +87,20 @@ def page(example: Example, outputs: list[str]) -> str:
     for cell, heard in zip(example.cells, outputs, strict=True):
         parts += [f"## {cell.title}", cell.text] if cell.title else []
         parts.append(f"```python\n{wrapped(cell.code)}```")
-        parts += [f"```text\n{heard.rstrip()}\n```"] if heard.strip() else []
+        parts += [f"```text\n{narrow(heard)}\n```"] if heard.strip() else []
     parts += [
         f"```{{image}} {example.name}-{look}.png\n:class: only-{look}\n:alt: {example.cells[-1].title}\n```"
         for look in ("light", "dark")
     ]
     parts.append(f"*`examples/gallery/{example.name}.py`: runs on one core in less than half a minute.*")
-    parts.append("Next: [gallery](../gallery.md), [tutorials](../tutorials/index.md)")
+    parts.append("**Next:** [gallery](../gallery.md), [tutorials](../tutorials/index.md)")
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def narrow(heard: str) -> str:
+    """Return what a cell prints in lines of at most ``WIDTH`` characters."""
+    lines = heard.rstrip().splitlines()
+    return "\n".join(line if len(line) <= WIDTH else textwrap.fill(line, WIDTH) for line in lines)
 
 
 def wrapped(code: str) -> str:
