@@ -244,8 +244,7 @@ COMPARISONS = (
 def committed_claims() -> list[tuple[str, float, float, float]]:
     """Return comparisons of the committed page of claims: excess cost of AdaCSL in percent at k = 3, its interval."""
     root = Path(__file__).resolve().parent.parent
-    pages = [root / "benchmarks/results/claims.md", root / "docs/claims.md"]
-    text = next(path for path in pages if path.exists()).read_text(encoding="utf-8")
+    text = (root / "benchmarks/results/claims.md").read_text(encoding="utf-8")
     result = []
     for words, ours, theirs, where in COMPARISONS:
         row = re.search(rf"^\| \d+ \| {ours} \| {theirs} \| {re.escape(where)} \|[^|]*\|([^|]*)\|", text, re.MULTILINE)

@@ -25,7 +25,7 @@ import matplotlib as mpl
 DOCS = Path(__file__).resolve().parent
 PAGES, SCRIPTS = DOCS / "gallery", DOCS.parent / "examples" / "gallery"
 WIDTH = 88
-"""Code and outputs of a page have lines of so many characters, as longer ones are cut off on a laptop."""
+"""Code of a page is formatted to so many characters, as longer lines are cut off on a laptop."""
 
 
 class Cell(NamedTuple):
@@ -87,7 +87,7 @@ def page(example: Example, outputs: list[str]) -> str:
     for cell, heard in zip(example.cells, outputs, strict=True):
         parts += [f"## {cell.title}", cell.text] if cell.title else []
         parts.append(f"```python\n{wrapped(cell.code)}```")
-        parts += [f"```text\n{narrow(heard)}\n```"] if heard.strip() else []
+        parts += [f"```text\n{filled(heard)}\n```"] if heard.strip() else []
     parts += [
         f"```{{image}} {example.name}-{look}.png\n:class: only-{look}\n:alt: {example.cells[-1].title}\n```"
         for look in ("light", "dark")
@@ -97,16 +97,17 @@ def page(example: Example, outputs: list[str]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def narrow(heard: str) -> str:
-    """Return what a cell prints in lines of at most ``WIDTH`` characters."""
-    lines = heard.rstrip().splitlines()
-    return "\n".join(line if len(line) <= WIDTH else textwrap.fill(line, WIDTH) for line in lines)
-
-
 def wrapped(code: str) -> str:
     """Return code in lines of at most ``WIDTH`` characters."""
     command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={WIDTH}", "-"]
     return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout  # noqa: S603
+
+
+def filled(output: str) -> str:
+    """Return what an example prints in lines of at most ``WIDTH`` characters."""
+    return "\n".join(
+        textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in output.rstrip().split("\n")
+    )
 
 
 def make(example: Example, styles: dict[str, dict[str, Any]]) -> None:

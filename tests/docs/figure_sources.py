@@ -56,6 +56,11 @@ def largest(values: Sequence[float]) -> float:
     return max(values)
 
 
+def average(values: Sequence[float]) -> float:
+    """Return the mean of some values."""
+    return math.fsum(values) / len(values)
+
+
 def geometric(values: Sequence[float]) -> float:
     """Return the geometric mean."""
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
@@ -67,6 +72,12 @@ def field(file: str, path: str) -> Any:
     for step in path.split("/"):
         value = value[int(step)] if isinstance(value, list) else value[step]
     return value
+
+
+def constrained(column: str, constraint: str = "") -> list[float]:
+    """Return a column of the drawn data under constraints: of all settings, or of those with one constraint."""
+    rows = field("cpu_constraints.json", "results")
+    return [row[column] for row in rows if column in row and constraint in ("", row["constraint"])]
 
 
 def estimates(name: str, *learners: str) -> list[float]:

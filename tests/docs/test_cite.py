@@ -9,7 +9,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_bibtex_says_what_the_citation_file_says():
     page = (ROOT / "docs/cite.md").read_text(encoding="utf-8")
     cff = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    said = dict(re.findall(r"^  (\w+) +?= \{+([^}]+)\}", page.split("@software")[1], re.MULTILINE))
+    said = dict(re.findall(r"^  (\w+) +?= \{+([^}]+)\}", page.split("@article")[0], re.MULTILINE))
     assert said["version"] == re.search(r"^version: (\S+)", cff, re.MULTILINE)[1]
     assert said["title"] == re.search(r'^title: "([^"]+)"', cff, re.MULTILINE)[1]
     paper = " ".join(page.split("@article")[1].split())
