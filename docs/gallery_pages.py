@@ -105,9 +105,7 @@ def wrapped(code: str) -> str:
 
 def filled(output: str) -> str:
     """Return what an example prints in lines of at most ``WIDTH`` characters."""
-    return "\n".join(
-        textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in output.rstrip().split("\n")
-    )
+    return "\n".join(textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in output.rstrip().split("\n"))
 
 
 def make(example: Example, styles: dict[str, dict[str, Any]]) -> None:
