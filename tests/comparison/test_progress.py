@@ -130,7 +130,7 @@ def test_a_resumed_run_says_what_is_there_and_counts_from_it():
         bar(Event("end", 10, 10))
     assert written(out).splitlines() == [
         "9 of 10 fits are done already",
-        "x.json was damaged: it is kept there, and its fit runs again",
+        "warning: x.json was damaged: it is kept there, and its fit runs again",
         "10 / 10 fits, lowest cost so far: net 0.5 per sample",
     ]
 
@@ -222,4 +222,10 @@ def test_quiet_is_quiet(capfd, terminal):
     with Progress(1, quiet=True) as bar:
         play(bar)
     assert written(out) == ""
+    assert capfd.readouterr() == ("", "")
+
+
+def test_quiet_hides_no_warning(capfd):
+    with Progress(1, quiet=True) as bar, pytest.warns(UserWarning, match="x.json was damaged"):
+        bar(Event("corrupt", 0, 1, message="x.json was damaged: its fit runs again"))
     assert capfd.readouterr() == ("", "")

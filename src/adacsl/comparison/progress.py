@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -52,7 +53,7 @@ class Progress:
     total : int
         Number of fits.
     quiet : bool, default False
-        Show nothing at all.
+        Show nothing but warnings.
     console : rich.console.Console, optional
         Where to write; default: stderr.
     """
@@ -91,8 +92,10 @@ class Progress:
         elif event.kind == "failed":
             self._ended(event)
             self.say(_failure_line(event))
+        elif event.kind == "corrupt" and self._quiet:
+            warnings.warn(event.message, stacklevel=2)  # warnings are never hidden
         elif event.kind == "corrupt":
-            self.say(event.message)
+            self.say(f"warning: {event.message}")
         self._bar.update(self._task, completed=event.done, total=event.total)
         if event.kind in ("running", "done", "alive", "end"):
             self._step(event)
