@@ -53,10 +53,10 @@ def sections_of(text: str) -> dict[str, str]:
 def entries_of(section: str) -> list[tuple[str, str, str]]:
     """Return (name, type, description) of the entries of a section; ``a, b : int`` are two."""
     found = [m for m in ENTRY.finditer(section) if not m[0].startswith(" ")]
-    ends = [m.start() for m in found[1:]] + [len(section)]
+    ends = [*(m.start() for m in found[1:]), len(section)]
     return [
         (name.strip(), (m[2] or "").strip(), textwrap.dedent(section[m.end() : end]).strip())
-        for m, end in zip(found, ends, strict=True)
+        for m, end in zip(found, ends, strict=False)
         for name in m[1].split(",")
     ]
 

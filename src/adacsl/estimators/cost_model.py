@@ -54,13 +54,24 @@ class CostModel:
     cv : int or splitter, default 5
         Folds of the cross-fitting.
     features : sequence of str, optional
-        Columns to predict from; default: all features of the classifier.
+        Columns to predict from. Default: all features of the classifier.
 
     Attributes
     ----------
     explained_ : float
         Out-of-fold share of the Poisson deviance from the mean that is explained. At 0 or below, a class-wide cost is
         as good.
+
+    Raises
+    ------
+    TypeError
+        Where ``price`` or ``estimator`` is of another kind.
+    ValueError
+        Where ``price`` is a text without a column.
+
+    See Also
+    --------
+    CostMatrix : Holds the model in place of a cost.
 
     Notes
     -----
@@ -116,7 +127,35 @@ class CostModel:
     # learning
 
     def fit(self, X: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:  # noqa: N803
-        """Learn the cost from a table whose samples have costs, some of them at least."""
+        """Learn the cost from a table.
+
+        Parameters
+        ----------
+        X : table
+            Samples with their columns of costs, of which some at least are known.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+        groups : array of shape (n,), optional
+            Samples of one group never stand on both sides of a split.
+
+        Returns
+        -------
+        CostModel
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Where fewer than ten costs are known, or the default regressor is given negative ones.
+
+        Examples
+        --------
+        >>> from adacsl import CostModel
+        >>> table = {"size": np.arange(40.0), "amount": 10.0 * np.arange(40) + 1}
+        >>> import pandas as pd
+        >>> CostModel("amount").fit(pd.DataFrame(table)).explained_ > 0.8
+        True
+        """
         refuse_reordered(X, sample_weight=sample_weight, groups=groups)
         observed = self.observed(X)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, observed, dtype=np.float64)
@@ -151,7 +190,24 @@ class CostModel:
         return made, result.predicted
 
     def observed(self, table: Any) -> NDArray[np.float64]:
-        """Return the known costs of the samples of a table, NaN where they are not."""
+        """Return the known costs of the samples of a table.
+
+        Parameters
+        ----------
+        table : table
+            Holds the columns of the cost.
+
+        Returns
+        -------
+        array of shape (n,)
+            Costs, NaN where they are unknown.
+
+        Examples
+        --------
+        >>> from adacsl import CostModel
+        >>> CostModel("2 * amount").observed({"amount": np.asarray([1.0, np.nan])}).tolist()
+        [2.0, nan]
+        """
         if self._observed is not None:
             check_consistent_length(table, self._observed)
             return self._observed
@@ -184,12 +240,55 @@ class CostModel:
     # predicting
 
     def paid(self, table: Any) -> NDArray[np.float64]:
-        """Return what the samples of a table with costs have cost: as observed, and else as predicted."""
+        """Return the observed costs of the samples of a table, and the predicted ones where none was observed.
+
+        Parameters
+        ----------
+        table : table
+            Holds the columns of the cost and the features.
+
+        Returns
+        -------
+        array of shape (n,)
+            Costs.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from adacsl import CostModel
+        >>> table = pd.DataFrame({"size": [1.0, 2.0] * 20, "amount": [10.0, 20.0] * 20})
+        >>> CostModel("amount").fit(table).paid(table[:2]).tolist()
+        [10.0, 20.0]
+        """
         observed, predicted = self.observed(table), self.predict(table)
         return np.where(np.isfinite(observed), observed, predicted)
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the cost each sample is expected to have."""
+        """Return the predicted cost of each sample.
+
+        Parameters
+        ----------
+        X : table
+            The features; columns of costs may be absent.
+
+        Returns
+        -------
+        array of shape (n,)
+            Predicted costs.
+
+        Raises
+        ------
+        ValueError
+            Where nothing was learned yet.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from adacsl import CostModel
+        >>> table = pd.DataFrame({"size": [1.0, 2.0] * 20, "amount": [10.0, 20.0] * 20})
+        >>> CostModel("amount").fit(table).predict(table[["size"]][:2]).round().tolist()
+        [10.0, 20.0]
+        """
         if self.regression_ is None:
             raise ValueError(f"{self!r} has not learned its cost yet: fit it, or the classifier it belongs to")
         named = self._names is not None and names_of(X) is not None
@@ -224,7 +323,19 @@ class CostModel:
     # as plain values
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; of another estimator only what it has learned."""
+        """Return everything as plain JSON values; of an estimator of your own only what it has learned.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+
+        Examples
+        --------
+        >>> from adacsl import CostModel
+        >>> CostModel("amount").to_dict()
+        {'kind': 'model', 'price': 'amount'}
+        """
         price = self.price.text if isinstance(self.price, Expression) else _packed(self.price)
         settings = {"cv": self.cv if isinstance(self.cv, int) else None, "features": self.features}
         document: dict[str, Any] = {"kind": self.kind, "price": price}
@@ -239,7 +350,24 @@ class CostModel:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> CostModel:
-        """Read what :meth:`to_dict` wrote."""
+        """Return the model that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            The document.
+
+        Returns
+        -------
+        CostModel
+            The model, fitted if it was.
+
+        Examples
+        --------
+        >>> from adacsl import CostModel
+        >>> CostModel.from_dict(CostModel("amount").to_dict())
+        CostModel('amount')
+        """
         price = data["price"]
         model = cls(
             price if isinstance(price, str) else _unpacked(price), cv=data.get("cv", 5), features=data.get("features")
