@@ -150,10 +150,10 @@ class CostModel:
 
         Examples
         --------
-        >>> from adacsl import CostModel
-        >>> table = {"size": np.arange(40.0), "amount": 10.0 * np.arange(40) + 1}
         >>> import pandas as pd
-        >>> CostModel("amount").fit(pd.DataFrame(table)).explained_ > 0.8
+        >>> from adacsl import CostModel
+        >>> table = pd.DataFrame({"size": np.arange(400.0), "amount": 10.0 * np.arange(400) + 1})
+        >>> CostModel("amount").fit(table).explained_ > 0.9
         True
         """
         refuse_reordered(X, sample_weight=sample_weight, groups=groups)
@@ -285,9 +285,9 @@ class CostModel:
         --------
         >>> import pandas as pd
         >>> from adacsl import CostModel
-        >>> table = pd.DataFrame({"size": [1.0, 2.0] * 20, "amount": [10.0, 20.0] * 20})
-        >>> CostModel("amount").fit(table).predict(table[["size"]][:2]).round().tolist()
-        [10.0, 20.0]
+        >>> table = pd.DataFrame({"size": [1.0, 4.0] * 200, "amount": [10.0, 40.0] * 200})
+        >>> CostModel("amount").fit(table).predict(pd.DataFrame({"size": [1.0, 4.0]})).round().tolist()
+        [10.0, 40.0]
         """
         if self.regression_ is None:
             raise ValueError(f"{self!r} has not learned its cost yet: fit it, or the classifier it belongs to")

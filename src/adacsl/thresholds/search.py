@@ -56,10 +56,22 @@ class Threshold(NamedTuple):
         The mean cost per sample, weighted by ``sample_weight``; NaN for a subgroup without weight.
     total_cost : float
         The (weighted) sum of the costs of all samples.
-    low, high : float
-        ``[low, high)`` is the interval of thresholds with the same cost that contains ``value``. It is closed where it
-        ends at 1 and where candidates were given (then both ends are candidates). For scores outside [0, 1],
-        ``value`` is the middle of the interval, and its ends are scores, or just below the lowest.
+    low : float
+        Lower end of ``[low, high)``, the interval of thresholds with the same cost that contains ``value``.
+    high : float
+        Upper end of that interval. It is closed where it ends at 1 and where candidates were given (then both ends are
+        candidates). For scores outside [0, 1], ``value`` is the middle of the interval, and its ends are scores, or
+        just below the lowest.
+
+    See Also
+    --------
+    adacsl.find_threshold : Returns it.
+
+    Examples
+    --------
+    >>> best = find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    >>> best.cost, best.low, best.high
+    (0.25, 0.1, 0.3)
     """
 
     value: float
@@ -70,7 +82,26 @@ class Threshold(NamedTuple):
 
     @classmethod
     def of(cls, value: float, total_cost: float, size: float, low: float, high: float) -> Threshold:
-        """Return the threshold of samples whose weights sum to ``size``."""
+        """Return the threshold of samples whose weights sum to ``size``.
+
+        Parameters
+        ----------
+        value : float
+            The threshold.
+        total_cost : float
+            The sum of the costs of all samples.
+        size : float
+            The number of samples, or the sum of their weights.
+        low : float
+            Lower end of the interval of equal cost.
+        high : float
+            Upper end of the interval of equal cost.
+
+        Returns
+        -------
+        Threshold
+            With the mean cost, ``total_cost / size``.
+        """
         return cls(value, total_cost / size if size else math.nan, total_cost, low, high)
 
     def _repr_html_(self) -> str:
@@ -78,7 +109,7 @@ class Threshold(NamedTuple):
 
 
 class CostCurve(NamedTuple):
-    """The cost of every candidate threshold, that is, of every distinct division of the samples.
+    """The cost of every candidate threshold: of every distinct division of the samples.
 
     Attributes
     ----------
@@ -89,9 +120,19 @@ class CostCurve(NamedTuple):
         The mean cost per sample of the decisions ``score > thresholds[k]``, weighted by ``sample_weight``.
     total_costs : array of shape (m,)
         The (weighted) sums of the costs of all samples.
-    false_negatives, false_positives : arrays of shape (m,)
-        The avoidable part of ``total_costs``: what false negatives and false positives cost in total, beyond correct
-        decisions.
+    false_negatives : array of shape (m,)
+        The avoidable part of ``total_costs`` that false negatives cause: their cost beyond that of correct decisions.
+    false_positives : array of shape (m,)
+        The same of false positives.
+
+    See Also
+    --------
+    adacsl.cost_curve : Returns it.
+
+    Examples
+    --------
+    >>> cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    CostCurve(5 thresholds, lowest mean cost 0.25 at 0.1)
     """
 
     thresholds: Array
@@ -138,14 +179,25 @@ def find_threshold(
         scores.
     sample_weight : array of shape (n,), optional
         The weight of each sample.
-    n_standard_errors : float, default 0
+    n_standard_errors : float, default 0.0
         Choose the point nearest ``target_threshold`` whose cost is at most this many standard errors above the optimum:
-        differences on a few samples may be chance. 0 chooses the optimum itself.
+        differences on a few samples may be random. 0 chooses the optimum itself.
 
     Returns
     -------
     Threshold
         The threshold, its mean and total cost, and the interval of thresholds with the same cost.
+
+    Raises
+    ------
+    ValueError
+        Where the arrays do not fit together, or a setting needs probabilities and the scores are none.
+
+    See Also
+    --------
+    adacsl.cost_curve : The cost of every threshold.
+    adacsl.thresholds.find_multipliers : More than two classes.
+    adacsl.Decision : Thresholds and calibration, fitted on held-out scores.
 
     Examples
     --------
@@ -198,6 +250,12 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     Returns
     -------
     CostCurve
+        Thresholds with their mean and total costs.
+
+    See Also
+    --------
+    adacsl.find_threshold : The lowest point.
+    adacsl.report.CostCurveDisplay : The same as a plot.
 
     Examples
     --------
@@ -438,5 +496,16 @@ def _as_candidates(candidates: Array, scores: Array, kind: str) -> Array:
 
 
 def paper_grid() -> Array:
-    """Return the thresholds the authors' code tries: 0, 0.005, ..., 0.9."""
+    """Return the thresholds that the authors' code tries: 0, 0.005, ..., 0.9.
+
+    Returns
+    -------
+    array of shape (181,)
+        The candidates.
+
+    Examples
+    --------
+    >>> paper_grid()[:3].tolist()
+    [0.0, 0.005, 0.01]
+    """
     return np.arange(181) / 200.0
