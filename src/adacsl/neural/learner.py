@@ -67,7 +67,7 @@ class NeuralLearner(BaseEstimator):
     weights : path, optional
         Local weights (.safetensors, .pth) of the backbone for images.
     image_size : int, optional
-        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small images may be
+        Side to which images are resized; Default: arrays keep their size, files become 64 x 64. Small images may be
         enlarged for a backbone that was trained on large ones; training then takes longer.
     augment : bool or nn.Module, default True
         Random flips and small shifts of training images, on the device; or a module, such as ``Augment(rotate=True)``,
@@ -78,6 +78,42 @@ class NeuralLearner(BaseEstimator):
         Lightning's precision; "auto" is bf16-mixed on CUDA.
     trainer : dict, optional
         Further arguments of Lightning's ``Trainer``: strategies, devices, nodes, loggers, callbacks.
+
+    Raises
+    ------
+    ValueError
+        In ``fit``, where a setting is out of range.
+
+    See Also
+    --------
+    adacsl.neural.learner.defaults_for : What "auto" stands for.
+    adacsl.torch.tabular.TableNet : The network for tables.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> learner = NeuralLearner(epochs=30)
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=learner)
+    >>> model.set_params(learner__epochs=5).learner.epochs
+    5
+
+    Raises
+    ------
+    ValueError
+        In ``fit``, where a setting is out of range.
+
+    See Also
+    --------
+    adacsl.neural.learner.defaults_for : What "auto" stands for.
+    adacsl.torch.tabular.TableNet : The network for tables.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> learner = NeuralLearner(epochs=30)
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=learner)
+    >>> model.set_params(learner__epochs=5).learner.epochs
+    5
     """
 
     tables_only = False
@@ -203,7 +239,25 @@ def check_trainer(options: Any) -> None:
 
 
 def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
-    """Return what "auto" stands for, by kind of data and number of training samples."""
+    """Return the settings that "auto" stands for.
+
+    Parameters
+    ----------
+    n : int
+        The number of training samples.
+    images : bool
+        Whether the samples are images.
+
+    Returns
+    -------
+    dict
+        Settings of :class:`~adacsl.neural.NeuralLearner` by name.
+
+    Examples
+    --------
+    >>> defaults_for(1000, images=False)["batch_size"]
+    32
+    """
     if images:
         return {
             "epochs": 15, "batch_size": 64, "learning_rate": 3e-4, "weight_decay": 0.05, "patience": None,
