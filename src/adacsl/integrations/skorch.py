@@ -30,10 +30,28 @@ with requires("skorch"):
 
 
 class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  # type: ignore[misc]
-    """The adaptive loss for networks with one output: ``NeuralNetBinaryClassifier``.
+    """The adaptive loss for skorch networks with one output: ``NeuralNetBinaryClassifier``.
 
     :class:`adacsl.torch.AdaptiveCrossEntropy`, and a ``BCEWithLogitsLoss`` by type: that is how skorch knows that
-    ``predict_proba`` needs a sigmoid. Its parameters are skorch's ``criterion__costs``, ``criterion__target``, ...
+    ``predict_proba`` needs a sigmoid.
+
+    Parameters
+    ----------
+    costs : CostMatrix or AdaCSLController
+        Class-wide costs, or a controller of your own.
+    **settings : Any
+        ``reduction`` and settings of the :class:`~adacsl.AdaCSLController`; in skorch ``criterion__target_threshold``,
+        ...
+
+    See Also
+    --------
+    AdaptiveSoftmaxCrossEntropy : Two or K outputs.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))
+    AdaptiveCrossEntropy(negative_weight=0.125, reduction='mean')
     """
 
     def __init__(self, costs: Any, **settings: Any) -> None:
@@ -46,20 +64,38 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
 
 
 class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):  # type: ignore[misc]
-    """The adaptive loss for networks with two or K outputs: ``NeuralNetClassifier`` with softmax probabilities.
+    """The adaptive loss for skorch networks with two or K outputs: ``NeuralNetClassifier``.
 
     ``predict`` takes the most probable class. The class of least expected cost is
     ``net.criterion_.decide(net.forward(X))``.
+
+    Parameters
+    ----------
+    costs : CostMatrix or AdaCSLController
+        Class-wide costs, or a controller of your own.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples.
+    **settings : Any
+        Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
+
+    See Also
+    --------
+    AdaptiveCrossEntropy : One output.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> AdaptiveSoftmaxCrossEntropy(CostMatrix(fp=1, fn=8))
+    AdaptiveSoftmaxCrossEntropy(negative_weight=0.125, reduction='mean')
     """
 
 
 class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
-    """Step the controller after every epoch's validation and hand its weight to the criterion.
+    """skorch callback that steps the controller after every epoch's validation and adapts the criterion.
 
     The history gets ``valid_cost``, ``valid_cost_best``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and
-    ``lambda_max``): put the callback before
-    ``EarlyStopping(monitor="valid_cost")`` and ``Checkpoint(monitor="valid_cost_best")``. A checkpoint's criterion
-    holds the controller's state.
+    ``lambda_max``): put the callback before ``EarlyStopping(monitor="valid_cost")`` and
+    ``Checkpoint(monitor="valid_cost_best")``. A checkpoint's criterion holds the controller's state.
 
     Parameters
     ----------
@@ -69,8 +105,17 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
     every : int, default 1
         Adapt after every so many epochs; ``valid_cost`` is recorded after each.
     costs : CostMatrix, optional
-        Costs of each validation row, in their order, where they differ: for a ``train_split`` that is known, such as
+        Per-sample costs of the validation samples, in their order: for a ``train_split`` that is known, such as
         ``predefined_split(dataset)``.
+
+    Examples
+    --------
+    >>> from skorch import NeuralNetBinaryClassifier
+    >>> from torch import nn
+    >>> from adacsl import CostMatrix
+    >>> net = NeuralNetBinaryClassifier(
+    ...     nn.Linear(2, 1), criterion=AdaptiveCrossEntropy,
+    ...     criterion__costs=CostMatrix(fp=1, fn=8), callbacks=[("cost", AdaCSLCallback())])
     """
 
     def __init__(

@@ -27,29 +27,45 @@ def weighted_cross_entropy(
     sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9), or each of K > 2 classes.
+    r"""Return the cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9), or each of K > 2 classes.
 
     .. math:: L = -y \log p - w \, (1 - y) \log(1 - p), \qquad p = \sigma(z); \qquad L = -w_y \log p_y
 
     Parameters
     ----------
     logits : Tensor of shape (n,), (n, 1) or (n, 2), of maps (n, 1, ...), (n, 2, ...) or that of ``targets``
-        One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K),
-        or (n, K, ...) for maps.
+        One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K), or
+        (n, K, ...) for maps.
     targets : Tensor of shape (n,) or (n, 1), of maps (n, ...)
         0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
-    negative_weight : Tensor or float
+    negative_weight : Tensor or float, default 1.0
         w >= 0, the weight of the negative class. K classes: their K weights.
     sample_weight : Tensor of shape (n,), optional
         Multiplies each sample's loss.
-    reduction : {"mean", "sum", "none"}
+    reduction : {"mean", "sum", "none"}, default "mean"
         "mean" divides the sum by the **number of samples**, never by a sum of weights as
         ``torch.nn.CrossEntropyLoss(weight=...)`` does: gradients then add up alike over accumulated batches and over
         processes.
 
+    Returns
+    -------
+    Tensor
+        A scalar; one value per sample with ``reduction="none"``.
+
+    Raises
+    ------
+    ValueError
+        Where shapes do not fit together, or targets are no labels.
+
+    See Also
+    --------
+    adacsl.torch.WeightedCrossEntropy : The same as a module.
+    adacsl.torch.AdaptiveCrossEntropy : A weight that a controller adapts.
+
     Examples
     --------
-    >>> round(weighted_cross_entropy(torch.tensor([2.0, -1.0]), torch.tensor([1, 0]), 0.25).item(), 4)
+    >>> logits, targets = torch.tensor([2.0, -1.0]), torch.tensor([1, 0])
+    >>> round(weighted_cross_entropy(logits, targets, 0.25).item(), 4)
     0.1026
     """
     weight = torch.as_tensor(negative_weight, dtype=torch.float32, device=logits.device)
@@ -125,12 +141,49 @@ def weighted_focal_loss(
     sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Focal loss with a weighted negative part: the scheme holds for any loss split into two parts.
+    r"""Return the focal loss whose negative part is weighted, or each of K > 2 classes.
 
     .. math:: L = -y \, (1 - p)^\gamma \log p - w \, (1 - y) \, p^\gamma \log(1 - p)
 
-    Of K classes it is :math:`-w_y (1 - p_y)^\gamma \log p_y`. ``gamma=0`` is :func:`weighted_cross_entropy`, which also
-    explains the other parameters.
+    Of K classes it is :math:`-w_y (1 - p_y)^\gamma \log p_y`. ``gamma=0`` is :func:`weighted_cross_entropy`.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n,), (n, 1) or (n, 2), of maps (n, 1, ...), (n, 2, ...) or that of ``targets``
+        One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K), or
+        (n, K, ...) for maps.
+    targets : Tensor of shape (n,) or (n, 1), of maps (n, ...)
+        0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
+    negative_weight : Tensor or float, default 1.0
+        w >= 0, the weight of the negative class. K classes: their K weights.
+    gamma : float, default 2.0
+        Exponent that reduces the loss of samples that are classified well already.
+    sample_weight : Tensor of shape (n,), optional
+        Multiplies each sample's loss.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides the sum by the **number of samples**, never by a sum of weights as
+        ``torch.nn.CrossEntropyLoss(weight=...)`` does: gradients then add up alike over accumulated batches and over
+        processes.
+
+    Returns
+    -------
+    Tensor
+        A scalar; one value per sample with ``reduction="none"``.
+
+    Raises
+    ------
+    ValueError
+        Where shapes do not fit together, or targets are no labels.
+
+    See Also
+    --------
+    adacsl.torch.FocalLoss : The same as a module.
+
+    Examples
+    --------
+    >>> logits, targets = torch.tensor([2.0, -1.0]), torch.tensor([1, 0])
+    >>> round(weighted_focal_loss(logits, targets, 0.25, gamma=1.0).item(), 4)
+    0.0181
     """
     check_gamma(gamma)
     if isinstance(negative_weight, Tensor) and _is_of_classes(logits, negative_weight):
@@ -174,9 +227,24 @@ def _is_of_classes(logits: Tensor, weight: Tensor) -> bool:
 
 
 def positive_logit(logits: Tensor) -> Tensor:
-    """Return one logit per sample, shape (n, ...), from a head with one or two outputs: (n,), (n, 1, ...), (n, 2, ...).
+    """Return one logit per sample from a head with one or two outputs.
 
     Maps of one logit per pixel, (n, height, width), are returned as they are.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n,), (n, 1, ...) or (n, 2, ...)
+        The outputs.
+
+    Returns
+    -------
+    Tensor of shape (n, ...)
+        Logits of the positive class.
+
+    Examples
+    --------
+    >>> positive_logit(torch.tensor([[0.5, 2.0], [1.0, 0.0]])).tolist()
+    [1.5, -1.0]
     """
     if logits.ndim == 1:
         return logits
