@@ -13,9 +13,34 @@ INDEX = Path(__file__).with_name("api") / "index.md"
 TABLE = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.MULTILINE)
 FRAMEWORKS = ("sklearn", "torch", "lightning", "pytorch_lightning", "keras", "xgboost", "skorch", "transformers", "mlflow")
 INTERNAL = {
-    "check_settings", "decided_by", "get_extra_state", "make_learner", "set_extra_state", "extra_repr",
-}  # fmt: skip
-"""Members that other modules of the package call and users do not."""
+    "AdaCSLCallback": "after_iteration calc_ders_multi calc_ders_range evaluate get_final_error is_max_optimal",
+    "AdaCSLClassifier": "make_learner",
+    "AdaCSLController": "at_one_threshold",
+    "AdaptiveLoss": "extra_repr get_extra_state set_extra_state train",
+    "Batch": "counted given joined rows size squares",
+    "BoostingLearner": "adapts check chosen_engine load_library",
+    "Checks": "from_list of",
+    "Comparison": "missing_of report_data",
+    "CostHistogram": "edges filled summed",
+    "CostMatrix": "checked clipped deciding hidden learns made models paid without_samples",
+    "CostModel": "bound columns forgotten hidden learned learns of rows",
+    "CostSensitiveClassifier": "check_settings encodes make_learner",
+    "EnsembleClassifier": "learner make_learner",
+    "Evaluation": "binary",
+    "Feedback": "begin class_weights cost_of derivatives look row_weights start",
+    "MonitoringReport": "by_labels enough tolerance_text",
+    "NeuralLearner": "adapts check patience_for scored_at_once settings",
+    "Protocol": "describe_windows identity inner_validation numbers prepare rows together",
+    "Request": "extra time_column",
+    "SklearnLearner": "adapts check encodes fresh kind_of_training",
+    "Store": "fail identity load origins read_plan read_segments read_split scan seeds write write_plan write_segments"
+    " write_split",
+    "TableEncoder": "raw_columns raw_numbers rules sources",
+    "TableNet": "draw_noise",
+    "Threshold": "of",
+    "_WeightedLoss": "extra_repr",
+}
+"""Members by class that other modules of the package call, and users do not."""
 
 
 def listed_names() -> list[str]:
@@ -56,7 +81,7 @@ def public_members(kind: type) -> dict[str, Any]:
                 name: member
                 for name, member in vars(owner).items()
                 if not name.startswith("_")
-                and name not in INTERNAL | hooks
+                and name not in hooks.union(INTERNAL.get(owner.__name__, "").split())
                 and (is_function(member) or isinstance(member, property | functools.cached_property))
             }
     return result
@@ -68,8 +93,11 @@ def methods_of(name: str) -> list[str]:
 
 
 def properties_of(name: str) -> list[str]:
-    """Return the public properties of a class, in the order of the source."""
-    return [key for key, member in public_members(find_object(name)).items() if not is_function(member)]
+    """Return the public properties of a class that its docstring does not list, in the order of the source."""
+    kind = find_object(name)
+    listed = re.findall(r"^\w+(?:, \w+)*(?= : )", inspect.getdoc(kind) or "", re.MULTILINE)
+    known = {each for names in listed for each in names.split(", ")}
+    return [key for key, member in public_members(kind).items() if not is_function(member) and key not in known]
 
 
 def pages() -> dict[str, dict[str, list[str]]]:

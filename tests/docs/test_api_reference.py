@@ -73,6 +73,29 @@ def parameters_of(function) -> list[str]:
     ]
 
 
+def default_faults(function, section: str) -> list[str]:
+    """Return which types do not name the default of the signature: ``int, default 1``, or ``optional`` for None."""
+    types = {name.lstrip("*"): kind for name, kind, _ in entries_of(section)}
+    faults = []
+    for name, parameter in inspect.signature(function).parameters.items():
+        default, kind = parameter.default, types.get(name, "")
+        if default is parameter.empty or name not in types or name.startswith("_"):
+            continue
+        named = re.search(r"(?:^|, )default:? (.+)$", kind)
+        if default is None:
+            right = "optional" in kind or (named is not None and named[1] == "None")
+        elif isinstance(default, str | bool | int | float | tuple):
+            try:
+                right = named is not None and eval(named[1], {}) == default  # noqa: S307
+            except (NameError, SyntaxError):
+                right = False
+        else:
+            right = "optional" in kind or named is not None
+        if not right:
+            faults.append(f"the type of {name} does not say the default {default!r}: {kind!r}")
+    return faults
+
+
 def summary_faults(text: str) -> list[str]:
     first, _, rest = text.partition("\n")
     if not first:
@@ -104,6 +127,7 @@ def function_faults(function, *, example: bool) -> list[str]:
     text = doc_of(function)
     sections = sections_of(text)
     faults = summary_faults(text) + entry_faults(parameters_of(function), sections.get("Parameters", ""))
+    faults += default_faults(function, sections.get("Parameters", ""))
     if returns_something(function) and not {"Returns", "Yields"} & set(sections):
         faults.append("no Returns section")
     if example and ">>>" not in sections.get("Examples", ""):
@@ -130,6 +154,7 @@ def class_faults(kind: type) -> list[str]:
             faults += entry_faults(fields_of(kind), sections.get("Attributes", ""), "Attributes")
         else:
             faults += entry_faults(parameters_of(kind), sections.get("Parameters", ""))
+            faults += default_faults(kind, sections.get("Parameters", ""))
     if ">>>" not in sections.get("Examples", ""):
         faults.append("no example")
     return faults
@@ -187,8 +212,10 @@ def test_all_packages_with_public_names_are_checked():
 
 
 def test_internal_members_exist():
-    names = {member for name in reference.listed_names() for member in dir(reference.find_object(name))}
-    assert reference.INTERNAL <= names
+    bases = [base for name in reference.listed_names() for base in getattr(reference.find_object(name), "__mro__", ())]
+    for name, internal in reference.INTERNAL.items():
+        owned = {member for base in bases if base.__name__ == name for member in vars(base)}
+        assert not set(internal.split()) - owned, f"INTERNAL[{name!r}] of docs/api_reference.py"
 
 
 @pytest.mark.parametrize("name", reference.listed_names())
@@ -242,6 +269,7 @@ def test_a_complete_docstring_has_no_faults():
         (("    b : int, default 1\n        Another: the second.\n", ""), r"signature has \['a', 'b'\]"),
         (("    a : int\n        One number.\n", "    a : int\n"), "a has no description"),
         (("a : int", "a"), "a has no type"),
+        (("default 1", "default 2"), "does not say the default 1"),
         (("Returns\n    -------\n    int\n        The sum.", ""), "no Returns"),
         ((">>> documented(1)", "documented(1)"), "no example"),
     ],
