@@ -30,7 +30,7 @@ SILENCE = 60.0
 
 
 class Progress:
-    """Shows the events of a run: ``with Progress(total) as bar: run(..., on_event=bar)``.
+    """Progress bar of a run: ``with Progress(total) as bar: run(..., on_event=bar)``.
 
     Parameters
     ----------
@@ -39,7 +39,13 @@ class Progress:
     quiet : bool, default False
         Show nothing at all.
     console : rich.console.Console, optional
-        Where to write; default: stderr.
+        Where to write. Default: stderr.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.runner import Event
+    >>> with Progress(10, quiet=True) as bar:
+    ...     bar(Event("start", 0, 10))
     """
 
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
@@ -133,7 +139,13 @@ class Progress:
         return find_leader({method: own for method, own in costs.items() if own}), unit
 
     def say(self, line: str) -> None:
-        """Write a line."""
+        """Write a line above the bar.
+
+        Parameters
+        ----------
+        line : str
+            The line.
+        """
         if not self._quiet:
             self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
 
