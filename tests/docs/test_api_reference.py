@@ -65,7 +65,11 @@ def entries_of(section: str) -> list[tuple[str, str, str]]:
 
 
 def parameters_of(function) -> list[str]:
-    """Return the names of a signature, without self and cls."""
+    """Return the names of a signature, without self and cls; none of a constructor that is a framework's."""
+    if inspect.isclass(function) and not any(
+        "__init__" in vars(base) or hasattr(base, "_fields") for base in function.__mro__ if "adacsl" in base.__module__
+    ):
+        return []
     return [
         name
         for i, (name, parameter) in enumerate(inspect.signature(function).parameters.items())
@@ -84,7 +88,7 @@ def default_faults(function, section: str) -> list[str]:
         named = re.search(r"(?:^|, )default:? (.+)$", kind)
         if default is None:
             right = "optional" in kind or (named is not None and named[1] == "None")
-        elif isinstance(default, str | bool | int | float | tuple):
+        elif type(default) in {str, bool, int, float, tuple}:
             try:
                 right = named is not None and eval(named[1], {}) == default  # noqa: S307
             except (NameError, SyntaxError):
@@ -143,6 +147,16 @@ def fields_of(kind: type) -> list[str]:
     return [name for name, field in own.items() if not name.startswith("_") and field.repr]
 
 
+def attribute_faults(kind: type, section: str) -> list[str]:
+    """Return the faults of the attributes of a value class: all fields, and what else there is."""
+    known = {*dir(kind), *getattr(kind, "__dataclass_fields__", {})}
+    fields, documented = fields_of(kind), [name for name, *_ in entries_of(section)]
+    faults = entry_faults(documented, section, "Attributes")
+    faults += [f"there is no attribute {name}" for name in documented if name not in known]
+    missing = [name for name in fields if name not in documented]
+    return faults + ([f"attributes {missing} are not documented"] if missing else [])
+
+
 def class_faults(kind: type) -> list[str]:
     text = doc_of(kind)
     sections = sections_of(text)
@@ -151,7 +165,7 @@ def class_faults(kind: type) -> list[str]:
         return faults
     if not typing.is_protocol(kind) if hasattr(typing, "is_protocol") else not getattr(kind, "_is_protocol", False):
         if fields_of(kind) and "Parameters" not in sections:  # a result: what it holds, instead of how it is made
-            faults += entry_faults(fields_of(kind), sections.get("Attributes", ""), "Attributes")
+            faults += attribute_faults(kind, sections.get("Attributes", ""))
         else:
             faults += entry_faults(parameters_of(kind), sections.get("Parameters", ""))
             faults += default_faults(kind, sections.get("Parameters", ""))

@@ -657,22 +657,22 @@ class Comparison:
         people: str = "samples",
         model: str | Path | None = None,
     ) -> Path:
-        """Write one HTML page that opens anywhere, offline; return its path.
+        """Write the report as one HTML page that works offline.
 
         Parameters
         ----------
         path : path
             The file.
-        command : str
+        command : str, default ""
             The command that made the report, shown on it.
-        explain : DataFrame, optional
+        explain : pandas.DataFrame, optional
             Permutation importance of the method that :meth:`fit` fits, from
             :meth:`CostSensitiveClassifier.permutation_cost`.
-        unit : str
+        unit : str, default ""
             Unit of the costs, such as EUR.
         volume : float, optional
             Number of samples in a year: costs are shown per year too.
-        people : str
+        people : str, default "samples"
             Name of the samples, such as customers.
         model : path, optional
             Folder of the saved model, which the model card names with its digest.

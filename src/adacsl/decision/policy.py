@@ -432,7 +432,38 @@ def _percent(share: Any) -> str:
 
 
 class Limited(NamedTuple):
-    """Decisions under a capacity constraint, and what the constraint costs."""
+    """Actions under a capacity constraint, and what the constraint costs.
+
+    Attributes
+    ----------
+    actions : array of shape (n,)
+        The action of each sample.
+    used : int
+        How many samples got the limited action.
+    wanted : int
+        For how many it has the least expected cost.
+    margin : float
+        What one more place would save: the largest gain of a sample that got another action; 0 where there is none.
+    forgone : float
+        The sum of the gains of all samples that got another action for want of capacity.
+    ties : int
+        How many of them gain as much as a sample that got the action: their order decided.
+    groups : int
+        How many groups (periods) there are; 1 without groups.
+    short : int
+        In how many of them the demand exceeded the capacity.
+
+    See Also
+    --------
+    limit_action : Returns it.
+
+    Examples
+    --------
+    >>> expected = np.asarray([[0.0, 1.0], [3.0, 1.0], [9.0, 1.0], [5.0, 1.0]])
+    >>> limited = limit_action(expected, action=1, capacity=2)
+    >>> limited.used, limited.wanted, limited.margin
+    (2, 3, 2.0)
+    """
 
     actions: NDArray[np.int64]
     """The action of each sample."""

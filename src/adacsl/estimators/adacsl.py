@@ -58,8 +58,8 @@ class AdaCSLClassifier(CostSensitiveClassifier):
         as ``{"n_standard_errors": 2}`` changes parts of that. An AdaCSLController is copied, with the costs and the
         target threshold of the classifier. More than two classes have
         one lambda each.
-    target_threshold : float, "bayes", "middle" or "auto", default 0.5
-        T', the threshold for scores that a weighted loss trains for. "bayes": T' = T, the Bayes threshold; "middle":
+    target_threshold : float, "bayes", "middle" or "auto", optional
+        T', the threshold for scores that a weighted loss trains for. Default: 0.5. "bayes": T' = T, the Bayes threshold; "middle":
         the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a controller also plain
         cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two classes: "bayes"
         (the default), "middle" or "half".
