@@ -11,12 +11,21 @@ from typing import Any
 
 INDEX = Path(__file__).with_name("api") / "index.md"
 TABLE = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.MULTILINE)
-FRAMEWORKS = ("sklearn", "torch", "lightning", "pytorch_lightning", "keras", "xgboost", "skorch", "transformers", "mlflow")
+FRAMEWORKS = (
+    "sklearn",
+    "torch",
+    "lightning",
+    "pytorch_lightning",
+    "keras",
+    "xgboost",
+    "skorch",
+    "transformers",
+    "mlflow",
+)
 INTERNAL = {
     "AdaCSLCallback": "after_iteration calc_ders_multi calc_ders_range evaluate get_final_error is_max_optimal",
     "AdaCSLClassifier": "make_learner",
     "AdaCSLController": "at_one_threshold",
-    "AdaptiveLoss": "extra_repr get_extra_state set_extra_state train",
     "Batch": "counted given joined rows size squares",
     "BoostingLearner": "adapts check chosen_engine load_library",
     "Checks": "from_list of",
@@ -38,7 +47,6 @@ INTERNAL = {
     "TableEncoder": "raw_columns raw_numbers rules sources",
     "TableNet": "draw_noise",
     "Threshold": "of",
-    "_WeightedLoss": "extra_repr",
 }
 """Members by class that other modules of the package call, and users do not."""
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
+import doctest
 import functools
 import importlib.util
 import inspect
@@ -33,7 +36,7 @@ SECTIONS = (
 HEADING = re.compile(rf"^({'|'.join(SECTIONS)})\n-+$", re.MULTILINE)
 ENTRY = re.compile(r"^([*\w][^:\n]*?)(?: : (.+))?$", re.MULTILINE)
 NOTHING = (None, "None", type(None), inspect.Signature.empty)
-SUMMARY_WIDTH = 120
+CODE_WIDTH = 88
 
 
 # reading docstrings
@@ -122,6 +125,26 @@ def entry_faults(names: list[str], section: str, heading: str = "Parameters") ->
     return [f"{name} has no description" for name in empty] + [f"{name} has no type" for name in untyped]
 
 
+def example_faults(section: str) -> list[str]:
+    """Return what an example lacks to be copied from the page, and its lines that are wider than a box of code."""
+    wide = [line for line in section.splitlines() if len(line) > CODE_WIDTH]
+    runs = [each.source for each in doctest.DocTestParser().get_examples(section) if doctest.SKIP not in each.options]
+    known, used = set(dir(builtins)), []
+    for node in ast.walk(ast.parse("".join(runs))):
+        match node:
+            case ast.Name(name, ast.Load()):
+                used.append(name)
+            case ast.Name(name):
+                known.add(name)
+            case ast.FunctionDef(name) | ast.ClassDef(name) | ast.arg(name):
+                known.add(name)
+            case ast.Import(names) | ast.ImportFrom(names=names):
+                known |= {(each.asname or each.name).partition(".")[0] for each in names}
+    unknown = [name for name in dict.fromkeys(used) if name not in known]
+    faults = [f"its example does not import {', '.join(unknown)}"] if unknown else []
+    return faults + [f"its example is wider than {CODE_WIDTH} characters: {line}" for line in wide]
+
+
 def returns_something(function) -> bool:
     kind = inspect.signature(function).return_annotation
     return kind not in NOTHING
@@ -136,7 +159,7 @@ def function_faults(function, *, example: bool) -> list[str]:
         faults.append("no Returns section")
     if example and ">>>" not in sections.get("Examples", ""):
         faults.append("no example")
-    return faults
+    return faults + example_faults(sections.get("Examples", ""))
 
 
 def fields_of(kind: type) -> list[str]:
@@ -171,7 +194,7 @@ def class_faults(kind: type) -> list[str]:
             faults += default_faults(kind, sections.get("Parameters", ""))
     if ">>>" not in sections.get("Examples", ""):
         faults.append("no example")
-    return faults
+    return faults + example_faults(sections.get("Examples", ""))
 
 
 def function_of(member):
@@ -265,6 +288,7 @@ def documented(a, *, b=1):
 
     Examples
     --------
+    >>> from tests.docs.test_api_reference import documented
     >>> documented(1)
     2
     """
@@ -285,7 +309,9 @@ def test_a_complete_docstring_has_no_faults():
         (("a : int", "a"), "a has no type"),
         (("default 1", "default 2"), "does not say the default 1"),
         (("Returns\n    -------\n    int\n        The sum.", ""), "no Returns"),
-        ((">>> documented(1)", "documented(1)"), "no example"),
+        ((">>>", ""), "no example"),
+        ((">>> from tests.docs.test_api_reference import documented", ""), "does not import documented"),
+        ((">>> documented(1)", f">>> documented(1)  # {'long' * 20}"), "wider than 88"),
     ],
 )
 def test_incomplete_docstrings_are_found(change, fault):

@@ -63,7 +63,9 @@ class ControllerStep:
 
     Examples
     --------
-    >>> step = AdaCSLController(CostMatrix(fp=1, fn=4)).step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
+    >>> from adacsl import AdaCSLController, CostMatrix
+    >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
+    >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
     >>> step.cost, step.threshold, round(step.lambda_, 3)
     (0.25, 0.6, 1.492)
     """
@@ -131,6 +133,7 @@ def step_factor(
 
     Examples
     --------
+    >>> from adacsl.adaptive import step_factor
     >>> step_factor(0.5)
     1.0
     >>> round(step_factor(0.6), 4), round(step_factor(0.6, update="odds"), 4)
@@ -401,10 +404,14 @@ class AdaCSLController:
 
     Examples
     --------
+    >>> from adacsl import AdaCSLController, CostMatrix
     >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
     >>> controller.weight
     0.25
-    >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])  # held-out scores and labels, once per epoch
+
+    Once per epoch, with held-out scores and labels:
+
+    >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
     >>> step.thresholds, round(step.factor, 3)
     ((0.6,), 1.492)
     """
@@ -471,6 +478,7 @@ class AdaCSLController:
 
         Examples
         --------
+        >>> from adacsl import AdaCSLController, CostMatrix
         >>> AdaCSLController.as_published(CostMatrix(fp=1, fn=4)).search
         'subgroup'
         """
@@ -573,6 +581,7 @@ class AdaCSLController:
 
         Examples
         --------
+        >>> from adacsl import AdaCSLController, CostMatrix
         >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4), update="odds", damping=0.5)
         >>> round(controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1]).weight, 3)
         0.306
@@ -648,7 +657,10 @@ class AdaCSLController:
 
         Examples
         --------
-        >>> AdaCSLController(CostMatrix(fp=1, fn=4)).correct(np.asarray([0.5])).round(3).tolist()
+        >>> import numpy as np
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
+        >>> controller.correct(np.asarray([0.5])).round(3).tolist()
         [0.2]
         """
         own = costs if self.row_weighted and costs is not None and costs.n_instances is not None else None
@@ -680,6 +692,7 @@ class AdaCSLController:
 
         Examples
         --------
+        >>> from adacsl import AdaCSLController, CostMatrix
         >>> AdaCSLController(CostMatrix(fp=1, fn=4)).decide([0.4, 0.6]).tolist()
         [0, 1]
         """
@@ -700,6 +713,7 @@ class AdaCSLController:
 
         Examples
         --------
+        >>> from adacsl import AdaCSLController, CostMatrix
         >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
         >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
         >>> controller.to_frame().cost.tolist()
@@ -719,6 +733,7 @@ class AdaCSLController:
 
         Examples
         --------
+        >>> from adacsl import AdaCSLController, CostMatrix
         >>> sorted(AdaCSLController(CostMatrix(fp=1, fn=4)).state_dict())
         ['history', 'lambda', 'settings', 'version']
         """
@@ -747,7 +762,9 @@ class AdaCSLController:
 
         Examples
         --------
-        >>> first, second = AdaCSLController(CostMatrix(fp=1, fn=4)), AdaCSLController(CostMatrix(fp=1, fn=4))
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> costs = CostMatrix(fp=1, fn=4)
+        >>> first, second = AdaCSLController(costs), AdaCSLController(costs)
         >>> step = first.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
         >>> second.load_state_dict(first.state_dict())
         >>> second.lambda_ == first.lambda_

@@ -130,7 +130,7 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     Examples
     --------
     >>> import numpy as np
-    >>> from adacsl import CostMatrix
+    >>> from adacsl import CostMatrix, compare
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> methods = ["always-positive", "logistic"]
@@ -240,6 +240,7 @@ def compare_tasks(
     --------
     >>> import numpy as np
     >>> from adacsl import CostMatrix, Task
+    >>> from adacsl.comparison import compare_tasks
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y, costs = (X.sum(axis=1) > 1).astype(int), CostMatrix(fp=1, fn=8)
     >>> tasks = [Task.from_data(X, y, costs, name=name) for name in ("one", "two")]
@@ -367,9 +368,9 @@ def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE, prefer:
 
     Examples
     --------
-    >>> import tempfile
     >>> import numpy as np
-    >>> from adacsl import CostMatrix, compare
+    >>> import tempfile
+    >>> from adacsl import CostMatrix, compare, load_comparison
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y, costs = (X.sum(axis=1) > 1).astype(int), CostMatrix(fp=1, fn=8)
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -182,6 +182,7 @@ def find_regret(
     --------
     >>> import numpy as np
     >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.cost_sensitivity import find_regret
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> methods = ["always-positive", "logistic"]

@@ -38,6 +38,7 @@ class FitKey(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl.comparison.fits import FitKey
     >>> FitKey("mine", 8.0, "logistic", 0).method
     'logistic'
     """
@@ -81,6 +82,7 @@ class FitResult:
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.comparison.fits import FitKey, FitResult
     >>> fit = FitKey("mine", 8.0, "logistic", 0)
     >>> scores = np.asarray([0.2, 0.7], dtype=np.float32)
     >>> FitResult(fit, {"cost": 0.5}, scores, np.asarray([0, 1])).metrics["cost"]

@@ -157,6 +157,7 @@ def plan_jobs(
     --------
     >>> import numpy as np
     >>> from adacsl import CostMatrix, Task, method
+    >>> from adacsl.comparison.jobs import plan_jobs
     >>> from adacsl.comparison.protocol import Protocol
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)

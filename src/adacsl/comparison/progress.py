@@ -43,6 +43,7 @@ class Progress:
 
     Examples
     --------
+    >>> from adacsl.comparison.progress import Progress
     >>> from adacsl.comparison.runner import Event
     >>> with Progress(10, quiet=True) as bar:
     ...     bar(Event("start", 0, 10))

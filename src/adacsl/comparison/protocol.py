@@ -123,6 +123,7 @@ class Protocol:
 
     Examples
     --------
+    >>> from adacsl.comparison.protocol import Protocol
     >>> Protocol(folds=5).validation
     0.15
     """

@@ -301,6 +301,7 @@ def recommendation(
     --------
     >>> import numpy as np
     >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.recommendation import recommendation
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> methods = ["always-positive", "logistic"]

@@ -40,6 +40,7 @@ class Job:
     Examples
     --------
     >>> from adacsl.comparison.fits import FitKey
+    >>> from adacsl.comparison.runner import Job
     >>> len(Job((FitKey("mine", 8.0, "logistic", 0),)).fits)
     1
     """
@@ -81,6 +82,7 @@ class Event(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl.comparison.runner import Event
     >>> Event("start", 0, 10).total
     10
     """
@@ -164,10 +166,8 @@ def run(
 
     Examples
     --------
-    >>> def work(shared, payload, fits):
-    ...     for fit in fits:
-    ...         yield measure(shared, fit)  # a FitResult
-    >>> run([Job(fits)], work, store, n_jobs=1)  # doctest: +SKIP
+    >>> from adacsl.comparison.runner import Job, run
+    >>> tally = run([Job(fits)], work, store, n_jobs=1)  # doctest: +SKIP
     """
     begin = time.monotonic()
     jobs = _check_jobs(jobs)

@@ -409,6 +409,7 @@ def summarise(
     --------
     >>> import numpy as np
     >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.statistics import summarise
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> methods = ["always-positive", "logistic"]
@@ -456,6 +457,7 @@ def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: flo
     --------
     >>> import numpy as np
     >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.statistics import pairwise
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> methods = ["always-positive", "logistic"]

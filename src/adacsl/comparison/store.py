@@ -135,6 +135,7 @@ def commit() -> str | None:
 
     Examples
     --------
+    >>> from adacsl.comparison.store import commit
     >>> isinstance(commit(), str | None)
     True
     """

@@ -90,6 +90,7 @@ class CostMatrix:
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
     >>> costs = CostMatrix(fp=1, fn=8)
     >>> costs.threshold, costs.ratio
     (0.1111111111111111, 8.0)
@@ -525,7 +526,8 @@ class CostMatrix:
         Examples
         --------
         >>> from adacsl import CostMatrix
-        >>> costs = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
+        >>> table, names = [[0, 8], [1, 0]], ["well", "ill"]
+        >>> costs = CostMatrix.from_array(table, rows="predicted", classes=names)
         >>> costs.aligned(["ill", "well"])
         CostMatrix.from_array([[0, 1], [8, 0]], rows='predicted', classes=['ill', 'well'])
         """
@@ -703,7 +705,8 @@ class CostMatrix:
         >>> costs = CostMatrix(fp=1, fn=8).with_referral(0.5)
         >>> [costs.actions[i] for i in costs.decide([0.01, 0.3, 0.9])]
         ['0', 'refer', '1']
-        >>> CostMatrix(fp=1, fn=8).with_referral(0.5, errors={"fn": 0.1}).to_array()[2].round(9).tolist()
+        >>> costs = CostMatrix(fp=1, fn=8).with_referral(0.5, errors={"fn": 0.1})
+        >>> costs.to_array()[2].round(9).tolist()
         [0.5, 1.3]
         """
         if self.deciding is not self:
@@ -795,6 +798,7 @@ class CostMatrix:
 
         Examples
         --------
+        >>> from adacsl import CostMatrix
         >>> CostMatrix(fp=1, fn=8).expected_of_each([0.25, 0.5]).tolist()
         [[2.0, 0.75], [4.0, 0.5]]
         """
@@ -852,6 +856,7 @@ class CostMatrix:
 
         Examples
         --------
+        >>> from adacsl import CostMatrix
         >>> CostMatrix(fp=1, fn=8).confusion([0, 0, 1, 1], [0, 1, 0, 0]).tolist()
         [[0.0, 16.0], [1.0, 0.0]]
         """
@@ -1015,6 +1020,7 @@ class CostMatrix:
 
         Examples
         --------
+        >>> from adacsl import CostMatrix
         >>> CostMatrix(fp=1, fn=4).class_weights().tolist()
         [0.5, 2.0]
         """

@@ -135,6 +135,7 @@ def data_folder(folder: str | os.PathLike[str] | None = None) -> Path | None:
 
     Examples
     --------
+    >>> from adacsl.datasets import data_folder
     >>> data_folder("data").name
     'data'
     """
@@ -162,6 +163,7 @@ def list_datasets(folder: str | os.PathLike[str] | None = None) -> list[dict[str
 
     Examples
     --------
+    >>> from adacsl.datasets import list_datasets
     >>> "german-credit" in [known["name"] for known in list_datasets()]
     True
     """
@@ -190,6 +192,7 @@ def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict
 
     Examples
     --------
+    >>> from adacsl.datasets import describe
     >>> describe("german-credit")["rows"]
     1000
     """

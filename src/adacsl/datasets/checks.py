@@ -551,6 +551,7 @@ def check(
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
+    >>> from adacsl import check
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> print(check(X, 1 - y, {"fp": 1, "fn": 8}))
     no findings

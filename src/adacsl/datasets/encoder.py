@@ -317,10 +317,18 @@ class TableEncoder:
     Examples
     --------
     >>> import polars as pl
-    >>> table = pl.DataFrame({"amount": [1.0, None, 30.0, 4.0], "shop": ["web", "web", "city", None]})
+    >>> from adacsl.datasets.encoder import TableEncoder
+    >>> shops = ["web", "web", "city", None]
+    >>> table = pl.DataFrame({"amount": [1.0, None, 30.0, 4.0], "shop": shops})
     >>> encoder = TableEncoder().fit(table)
-    >>> encoder.describe()
-    ['amount', 'rank of amount', 'amount is missing', 'shop = city', 'shop = web', 'shop is missing']
+    >>> for feature in encoder.describe():
+    ...     print(feature)
+    amount
+    rank of amount
+    amount is missing
+    shop = city
+    shop = web
+    shop is missing
     >>> encoder.transform(table).shape
     (4, 6)
     """

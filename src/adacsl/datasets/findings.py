@@ -71,6 +71,7 @@ class Finding(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl.datasets.findings import finding
     >>> finding("constant-column", "column 'a' is always 1: exclude it").severity
     'info'
     """
@@ -105,7 +106,10 @@ class Checks:
 
     Examples
     --------
-    >>> result = Checks.of([finding("constant-column", "column 'a' is always 1: exclude it")])
+    >>> from adacsl.datasets import Checks
+    >>> from adacsl.datasets.findings import finding
+    >>> constant = finding("constant-column", "column 'a' is always 1: exclude it")
+    >>> result = Checks.of([constant])
     >>> print(result)
     info: column 'a' is always 1: exclude it [constant-column]
     >>> result.without(["constant-column"])

@@ -66,6 +66,8 @@ class Images:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.datasets.images import Images
     >>> Images(np.zeros((2, 3, 8, 9), dtype=np.uint8)).labels is None
     True
     """
@@ -92,6 +94,8 @@ def is_images(inputs: Any) -> bool:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.datasets.images import is_images
     >>> is_images(np.zeros((2, 8, 9, 3), dtype=np.uint8)), is_images(np.zeros((2, 8)))
     (True, False)
     """
@@ -140,6 +144,8 @@ def as_images(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.datasets.images import as_images
     >>> as_images(np.zeros((2, 8, 9, 3), dtype=np.uint8)).pixels.shape
     (2, 3, 8, 9)
     """
@@ -227,6 +233,7 @@ def resize(pixels: torch.Tensor, size: int, *, batch: int = 512) -> torch.Tensor
     Examples
     --------
     >>> import torch
+    >>> from adacsl.datasets.images import resize
     >>> resize(torch.zeros(2, 8, 8, 3, dtype=torch.uint8), 4).shape
     torch.Size([2, 4, 4, 3])
     """

@@ -110,6 +110,7 @@ def load_task(
 
     Examples
     --------
+    >>> from adacsl.datasets import load_task
     >>> task = load_task("breast-cancer")
     >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
     ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
@@ -222,6 +223,7 @@ def load_dataset(name: str, **options: Any) -> Task:
 
     Examples
     --------
+    >>> from adacsl.datasets import load_dataset
     >>> load_dataset("german-credit").classes
     ('good', 'bad')
     """

@@ -73,7 +73,7 @@ class Task:
 
     Examples
     --------
-    >>> from adacsl import CostMatrix
+    >>> from adacsl import CostMatrix, Task
     >>> X, y = [[1.0], [2.0], [3.0]], ["ill", "well", "well"]
     >>> task = Task.from_data(X, y, CostMatrix(fp=1, fn=8), pos_label="ill")
     >>> task.classes, task.y.tolist()
@@ -179,6 +179,7 @@ class Task:
 
         Examples
         --------
+        >>> from adacsl import Task
         >>> X, y = [[1.0], [2.0], [3.0]], ["ill", "well", "well"]
         >>> task = Task.from_data(X, y, {"fp": 1, "fn": 8}, pos_label="ill")
         >>> task.y.tolist(), task.classes, list(task.X.columns)
@@ -243,6 +244,7 @@ class Task:
 
         Examples
         --------
+        >>> from adacsl import Task
         >>> task = Task.from_data([[1.0], [2.0], [3.0]], [0, 1, 1], {"fp": 1, "fn": 8})
         >>> task.rows(slice(1, 3)).y.tolist()
         [1, 1]

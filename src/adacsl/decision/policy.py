@@ -75,6 +75,7 @@ class Policy:
 
     Examples
     --------
+    >>> from adacsl import Policy
     >>> Policy(refer=3.0, capacity=200, per="day", time="when")
     Policy(refer=3.0, capacity=200, per='day', time='when')
     """
@@ -129,6 +130,7 @@ class Policy:
 
         Examples
         --------
+        >>> from adacsl import Policy
         >>> Policy(prior=0.02).to_dict()
         {'prior': 0.02}
         """
@@ -153,6 +155,7 @@ class Policy:
 
         Examples
         --------
+        >>> from adacsl import Policy
         >>> Policy.from_dict({"prior": 0.02})
         Policy(prior=0.02)
         """
@@ -248,6 +251,9 @@ class Decisions:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.decision.policy import decide
     >>> from adacsl.decision.rule import Decision
     >>> rule = Decision(CostMatrix(fp=1, fn=8))
     >>> decide(np.asarray([0.05, 0.4]), rule, np.asarray(["no", "yes"])).counts
@@ -459,6 +465,8 @@ class Limited(NamedTuple):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.decision import limit_action
     >>> expected = np.asarray([[0.0, 1.0], [3.0, 1.0], [9.0, 1.0], [5.0, 1.0]])
     >>> limited = limit_action(expected, action=1, capacity=2)
     >>> limited.used, limited.wanted, limited.margin
@@ -523,6 +531,8 @@ def limit_action(expected: Array, action: int, capacity: int, groups: Any = None
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.decision import limit_action
     >>> expected = np.asarray([[0.0, 1.0], [3.0, 1.0], [9.0, 1.0], [5.0, 1.0]])
     >>> limited = limit_action(expected, action=1, capacity=2)
     >>> limited.actions.tolist(), limited.wanted, limited.margin

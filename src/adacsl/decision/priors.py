@@ -48,6 +48,7 @@ def shift_prior(probabilities: Array, old: Any, new: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.decision import shift_prior
     >>> shift_prior(np.asarray([0.1, 0.5, 0.9]), 0.5, 0.1).round(4).tolist()
     [0.0122, 0.1, 0.5]
     """
@@ -112,6 +113,7 @@ def estimate_prior(
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.decision import estimate_prior
     >>> round(estimate_prior(np.asarray([0.02, 0.02, 0.02, 0.98]), 0.5), 6)
     0.239583
     """

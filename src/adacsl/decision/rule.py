@@ -82,10 +82,13 @@ class Decision:
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, Decision
     >>> scores, labels = np.asarray([0.05, 0.2, 0.3, 0.7]), np.asarray([0, 0, 1, 1])
-    >>> Decision(CostMatrix(fp=1, fn=8)).fit(scores, labels).predict(scores).tolist()
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> Decision(costs).fit(scores, labels).predict(scores).tolist()
     [0, 1, 1, 1]
-    >>> Decision(CostMatrix(fp=1, fn=8), "tuned").fit(scores, labels).predict(scores).tolist()
+    >>> Decision(costs, "tuned").fit(scores, labels).predict(scores).tolist()
     [0, 0, 1, 1]
     """
 
@@ -154,8 +157,10 @@ class Decision:
 
         Examples
         --------
-        >>> decision = Decision(CostMatrix(fp=1, fn=8), "tuned")
-        >>> decision.fit(np.asarray([0.1, 0.2, 0.3, 0.7]), np.asarray([0, 0, 1, 1])).threshold_ > 0.2
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
+        >>> scores, labels = np.asarray([0.1, 0.2, 0.3, 0.7]), np.asarray([0, 0, 1, 1])
+        >>> Decision(CostMatrix(fp=1, fn=8), "tuned").fit(scores, labels).threshold_ > 0.2
         True
         """
         scores = np.asarray(scores, dtype=np.float64)
@@ -225,6 +230,7 @@ class Decision:
 
         Examples
         --------
+        >>> from adacsl import CostMatrix, Decision
         >>> Decision(CostMatrix(fp=1, fn=8)).threshold_for(CostMatrix(fp=1, fn=3))
         0.25
         """
@@ -251,7 +257,10 @@ class Decision:
 
         Examples
         --------
-        >>> Decision(CostMatrix(fp=1, fn=8)).probabilities(np.asarray([0.05, 0.2])).round(2).tolist()
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
+        >>> decision = Decision(CostMatrix(fp=1, fn=8))
+        >>> decision.probabilities(np.asarray([0.05, 0.2])).round(2).tolist()
         [0.05, 0.2]
         """
         if self.decide in ("negative", "positive"):
@@ -287,6 +296,8 @@ class Decision:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
         >>> Decision(CostMatrix(fp=1, fn=8)).predict(np.asarray([0.05, 0.2])).tolist()
         [0, 1]
         """
@@ -309,6 +320,8 @@ class Decision:
 
         Examples
         --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
         >>> Decision(CostMatrix(fp=1, fn=8)).of_probabilities(np.asarray([0.05, 0.2])).tolist()
         [0, 1]
         """
@@ -329,6 +342,7 @@ class Decision:
 
         Examples
         --------
+        >>> from adacsl import CostMatrix, Decision
         >>> Decision(CostMatrix(fp=1, fn=8), "half").to_dict()["decide"]
         'half'
         """
@@ -355,6 +369,7 @@ class Decision:
 
         Examples
         --------
+        >>> from adacsl import CostMatrix, Decision
         >>> costs = CostMatrix(fp=1, fn=8)
         >>> Decision.from_dict(Decision(costs, "half").to_dict(), costs).decide
         'half'

@@ -555,10 +555,12 @@ class EnsembleClassifier(CostSensitiveClassifier):
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from adacsl import CostMatrix
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from adacsl import CostMatrix, EnsembleClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> clf = EnsembleClassifier(CostMatrix(fp=1, fn=8), estimators=["logistic", "histogram"], n_jobs=1, random_state=0)
-    >>> clf.fit(X, 1 - y).predict(X[:3]).tolist()
+    >>> costs, estimators = CostMatrix(fp=1, fn=8), ["logistic", ("bayes", GaussianNB())]
+    >>> model = EnsembleClassifier(costs, estimators=estimators, n_jobs=1, random_state=0)
+    >>> model.fit(X, 1 - y).predict(X[:3]).tolist()
     [1, 1, 1]
     """
 

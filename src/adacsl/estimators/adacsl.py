@@ -179,11 +179,12 @@ class AdaCSLClassifier(CostSensitiveClassifier):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from adacsl import CostMatrix
+    >>> from adacsl import AdaCSLClassifier, CostMatrix
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
-    >>> clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=model, cv=5, random_state=0).fit(X, 1 - y)
-    >>> clf.predict(X[:3]).tolist()
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> learner = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> model = AdaCSLClassifier(costs, learner=learner, cv=5, random_state=0)
+    >>> model.fit(X, 1 - y).predict(X[:3]).tolist()
     [1, 1, 1]
     """
 

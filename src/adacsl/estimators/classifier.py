@@ -186,6 +186,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
     >>> model = CostSensitiveClassifier(costs, learner=learner, decide="tuned")
@@ -267,6 +268,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Examples
         --------
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
         >>> CostSensitiveClassifier(CostMatrix(fp=1, fn=8)).get_params()["decide"]
         'bayes'
         """
@@ -296,6 +298,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Examples
         --------
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
         >>> CostSensitiveClassifier(CostMatrix(fp=1, fn=8)).set_params(decide="tuned").decide
         'tuned'
         """

@@ -37,8 +37,8 @@ class Learned(NamedTuple):
 class CostModel:
     """A cost that is unknown at prediction time, predicted from the sample.
 
-    It stands for a cost in a cost matrix, ``CostMatrix(fp=1, fn=CostModel("amount"))``; as text, ``"model(amount)"``.
-    A classifier then fits the expected cost on those training samples whose cost is known, and decides by the predicted
+    It stands for a cost in a cost matrix, ``CostMatrix(fp=1, fn=CostModel("amount"))``; as text, ``"model(amount)"``. A
+    classifier then fits the expected cost on those training samples whose cost is known, and decides by the predicted
     cost. Training samples are decided by out-of-fold predictions (cross-fitting); their decisions are charged the
     observed cost, or the predicted one where none was observed. The columns of the cost are excluded from the features.
 
@@ -81,14 +81,17 @@ class CostModel:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas as pd
-    >>> from adacsl import CostMatrix
+    >>> from adacsl import CostMatrix, CostModel
     >>> rng = np.random.default_rng(0)
     >>> size = rng.integers(1, 5, 400)
-    >>> table = pd.DataFrame({"size": size, "amount": 100.0 * size * rng.uniform(0.5, 1.5, 400)})
+    >>> amount = 100.0 * size * rng.uniform(0.5, 1.5, 400)
+    >>> table = pd.DataFrame({"size": size, "amount": amount})
     >>> CostMatrix(fp=1, fn=CostModel("amount"))
     CostMatrix(fp=1, fn=CostModel('amount'))
-    >>> CostModel("amount").fit(table).predict(pd.DataFrame({"size": [1, 4]})).round(-2).tolist()
+    >>> model = CostModel("amount").fit(table)
+    >>> model.predict(pd.DataFrame({"size": [1, 4]})).round(-2).tolist()
     [100.0, 400.0]
     """
 
@@ -150,9 +153,11 @@ class CostModel:
 
         Examples
         --------
+        >>> import numpy as np
         >>> import pandas as pd
         >>> from adacsl import CostModel
-        >>> table = pd.DataFrame({"size": np.arange(400.0), "amount": 10.0 * np.arange(400) + 1})
+        >>> size = np.arange(400.0)
+        >>> table = pd.DataFrame({"size": size, "amount": 10.0 * size + 1})
         >>> CostModel("amount").fit(table).explained_ > 0.9
         True
         """
@@ -204,6 +209,7 @@ class CostModel:
 
         Examples
         --------
+        >>> import numpy as np
         >>> from adacsl import CostModel
         >>> CostModel("2 * amount").observed({"amount": np.asarray([1.0, np.nan])}).tolist()
         [2.0, nan]
@@ -286,7 +292,8 @@ class CostModel:
         >>> import pandas as pd
         >>> from adacsl import CostModel
         >>> table = pd.DataFrame({"size": [1.0, 4.0] * 200, "amount": [10.0, 40.0] * 200})
-        >>> CostModel("amount").fit(table).predict(pd.DataFrame({"size": [1.0, 4.0]})).round().tolist()
+        >>> model = CostModel("amount").fit(table)
+        >>> model.predict(pd.DataFrame({"size": [1.0, 4.0]})).round().tolist()
         [10.0, 40.0]
         """
         if self.regression_ is None:

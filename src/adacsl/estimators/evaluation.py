@@ -272,8 +272,10 @@ def evaluate(
 
     Examples
     --------
-    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> from adacsl.estimators.evaluation import evaluate
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
     >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()

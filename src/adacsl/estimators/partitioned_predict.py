@@ -67,6 +67,7 @@ class Request(NamedTuple):
     Examples
     --------
     >>> from adacsl import CostMatrix, Policy
+    >>> from adacsl.estimators.partitioned_predict import Request
     >>> Request(CostMatrix(fp=1, fn=8), Policy(), keep=["id"], rows=65_536).keep
     ['id']
     """
@@ -330,7 +331,8 @@ def predict_folder(
     --------
     >>> from pathlib import Path
     >>> from adacsl import Policy
-    >>> request = Request(model.costs_, Policy(), keep=["id"], rows=65_536)  # doctest: +SKIP
+    >>> from adacsl.estimators.partitioned_predict import Request, predict_folder
+    >>> request = Request(model.costs_, Policy(), ["id"], 65_536)  # doctest: +SKIP
     >>> result = predict_folder(model, Path("model"), "parts/", Path("predictions"),
     ...                         request)  # doctest: +SKIP
     """

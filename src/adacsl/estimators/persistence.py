@@ -221,7 +221,7 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Cos
     --------
     >>> import tempfile
     >>> from sklearn.linear_model import LogisticRegression
-    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, load
     >>> X, y = [[0.0], [1.0], [2.0], [3.0]] * 10, [0, 0, 1, 1] * 10
     >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
     >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)

@@ -120,6 +120,7 @@ def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> CostS
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, method
     >>> method("net-weighted-tuned", CostMatrix(fp=1, fn=8)).decide
     'tuned'
     """

@@ -64,6 +64,7 @@ class AdaCSLCallback(Feedback):
     --------
     >>> import numpy as np
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.catboost import AdaCSLCallback
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> from catboost import CatBoost

@@ -67,6 +67,9 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.keras import AdaptiveCrossEntropy
     >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))
     >>> loss.decide(np.asarray([-1.0, 2.0], dtype="float32")).tolist()
     [0, 1]
@@ -358,6 +361,9 @@ def find_adaptive_loss(model: Any) -> AdaptiveCrossEntropy:
 
     Examples
     --------
+    >>> import keras
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.keras import AdaptiveCrossEntropy, find_adaptive_loss
     >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
     >>> model.compile("adam", loss=AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8)))
     >>> find_adaptive_loss(model).from_logits

@@ -53,8 +53,10 @@ class AdaCSLCallback(Feedback):
 
     Examples
     --------
+    >>> import lightgbm as lgb
     >>> import numpy as np
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightgbm import AdaCSLCallback
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))

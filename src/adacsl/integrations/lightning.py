@@ -79,6 +79,7 @@ class AdaCSLCallback(pl.Callback):
     Examples
     --------
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightning import AdaCSLCallback
     >>> callback = AdaCSLCallback(CostMatrix(fp=1, fn=8))
     >>> trainer = pl.Trainer(callbacks=[callback], max_epochs=3)  # doctest: +SKIP
     """
@@ -321,9 +322,12 @@ def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
 
     Examples
     --------
+    >>> from torch import nn
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightning import find_adaptive_loss
     >>> from adacsl.torch import AdaptiveCrossEntropy
-    >>> find_adaptive_loss(nn.ModuleDict({"loss": AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))}))
+    >>> module = nn.ModuleDict({"loss": AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))})
+    >>> find_adaptive_loss(module)
     AdaptiveCrossEntropy(negative_weight=0.125, reduction='mean')
     """
     result = [m for m in module.modules() if isinstance(m, AdaptiveLoss)]

@@ -55,6 +55,8 @@ def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> An
     Examples
     --------
     >>> from sklearn.dummy import DummyClassifier
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.sklearn import cost_scorer
     >>> negative = DummyClassifier(strategy="constant", constant=0).fit([[0], [0]], [0, 1])
     >>> cost_scorer(CostMatrix(fp=1, fn=8))(negative, [[0]] * 4, [0, 0, 0, 1])
     -2.0
@@ -134,6 +136,8 @@ def mean_cost(
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.sklearn import mean_cost
     >>> mean_cost([0, 1, 1, 0], [1, 1, 0, 0], costs=CostMatrix(fp=1, fn=8))
     2.25
     >>> table, names = [[0, 5, 9], [1, 0, 9], [1, 1, 0]], ["a", "b", "c"]

@@ -50,6 +50,7 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
     Examples
     --------
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.skorch import AdaptiveCrossEntropy
     >>> AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))
     AdaptiveCrossEntropy(negative_weight=0.125, reduction='mean')
     """
@@ -85,6 +86,7 @@ class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLo
     Examples
     --------
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.skorch import AdaptiveSoftmaxCrossEntropy
     >>> AdaptiveSoftmaxCrossEntropy(CostMatrix(fp=1, fn=8))
     AdaptiveSoftmaxCrossEntropy(negative_weight=0.125, reduction='mean')
     """
@@ -113,6 +115,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
     >>> from skorch import NeuralNetBinaryClassifier
     >>> from torch import nn
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.skorch import AdaCSLCallback, AdaptiveCrossEntropy
     >>> net = NeuralNetBinaryClassifier(
     ...     nn.Linear(2, 1), criterion=AdaptiveCrossEntropy,
     ...     criterion__costs=CostMatrix(fp=1, fn=8), callbacks=[("cost", AdaCSLCallback())])

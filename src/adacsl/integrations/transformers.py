@@ -57,6 +57,7 @@ class AdaCSLCallback(TrainerCallback):
     Examples
     --------
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.transformers import AdaCSLCallback
     >>> cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))
     >>> trainer = Trainer(net, args, train_dataset=train, eval_dataset=validation,
     ...                   compute_loss_func=cost.loss, compute_metrics=cost.metrics,
@@ -164,7 +165,9 @@ class AdaCSLCallback(TrainerCallback):
 
         Examples
         --------
+        >>> import numpy as np
         >>> from adacsl import CostMatrix
+        >>> from adacsl.integrations.transformers import AdaCSLCallback
         >>> AdaCSLCallback(CostMatrix(fp=1, fn=8)).decide(np.asarray([-1.0, 2.0])).tolist()
         [0, 1]
         """

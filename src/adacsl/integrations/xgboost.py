@@ -60,7 +60,9 @@ class AdaCSLCallback(Feedback, xgb.callback.TrainingCallback):
     Examples
     --------
     >>> import numpy as np
+    >>> import xgboost as xgb
     >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.xgboost import AdaCSLCallback
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> y = (X.sum(axis=1) > 1).astype(int)
     >>> train, validation = xgb.DMatrix(X[:150], y[:150]), xgb.DMatrix(X[150:], y[150:])

@@ -71,6 +71,7 @@ class BoostingLearner(BaseEstimator):
     Examples
     --------
     >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> from adacsl.learners import BoostingLearner
     >>> learner = BoostingLearner("xgboost", n_estimators=200, params={"max_depth": 4})
     >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=learner)
     >>> model.get_params()["learner__n_estimators"]

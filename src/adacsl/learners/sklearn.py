@@ -77,6 +77,7 @@ class SklearnLearner(BaseEstimator):
     --------
     >>> from sklearn.ensemble import RandomForestClassifier
     >>> from adacsl import AdaCSLClassifier, CostMatrix
+    >>> from adacsl.learners import SklearnLearner
     >>> learner = SklearnLearner(RandomForestClassifier(), max_iter=3)
     >>> model = AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=learner)
     >>> model.get_params()["learner__max_iter"]

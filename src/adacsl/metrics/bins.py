@@ -20,7 +20,8 @@ class Partition(Protocol):
     >>> from adacsl import AdaCSLController, CostMatrix
     >>> def halves(scores):
     ...     return (scores > 0.5).astype(int)
-    >>> AdaCSLController(CostMatrix(fp=1, fn=8), partition=halves).step([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1]).sizes
+    >>> controller = AdaCSLController(CostMatrix(fp=1, fn=8), partition=halves)
+    >>> controller.step([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1]).sizes
     (2.0, 2.0)
     """
 
@@ -35,6 +36,7 @@ class SingleBin:
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.adaptive import SingleBin
     >>> SingleBin()(np.asarray([0.0, 0.1, 0.55, 1.0])).tolist()
     [0, 0, 0, 0]
     """
@@ -74,6 +76,7 @@ class UniformBins:
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.adaptive import UniformBins
     >>> UniformBins(10)(np.asarray([0.0, 0.1, 0.55, 1.0])).tolist()
     [0, 1, 5, 9]
     """
@@ -115,6 +118,7 @@ class QuantileBins(UniformBins):
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.adaptive import QuantileBins
     >>> QuantileBins(2)(np.asarray([0.0, 0.1, 0.2, 0.9])).tolist()
     [0, 0, 1, 1]
     """

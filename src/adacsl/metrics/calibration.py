@@ -32,7 +32,9 @@ class Calibration(NamedTuple):
     Examples
     --------
     >>> import numpy as np
-    >>> calibration_error(np.asarray([0.25, 0.25, 0.75, 0.75]), np.asarray([0, 0, 1, 1])).mean_score.tolist()
+    >>> from adacsl.metrics import calibration_error
+    >>> scores, labels = np.asarray([0.25, 0.25, 0.75, 0.75]), np.asarray([0, 0, 1, 1])
+    >>> calibration_error(scores, labels).mean_score.tolist()
     [0.25, 0.75]
     """
 
@@ -72,7 +74,9 @@ def calibration_error(
     Examples
     --------
     >>> import numpy as np
-    >>> calibration_error(np.asarray([0.25, 0.25, 0.75, 0.75]), np.asarray([0, 0, 1, 1])).error
+    >>> from adacsl.metrics import calibration_error
+    >>> scores, labels = np.asarray([0.25, 0.25, 0.75, 0.75]), np.asarray([0, 0, 1, 1])
+    >>> calibration_error(scores, labels).error
     0.25
     """
     if norm not in (1, 2):

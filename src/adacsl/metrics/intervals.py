@@ -33,6 +33,7 @@ class Interval(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl.metrics import Interval
     >>> Interval(0.53, 0.46, 0.59).high
     0.59
     """
@@ -90,6 +91,7 @@ def cost_interval(
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, cost_interval
     >>> cost_interval(CostMatrix(fp=1, fn=8), [0, 1] * 50, [0, 1] * 49 + [0, 0])
     Interval(estimate=0.08, low=0.0, high=0.24)
     """
@@ -144,6 +146,8 @@ def cost_difference_interval(
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.metrics import cost_difference_interval
     >>> y = [0, 1] * 50
     >>> cost_difference_interval(CostMatrix(fp=1, fn=8), y, [1] * 100, [0] * 100).estimate
     -3.5

@@ -114,6 +114,8 @@ class ScoreShift(NamedTuple):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import score_shift
     >>> rng = np.random.default_rng(0)
     >>> score_shift(rng.beta(2, 8, 500), rng.beta(2, 8, 500)).shifted
     False
@@ -160,6 +162,8 @@ class PriorShift(NamedTuple):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import prior_shift
     >>> rng = np.random.default_rng(0)
     >>> shift = prior_shift(rng.beta(2, 8, 500), rng.beta(2, 8, 500))
     >>> shift.excluded
@@ -192,6 +196,8 @@ def score_shift(then: NDArray[np.float64], now: NDArray[np.float64], *, level: f
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import score_shift
     >>> then = np.linspace(0, 1, 1000)
     >>> score_shift(then, then**2).shifted, score_shift(then, then).psi
     (True, 0.0)
@@ -269,6 +275,8 @@ def prior_shift(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import prior_shift
     >>> rng = np.random.default_rng(0)
     >>> shift = prior_shift(rng.beta(2, 8, 500), rng.beta(4, 6, 500))
     >>> shift.excluded, bool(shift.now[1] > shift.then[1])

@@ -79,7 +79,7 @@ class Labelled(NamedTuple):
     >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:500], y[:500])
     >>> result = monitor(model, X[500:], y[500:])
     >>> result.labels.prior[1].estimate
-    0.304
+    0.296
     """
 
     cost: Interval
@@ -107,6 +107,7 @@ class ShiftedCosts(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl.monitoring.report import ShiftedCosts
     >>> ShiftedCosts(cost=0.5, adapted=0.4).saving
     0.09999999999999998
     """
@@ -213,8 +214,8 @@ class MonitoringReport:
     >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
     >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:500], y[:500])
     >>> result = monitor(model, X[500:], y[500:])
-    >>> result.recommendation, result.rows
-    ('keep', 500)
+    >>> result.rows, result.labelled, len(result.windows)
+    (500, 500, 0)
     """
 
     rows: int

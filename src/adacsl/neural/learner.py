@@ -92,24 +92,7 @@ class NeuralLearner(BaseEstimator):
     Examples
     --------
     >>> from adacsl import CostMatrix, CostSensitiveClassifier
-    >>> learner = NeuralLearner(epochs=30)
-    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=learner)
-    >>> model.set_params(learner__epochs=5).learner.epochs
-    5
-
-    Raises
-    ------
-    ValueError
-        In ``fit``, where a setting is out of range.
-
-    See Also
-    --------
-    adacsl.neural.learner.defaults_for : What "auto" stands for.
-    adacsl.torch.tabular.TableNet : The network for tables.
-
-    Examples
-    --------
-    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> from adacsl.neural import NeuralLearner
     >>> learner = NeuralLearner(epochs=30)
     >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=learner)
     >>> model.set_params(learner__epochs=5).learner.epochs
@@ -255,6 +238,7 @@ def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
 
     Examples
     --------
+    >>> from adacsl.neural.learner import defaults_for
     >>> defaults_for(1000, images=False)["batch_size"]
     32
     """

@@ -111,9 +111,11 @@ class CostCurveDisplay(CurveDisplay):
 
     Examples
     --------
-    >>> costs = CostMatrix(fp=1, fn=8)
-    >>> shown = CostCurveDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8], costs, plot=False)
-    >>> shown.frame()["cost"].tolist()
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.report import CostCurveDisplay
+    >>> y, scores, costs = [0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8], CostMatrix(fp=1, fn=8)
+    >>> display = CostCurveDisplay.from_predictions(y, scores, costs, plot=False)
+    >>> display.frame()["cost"].tolist()
     [0.5, 0.25, 2.25, 2.0, 4.0, 4.0]
     """
 
@@ -310,6 +312,7 @@ class BrierCurveDisplay(ScoreDisplay):
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.report import BrierCurveDisplay
     >>> y, scores = np.asarray([0, 0, 1, 1]), np.asarray([0.1, 0.4, 0.35, 0.8])
     >>> list(BrierCurveDisplay.from_predictions(y, scores, plot=False).frame())
     ['proportion', 'loss', 'best']
@@ -348,6 +351,7 @@ class DecisionCurveDisplay(ScoreDisplay):
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.report import DecisionCurveDisplay
     >>> y, scores = np.asarray([0, 0, 1, 1]), np.asarray([0.1, 0.4, 0.35, 0.8])
     >>> list(DecisionCurveDisplay.from_predictions(y, scores, plot=False).frame())
     ['threshold', 'net_benefit', 'treat_all']

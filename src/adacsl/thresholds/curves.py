@@ -28,6 +28,7 @@ class Curve(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl.thresholds import optimal_cost_curve
     >>> optimal_cost_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).x.tolist()
     [0.0, 0.0, 0.5, 1.0, 1.0]
     """
@@ -54,6 +55,7 @@ class DecisionCurve(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl.thresholds import decision_curve
     >>> decision_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], [0.5]).treat_all.tolist()
     [0.0]
     """
@@ -95,6 +97,7 @@ def brier_curve(scores: Array, labels: Array) -> Curve:
 
     Examples
     --------
+    >>> from adacsl.thresholds import brier_curve
     >>> round(brier_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).area, 6)
     0.158125
     """
@@ -129,6 +132,7 @@ def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
 
     Examples
     --------
+    >>> from adacsl.thresholds import optimal_cost_curve
     >>> round(optimal_cost_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).area, 6)
     0.125
     """
@@ -174,7 +178,9 @@ def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None
 
     Examples
     --------
-    >>> decision_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], [0.3, 0.5]).net_benefit.round(3).tolist()
+    >>> from adacsl.thresholds import decision_curve
+    >>> curve = decision_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], [0.3, 0.5])
+    >>> curve.net_benefit.round(3).tolist()
     [0.393, 0.25]
     """
     wide, positive = checked_scores(scores, labels)

@@ -332,6 +332,8 @@ class Multipliers(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds import find_multipliers
     >>> find_multipliers([[0.6, 0.4], [0.8, 0.2]], [1, 0], CostMatrix(fp=1, fn=1)).cost
     0.0
     """
@@ -387,8 +389,10 @@ def find_multipliers(
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds import find_multipliers
     >>> costs = CostMatrix.from_array([[0, 1, 4], [1, 0, 4], [1, 1, 0]], rows="predicted")
-    >>> scores = np.asarray([[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]])
+    >>> scores = [[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]]
     >>> result = find_multipliers(scores, [0, 1, 0, 2], costs)
     >>> result.start_cost, result.cost
     (0.25, 0.0)

@@ -69,6 +69,7 @@ class Threshold(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, find_threshold
     >>> best = find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     >>> best.cost, best.low, best.high
     (0.25, 0.1, 0.3)
@@ -131,6 +132,7 @@ class CostCurve(NamedTuple):
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, cost_curve
     >>> cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     CostCurve(5 thresholds, lowest mean cost 0.25 at 0.1)
     """
@@ -201,6 +203,7 @@ def find_threshold(
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, find_threshold
     >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=0.29999999999999993, cost=0.25, total_cost=1.0, low=0.1, high=0.3)
     >>> find_threshold([-4.0, -1.0, 2.0, 3.0], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
@@ -259,6 +262,7 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, cost_curve
     >>> curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     >>> curve.costs.tolist()
     [0.5, 0.25, 2.25, 2.0, 4.0]
@@ -505,6 +509,7 @@ def paper_grid() -> Array:
 
     Examples
     --------
+    >>> from adacsl.thresholds import paper_grid
     >>> paper_grid()[:3].tolist()
     [0.0, 0.005, 0.01]
     """

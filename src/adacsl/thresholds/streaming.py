@@ -84,6 +84,7 @@ class CostHistogram:
 
     Examples
     --------
+    >>> from adacsl import CostHistogram, CostMatrix
     >>> batches = [([0.1, 0.3], [0, 1]), ([0.6, 0.8], [0, 1])]
     >>> histogram = CostHistogram()
     >>> for scores, labels in batches:
@@ -171,6 +172,7 @@ class CostHistogram:
 
         Examples
         --------
+        >>> from adacsl import CostHistogram, CostMatrix
         >>> histogram = CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2])
         >>> histogram.curve(CostMatrix(fp=1, fn=8)).total_costs.tolist()
         [3.0, 0.0, 16.0]
@@ -203,6 +205,7 @@ class CostHistogram:
 
         Examples
         --------
+        >>> from adacsl import CostHistogram
         >>> histogram = CostHistogram()
         >>> histogram.update([0.25, 0.5], [0, 1])
         >>> histogram.to_counts()["counts"].tolist()
@@ -231,6 +234,7 @@ class CostHistogram:
 
         Examples
         --------
+        >>> from adacsl import CostHistogram
         >>> first, second = CostHistogram(), CostHistogram()
         >>> first.update([0.25, 0.5], [0, 1])
         >>> second.update([0.75], [1])
@@ -270,6 +274,7 @@ class CostHistogram:
 
         Examples
         --------
+        >>> from adacsl import CostHistogram, CostMatrix
         >>> histogram = CostHistogram()
         >>> histogram.update([0.25, 0.5], [0, 1])
         >>> histogram.curve(CostMatrix(fp=1, fn=8)).total_costs.tolist()
@@ -297,6 +302,7 @@ class CostHistogram:
 
         Examples
         --------
+        >>> from adacsl import CostHistogram, CostMatrix
         >>> histogram = CostHistogram()
         >>> histogram.update([0.25, 0.5], [0, 1])
         >>> second = histogram.second_pass(CostMatrix(fp=1, fn=8))
@@ -513,6 +519,9 @@ class Batch(NamedTuple):
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds.streaming import Batch
     >>> Batch(np.asarray([0.1, 0.3]), np.asarray([0, 1]), CostMatrix(fp=1, fn=8)).size
     2.0
     """
@@ -815,8 +824,11 @@ class ThresholdSummary(NamedTuple):
 
     Examples
     --------
-    >>> batch = Batch(np.asarray([0.1, 0.3, 0.6, 0.8]), np.asarray([0, 1, 0, 1]), CostMatrix(fp=1, fn=8))
-    >>> summarize_thresholds([batch]).best_cost
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds.streaming import Batch, summarize_thresholds
+    >>> scores, labels = np.asarray([0.1, 0.3, 0.6, 0.8]), np.asarray([0, 1, 0, 1])
+    >>> summarize_thresholds([Batch(scores, labels, CostMatrix(fp=1, fn=8))]).best_cost
     0.25
     """
 
@@ -860,6 +872,9 @@ def summarize_thresholds(batches: Iterable[Batch], *, held: int = HELD) -> Thres
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds.streaming import Batch, summarize_thresholds
     >>> scores, labels = np.asarray([0.1, 0.3, 0.6, 0.8]), np.asarray([0, 1, 0, 1])
     >>> summary = summarize_thresholds([Batch(scores, labels, CostMatrix(fp=1, fn=8))])
     >>> summary.tuned.best.value, summary.best_cost, summary.constant_costs

@@ -28,6 +28,8 @@ class Augment(nn.Module):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.augmentation import Augment
     >>> images = torch.zeros(8, 3, 64, 64, dtype=torch.uint8)
     >>> Augment()(images).shape, Augment().eval()(images) is images
     (torch.Size([8, 3, 64, 64]), True)
@@ -135,6 +137,8 @@ class ChannelsFirst(nn.Module):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.augmentation import ChannelsFirst
     >>> ChannelsFirst()(torch.zeros(1, 8, 9, 3)).shape
     torch.Size([1, 3, 8, 9])
     """
@@ -167,6 +171,8 @@ class FlipAverage(nn.Module):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.augmentation import FlipAverage
     >>> from adacsl.torch.resnet import ResNet
     >>> FlipAverage(ResNet()).eval()(torch.zeros(1, 3, 32, 32)).shape
     torch.Size([1, 1])

@@ -64,6 +64,8 @@ def weighted_cross_entropy(
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch import weighted_cross_entropy
     >>> logits, targets = torch.tensor([2.0, -1.0]), torch.tensor([1, 0])
     >>> round(weighted_cross_entropy(logits, targets, 0.25).item(), 4)
     0.1026
@@ -181,6 +183,8 @@ def weighted_focal_loss(
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch import weighted_focal_loss
     >>> logits, targets = torch.tensor([2.0, -1.0]), torch.tensor([1, 0])
     >>> round(weighted_focal_loss(logits, targets, 0.25, gamma=1.0).item(), 4)
     0.0181
@@ -243,6 +247,8 @@ def positive_logit(logits: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch import positive_logit
     >>> positive_logit(torch.tensor([[0.5, 2.0], [1.0, 0.0]])).tolist()
     [1.5, -1.0]
     """

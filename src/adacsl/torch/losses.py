@@ -133,6 +133,9 @@ class WeightedCrossEntropy(_WeightedLoss):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import WeightedCrossEntropy
     >>> loss = WeightedCrossEntropy(CostMatrix(fp=1, fn=4))
     >>> round(loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item(), 4)
     0.1026
@@ -165,6 +168,9 @@ class FocalLoss(_WeightedLoss):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import FocalLoss
     >>> loss = FocalLoss(CostMatrix(fp=1, fn=4), gamma=1.0)
     >>> round(loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item(), 4)
     0.0181
@@ -200,7 +206,8 @@ class AdaptiveLoss(_WeightedLoss):
 
     Examples
     --------
-    >>> from adacsl.torch import AdaptiveCrossEntropy
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import AdaptiveCrossEntropy, AdaptiveLoss
     >>> isinstance(AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8)), AdaptiveLoss)
     True
     """
@@ -360,20 +367,24 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
 
     Examples
     --------
-    >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))  # instead of BCEWithLogitsLoss()
-    >>> value = loss(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import AdaptiveCrossEntropy
+    >>> logits, targets = torch.tensor([0.3, -1.2]), torch.tensor([1, 0])
+    >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))  # not BCEWithLogitsLoss()
+    >>> value = loss(logits, targets)
 
     Once per epoch, with the logits of the whole validation set:
 
-    >>> step = loss.adapt(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))
-    >>> step.cost, loss.decide(torch.tensor([0.3, -1.2])).tolist()
+    >>> step = loss.adapt(logits, targets)
+    >>> step.cost, loss.decide(logits).tolist()
     (0.0, [1, 0])
 
     K classes have K logits:
 
     >>> table = [[0, 9, 1], [1, 0, 1], [1, 9, 0]]
     >>> costs = CostMatrix.from_array(table, rows="predicted")
-    >>> loss = AdaptiveCrossEntropy(costs, damping=0.5)  # instead of CrossEntropyLoss()
+    >>> loss = AdaptiveCrossEntropy(costs, damping=0.5)  # not CrossEntropyLoss()
     >>> value = loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
     """
 
@@ -398,6 +409,9 @@ class AdaptiveFocalLoss(AdaptiveLoss):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import AdaptiveFocalLoss
     >>> loss = AdaptiveFocalLoss(CostMatrix(fp=1, fn=8), gamma=1.0)
     >>> round(loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item(), 4)
     0.0128

@@ -65,6 +65,8 @@ class ResNet(nn.Module):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.resnet import ResNet
     >>> ResNet()(torch.zeros(2, 3, 32, 32)).shape
     torch.Size([2, 1])
     """
@@ -137,6 +139,7 @@ def resnet18(num_outputs: int = 1, weights: str | Path | None = None) -> ResNet:
 
     Examples
     --------
+    >>> from adacsl.torch.resnet import resnet18
     >>> resnet18(num_outputs=3).fc
     Linear(in_features=512, out_features=3, bias=True)
     """
@@ -163,6 +166,8 @@ class Normalise(nn.Module):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.resnet import Normalise
     >>> Normalise()(torch.zeros(2, 1, 32, 32, dtype=torch.uint8)).shape
     torch.Size([2, 3, 32, 32])
     """
@@ -210,6 +215,8 @@ def normalise(images: Tensor) -> Tensor:
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.resnet import normalise
     >>> normalise(torch.zeros(2, 1, 32, 32, dtype=torch.uint8)).dtype
     torch.float32
     """
@@ -246,6 +253,7 @@ def named_network(name: str, num_outputs: int = 1) -> nn.Module:
 
     Examples
     --------
+    >>> from adacsl.torch.resnet import named_network
     >>> named_network("resnet18").fc
     Linear(in_features=512, out_features=1, bias=True)
     """
@@ -307,6 +315,8 @@ def load_backbone(net: nn.Module, path: str | Path) -> tuple[str, ...]:
     Examples
     --------
     >>> import tempfile
+    >>> import torch
+    >>> from adacsl.torch.resnet import ResNet, load_backbone
     >>> net = ResNet()
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     torch.save(net.state_dict(), f"{folder}/resnet18.pth")
@@ -345,6 +355,8 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
     Examples
     --------
     >>> import tempfile
+    >>> import torch
+    >>> from adacsl.torch.resnet import read_weights
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     torch.save({"weight": torch.ones(2)}, f"{folder}/weights.pth")
     ...     read_weights(f"{folder}/weights.pth")

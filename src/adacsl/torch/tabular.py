@@ -56,6 +56,8 @@ class TableNet(nn.Module):
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.tabular import TableNet
     >>> net = TableNet(4, members=3, seeds=[0, 1, 2])
     >>> net(torch.zeros(10, 4)).shape               # rows, members, heads
     torch.Size([10, 3, 1])

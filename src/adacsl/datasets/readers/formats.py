@@ -85,6 +85,7 @@ def read_table(
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from adacsl.datasets import read_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.csv"
     ...     size = path.write_text("age,label\n31,no\n52,yes\n")
@@ -145,6 +146,7 @@ def stream_table(
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from adacsl.datasets import stream_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.csv"
     ...     size = path.write_text("age,label\n31,no\n52,yes\n")
@@ -174,6 +176,7 @@ def count_rows(path: str | os.PathLike[str]) -> int | None:
     --------
     >>> import tempfile
     >>> from pathlib import Path
+    >>> from adacsl.datasets import count_rows
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "data.csv"
     ...     size = path.write_text("age,label\n31,no\n52,yes\n")
