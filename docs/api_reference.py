@@ -11,17 +11,8 @@ from typing import Any
 
 INDEX = Path(__file__).with_name("api") / "index.md"
 TABLE = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.MULTILINE)
-FRAMEWORKS = (
-    "sklearn",
-    "torch",
-    "lightning",
-    "pytorch_lightning",
-    "keras",
-    "xgboost",
-    "skorch",
-    "transformers",
-    "mlflow",
-)
+FRAMEWORKS = ("torch", "lightning", "pytorch_lightning", "keras", "xgboost", "skorch", "transformers", "mlflow")
+"""Methods of their classes that ours override are hooks, which the framework calls."""
 INTERNAL = {
     "AdaCSLCallback": "after_iteration calc_ders_multi calc_ders_range evaluate get_final_error is_max_optimal",
     "AdaCSLClassifier": "make_learner",
@@ -78,7 +69,7 @@ def public_members(kind: type) -> dict[str, Any]:
     hooks = {
         name
         for base in kind.__mro__
-        if base.__module__.partition(".")[0] in set(FRAMEWORKS) - {"sklearn"}
+        if base.__module__.partition(".")[0] in FRAMEWORKS
         for name in vars(base)
         if name != "forward"
     }

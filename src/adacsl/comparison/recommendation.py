@@ -295,7 +295,7 @@ def recommendation(
 
     See Also
     --------
-    adacsl.Comparison.recommendation : The same of a comparison.
+    adacsl.Comparison : Its ``recommendation`` is that of a comparison.
 
     Examples
     --------

@@ -397,7 +397,7 @@ def summarise(
     See Also
     --------
     pairwise : Differences to one method.
-    adacsl.Comparison.table : The same of a comparison.
+    adacsl.Comparison : Its ``table`` is that of a comparison.
 
     Notes
     -----

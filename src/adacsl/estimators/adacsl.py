@@ -59,10 +59,10 @@ class AdaCSLClassifier(CostSensitiveClassifier):
         target threshold of the classifier. More than two classes have
         one lambda each.
     target_threshold : float, "bayes", "middle" or "auto", optional
-        T', the threshold for scores that a weighted loss trains for. Default: 0.5. "bayes": T' = T, the Bayes threshold; "middle":
-        the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a controller also plain
-        cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two classes: "bayes"
-        (the default), "middle" or "half".
+        T', the threshold for scores that a weighted loss trains for. Default: 0.5. "bayes": T' = T, the Bayes
+        threshold; "middle": the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a
+        controller also plain cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two
+        classes: "bayes" (the default), "middle" or "half".
     decide : str, default "auto"
         How scores become decisions: "bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative" or
         "positive", see :class:`~adacsl.Decision`; or "auto": "calibrated" where a neural network is trained on a table
