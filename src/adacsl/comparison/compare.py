@@ -85,8 +85,8 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
         of X that holds them, which is then excluded from the features. Shown as the method ``baseline``; the saving is
         measured against it. Default: the better of threshold 0.5 and the best constant baseline.
     segments : str, sequence of str, or mapping from str to array of shape (n,), optional
-        Columns of X by which costs are also shown (:meth:`Comparison.by_segment`, and the report), such as a region;
-        they stay features. Or values of each sample by name. Numbers are cut into five parts.
+        Columns of X by which costs are also shown (:meth:`~adacsl.Comparison.by_segment`, and the report), such as a
+        region; they stay features. Or values of each sample by name. Numbers are cut into five parts.
     methods : names, (name, classifier) pairs or mapping, optional
         Built-in methods by name, or classifiers of yours. Default: a few of :data:`adacsl.METHODS` that suit the data;
         "all": all that do. Both words can be combined with others: ``["default", ("mine", RandomForestClassifier())]``.
@@ -213,7 +213,7 @@ def compare_tasks(
         Folder in which every result is kept as soon as it is finished; an interrupted run resumes when started again.
         Default: in memory only.
     ignore : sequence of str, default ()
-        Codes of data checks to leave out of :attr:`Comparison.checks` and the report, see
+        Codes of data checks to leave out of :attr:`~adacsl.Comparison.checks` and the report, see
         :doc:`/guide/diagnose/checks`.
     progress : bool, default True
         Show a progress bar with the lowest-cost method so far.

@@ -223,7 +223,7 @@ def count_nets(job: Job) -> int:
 def run_jobs(
     jobs: Iterable[Job], store: ResultStore, tasks: Mapping[str, Task], *, backend: str = "processes", **options: Any
 ) -> Tally:
-    """Run the fits of :func:`plan_jobs` that a store lacks.
+    """Run the fits of :func:`~adacsl.comparison.jobs.plan_jobs` that a store lacks.
 
     Parameters
     ----------

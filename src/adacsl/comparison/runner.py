@@ -35,7 +35,7 @@ class Job:
     fits : tuple of FitKey
         The fits.
     payload : Any, optional
-        What the work needs to know of them; the data are shared by all jobs.
+        What the work needs beside them; the data are shared by all jobs.
 
     Examples
     --------

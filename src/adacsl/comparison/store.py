@@ -572,7 +572,7 @@ def failures_frame(failures: Mapping[FitKey, Failure]) -> pd.DataFrame:
 
 
 class Store:
-    """The run folder of one comparison, opened by :meth:`open` or :meth:`read_only`.
+    """The run folder of one comparison, opened by ``Store.open`` or ``Store.read_only``.
 
     Parameters
     ----------

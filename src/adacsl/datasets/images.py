@@ -138,7 +138,7 @@ def as_images(
 
     Notes
     -----
-    Files are decoded once, by a few threads, turned as their EXIF tag says and converted to RGB. Everything is held in
+    Files are decoded once, by a few threads, turned by their EXIF tag and converted to RGB. Everything is held in
     memory: N * H * W * 3 bytes (10,000 images of 64 x 64: 123 MB; of 224 x 224: 1.5 GB). Arrays are not copied unless
     they are resized.
 

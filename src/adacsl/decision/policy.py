@@ -461,7 +461,7 @@ class Limited(NamedTuple):
 
     See Also
     --------
-    limit_action : Returns it.
+    adacsl.decision.limit_action : Returns it.
 
     Examples
     --------
@@ -507,7 +507,7 @@ def limit_action(expected: Array, action: int, capacity: int, groups: Any = None
     Parameters
     ----------
     expected : array of shape (n, A)
-        The expected cost of each sample under each action: :meth:`CostMatrix.expected_of_each`.
+        The expected cost of each sample under each action: :meth:`~adacsl.CostMatrix.expected_of_each`.
     action : int
         The number of the limited action.
     capacity : int

@@ -163,7 +163,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     rounds_ : list of int
         How many rounds of each booster are kept.
     estimators_ : list
-        The kept models, of a scikit-learn classifier, one per fold; they know the classes 0 and 1 (positive), or 0 to K
+        The kept models, of a scikit-learn classifier, one per fold; their classes are 0 and 1 (positive), or 0 to K
         - 1 in the order of ``classes_``.
     encoder_ : TableEncoder
         The fitted encoder, of tables.

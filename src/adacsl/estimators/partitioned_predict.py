@@ -253,7 +253,7 @@ class Report(NamedTuple):
 
 
 class FolderSummary(NamedTuple):
-    """The result of :func:`predict_folder`.
+    """The result of :func:`~adacsl.estimators.partitioned_predict.predict_folder`.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ class Feedback:
         One per round: what was measured after it, and the weight the next round trains with. Rounds of more than two
         classes after which nothing may move have no multipliers, but NaN.
     margins : list of array
-        What the model said about the validation rows after each round: one number a row, or K of more than two classes.
+        Margins of the validation samples after each round: one number per sample, or K of more than two classes.
     """
 
     def __init__(

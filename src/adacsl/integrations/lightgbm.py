@@ -33,7 +33,7 @@ ALL_ROUNDS: dict[str, Any] = {"keep_training_booster": True}
 
 
 class AdaCSLCallback(Feedback):
-    """LightGBM callback that adapts the class weights of its :attr:`objective` after boosting rounds.
+    """LightGBM callback that adapts the class weights of its ``objective`` after boosting rounds.
 
     ``booster.predict`` gives margins, as with every custom objective: ``sigmoid(margin)`` are the raw scores, to be
     compared with T', and ``controller.correct`` makes them probabilities (of more than two classes, the softmax of n x

@@ -100,7 +100,7 @@ def log_model(model: Any, name: str = "model", **settings: Any) -> Any:
     Returns
     -------
     mlflow.models.model.ModelInfo
-        What MLflow knows of the model.
+        Description of the logged model.
 
     See Also
     --------

@@ -17,7 +17,7 @@ def choose_device(device: str, *, warn: bool = True) -> str:
     Parameters
     ----------
     device : {"auto", "cpu", "cuda", "cuda:1", "mps"}
-        The wish.
+        The requested device.
     warn : bool, default True
         Whether to warn.
 

@@ -37,7 +37,8 @@ SIZES: dict[str, dict[str, Any]] = {
 class NeuralLearner(BaseEstimator):
     """Settings of a neural network and its training; use it as ``learner=NeuralLearner(epochs=30)``.
 
-    What "auto" stands for depends on the kind of data and the number of samples (:func:`defaults_for`).
+    What "auto" stands for depends on the kind of data and the number of samples, see
+    :func:`~adacsl.neural.learner.defaults_for`.
 
     Parameters
     ----------

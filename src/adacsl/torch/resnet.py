@@ -201,7 +201,7 @@ class Normalise(nn.Module):
 
 
 def normalise(images: Tensor) -> Tensor:
-    """Return a batch of bytes as :class:`Normalise` does; in a training loop keep the module instead.
+    """Return a batch of bytes as normalised images; in a training loop keep a ``Normalise`` module instead.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ def named_network(name: str, num_outputs: int = 1) -> nn.Module:
     Parameters
     ----------
     name : str
-        ``"resnet18"`` and ``"resnet34"`` are ours; ``"timm:convnext_tiny"`` and ``"torchvision:resnet50"`` need the
+        ``"resnet18"`` and ``"resnet34"`` are built in; ``"timm:convnext_tiny"`` and ``"torchvision:resnet50"`` need the
         package named before the colon.
     num_outputs : int, default 1
         Width of the head.

@@ -160,7 +160,7 @@ def stream_table(
 
 
 def count_rows(path: str | os.PathLike[str]) -> int | None:
-    r"""Return the number of rows of a table, where the file knows it.
+    r"""Return the number of rows of a table, where the file states it.
 
     Parameters
     ----------
