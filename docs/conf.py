@@ -39,7 +39,9 @@ myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block", "attrs_inl
 myst_heading_anchors = 3
 
 autosummary_context = {"public": api_reference.pages()}  # what the pages of classes list
-autosummary_generate_overwrite = True
+autosummary_filename_map = {  # or one of them is lost where file names ignore case
+    "adacsl.torch.resnet.normalise": "adacsl.torch.resnet.normalise_function"
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = True
