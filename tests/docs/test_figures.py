@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchmarks.quality import adacsl_defaults, claims_page, estimate, portfolio, savings
+from benchmarks.quality import adacsl_defaults, claims_page, ensemble, estimate, savings
 from benchmarks.speed import scale_plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,9 +86,9 @@ def committed(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_page_of_portfolios_is_that_of_the_committed_files():
-    page = portfolio.page(ROOT / "benchmarks/results")
-    assert page == committed("docs/portfolio_results.md"), "run python -m benchmarks.quality.portfolio --page"
+def test_the_page_of_ensembles_is_that_of_the_committed_files():
+    page = ensemble.page(ROOT / "benchmarks/results")
+    assert page == committed("docs/ensemble_results.md"), "run python -m benchmarks.quality.ensemble --page"
 
 
 def test_the_table_of_savings_is_that_of_the_committed_files():

@@ -156,7 +156,7 @@ def test_regret_stands_beside_the_old_protocols(checkout):
         "all": {"overall": over | {"recommendation, %": 9.9}, "blocks": [block]},
         "old": {"overall": over | {"recommendation, %": 27.2}, "blocks": [block | {"recommendation": 1.5}]},
     }
-    (checkout / "benchmarks/results/verdict_regret.json").write_text(json.dumps(made))
+    (checkout / "benchmarks/results/recommendation_regret.json").write_text(json.dumps(made))
     publish.main(checkout)
     page = (checkout / "docs/evidence.md").read_text()
     for line in (

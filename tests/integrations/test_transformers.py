@@ -259,7 +259,7 @@ def test_a_second_column_of_the_labels_is_what_a_row_weighs():
     logits, y = torch.randn(40, 2, generator=generator), torch.arange(40) % 2
     prices = CostMatrix(fp=1.0, fn=torch.linspace(1.0, 20.0, 40, dtype=torch.float64))
     weights = prices.row_weights(y).float()
-    cost = AdaCSLCallback(AdaCSLController(prices.averaged(y), row_weighted=True), costs=prices)
+    cost = AdaCSLCallback(AdaCSLController(prices.averaged(y), instance_weighted=True), costs=prices)
     labels = torch.stack((y.float(), weights), dim=1)
     by_hand = cost.adaptive_loss(logits, y, weights)
     assert cost.loss({"logits": logits}, labels) == pytest.approx(float(by_hand))
@@ -279,14 +279,14 @@ def test_a_second_column_of_the_labels_is_what_a_row_weighs():
 )
 def test_two_columns_of_labels_are_no_weights_unless_rows_are_weighted(labels):
     cost, logits = adaptive(), torch.tensor([[0.5, 0.1], [-1.0, 0.4]])
-    with pytest.raises(ValueError, match=r"not one-hot rows.*row_weighted=True"):
+    with pytest.raises(ValueError, match=r"not one-hot rows.*instance_weighted=True"):
         cost.loss({"logits": logits}, torch.tensor(labels))
-    with pytest.raises(ValueError, match=r"not one-hot rows.*row_weighted=True"):
+    with pytest.raises(ValueError, match=r"not one-hot rows.*instance_weighted=True"):
         cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=np.asarray(labels)))
 
 
 def test_weighted_labels_are_checked_too():
-    cost = AdaCSLCallback(AdaCSLController(COSTS, row_weighted=True))
+    cost = AdaCSLCallback(AdaCSLController(COSTS, instance_weighted=True))
     with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\], got 2"):
         cost.loss({"logits": torch.zeros(2, 2)}, torch.tensor([[1.0, 3.0], [2.0, 1.0]]))
     soft = torch.tensor([[0.25, 3.0], [1.0, 1.0]])  # not cut off

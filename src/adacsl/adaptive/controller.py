@@ -334,7 +334,7 @@ PLAIN_SETTINGS = (
     "tolerance",
     "search",
     "ties",
-    "row_weighted",
+    "instance_weighted",
     "until",
 )
 """The settings that are numbers and words."""
@@ -383,7 +383,7 @@ class AdaCSLController:
         Look for T_m in [0, 1], or in the subgroup's own interval as the authors' later code does.
     ties : {"nearest", "lowest"}, default "nearest"
         Among thresholds of equal cost take the one nearest T' (least adjustment), or the lowest as the authors' code.
-    row_weighted : bool, default False
+    instance_weighted : bool, default False
         Whether the loss also weighs each sample by its own cost (``costs.row_weights(labels)``): a raw score of T' then
         means each sample's own Bayes threshold.
     until : {"end", "converged"}, default "end"
@@ -430,7 +430,7 @@ class AdaCSLController:
         tolerance: float = 1e-3,
         search: Literal["everywhere", "subgroup"] = "everywhere",
         ties: Literal["nearest", "lowest"] = "nearest",
-        row_weighted: bool = False,
+        instance_weighted: bool = False,
         until: Literal["end", "converged"] = "end",
     ) -> None:
         check_class_wide(costs)
@@ -438,7 +438,7 @@ class AdaCSLController:
             check_choice(name, value)
         check_speed(damping, tolerance)
         self.costs, self.update, self.search, self.ties, self.until = costs, update, search, ties, until
-        self.damping, self.tolerance, self.row_weighted = float(damping), float(tolerance), bool(row_weighted)
+        self.damping, self.tolerance, self.instance_weighted = float(damping), float(tolerance), bool(instance_weighted)
         self.target_threshold: Any = check_targets(target_threshold, costs)
         self.partition = SingleBin() if partition is None else partition
         if not callable(self.partition):
@@ -586,16 +586,16 @@ class AdaCSLController:
         >>> round(controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1]).weight, 3)
         0.306
         """
-        prices = self.costs if costs is None else costs
+        unit_costs = self.costs if costs is None else costs
         if self.n_classes > 2:
-            return self._step_classes(scores, labels, prices, sample_weight, adapt=adapt)
-        scores = self.at_one_threshold(scores, prices)
-        samples = Samples.of(scores, labels, prices, sample_weight, "validation scores")
+            return self._step_classes(scores, labels, unit_costs, sample_weight, adapt=adapt)
+        scores = self.at_one_threshold(scores, unit_costs)
+        samples = Samples.of(scores, labels, unit_costs, sample_weight, "validation scores")
         check_both_classes(samples.positive, samples.weight)
         thresholds, sizes = self._thresholds(scores, samples)
         goal = floats.nearest(samples.kind, self.target_threshold)
         factor = self._factor(thresholds, sizes, goal) if adapt and not self.stopped else 1.0
-        cost = prices.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
+        cost = unit_costs.mean(samples.positive, samples.scores > goal, sample_weight=samples.weight)
         converged = self._multiply(np.asarray([factor, 1.0]))
         step = ControllerStep(cost, converged, self.lambda_, factor, self.weight, tuple(thresholds), tuple(sizes))
         if adapt:
@@ -609,7 +609,7 @@ class AdaCSLController:
         true = arrays.as_column(arrays.as_classes(labels, self.n_classes, "labels"), q, "labels")
         weight = arrays.as_weights(sample_weight, q)
         check_both_classes(true, weight)
-        if self.row_weighted and costs.n_instances is not None:
+        if self.instance_weighted and costs.n_instances is not None:
             q = corrected_classes(q, costs, self.costs)
         result = find_multipliers(
             q, true, costs, weights=self.base_weights, n_standard_errors=self.n_standard_errors, sample_weight=weight
@@ -624,7 +624,7 @@ class AdaCSLController:
 
     def at_one_threshold(self, scores: Array, costs: CostMatrix) -> Array:
         """Return raw scores of two classes such that T' is the threshold of each sample with costs of its own."""
-        return at_one_threshold(scores, costs, self.costs, row_weighted=self.row_weighted)
+        return at_one_threshold(scores, costs, self.costs, instance_weighted=self.instance_weighted)
 
     def _multiply(self, factors: NDArray[np.float64]) -> bool:
         """Move the lambdas, within their bounds; tell whether they have settled."""
@@ -647,7 +647,7 @@ class AdaCSLController:
         probabilities : array of shape (n,) or (n, K)
             Raw scores: of the positive class, or of every class.
         costs : CostMatrix, optional
-            Per-sample costs of these samples, for scores of a ``row_weighted`` loss: T' then maps to each sample's own
+            Per-sample costs of these samples, for scores of an ``instance_weighted`` loss: T' then maps to each sample's own
             threshold.
 
         Returns
@@ -663,7 +663,7 @@ class AdaCSLController:
         >>> controller.correct(np.asarray([0.5])).round(3).tolist()
         [0.2]
         """
-        own = costs if self.row_weighted and costs is not None and costs.n_instances is not None else None
+        own = costs if self.instance_weighted and costs is not None and costs.n_instances is not None else None
         if self.n_classes > 2:
             wide = arrays.widest(arrays.as_probabilities(probabilities, self.n_classes))
             wide = wide if own is None else corrected_classes(wide, own, self.costs)

@@ -118,7 +118,7 @@ class HeldOut:
         self.seen, self.best, self.cost, self._cut, self._least = 0, -1, np.inf, self._no_cut, np.inf
         self.logits = np.full(shape, np.nan)
         # what each half has chosen: its logits of all rows, and the cut tuned on that half
-        self._cheapest, self._chosen = np.full(2, np.inf), np.full((2, *shape), np.nan)
+        self._lowest_cost, self._chosen = np.full(2, np.inf), np.full((2, *shape), np.nan)
         self._half_cuts = np.stack([self._no_cut] * 2)
         self.latest: tuple[float, Any] = (np.nan, self._no_cut)
 
@@ -128,7 +128,7 @@ class HeldOut:
         costs, cuts = self._judge(logits)
         self.latest = (float(costs[0]), cuts[0])
         judged = self._losses(logits) if self.by_loss else costs
-        better = judged < np.concatenate(([self._least], self._cheapest))
+        better = judged < np.concatenate(([self._least], self._lowest_cost))
         if self.last:
             better[:] = True
         if better[0]:
@@ -136,7 +136,7 @@ class HeldOut:
             self._least = float(judged[0])
         for half in (0, 1):
             if better[1 + half]:
-                self._cheapest[half] = judged[1 + half]
+                self._lowest_cost[half] = judged[1 + half]
                 self._chosen[half], self._half_cuts[half] = logits, cuts[1 + half]
         self.seen += 1
         return bool(better[0])
@@ -192,7 +192,7 @@ class HeldOut:
         return {
             "seen": self.seen, "best": self.best, "cost": self.cost, "cut": self._cut, "least": self._least,
             "logits": self.logits,
-            "cheapest": self._cheapest, "chosen": self._chosen, "half_cuts": self._half_cuts,
+            "cheapest": self._lowest_cost, "chosen": self._chosen, "half_cuts": self._half_cuts,
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -200,7 +200,7 @@ class HeldOut:
         self.seen, self.best, self.cost, self._cut, self._least = (
             state[name] for name in ("seen", "best", "cost", "cut", "least")
         )
-        self.logits, self._cheapest, self._chosen, self._half_cuts = (
+        self.logits, self._lowest_cost, self._chosen, self._half_cuts = (
             np.array(state[name], dtype=np.float64) for name in ("logits", "cheapest", "chosen", "half_cuts")
         )
 

@@ -43,7 +43,7 @@ from adacsl.cli.options import (
     as_words,
     hidden_text,
     interval_text,
-    net_settings,
+    neural_learner,
     split_words,
     within,
 )
@@ -100,9 +100,9 @@ def training_of(result: Comparison, task: Task, training: Training, origins: Map
 
     ``training`` holds the options of the data and of neural networks, ``origins`` the words of custom methods.
     """
-    from adacsl.comparison.fits import scale_misses  # noqa: PLC0415  torch
+    from adacsl.comparison.fits import scale_fn  # noqa: PLC0415  torch
     from adacsl.comparison.protocol import mean_ratio  # noqa: PLC0415
-    from adacsl.estimators.registry import METHODS, is_ensemble, method, needs_net  # noqa: PLC0415  scikit-learn
+    from adacsl.estimators.registry import METHODS, is_ensemble, method, needs_network  # noqa: PLC0415  scikit-learn
 
     own = mean_ratio(task.costs)
     recommendations = {
@@ -111,13 +111,13 @@ def training_of(result: Comparison, task: Task, training: Training, origins: Map
     ratio = next((r for r in recommendations if math.isclose(r, own, rel_tol=1e-5)), next(iter(recommendations), own))
     recommendation = recommendations.get(ratio)
     name = None if recommendation is None else recommendation.recommended
-    costs = scale_misses(task.costs, ratio / own)
+    costs = scale_fn(task.costs, ratio / own)
     if name is None or name not in {*METHODS, *origins} or (costs is not task.costs and costs.n_instances is not None):
         return None  # per-sample costs, scaled
     if costs is not task.costs:
         training = replace(training, cost_options=CostOptions(costs.fn, costs.fp, costs.tp or None, costs.tn or None))
     made = result.methods[name] if name in origins else method(name)
-    networks = training.networks if needs_net(made) or is_ensemble(made) else {}
+    networks = training.networks if needs_network(made) or is_ensemble(made) else {}
     return replace(training, method=origins.get(name, name), networks=networks)
 
 
@@ -201,7 +201,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-column applied --gap 7d --label-delay
     90d
     """
-    net = net_settings(epochs, weights, rotate=rotate)
+    neural = neural_learner(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
@@ -238,7 +238,7 @@ def compare(  # noqa: PLR0913  one argument for each option
         result = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
             folds=evaluation.folds, tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
-            **vars(execution), progress=not screen.quiet, device=device, net=net,
+            **vars(execution), progress=not screen.quiet, device=device, neural=neural,
             gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
@@ -321,7 +321,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     document = {
         "best": result.best,
         "recommendation": result.recommendation,
-        "price_range": result.price_range,
+        "cost_range": result.cost_range,
         "recommendations": [
             {
                 "data": data,
@@ -362,8 +362,8 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     shown += [result.intervals, *(f"{name}: {text}" if several else text for name, text in copies.items() if text), ""]
     shown += [f"window {seed}: {words}" for windows in result.windows.values() for seed, words in windows.items()]
     shown += ["", result.recommendation] if result.windows else [result.recommendation]
-    if result.price_range:
-        shown += ["", result.price_range]
+    if result.cost_range:
+        shown += ["", result.cost_range]
     shown += [line for part in _segments(result) for line in _by_segment(part)]
     if failed:
         shown += ["", *_failures(failed)]

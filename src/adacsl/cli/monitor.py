@@ -191,7 +191,7 @@ def _read(
         features = list(dict.fromkeys((*features, when)))  # the policy needs it
     times = None if given.time is None else read_times(frame[given.time], f"column {given.time!r}")
     groups = None if given.groups is None else frame[given.groups]
-    costs = settled(decision_costs(classifier, cost_options), frame, data)
+    costs = resolved(decision_costs(classifier, cost_options), frame, data)
     return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
 
 
@@ -294,9 +294,9 @@ def _as_classes(classifier: CostSensitiveClassifier, values: pd.Series[Any]) -> 
     return named
 
 
-def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
+def resolved(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
     """Return the costs of the samples of a table."""
-    if costs.settled:
+    if costs.resolved:
         return costs
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import CycloptsError, Group, Parameter, Token
 
+from adacsl.base.extras import requires
+
 if TYPE_CHECKING:
     from adacsl.datasets.costs import Costs
     from adacsl.datasets.task import Task
+    from adacsl.neural.learner import NeuralLearner
 
 
 MOST_SPLITS, MOST_WORKERS, MOST_EPOCHS, LARGEST = 1000, 1024, 10**6, 2**31 - 1
@@ -354,8 +357,8 @@ def split_words(words: Iterable[str] | None) -> list[str]:
     return [word.strip() for part in words or () for word in part.split(",") if word.strip()]
 
 
-def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> dict[str, Any]:
-    """Return the settings of neural networks that are given; refuse at once what would make every training fail."""
+def neural_learner(epochs: int | None, weights: Path | None, *, rotate: bool) -> NeuralLearner | None:
+    """Return the settings of neural networks, None where none are given; refuse what would make every training fail."""
     if weights is not None and not weights.is_file():
         raise FileNotFoundError(f"there is no file {weights} of weights")
     settings: dict[str, Any] = {"epochs": epochs, "weights": None if weights is None else str(weights)}
@@ -363,7 +366,13 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
         from adacsl.torch.augmentation import Augment  # noqa: PLC0415  torch
 
         settings["augment"] = Augment(rotate=True)
-    return {name: value for name, value in settings.items() if value is not None}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if not settings:
+        return None
+    with requires("train"):
+        from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  scikit-learn
+    learner: NeuralLearner = NeuralLearner(**settings)
+    return learner
 
 
 def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions) -> list[str]:

@@ -31,6 +31,7 @@ from adacsl.datasets.task import Task
 from adacsl.datasets.time import date_columns
 from adacsl.estimators.registry import choose_methods
 from adacsl.integrations.sklearn import row_costs
+from adacsl.neural.learner import NeuralLearner
 
 RUNNING = ("backend", "n_jobs", "address", "gpus")
 """How jobs are run."""
@@ -160,7 +161,7 @@ def compare_tasks(
     ratios: Sequence[float | str] | None = None,
     repeats: int = 2,
     folds: int = 5,
-    net: Mapping[str, Any] | None = None,
+    neural: NeuralLearner | None = None,
     device: str = "auto",
     test: float | None = None,
     validation: float = 0.15,
@@ -262,7 +263,7 @@ def compare_tasks(
     }
     refuse_baseline_name(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
-    conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, label_delay)
+    conditions = _conditions(tasks, repeats, folds, test, validation, neural, device, gap, label_delay)
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
     planned = frozenset(fit for job in jobs for fit in job.fits)
@@ -291,7 +292,7 @@ def compare_tasks(
             stored = store.load().only(own)
     result = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
     facts = with_checks(result.facts, checks)  # the folder holds those of its first run
-    return replace(result, facts=facts, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+    return replace(result, facts=facts, methods=every, neural=conditions.neural, tolerance=tolerance, prefer=prefer)
 
 
 def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
@@ -311,7 +312,7 @@ def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
 
 
 def _conditions(
-    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, net: Any, device: str,
+    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, neural: Any, device: str,
     gap: Any, label_delay: Any,
 ) -> Protocol:  # fmt: skip
     """Return the protocol of a comparison."""
@@ -322,7 +323,8 @@ def _conditions(
     if test is not None and not timed:
         raise ValueError("test is the share of the test windows of data with a time; others are tested by folds=...")
     share = 0.20 if test is None else test
-    return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, label_delay, folds)
+    neural = NeuralLearner() if neural is None else neural
+    return Protocol(share, validation, neural, device, folds if timed else 0, gap, label_delay, folds)
 
 
 def _write_splits(
@@ -410,7 +412,7 @@ def _identity(
             "costs": _describe_costs(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
-            **({} if task.cost_spec is None or task.cost_spec.settled else {"cost_spec": task.cost_spec.to_dict()}),
+            **({} if task.cost_spec is None or task.cost_spec.resolved else {"cost_spec": task.cost_spec.to_dict()}),
             **baseline_facts(task),
             **_times(task, protocol, warned=warned),
             "overview": overview(task),
@@ -457,9 +459,9 @@ def _describe_costs(task: Task) -> str:
     if task.cost_spec is not None and task.cost_spec.learns:
         each += ", predicted for each sample"
     if costs.n_classes > 2:
-        prices = mean.reduced().to_array()
-        prices = prices[~np.eye(len(prices), dtype=bool)]
-        return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
+        unit_costs = mean.reduced().to_array()
+        unit_costs = unit_costs[~np.eye(len(unit_costs), dtype=bool)]
+        return f"An error costs {unit_costs.min():.6g} to {unit_costs.max():.6g} by its kind{each}"
     ranges = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
     named = (
         ("a false negative costs", "fn"),
@@ -467,12 +469,12 @@ def _describe_costs(task: Task) -> str:
         ("a true positive", "tp"),
         ("a true negative", "tn"),
     )
-    prices = [
+    unit_costs = [
         f"{word} {getattr(mean, name):.6g}{ranges.get(name, '')}"
         for word, name in named
         if name in ("fn", "fp", *ranges) or getattr(mean, name)
     ]
-    text = ", ".join(prices)
+    text = ", ".join(unit_costs)
     return f"{text[0].upper()}{text[1:]}{each}"
 
 

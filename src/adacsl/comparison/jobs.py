@@ -37,7 +37,7 @@ from adacsl.datasets.task import Task
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.cost_model import learn_costs
 from adacsl.estimators.fit import fit_methods
-from adacsl.estimators.registry import is_ensemble, needs_net
+from adacsl.estimators.registry import is_ensemble, needs_network
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full
@@ -184,7 +184,7 @@ def _groups(
     trainings: dict[str, list[FitKey]] = {}
     for fit in fits:
         trainings.setdefault(_training(methods[fit.method], fit.ratio), []).append(fit)
-    networks = {key: some for key, some in trainings.items() if needs_net(methods[some[0].method])}
+    networks = {key: some for key, some in trainings.items() if needs_network(methods[some[0].method])}
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, SAMPLES_AT_ONCE[device] // len(task.y)) if not task.images else 1
     batch: list[FitKey] = []
@@ -213,10 +213,10 @@ def _networks(method: CostSensitiveClassifier) -> int:
     return method.cv if isinstance(method.cv, int) else 1
 
 
-def count_nets(job: Job) -> int:
+def count_networks(job: Job) -> int:
     """Return how many networks a job trains: fits that differ only in the decision rule share theirs."""
     methods, _ = job.payload
-    networks = [fit for fit in job.fits if needs_net(methods[fit.method])]
+    networks = [fit for fit in job.fits if needs_network(methods[fit.method])]
     return sum({_training(methods[fit.method], fit.ratio): _networks(methods[fit.method]) for fit in networks}.values())
 
 

@@ -48,7 +48,7 @@ class Decision:
     target_threshold : float or array of shape (K,), optional
         T', the score that means the Bayes threshold. Default: the Bayes threshold, that is, scores are probabilities.
         Of K classes: what each score is divided by.
-    row_weighted : bool, default False
+    instance_weighted : bool, default False
         Whether the scores are of a loss that weighs each sample by its own cost: the target then means each sample's
         own Bayes threshold, and probabilities need the costs of the samples.
     weighted : bool, default False
@@ -93,13 +93,13 @@ class Decision:
     """
 
     def __init__(
-        self, costs: CostMatrix, decide: str = "bayes", *, target_threshold: Any = None, row_weighted: bool = False,
-        weighted: bool = False,
+        self, costs: CostMatrix, decide: str = "bayes", *, target_threshold: Any = None,
+        instance_weighted: bool = False, weighted: bool = False,
     ) -> None:  # fmt: skip
         if not isinstance(costs, CostMatrix):
             raise no_costs(costs)
         self.costs, self.decide = costs, check_decide(decide)
-        self.row_weighted, self.weighted = row_weighted, weighted
+        self.instance_weighted, self.weighted = instance_weighted, weighted
         if costs.n_classes > 2:
             self.target_threshold: Any = (
                 np.ones(costs.n_classes) if target_threshold is None else np.asarray(target_threshold, dtype=np.float64)
@@ -206,7 +206,7 @@ class Decision:
     def needs_costs(self) -> bool:
         """Whether a decision depends on the costs of its sample: not where the scores were trained with them."""
         blind = self.decide in ("half", "raw", "negative", "positive")
-        return not blind and not (self.row_weighted and self.decide != "calibrated")
+        return not blind and not (self.instance_weighted and self.decide != "calibrated")
 
     @property
     def probability_threshold(self) -> float:
@@ -248,7 +248,7 @@ class Decision:
         scores : array of shape (n,) or (n, K)
             Scores of the model.
         costs : CostMatrix, optional
-            Per-sample costs, which scores of a ``row_weighted`` loss need. Default: class-wide costs.
+            Per-sample costs, which scores of an ``instance_weighted`` loss need. Default: class-wide costs.
 
         Returns
         -------
@@ -347,7 +347,7 @@ class Decision:
         'half'
         """
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target_threshold", "mapped")}
-        rows = {"row_weighted": True} if self.row_weighted else {}
+        rows = {"instance_weighted": True} if self.instance_weighted else {}
         known = {"calibration": self.calibration_, "prior": self.prior}
         return {"decide": self.decide, **numbers, **known} | rows
 
@@ -375,8 +375,8 @@ class Decision:
         'half'
         """
         of = float if costs.n_classes == 2 else functools.partial(_positive, costs.n_classes)
-        rows = bool(data.get("row_weighted", False))
-        decision = cls(costs, data["decide"], target_threshold=of(data["target_threshold"]), row_weighted=rows)
+        rows = bool(data.get("instance_weighted", False))
+        decision = cls(costs, data["decide"], target_threshold=of(data["target_threshold"]), instance_weighted=rows)
         decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
         decision.prior = data.get("prior")
         return decision
@@ -388,7 +388,7 @@ class Decision:
 
     def _offsets(self, costs: CostMatrix | None) -> Any:
         """Return what the log-odds of samples with these costs lack, as their own costs have weighed them."""
-        if not self.row_weighted or costs is None or costs.n_instances is None:
+        if not self.instance_weighted or costs is None or costs.n_instances is None:
             return 0.0
         return row_offsets(costs, self.costs)
 
@@ -399,7 +399,7 @@ class Decision:
             return np.asarray(freed / freed.sum(axis=1, keepdims=True))
         target_threshold, raw = check_target(self.mapped), checked_probabilities(scores)
         weight = weight_before_adaptation(self.costs, target_threshold)
-        if self.row_weighted and costs is not None and costs.n_instances is not None:
+        if self.instance_weighted and costs is not None and costs.n_instances is not None:
             return np.asarray(corrected_rows(raw, target_threshold, weight, costs, self.costs))
         return np.asarray(corrected(raw, target_threshold, weight, float(self.costs.threshold)))
 

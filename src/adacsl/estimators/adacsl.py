@@ -270,17 +270,3 @@ class AdaCSLClassifier(CostSensitiveClassifier):
         if isinstance(estimator, BaseEstimator) and not self.encodes:
             tags.input_tags = copy.deepcopy(get_tags(estimator).input_tags)
         return tags
-
-
-def learner_from(kind: Any, given: Any, name: str) -> Any:
-    """Return a learner: itself, or one with the settings of a dict; None means the defaults."""
-    if given is None:
-        return kind()
-    if isinstance(given, kind):
-        return given
-    if not isinstance(given, dict):
-        raise TypeError(f"{name} must be a dict of settings or {kind.__name__}(...), got {given!r}")
-    known = list(kind().get_params())
-    if unknown := [key for key in given if key not in known]:
-        raise ValueError(f"{name} has no setting {unknown[0]!r}; it has {', '.join(known)}")
-    return kind(**given)

@@ -15,12 +15,11 @@ from adacsl.base.scores import to_probabilities
 from adacsl.costs.cells import check_samples
 from adacsl.costs.instance import row_offsets
 from adacsl.costs.matrix import CostMatrix
-from adacsl.decision.policy import Decisions, Policy, choose_policy, take_time
+from adacsl.decision.policy import Decisions, Policy, choose_policy, decide, ordered_labels, take_time
 from adacsl.decision.rule import Decision
-from adacsl.estimators.decisions import decide_samples
 from adacsl.estimators.validation import check_method
 from adacsl.execution.threads import one_thread_if_forked
-from adacsl.fitting.rows import missing_costs, prices_of, read_features, read_known_labels
+from adacsl.fitting.rows import costs_for, missing_costs, read_features, read_known_labels
 from adacsl.fitting.settings import inside, keeps_settings
 from adacsl.learners.registry import as_learner
 from adacsl.metrics.intervals import Interval
@@ -56,17 +55,17 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         (:class:`~adacsl.learners.SklearnLearner`). ``learner__epochs`` works in searches.
     resample : {None, "oversample", "undersample", "smote"}, default None
         Train neural networks on balanced classes. Probabilities are corrected for it before the decision.
-    loss : {"plain", "weighted", "row-weighted", "focal", "logit-adjusted"} or callable, default "plain"
-        "plain": cross-entropy; "weighted": weighted by the costs of the classes; "row-weighted": also by each sample's
-        own cost, where costs differ between samples; "focal": weighted focal loss; "logit-adjusted": logits shifted by
-        the odds of the Bayes threshold. For neural networks also a callable ``loss(logits, labels, costs=...)`` that
-        returns one value per sample.
+    loss : {"plain", "weighted", "instance-weighted", "focal", "logit-adjusted"} or callable, default "plain"
+        "plain": cross-entropy; "weighted": weighted by the costs of the classes; "instance-weighted": also by each
+        sample's own cost, where costs differ between samples; "focal": weighted focal loss; "logit-adjusted": logits
+        shifted by the odds of the Bayes threshold. For neural networks also a callable ``loss(logits, labels,
+        costs=...)`` that returns one value per sample.
     controller : None, "auto", dict or AdaCSLController, default None
         Whether and how AdaCSL adapts the class weight to held-out samples. None: not at all, lambda stays 1. "auto":
         the paper's update at full speed for images; the exact odds update with damping 0.5 for tables and scikit-learn
         classifiers; the paper's update at a tenth of its speed, with ``n_standard_errors=1``, for boosting. A dict such
         as ``{"n_standard_errors": 2}`` changes parts of that. An AdaCSLController is copied, with the costs and the
-        target threshold of the classifier. Needs ``loss="weighted"`` or ``"row-weighted"``.
+        target threshold of the classifier. Needs ``loss="weighted"`` or ``"instance-weighted"``.
     target_threshold : float, "bayes", "middle" or "auto", optional
         T', the threshold for scores that a weighted loss trains for. Default: 0.5. "bayes": T' = T, the Bayes
         threshold; "middle": the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a
@@ -466,7 +465,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         features = read_features(self, X, reset=False)
-        if costs is not None and costs.n_instances is not None and getattr(self.model_, "row_weighted", False):
+        if costs is not None and costs.n_instances is not None and getattr(self.model_, "instance_weighted", False):
             check_samples(costs.n_instances, _num_samples(features))
             return to_probabilities(self.model_.logits(features, row_offsets(costs, self.costs_)))
         return to_probabilities(self.model_.logits(features))
@@ -551,8 +550,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         (2, 2)
         """
         check_is_fitted(self)
-        weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
+        weighted = self.decision_.instance_weighted or getattr(self.model_, "instance_weighted", False)
+        costs = costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
         positive = self.decision_probabilities(X, costs=costs)
         if self.pos_label_ is None:
             return positive
@@ -578,7 +577,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Costs given as expressions over columns in training (``fn="amount"``) are evaluated on X, unless others are
         given. Costs that :meth:`fit` got as arrays have to be passed, unless the loss was weighted by them
-        (``loss="row-weighted"``); each sample is then decided at its own Bayes threshold.
+        (``loss="instance-weighted"``); each sample is then decided at its own Bayes threshold.
 
         Parameters
         ----------
@@ -633,8 +632,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
         # labels alone need no costs where the scores were trained with those of each sample
         blind = chosen.empty and not self.decision_.needs_costs and all(cost is None for cost in given.values())
-        costs = None if blind and missing_costs(self, given) else prices_of(self, X, **given)
-        return decide_samples(self, X, costs=costs, policy=chosen).labels
+        costs = None if blind and missing_costs(self, given) else costs_for(self, X, **given)
+        return self._decide(X, costs, chosen).labels
 
     def decisions(
         self,
@@ -686,7 +685,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = choose_policy(self.policy, policy, settings)
-        return decide_samples(self, X, costs=prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn), policy=chosen)
+        return self._decide(X, costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn), chosen)
+
+    def _decide(self, X: Any, costs: CostMatrix | None, policy: Policy) -> Decisions:  # noqa: N803
+        X, policy = take_time(self, X, policy)  # noqa: N806
+        probabilities = self.decision_probabilities(X, costs=costs)
+        return decide(probabilities, self.decision_, ordered_labels(self), costs=costs, policy=policy)
 
     def score(
         self,
@@ -857,7 +861,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         from adacsl.estimators.importance import permutation_costs, read_table_rows  # noqa: PLC0415
 
         check_is_fitted(self)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        costs = costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         X, holds = take_time(self, X, choose_policy(self.policy, policy, {}))  # noqa: N806
         rows, holds = read_table_rows(self, X, y, sample_weight, groups, costs, holds)
         return permutation_costs(self, rows, holds, columns, repeats, random_state)
@@ -920,7 +924,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         'tuned'
         """
         check_is_fitted(self)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        costs = costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         fresh: Self = resolve("adacsl.monitoring.retune:retune")(self, X, y, costs, decide=decide, groups=groups)
         return fresh
 

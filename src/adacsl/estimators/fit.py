@@ -197,8 +197,8 @@ def fit_decision(candidate: Candidate, rows: Rows) -> tuple[Decision, float]:
     shift = candidate.shifted = candidate.shift(rows.y)
     weighted = candidate.loss in ("weighted", "focal") and not candidate.is_plain
     decision = Decision(
-        costs, candidate.decide, target_threshold=natural_threshold(costs, shift), row_weighted=candidate.corrects_rows,
-        weighted=weighted,
+        costs, candidate.decide, target_threshold=natural_threshold(costs, shift),
+        instance_weighted=candidate.corrects_rows, weighted=weighted,
     )  # fmt: skip
     if not candidate.held:
         return decision, math.nan

@@ -13,7 +13,7 @@ from adacsl.fitting.rows import example_costs
 from adacsl.fitting.settings import find_targets, make_controller
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
-WEIGHTED = ("weighted", "row-weighted")
+WEIGHTED = ("weighted", "instance-weighted")
 """Losses with a weight for each class, which a controller can adapt."""
 LOSSES = ("plain", *WEIGHTED, "focal", "logit-adjusted")
 SELECT = ("best", "last", "log-loss")
@@ -55,7 +55,7 @@ def _check_resume(resume: Any) -> None:
 def _check_costs(costs: Any, decide: str) -> None:
     if not isinstance(costs, CostMatrix):
         raise no_costs(costs)
-    if costs.settled and costs.n_instances is not None:
+    if costs.resolved and costs.n_instances is not None:
         raise ValueError(
             f"costs must hold one cost per outcome, got {costs!r}; "
             "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
@@ -76,18 +76,20 @@ def _check_loss(method: Any) -> None:
             f"got resample={method.resample!r}, loss={method.loss!r}"
         )
     if method.controller is not None and (method.loss not in WEIGHTED or method.resample is not None):
-        raise ValueError("a controller adapts a weight, so it needs loss='weighted' or 'row-weighted' and no resample")
+        raise ValueError(
+            "a controller adapts a weight, so it needs loss='weighted' or 'instance-weighted' and no resample"
+        )
     if method.resample is not None and method.loss != "plain":
         raise ValueError(f"resample={method.resample!r} goes with loss='plain'")
     if method.decide == "unweighted" and method.loss not in WEIGHTED:
         raise ValueError("decide='unweighted' undoes the weight of loss='weighted'")
     if method.target_threshold not in (None, 0.5) and method.loss not in (*WEIGHTED, "focal"):
-        raise ValueError("target_threshold is for losses with a weight, loss='weighted', 'row-weighted' and 'focal'")
+        raise ValueError("target_threshold is for losses with a weight: 'weighted', 'instance-weighted' and 'focal'")
 
 
 def _check_parts(method: Any, learner: Any) -> None:
-    for_nets = method.resample is not None or method.loss not in ("plain", *WEIGHTED)
-    if for_nets and not hasattr(learner, "module"):
+    for_networks = method.resample is not None or method.loss not in ("plain", *WEIGHTED)
+    if for_networks and not hasattr(learner, "module"):
         raise ValueError(
             "resample, focal, logit-adjusted and custom losses are for neural networks; "
             "put such steps inside the estimator"

@@ -51,7 +51,7 @@ class AdaCSLCallback(TrainerCallback):
     adaptive_loss : AdaptiveLoss, optional
         The loss. Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller.
     costs : CostMatrix, optional
-        Per-sample costs of the evaluation set. With ``AdaCSLController(..., row_weighted=True)`` labels have two
+        Per-sample costs of the evaluation set. With ``AdaCSLController(..., instance_weighted=True)`` labels have two
         columns: the label and the weight of the sample, ``costs.row_weights(labels)``.
 
     Examples
@@ -176,14 +176,14 @@ class AdaCSLCallback(TrainerCallback):
     def _labels_and_weights(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return labels, and the weights beside them where rows are weighted."""
         columns = labels.shape[1] if labels.ndim == 2 else 1
-        if columns == 2 and self.controller.row_weighted:
+        if columns == 2 and self.controller.instance_weighted:
             return labels[:, 0], labels[:, 1].float()
-        if columns > 1 and self.controller.row_weighted:
+        if columns > 1 and self.controller.instance_weighted:
             raise ValueError(f"labels must have two columns, label and weight, or one, got {tuple(labels.shape)}")
         if columns == 2:
             raise ValueError(
                 f"labels must be class numbers, one for each row, not one-hot rows or several labels, got shape "
-                f"{tuple(labels.shape)}; two columns are label and weight with AdaCSLController(..., row_weighted=True)"
+                f"{tuple(labels.shape)}; two columns are label and weight where the controller is instance_weighted"
             )
         return labels, None
 

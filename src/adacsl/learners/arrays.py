@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adacsl.base.extras import requires, resolve
 from adacsl.base.scores import sigmoid, to_probabilities
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting_libraries import load_engine
+from adacsl.learners.boosting_libraries import load_library
 
 BOOSTERS = {"LGBMClassifier": "lightgbm", "XGBClassifier": "xgboost", "CatBoostClassifier": "catboost"}
 """Classifiers of libraries that have a format of their own for boosters."""
@@ -87,48 +87,48 @@ LINKS: dict[str, Any] = {"logistic": _two, "softmax": to_probabilities, "one-vs-
 class LibraryBooster:
     """A booster of LightGBM, XGBoost or CatBoost in their library's own format, of numeric columns."""
 
-    def __init__(self, engine: str, content: bytes, classes: Sequence[int]) -> None:
-        self.engine, self.content, self.classes_ = engine, content, np.asarray(classes)
-        self.booster = load_engine(engine).from_bytes(content)
+    def __init__(self, library: str, content: bytes, classes: Sequence[int]) -> None:
+        self.library, self.content, self.classes_ = library, content, np.asarray(classes)
+        self.booster = load_library(library).from_bytes(content)
 
     @classmethod
     def of(cls, model: Any) -> LibraryBooster:
         """Return a fitted classifier of one of the libraries; an error where there is more to it than its trees."""
-        engine = BOOSTERS[type(model).__name__]
-        if engine == "catboost":
+        library = BOOSTERS[type(model).__name__]
+        if library == "catboost":
             made, rounds = model, model.tree_count_
             other = model.get_cat_feature_indices() or model.get_text_feature_indices()
-        elif engine == "lightgbm":
+        elif library == "lightgbm":
             made = model.booster_
             rounds, other = model.best_iteration_ or made.current_iteration(), made.pandas_categorical
         else:
             made = model.get_booster()
             best = getattr(model, "best_iteration", None) if model.early_stopping_rounds else None
             rounds, other = made.num_boosted_rounds() if best is None else best + 1, made.feature_names
-        result = cls(engine, load_engine(engine).to_bytes(made, rounds), model.classes_)
+        result = cls(library, load_library(library).to_bytes(made, rounds), model.classes_)
         points = np.stack([np.linspace(low, high, model.n_features_in_) for low, high in ((-1, 1), (2, -3))])
         if other or not np.allclose(result.predict_proba(points), model.predict_proba(points), atol=1e-6):
             raise ValueError(
                 f"{type(model).__name__} cannot be saved without pickle with categories, names of columns or an "
-                f"objective of its own: take learner={engine!r}, or SklearnLearner(..., encode=True)"
+                f"objective of its own: take learner={library!r}, or SklearnLearner(..., encode=True)"
             )
         return result
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return probabilities, columns in the order of ``classes_``."""
         rows = Matrix(np.asarray(X, dtype=np.float64), None)
-        scores = to_probabilities(load_engine(self.engine).margins(self.booster, rows))
+        scores = to_probabilities(load_library(self.library).margins(self.booster, rows))
         return scores if scores.ndim == 2 else np.stack((1.0 - scores, scores), axis=1)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the library's bytes and plain values."""
-        about = {"engine": self.engine, "classes": self.classes_.tolist()}
+        about = {"library": self.library, "classes": self.classes_.tolist()}
         return {"booster": np.frombuffer(self.content, dtype=np.uint8)}, about
 
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> LibraryBooster:
         """Return the model of what :meth:`numbers` gave."""
-        return cls(document["engine"], np.asarray(arrays["booster"]).tobytes(), document["classes"])
+        return cls(document["library"], np.asarray(arrays["booster"]).tobytes(), document["classes"])
 
 
 OURS = {

@@ -20,8 +20,7 @@ from adacsl.decision.policy import decide, limited_action, ordered_labels, read_
 from adacsl.decision.priors import shift_prior
 from adacsl.decision.rule import Decision
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.estimators.decisions import decide_probabilities
-from adacsl.fitting.rows import prices_of
+from adacsl.fitting.rows import costs_for
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import Interval, independent_difference, mean_interval
 from adacsl.monitoring.drift import PriorShift, prior_shift, score_shift, time_windows
@@ -109,7 +108,7 @@ def monitor(
         raise TypeError(f"model must be a fitted classifier of adacsl, got {model!r}")
     check_is_fitted(model)
     given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
-    costs = prices_of(model, X, **given)
+    costs = costs_for(model, X, **given)
     policy = getattr(model, "policy", None)
     needed = (*getattr(model, "feature_names_in_", ()), None if policy is None else policy.time)
     X, times, _ = take_times(X, time, keep=needed)  # noqa: N806
@@ -219,7 +218,8 @@ def _decision_shares(
     now = np.bincount(rows.decided, minlength=k) / len(rows.decided)
     if reference is None or rows.action_costs.n_instances is not None or rows.policy.needs_all_rows:
         return None, now
-    before = decide_probabilities(model, reference, costs=rows.class_costs, policy=rows.policy).actions
+    rule, labels = model.decision_, ordered_labels(model)
+    before = decide(reference, rule, labels, costs=rows.class_costs, policy=rows.policy).actions
     return np.bincount(before, minlength=k) / len(before), now
 
 
@@ -229,11 +229,12 @@ def _shifted_costs(model: Any, rows: ScoredRows, prior: PriorShift) -> ShiftedCo
     shares = (prior.then, inside / inside.sum())
     old, new = ((float(each[1]) if rows.probabilities.ndim == 1 else each.tolist()) for each in shares)
     moved = np.asarray(shift_prior(rows.probabilities, old, new))
+    rule, labels = model.decision_, ordered_labels(model)
     if rows.policy.empty:  # also of rules that take no policy
-        made = decide_probabilities(model, moved, costs=rows.class_costs)
+        made = decide(moved, rule, labels, costs=rows.class_costs)
     else:
         policy = dataclasses.replace(rows.policy, prior=new)
-        made = decide_probabilities(model, rows.probabilities, costs=rows.class_costs, policy=policy)
+        made = decide(rows.probabilities, rule, labels, costs=rows.class_costs, policy=policy)
     again = float(np.mean(as_host(rows.action_costs.expected(moved, made.actions))))
     return ShiftedCosts(float(rows.expected_costs(moved).mean()), again)
 

@@ -179,7 +179,7 @@ def retune(
 
 def class_wide_scores(decision: Decision, scores: NDArray[Any], costs: CostMatrix) -> NDArray[np.float64]:
     """Return the scores that the samples would have under the class-wide costs, from those under per-sample costs."""
-    if not decision.row_weighted or costs.n_instances is None:
+    if not decision.instance_weighted or costs.n_instances is None:
         return scores
     offsets = row_offsets(costs, decision.costs)
     if scores.ndim == 1:

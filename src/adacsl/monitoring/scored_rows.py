@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from adacsl.base.arrays import as_host, refuse_reordered
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
-from adacsl.decision.policy import Policy, choose_policy, take_time
-from adacsl.estimators.decisions import decide_probabilities
+from adacsl.decision.policy import Policy, choose_policy, decide, ordered_labels, take_time
 from adacsl.fitting.rows import read_known_labels
 
 with requires("sklearn"):
@@ -116,7 +115,7 @@ def score_rows(model: Any, X: Any, y: Any, costs: CostMatrix | None, groups: Any
     labels = read_partial_labels(model, y, len(scores))
     check_consistent_length(scores, labels, numbers)
     probabilities = model.decision_.probabilities(scores, costs=costs)
-    made = decide_probabilities(model, probabilities, costs=costs, policy=policy)
+    made = decide(probabilities, model.decision_, ordered_labels(model), costs=costs, policy=policy)
     return ScoredRows(
         scores, probabilities, made.probabilities, made.actions, made.costs, class_costs, labels, numbers, policy
     )

@@ -34,7 +34,7 @@ from adacsl.neural.members import Data, Member, Settings, batch_shape
 from adacsl.neural.model import NetModel, build_net, outputs_for, preparation
 from adacsl.torch.tabular import TableNet, stack_members
 
-__all__ = ["Parts", "fit_nets", "smote_rows"]
+__all__ = ["Parts", "fit_networks", "smote_rows"]
 
 
 SAMPLE = 500
@@ -77,7 +77,7 @@ class Training:
         return repr(self.settings), repr(table_sizes(self.net.module)), batch_shape(sizes, self.settings.batch_size)
 
 
-def fit_nets(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = None) -> Iterator[Candidate]:
+def fit_networks(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = None) -> Iterator[Candidate]:
     """Train what the candidates need, small networks side by side; yield each as soon as it is there."""
     data = Prepared(rows)
     devices = {device: choose_device(device) for device in {candidate.method.device for candidate in candidates}}
@@ -112,7 +112,7 @@ def training_key(candidate: Candidate) -> str:
         steering = {} if isinstance(steering, str) else steering  # "auto", where it adapts, changes nothing
         steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaCSLController) else steering
         own += [steering, candidate.target_threshold, candidate.class_costs.to_json(), candidate.costs.n_instances]
-        own += ["row-weighted"] if candidate.row_weighted else []
+        own += ["instance-weighted"] if candidate.instance_weighted else []
     return repr(own)
 
 
@@ -200,7 +200,7 @@ def _controller(candidate: Candidate, rows: Rows) -> AdaCSLController:
         candidate.class_costs,
         candidate.target_threshold,
         usual,
-        row_weighted=candidate.row_weighted,
+        instance_weighted=candidate.instance_weighted,
     )
 
 

@@ -4,7 +4,7 @@ Each draw has 1,000 rows of a logistic law with interactions, and a miss costs f
 expected cost of the fitted classifier on 50,000 fresh rows, by the law's own probabilities. ``single`` is the same of
 the stack on the models of one fold alone, of which the held-out scores come: what averaging the folds' models saves.
 
-    python -m benchmarks.quality.portfolio_estimate --draws 200 --n-jobs 2 --json OUT.json
+    python -m benchmarks.quality.ensemble_estimate --draws 200 --n-jobs 2 --json OUT.json
 """
 
 from __future__ import annotations

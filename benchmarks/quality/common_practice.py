@@ -1,7 +1,7 @@
-"""What people do today costs, on German credit at its own prices, beside what adacsl recommends there.
+"""Cost of common practice on German credit, at its own costs, and of what adacsl recommends there.
 
-    python -m benchmarks.quality.today --csv benchmarks/results/today.csv  # all of it, minutes on 2 cores
-    python -m benchmarks.quality.today --repeats 1 --folds 2 --peers half balanced         # does it run?
+    python -m benchmarks.quality.common_practice --csv benchmarks/results/common_practice.csv  # minutes on 2 cores
+    python -m benchmarks.quality.common_practice --repeats 1 --folds 2 --peers half balanced   # does it run?
 
 Every row is decided about by models of other folds: two repeats of five, the same for all. Peers are set as their
 documentation has them; they see the same rows. Nothing was chosen on the tested rows but what adacsl recommends, which

@@ -1,12 +1,12 @@
-"""Test costs of the best peers on nine tables, k = 1, 3, 5, five splits: the other half of portfolio.py.
+"""Test costs of the best peers on nine tables, k = 1, 3, 5, five splits: the other half of ensemble.py.
 
 Costs are inverse priors of the training labels with misses k times dearer. Every peer gets what its users would give
 it: native categories, early stopping or cross-validated settings, the Bayes threshold of the known costs. empulse and
 AutoGluon have environments of their own; this script runs there too, without adacsl, and adds to the same file:
 
-    python -m benchmarks.quality.portfolio_peers --out peers.csv  # scikit-learn and the boosters
-    EMPULSE_VENV/bin/python -m benchmarks.quality.portfolio_peers --out peers.csv  # finds empulse, runs its peers
-    AUTOGLUON_VENV/bin/python -m benchmarks.quality.portfolio_peers --out peers.csv --seconds 60 --threads 2
+    python -m benchmarks.quality.ensemble_peers --out peers.csv  # scikit-learn and the boosters
+    EMPULSE_VENV/bin/python -m benchmarks.quality.ensemble_peers --out peers.csv  # finds empulse, runs its peers
+    AUTOGLUON_VENV/bin/python -m benchmarks.quality.ensemble_peers --out peers.csv --seconds 60 --threads 2
 
 AutoGluon's time limit is wall-clock time: run it on a machine that has nothing else to do. ``autogluon`` is its default
 models, bagged in five folds, ``autogluon-best`` its preset best_quality. Seconds are those of fit and test predictions.

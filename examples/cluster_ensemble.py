@@ -1,8 +1,8 @@
 """An ensemble whose members train on a Ray cluster; without an address, on one that is started on this machine.
 
-python examples/cluster_portfolio.py                   # a local cluster of two workers
-python examples/cluster_portfolio.py auto              # from a machine of a running cluster
-python examples/cluster_portfolio.py 10.0.0.1:6379     # or by the address of its head
+python examples/cluster_ensemble.py                   # a local cluster of two workers
+python examples/cluster_ensemble.py auto              # from a machine of a running cluster
+python examples/cluster_ensemble.py 10.0.0.1:6379     # or by the address of its head
 
 What is finished is kept in cluster_members/: started again after a kill, it goes on there
 (docs/guide/scale/train-on-cluster.md).

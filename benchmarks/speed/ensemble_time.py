@@ -1,7 +1,7 @@
 """Time and memory of EnsembleClassifier: until it is useful, until it is done, and to predict a million rows.
 
-    taskset -c 0,1 python -m benchmarks.speed.portfolio_time --json benchmarks/results/cpu_portfolio_time.json
-    taskset -c 0,1 python -m benchmarks.speed.portfolio_time --fraud  # the whole of card fraud, 213,605 training rows
+    taskset -c 0,1 python -m benchmarks.speed.ensemble_time --json benchmarks/results/cpu_ensemble_time.json
+    taskset -c 0,1 python -m benchmarks.speed.ensemble_time --fraud  # the whole of card fraud, 213,605 training rows
 
 Drawn data of 10,000 rows and 20 columns; the cores are those the process may use. The clock starts when the libraries
 are loaded (a small fit before it does that). Predicting is told as a ratio to the slowest member in the same run.

@@ -7,7 +7,7 @@ Nets and boosters are not trained anew: which one to take is decided on other ro
 among the methods that are compared by default, and among all. Old protocol: the same, with seeds in place of parts: the
 old recommendation from four random splits, its pick on the fifth.
 
-    python -m benchmarks.quality.verdict_regret --json benchmarks/results/verdict_regret.json
+    python -m benchmarks.quality.recommendation_regret --json benchmarks/results/recommendation_regret.json
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def main() -> None:
             **metadata("cpu"),
             "partitions": options.partitions,
         }
-        about["command"] = f"python -m benchmarks.quality.verdict_regret --partitions {options.partitions}"
+        about["command"] = f"python -m benchmarks.quality.recommendation_regret --partitions {options.partitions}"
         about["methods"] = list(usual)
         parts = {name: {"overall": overall(blocks), "blocks": blocks} for name, blocks in result.items()}
         options.json.write_text(json.dumps(about | {"tolerance": TOLERANCE} | parts, indent=2, default=int) + "\n")

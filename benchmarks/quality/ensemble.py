@@ -1,7 +1,7 @@
-"""Test costs of our estimators on the rows of portfolio_peers.py, and the table that compares them with the peers.
+"""Test costs of our estimators on the rows of ensemble_peers.py, and the table that compares them with the peers.
 
-    python -m benchmarks.quality.portfolio --out benchmarks/results/portfolio.csv --time-limit 60
-    python -m benchmarks.quality.portfolio --show OURS.csv PEERS.csv
+    python -m benchmarks.quality.ensemble --out benchmarks/results/ensemble.csv --time-limit 60
+    python -m benchmarks.quality.ensemble --show OURS.csv PEERS.csv
 
 Same tables, splits, costs and file format (peer_data.py). The best peer of a row is the one with the least mean cost on
 the *test* rows: a choice nobody could have made beforehand, in the peers' favour.
@@ -21,7 +21,7 @@ from scipy.special import expit as sigmoid
 from benchmarks.quality.peer_data import Cell, Costs, Decide, Method, arguments, run
 
 
-def portfolio(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
+def ensemble(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
     from adacsl import CostMatrix, EnsembleClassifier  # noqa: PLC0415  the table needs none of it
     from adacsl.ensemble.base_estimators import default_estimators  # noqa: PLC0415
     from adacsl.estimators.fit import fit_methods  # noqa: PLC0415
@@ -83,7 +83,7 @@ def fitted(kind: type, cell: Cell, costs: Costs | None, options: argparse.Namesp
 PACKAGES = ("torch", "xgboost", "lightgbm", "catboost", "adacsl")
 OURS = tuple(name for name in PACKAGES if importlib.util.find_spec(name))
 METHODS = {
-    "ensemble": Method(portfolio, per_k=False, modules=OURS),
+    "ensemble": Method(ensemble, per_k=False, modules=OURS),
     "adacsl-net": Method(nets, modules=OURS),
     "adacsl-boosting": Method(boosting, modules=OURS),
 }
@@ -161,15 +161,15 @@ def show(files: list[Path], ours: str) -> str:
 
 def page(folder: Path) -> str:
     """Return the page of the docs, from the committed results."""
-    peers = folder / "portfolio_peers.csv"
-    automl = compare_automl([folder / "portfolio_60s.csv", folder / "portfolio_autogluon.csv"])
+    peers = folder / "ensemble_peers.csv"
+    automl = compare_automl([folder / "ensemble_60s.csv", folder / "ensemble_autogluon.csv"])
     others = automl.drop(index="ann_thyroid", level="table")
-    first = summary(compare([folder / "portfolio_first.csv", peers]))
-    own = summary(compare([folder / "portfolio_first.csv", peers], "adacsl-net"))
-    boosting = summary(compare([folder / "portfolio_first.csv", peers], "adacsl-boosting"))
+    first = summary(compare([folder / "ensemble_first.csv", peers]))
+    own = summary(compare([folder / "ensemble_first.csv", peers], "adacsl-net"))
+    boosting = summary(compare([folder / "ensemble_first.csv", peers], "adacsl-boosting"))
     return PAGE.format(
-        table=show([folder / "portfolio.csv", peers], "ensemble"),
-        each=markdown(each_peer([folder / "portfolio.csv", peers])), first=markdown(first), nets=markdown(own),
+        table=show([folder / "ensemble.csv", peers], "ensemble"),
+        each=markdown(each_peer([folder / "ensemble.csv", peers])), first=markdown(first), nets=markdown(own),
         boosting=markdown(boosting), automl=markdown(automl.reset_index()), automl_mean=markdown(summary(automl)),
         automl_others=markdown(summary(others)), own=markdown(each_own(folder)),
     )  # fmt: skip
@@ -177,8 +177,8 @@ def page(folder: Path) -> str:
 
 def each_own(folder: Path) -> pd.DataFrame:
     """Return what today's ensemble costs relative to our other estimators, on the rows these were run on."""
-    rows = pd.concat([pd.read_csv(folder / "portfolio_first.csv").query("method != 'ensemble'"),
-                      pd.read_csv(folder / "portfolio.csv")])  # fmt: skip
+    rows = pd.concat([pd.read_csv(folder / "ensemble_first.csv").query("method != 'ensemble'"),
+                      pd.read_csv(folder / "ensemble.csv")])  # fmt: skip
     costs = rows.pivot(index=["table", "k", "split"], columns="method", values="normalized_cost").dropna()
     means = costs.groupby(["table", "k"]).mean()
     names = [name for name in means if name != "ensemble"]
@@ -193,7 +193,7 @@ def compare_automl(files: list[Path]) -> pd.DataFrame:
     return means.sort_values("to AutoGluon", ascending=False)
 
 
-PAGE = """<!-- made by benchmarks/quality/portfolio.py --page: do not edit -->
+PAGE = """<!-- made by benchmarks/quality/ensemble.py --page: do not edit -->
 
 # Ensemble benchmark
 
@@ -213,9 +213,9 @@ The best peer of a table is not known in advance. Against one peer used througho
 ## AutoGluon, with the same seconds
 
 60 seconds and one core for each fit. AutoGluon 1.6.3: its default models, bagged in five folds, log loss, with
-the Bayes threshold (`python -m benchmarks.quality.portfolio_peers --peers autogluon --seconds 60 --threads 1`, one core
+the Bayes threshold (`python -m benchmarks.quality.ensemble_peers --peers autogluon --seconds 60 --threads 1`, one core
 of a 2-core AMD EPYC, the other of which was busy; CatBoost, fastai and torch installed, ray not). Ours:
-`python -m benchmarks.quality.portfolio --time-limit 60 --jobs 9` without CatBoost, on one core each of an Intel Xeon
+`python -m benchmarks.quality.ensemble --time-limit 60 --jobs 9` without CatBoost, on one core each of an Intel Xeon
 server (nine at a time). The machines differ; no ratio is corrected for it.
 
 {automl_mean}
@@ -228,15 +228,15 @@ Without `ann_thyroid`:
 
 ## How it was run
 
-2026-11-16: `python -m benchmarks.quality.portfolio --without catboost --jobs 2 --threads 1 --out
-benchmarks/results/portfolio.csv` (without CatBoost, as in the first run, see below; with it installed it
+2026-11-16: `python -m benchmarks.quality.ensemble --without catboost --jobs 2 --threads 1 --out
+benchmarks/results/ensemble.csv` (without CatBoost, as in the first run, see below; with it installed it
 takes part; card fraud, splits 100, 103 and 104, on the Intel Xeon server) and
-`python -m benchmarks.quality.portfolio_peers` (what each peer is: `benchmarks/README.md`), on 2 cores of an AMD EPYC.
-This page: `python -m benchmarks.quality.portfolio --page docs/portfolio_results.md`.
+`python -m benchmarks.quality.ensemble_peers` (what each peer is: `benchmarks/README.md`), on 2 cores of an AMD EPYC.
+This page: `python -m benchmarks.quality.ensemble --page docs/ensemble_results.md`.
 
 ## The first run, and what was changed after it
 
-On the same splits, with a stack of plain log loss (`benchmarks/results/portfolio_first.csv`; without card fraud):
+On the same splits, with a stack of plain log loss (`benchmarks/results/ensemble_first.csv`; without card fraud):
 
 {first}
 

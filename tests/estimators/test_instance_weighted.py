@@ -1,4 +1,4 @@
-"""loss="row-weighted": each row weighs what its own error costs, in every learner."""
+"""loss="instance-weighted": each row weighs what its own error costs, in every learner."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def drawn(n=3000, seed=0):
 def test_corrected_probabilities_are_the_true_ones(controller):
     X, y, prices, proba = drawn(20_000)
     made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", controller=controller, random_state=0,
+        COSTS, learner=LEARNERS["logistic"](), loss="instance-weighted", controller=controller, random_state=0,
         cv=2 if controller else None,
     ).fit(X, y, **prices)  # fmt: skip
     result = made.predict_proba(X, **prices)[:, 1]
@@ -55,7 +55,7 @@ def test_corrected_probabilities_are_the_true_ones(controller):
 def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller):
     X, y, prices, _ = drawn(600)
     settings = {"learner": LEARNERS[learner](), "controller": controller, "random_state": 0, "device": "cpu"}
-    made = CostSensitiveClassifier(COSTS, loss="row-weighted", **settings).fit(X, y, **prices)
+    made = CostSensitiveClassifier(COSTS, loss="instance-weighted", **settings).fit(X, y, **prices)
     raw = made.decision_scores(X)
     assert np.array_equal(made.predict(X, **prices), (raw > made.target_threshold_).astype(int))
     assert np.array_equal(made.predict(X), (raw > made.target_threshold_).astype(int))  # needs no prices
@@ -79,7 +79,7 @@ def test_without_prices_of_rows_it_is_the_weighted_loss(learner):
         CostSensitiveClassifier(
             CostMatrix(fp=1, fn=4), learner=LEARNERS[learner](), loss=loss, random_state=0, device="cpu"
         ).fit(X, y)
-        for loss in ("weighted", "row-weighted")
+        for loss in ("weighted", "instance-weighted")
     )
     assert np.array_equal(one.decision_scores(X), other.decision_scores(X))
     assert np.array_equal(one.predict_proba(X), other.predict_proba(X))
@@ -90,7 +90,7 @@ def test_every_way_to_decide(decide):
     X, y, prices, proba = drawn(4000)
     controller = {} if decide == "unweighted" else None
     made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", decide=decide, controller=controller,
+        COSTS, learner=LEARNERS["logistic"](), loss="instance-weighted", decide=decide, controller=controller,
         random_state=0, target_threshold="bayes",
     ).fit(X, y, **prices)  # fmt: skip
     if decide != "tuned":  # which moves probabilities, to where their threshold is cheapest
@@ -108,7 +108,7 @@ def test_tuned_is_the_cheapest_factor_of_all_odds():
     own = CostMatrix(**prices)
     usual = own.averaged(y)
     raw = expit(np.random.default_rng(1).normal(size=300))
-    decision = Decision(usual, "tuned", target_threshold=0.5, row_weighted=True).fit(raw, y, costs=own)
+    decision = Decision(usual, "tuned", target_threshold=0.5, instance_weighted=True).fit(raw, y, costs=own)
     every = np.concatenate(([0.0], np.sort(raw)))
     assert own.total(y, decision.predict(raw, costs=own)) == pytest.approx(min(own.total(y, raw > t) for t in every))
     assert np.array_equal(decision.predict(raw, costs=own), (raw > decision.threshold_).astype(int))
@@ -117,7 +117,7 @@ def test_tuned_is_the_cheapest_factor_of_all_odds():
 def test_the_target_bayes_weighs_rows_and_no_classes():
     X, y, prices, proba = drawn(20_000)
     made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS["logistic"](), loss="row-weighted", target_threshold="bayes", random_state=0
+        COSTS, learner=LEARNERS["logistic"](), loss="instance-weighted", target_threshold="bayes", random_state=0
     ).fit(X, y, **prices)  # fmt: skip
     assert np.abs(made.predict_proba(X, **prices)[:, 1] - proba).max() < 0.03
 
@@ -133,7 +133,7 @@ def test_three_classes():
     own = CostMatrix.from_array(table, rows="predicted")
     for learner, target_threshold in (("logistic", "bayes"), ("logistic", "half"), ("lightgbm", None), ("nets", None)):
         made = CostSensitiveClassifier(
-            loss="row-weighted",
+            loss="instance-weighted",
             learner=LEARNERS[learner](),
             target_threshold=target_threshold,
             random_state=0,
@@ -174,11 +174,11 @@ class Rows3:
 def test_saved_and_read(tmp_path, learner):
     X, y, prices, _ = drawn(400)
     made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS[learner](), loss="row-weighted", random_state=0, device="cpu"
+        COSTS, learner=LEARNERS[learner](), loss="instance-weighted", random_state=0, device="cpu"
     )
     made.fit(X, y, **prices).save(tmp_path / "model")
     read = adacsl.load(tmp_path / "model", device="cpu")
-    assert read.decision_.row_weighted
+    assert read.decision_.instance_weighted
     assert read.predict_proba(X, **prices) == pytest.approx(made.predict_proba(X, **prices), abs=1e-6)
     assert np.array_equal(read.predict(X, **prices), made.predict(X, **prices))
 
@@ -186,9 +186,9 @@ def test_saved_and_read(tmp_path, learner):
 # the ensemble
 
 
-def test_a_portfolio_gives_its_members_the_rows_prices(tmp_path):
+def test_a_ensemble_gives_its_members_the_rows_prices(tmp_path):
     X, y, prices, proba = drawn(3000)
-    rows = CostSensitiveClassifier(learner=LEARNERS["logistic"](), loss="row-weighted", select="log-loss")
+    rows = CostSensitiveClassifier(learner=LEARNERS["logistic"](), loss="instance-weighted", select="log-loss")
     plain = CostSensitiveClassifier(learner=LEARNERS["logistic"](), select="log-loss")
     made = EnsembleClassifier(COSTS, estimators={"plain": plain, "rows": rows}, cv=3, n_jobs=1, random_state=0)
     made.fit(X, y, **prices)
@@ -219,7 +219,7 @@ def test_a_portfolio_gives_its_members_the_rows_prices(tmp_path):
 def test_a_member_gives_back_as_much_of_a_price_as_its_features_tell(told, share):
     X, y, _, proba = drawn(4000)
     amount = np.random.default_rng(5).lognormal(0, 1, len(y)) if not told else np.exp(X[:, 0])
-    rows = CostSensitiveClassifier(learner=LEARNERS["logistic"](), loss="row-weighted", select="log-loss")
+    rows = CostSensitiveClassifier(learner=LEARNERS["logistic"](), loss="instance-weighted", select="log-loss")
     made = EnsembleClassifier(COSTS, estimators={"rows": rows}, cv=3, n_jobs=1, random_state=0).fit(X, y, fn=amount)
     assert made.model_.by_rows == [share]
     assert np.abs(made.predict_proba(X, fn=amount)[:, 1] - proba).max() < 0.08
@@ -235,7 +235,7 @@ def test_default_estimators_look_at_prices_only_where_rows_have_them():
         method("net-weighted-instance").loss
         == method("adacsl-instance").loss
         == method("gbm-instance").loss
-        == "row-weighted"
+        == "instance-weighted"
     )
 
 

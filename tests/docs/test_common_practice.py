@@ -1,4 +1,4 @@
-"""benchmarks/quality/today.py: peers see the folds of the comparison, and pay its prices."""
+"""benchmarks/quality/common_practice.py: peers see the folds of the comparison, and pay its prices."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,7 @@ from sklearn.dummy import DummyClassifier
 
 from adacsl.comparison.statistics import RowCosts
 from adacsl.datasets import load_dataset
-from benchmarks.quality import today
+from benchmarks.quality import common_practice
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,9 @@ def folds():
 def test_peers_pay_the_prices_of_the_data_on_rows_they_did_not_see(folds):
     task = load_dataset("german-credit")
     for constant in (0, 1):
-        paid = today.paid_by(lambda y, call=constant: DummyClassifier(strategy="constant", constant=call), task, folds)
+        paid = common_practice.paid_by(
+            lambda y, call=constant: DummyClassifier(strategy="constant", constant=call), task, folds
+        )
         wrong = task.y[folds.rows] != constant
         np.testing.assert_array_equal(paid, np.where(wrong, 1.0 if constant else 5.0, 0.0))
     seen = []
@@ -36,13 +38,13 @@ def test_peers_pay_the_prices_of_the_data_on_rows_they_did_not_see(folds):
             assert len(seen[-1] | set(X.index)) == 1000
             return super().predict(X)
 
-    today.paid_by(lambda y: Spy(), task, folds)
+    common_practice.paid_by(lambda y: Spy(), task, folds)
     assert len(seen) == 2
 
 
 def test_percentages_are_of_what_is_recommended(folds):
     costs = folds.with_costs(("adacsl-cv", "half"), np.stack([folds.costs[0], 1.5 * folds.costs[0]]))
-    table = pd.DataFrame(today.measured(costs, "adacsl-cv")).set_index("method")
+    table = pd.DataFrame(common_practice.measured(costs, "adacsl-cv")).set_index("method")
     assert table["cost"].tolist() == pytest.approx([0.7, 1.05])
     assert table.loc["half", "dearer_percent"] == pytest.approx(50.0)
     assert table.loc["half", "dearer_low"] < 50 < table.loc["half", "dearer_high"]
@@ -50,4 +52,4 @@ def test_percentages_are_of_what_is_recommended(folds):
 
 
 def test_a_cost_is_what_scikit_learn_is_told_to_lower():
-    assert today.negative_cost([0, 0, 1, 1], [1, 0, 0, 1]) == pytest.approx(-(1 + 5) / 4)
+    assert common_practice.negative_cost([0, 0, 1, 1], [1, 0, 0, 1]) == pytest.approx(-(1 + 5) / 4)
