@@ -647,8 +647,8 @@ class AdaCSLController:
         probabilities : array of shape (n,) or (n, K)
             Raw scores: of the positive class, or of every class.
         costs : CostMatrix, optional
-            Per-sample costs of these samples, for scores of an ``instance_weighted`` loss: T' then maps to each sample's own
-            threshold.
+            Per-sample costs of these samples, for scores of an ``instance_weighted`` loss: T' then maps to each
+            sample's own threshold.
 
         Returns
         -------

@@ -110,7 +110,7 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
         Per-sample cost of a true negative.
     **options : Any
         Parameters of :func:`~adacsl.comparison.compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``,
-        ``net``, ``progress``, ...
+        ``neural``, ``progress``, ...
 
     Returns
     -------
@@ -190,9 +190,8 @@ def compare_tasks(
         a time there is one.
     folds : int, default 5
         Folds of the cross-validation. Groups and duplicates stay in one fold. With a time, the number of test windows.
-    net : mapping, optional
-        Settings of all neural networks: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.neural.NeuralLearner`.
+    neural : NeuralLearner, optional
+        Settings of the neural networks of the built-in methods: ``NeuralLearner(epochs=30, views=4)``.
     device : str, default "auto"
         Device on which neural networks train.
     test : float, optional

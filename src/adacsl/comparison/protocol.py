@@ -106,9 +106,8 @@ class Protocol:
         Share of the test samples; with folds, of data with a time.
     validation : float, default 0.15
         Share of the samples for adaptation and selection; the rest trains. 65 / 15 / 20 as in the paper.
-    net : mapping, optional
-        Settings of the neural networks: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.neural.NeuralLearner`.
+    neural : NeuralLearner, optional
+        Settings of the neural networks: ``NeuralLearner(epochs=30, views=4)``.
     device : str, default "auto"
         Device on which neural networks train.
     windows : int, default 0

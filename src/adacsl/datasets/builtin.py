@@ -57,7 +57,7 @@ class DataSet:
         The file in the data folder; None where the data come with adacsl or with scikit-learn.
     sha256 : str or None
         Digest of the file.
-    prices : str
+    costs : str
         Description of the default costs.
     left_out : tuple of str
         Columns excluded from the features: target leakage, or identifiers.
