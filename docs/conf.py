@@ -46,6 +46,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = True
 maximum_signature_line_length = 80  # longer signatures: one parameter per line
+smartquotes_action = "De"  # quotes of code stay straight
 napoleon_google_docstring = False
 napoleon_use_param = False  # "fp, fn : float" stays one entry
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, not a heading for each
