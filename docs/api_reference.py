@@ -11,16 +11,28 @@ from typing import Any
 
 INDEX = Path(__file__).with_name("api") / "index.md"
 TABLE = re.compile(r"^\.\. autosummary::\n(?:   :.*\n)*\n((?:   \S+\n)+)", re.MULTILINE)
-FRAMEWORKS = ("torch", "lightning", "pytorch_lightning", "keras", "xgboost", "skorch", "transformers", "mlflow")
+FRAMEWORKS = (
+    "torch",
+    "torchmetrics",
+    "lightning",
+    "pytorch_lightning",
+    "keras",
+    "xgboost",
+    "skorch",
+    "transformers",
+    "mlflow",
+)
 """Methods of their classes that ours override are hooks, which the framework calls."""
 INTERNAL = {
     "AdaCSLCallback": "after_iteration calc_ders_multi calc_ders_range evaluate get_final_error is_max_optimal",
     "AdaCSLClassifier": "make_learner",
     "AdaCSLController": "at_one_threshold",
+    "AdaptiveLoss": "samples",
     "Batch": "counted given joined rows size squares",
     "BoostingLearner": "adapts check chosen_library load_library",
     "Checks": "from_list of",
     "Comparison": "missing_of report_data",
+    "Constraints": "allowed certified certified_segments grid most rate refuse within_segments",
     "CostHistogram": "edges filled summed",
     "CostMatrix": "checked clipped deciding hidden learns made models paid without_samples",
     "CostModel": "bound columns forgotten hidden learned learns of rows",
@@ -28,6 +40,7 @@ INTERNAL = {
     "EnsembleClassifier": "learner make_learner",
     "Evaluation": "binary",
     "Feedback": "begin class_weights cost_of derivatives look row_weights start",
+    "LDAMLoss": "adjusted",
     "MonitoringReport": "by_labels enough tolerance_text",
     "NeuralLearner": "adapts changed check patience_for scored_at_once settings",
     "Protocol": "describe_windows identity inner_validation numbers prepare rows together",
@@ -35,9 +48,11 @@ INTERNAL = {
     "SklearnLearner": "adapts check encodes fresh kind_of_training",
     "Store": "fail identity load origins read_plan read_segments read_split scan seeds write write_plan write_segments"
     " write_split",
+    "StreamedScores": "samples",
     "TableEncoder": "raw_columns raw_numbers rules sources",
     "TableNet": "draw_noise",
     "Threshold": "of",
+    "_CountsLoss": "adjusted",
 }
 """Members by class that other modules of the package call, and users do not."""
 

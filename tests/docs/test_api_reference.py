@@ -27,8 +27,8 @@ PACKAGES = (
     "adacsl.ensemble", "adacsl.estimators", "adacsl.learners", "adacsl.metrics", "adacsl.monitoring", "adacsl.neural",
     "adacsl.report", "adacsl.thresholds", "adacsl.torch", "adacsl.integrations.catboost", "adacsl.integrations.keras",
     "adacsl.integrations.lightgbm", "adacsl.integrations.lightning", "adacsl.integrations.mlflow",
-    "adacsl.integrations.sklearn", "adacsl.integrations.skorch", "adacsl.integrations.transformers",
-    "adacsl.integrations.xgboost",
+    "adacsl.integrations.sklearn", "adacsl.integrations.skorch", "adacsl.integrations.torchmetrics",
+    "adacsl.integrations.transformers", "adacsl.integrations.xgboost",
 )  # fmt: skip
 SECTIONS = (
     "Parameters", "Attributes", "Returns", "Yields", "Raises", "Warns", "See Also", "Notes", "References", "Examples",

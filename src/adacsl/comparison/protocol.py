@@ -119,6 +119,10 @@ class Protocol:
         Duration after which the label of a sample is known.
     folds : int, default 0
         Number of folds; every sample is tested once in each repeat. 0: random splits, as in the paper.
+    constraints : mapping, optional
+        Constraints that the decisions of all methods meet.
+    certify : float, default 0.2
+        The share of the training samples that certifies them.
 
     Examples
     --------
@@ -135,6 +139,8 @@ class Protocol:
     gap: Any = None
     label_delay: Any = None
     folds: int = 0
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    certify: float = 0.2
 
     def __post_init__(self) -> None:
         check_neural(self.neural).check()
@@ -157,7 +163,8 @@ class Protocol:
         about = {"test": self.test, "validation": self.validation, "neural": neural, "boosting": boosting}
         about |= {"folds": self.folds} if self.folds else {}
         time = {"windows": self.windows, "gap": str(self.gap), "label_delay": str(self.label_delay)}
-        return about | ({"time": time} if self.windows else {})
+        limits = {"constraints": dict(self.constraints), "certify": self.certify} if self.constraints else {}
+        return about | ({"time": time} if self.windows else {}) | limits
 
     def numbers(self, task: Task, repeats: int) -> range:
         """Return the numbers of all splits: repeat after repeat of the folds, or the test windows."""
@@ -235,6 +242,8 @@ class Protocol:
         """Return a fresh copy of a method under these conditions."""
         fresh: CostSensitiveClassifier = clone(method)
         fresh.set_params(random_state=seed, validation=self.inner_validation, device=self.device)
+        if self.constraints:
+            fresh.set_params(constraints=dict(self.constraints), certify=self.certify)
         if needs_network(fresh) and fresh.learner == "net":
             fresh.set_params(learner=copy.copy(self.neural))
         if is_ensemble(fresh):

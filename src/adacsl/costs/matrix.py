@@ -163,6 +163,50 @@ class CostMatrix:
         return cls._from_cells(cells, names)
 
     @classmethod
+    def ordinal(
+        cls, n_classes: int, *, power: float = 1.0, low: float = 1.0, high: float = 1.0,
+        classes: Iterable[object] | None = None,
+    ) -> Self:  # fmt: skip
+        """Return costs of ordered classes, such as grades: an error costs its distance, to a power.
+
+        Parameters
+        ----------
+        n_classes : int
+            The number of classes, which are ordered.
+        power : float, default 1.0
+            1: the distance (absolute error); 2: its square.
+        low : float, default 1.0
+            Factor for predictions below the truth.
+        high : float, default 1.0
+            Factor for predictions above the truth.
+        classes : sequence of labels, optional
+            Names of the classes, in order.
+
+        Returns
+        -------
+        CostMatrix
+            The costs.
+
+        Raises
+        ------
+        ValueError
+            Where a number is out of range.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.ordinal(3, power=2, low=5)
+        CostMatrix.from_array([[0, 5, 20], [1, 0, 5], [4, 1, 0]], rows='predicted')
+        """
+        arrays.check_whole("n_classes", n_classes, 2)
+        for name, value in (("power", power), ("low", low), ("high", high)):
+            if not 0.0 < arrays.number_or_nan(value) < math.inf:
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        predicted, true = np.indices((n_classes, n_classes)).astype(np.float64)
+        matrix = np.abs(predicted - true) ** power * np.where(predicted < true, low, high)
+        return cls.from_array(matrix, rows="predicted", classes=classes)
+
+    @classmethod
     def from_array(
         cls,
         matrix: Array,

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class Rows:
         With times, held-out samples are later than those that train.
         """
         if self.validation is not None:
-            return [(np.arange(len(self.y) - len(self.validation)), self.validation)]
+            return [(self.use[self.use < self.validation[0]], self.validation)]
         split = random_folds if self.line is None else self.line.folds
         if cv is not None and not isinstance(cv, Integral):
             # a splitter of the user's is about all samples
@@ -254,8 +255,22 @@ def _read_training_features(classifier: Any, learner: Any, X: Any, y: Any) -> tu
     return read_features(classifier, X, reset=True), y
 
 
+def is_loader(X: Any) -> bool:  # noqa: N803
+    """Tell whether X gives batches: a DataLoader, or what can be iterated but not indexed.
+
+    Examples
+    --------
+    >>> is_loader(iter([1, 2])), is_loader([1, 2]), is_loader(np.zeros(3))
+    (True, False, False)
+    """
+    plain = any(hasattr(X, name) for name in ("__getitem__", "__array__", "__dataframe__", "dtype"))
+    return hasattr(X, "__iter__") and not plain and not isinstance(X, str | bytes | PathLike)
+
+
 def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training samples (``reset``), or of others, without the columns that are no features."""
+    if not reset and getattr(getattr(classifier, "model_", None), "kind", None) == "loaders":
+        return X  # batches of inputs that only the network knows
     refuse_masked(X, "X")
     if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
         X = _columns_by_name(classifier, X)  # noqa: N806

@@ -644,14 +644,21 @@ def train(
     From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
     tells digests of what is fitted by name: several processes compare theirs.
     """
-    resume = resume and resume.of(net)
-    path = resume and resume.last()
     if isinstance(net, TableNet) and settings.trainer.get("strategy") == "fsdp":
         raise ValueError(
             "strategy='fsdp' is for large networks, module=...; the networks for tables are small: use 'ddp'"
         )
     module = MemberTraining(net, data, members, keepers, settings, prepare, identity)
-    with alone(), quiet(settings.verbose), _tuned_convolutions(prepare):
+    run(module, keepers, settings, resume=resume)
+
+
+def run(
+    module: MemberTraining, keepers: Sequence[Keeper], settings: Settings, *, resume: Checkpoints | None = None
+) -> None:
+    """Train a module from the last checkpoint in ``resume``, if there is one."""
+    resume = resume and resume.of(module.net)
+    path = resume and resume.last()
+    with alone(), quiet(settings.verbose), _tuned_convolutions(module.prepare):
         trainer = _make_trainer(settings, resume)
         with _plain_interrupt(), _lost_processes():
             trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
