@@ -33,7 +33,6 @@ extensions = [
     "sphinx_design",
 ]
 exclude_patterns = ["_build"]
-nitpicky = True  # links of docstrings lead somewhere
 templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 3

@@ -888,7 +888,7 @@ class MultiLabelController:
     costs : sequence of CostMatrix or AdaCSLController
         One per label, of two classes.
     **settings : Any
-        Parameters of every :class:`AdaCSLController` that is made of costs.
+        Parameters of every :class:`~adacsl.AdaCSLController` that is made of costs.
 
     Attributes
     ----------
@@ -1015,7 +1015,7 @@ class MultiLabelController:
         return MultiLabelStep(tuple(steps))
 
     def correct(self, probabilities: Array) -> Array:
-        """Return probabilities from raw scores; see :meth:`AdaCSLController.correct`.
+        """Return probabilities from raw scores; see :meth:`~adacsl.AdaCSLController.correct`.
 
         Parameters
         ----------

@@ -39,7 +39,7 @@ class CostMetric(Metric):
     """Mean cost of decisions at threshold 0.5, at the Bayes threshold and at the cost-optimal threshold.
 
     Of two classes up to 4 million scores are held and measured exactly. More are counted in a
-    :class:`~adacsl.thresholds.CostHistogram` of a megabyte: the costs at 0.5 and at the Bayes threshold stay exact, and
+    :class:`~adacsl.CostHistogram` of a megabyte: the costs at 0.5 and at the Bayes threshold stay exact, and
     the cost-optimal threshold is the best border between buckets finer than one part in 500 of a score. Of K classes
     the costs stay exact, and multipliers come from a random sample. Processes are merged by torchmetrics; samples that
     a distributed sampler repeats count twice.
@@ -55,9 +55,9 @@ class CostMetric(Metric):
     ignore_index : int, optional
         Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
     from_logits : bool, default True
-        Whether :meth:`update` is given logits; False: probabilities.
+        Whether ``update`` is given logits; False: probabilities.
     prefix : str, default ""
-        What names begin with, such as "val_".
+        What names begin with, such as ``"val_"``.
     kept : int, default 4194304
         So many scores are held before they are counted in buckets.
     **kwargs : Any

@@ -145,7 +145,7 @@ class Constraints:
         Column of X: ``min_recall`` then holds within each of its values (a region, a product), not only in all. The
         segments share the error, too.
     caps : SegmentCaps, optional
-        What segments allow, as :meth:`within_segments` has found it.
+        What segments allow, as ``within_segments`` has found it.
 
     Examples
     --------

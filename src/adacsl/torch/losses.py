@@ -188,7 +188,7 @@ class WeightedCrossEntropy(_WeightedLoss):
 
 
 class FocalLoss(_WeightedLoss):
-    """Focal loss with the fixed weight of :class:`WeightedCrossEntropy`.
+    """Focal loss with the fixed weight of :class:`~adacsl.torch.WeightedCrossEntropy`.
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ class FocalLoss(_WeightedLoss):
 
 
 class AdaptiveLoss(_WeightedLoss):
-    """Base class of the losses whose class weights a controller adapts, through :meth:`adapt`.
+    """Base class of the losses whose class weights a controller adapts, through ``adapt``.
 
     Parameters
     ----------
