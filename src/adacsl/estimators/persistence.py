@@ -192,7 +192,7 @@ def _numbers(method: CostSensitiveClassifier) -> tuple[dict[str, Any], dict[str,
 
 
 def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> CostSensitiveClassifier:
-    """Read a method that its ``save`` wrote.
+    """Return the classifier that ``save`` wrote.
 
     Parameters
     ----------
@@ -202,6 +202,32 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Cos
         The network or factory it was trained with, where that was not one of adacsl's own: code is never stored.
     device : str, default "auto"
         Where to predict.
+
+    Returns
+    -------
+    CostSensitiveClassifier
+        The fitted classifier, of the class that was saved.
+
+    Raises
+    ------
+    adacsl.estimators.artefact.ArtefactError
+        Where the folder is incomplete, damaged or no artefact of adacsl.
+
+    See Also
+    --------
+    adacsl.CostSensitiveClassifier.save : Writes it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, load
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]] * 10, [0, 0, 1, 1] * 10
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(model.save(f"{folder}/model")).predict([[0.0], [3.0]]).tolist()
+    [0, 1]
     """
     return load_noted(folder, module=module, device=device)[0]
 

@@ -67,6 +67,21 @@ class SklearnLearner(BaseEstimator):
     encode : bool or "auto", default "auto"
         Whether tables are encoded as for neural networks; otherwise the estimator gets X as it is. "auto": X is
         encoded, except for pipelines, column transformers and fitted estimators.
+
+    Raises
+    ------
+    TypeError
+        In ``fit``, where a weighted loss is asked for and the estimator takes no weights.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from adacsl import AdaCSLClassifier, CostMatrix
+    >>> from adacsl.learners import SklearnLearner
+    >>> learner = SklearnLearner(RandomForestClassifier(), max_iter=3)
+    >>> model = AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=learner)
+    >>> model.get_params()["learner__max_iter"]
+    3
     """
 
     tables_only = True
