@@ -260,7 +260,9 @@ def test_pipes_giants_and_devices_are_not_read(folder, finished, trap):
     assert stat.S_ISREG((folder / SPLIT).lstat().st_mode)
     trap(folder / "run.json")
     for act in (load_comparison, compared):
-        with pytest.raises(StoreError, match=r"run.json is damaged \(it (is no ordinary|has 1,099|is a link).*restore"):
+        with pytest.raises(
+            StoreError, match=r"run.json is damaged \(it (is not a regular|has 1,099|is a link).*restore"
+        ):
             act(folder)
 
 
