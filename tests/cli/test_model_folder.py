@@ -299,15 +299,15 @@ def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows
     [
         (
             ("--method", "gbm-bayes", "--epochs", "3"),
-            "--epochs is for neural networks, but gbm-bayes trains no network",
+            "--epochs is for neural networks, but gbm-bayes trains no",
         ),
         (
             ("--method", "metacost", "--resume", "ckpt"),
-            "--resume is for neural networks, but metacost trains no network",
+            "--resume is for neural networks, but metacost trains no",
         ),
         (
             ("--method", "gbm-tuned", "--device", "cuda"),
-            "--device is for neural networks, but gbm-tuned trains no network",
+            "--device is for neural networks, but gbm-tuned trains no",
         ),
         (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, and always-negative does not"),
         (("--method", "net-smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
