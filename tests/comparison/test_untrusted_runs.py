@@ -23,6 +23,8 @@ from adacsl.comparison.store import Store, StoreError, result_from_json
 from adacsl.execution import processes, worker
 from adacsl.storage import atomic
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* was damaged")
+
 COSTS = CostMatrix(fp=1, fn=5)
 FIT_PATH = "fits/data/logistic/ratio-5_seed-1.json"
 SPLIT = "splits/data_seed-1.json"
