@@ -282,6 +282,7 @@ def _describe(method: CostSensitiveClassifier, kind: str) -> dict[str, Any]:
         "image_shape": list(method.image_shape_) if method.images_ else None,
         "n_features_in": method.n_features_in_,
         "feature_names_in": getattr(method, "feature_names_in_", np.asarray([])).tolist(),
+        "single_column": getattr(method, "single_column_", False),
         "left_out": list(getattr(method, "left_out_", ())),
         "times": getattr(method, "times_", ""),
     }
@@ -342,6 +343,7 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.n_features_in_ = read_whole("n_features_in", document["n_features_in"])
     if document["feature_names_in"]:
         method.feature_names_in_ = read_names(document["feature_names_in"], method.n_features_in_)
+    method.single_column_ = bool(document["single_column"])
     method.left_out_ = tuple(str(name) for name in document.get("left_out", ()))
     method.times_ = str(document.get("times", ""))
     method.images_ = document["image_shape"] is not None

@@ -33,6 +33,7 @@ with requires("train"):
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.feature_selection import SelectFromModel
+    from sklearn.utils.metaestimators import available_if
 
 __all__ = ["TRUSTED", "dump", "load"]
 
@@ -44,6 +45,7 @@ TRUSTED = (
     "sklearn.feature_selection._mutual_info.mutual_info_classif",
     "sklearn.feature_selection._univariate_selection.chi2",
     "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.impute._iterative._ImputerTriplet",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.utils._bunch.Bunch",
@@ -72,7 +74,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "DictNode": ("builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"),
     "ListNode": ("builtins.list",),
     "SetNode": ("builtins.set",),
-    "TupleNode": ("builtins.tuple",),
+    "TupleNode": ("builtins.tuple", "sklearn.impute._iterative._ImputerTriplet"),
     "LossNode": ("sklearn._loss._loss.", "sklearn.linear_model._sgd_fast."),
 }
 """Classes that are called with arguments from the file: only these, or those in modules that end with a dot."""
@@ -194,6 +196,11 @@ class SavedBooster(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         """Return probabilities."""
         return self.booster.predict_proba(X)
+
+    @available_if(lambda self: self.booster.margins)
+    def decision_function(self, X: Any) -> Any:  # noqa: N803
+        """Return margins, where the booster's class does: a calibration around it was fitted to them."""
+        return self.booster.decision_function(X)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the likeliest label of each sample."""

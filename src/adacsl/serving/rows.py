@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -138,8 +139,6 @@ def missing_columns(
 
 # values
 
-LONGEST = 1_000
-"""The most characters of a text: an array of text has the width of its longest entry."""
 SHORT = 64
 """Longer texts are neither numbers nor dates."""
 NUMBERS = {int, float, bool}
@@ -163,8 +162,8 @@ def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
                 [None if each is None else each[0] for each in _each(field, values, _date)], "datetime64[us]"
             )
         return dates
-    short = kinds <= {str, ABSENT} and max(map(len, filter(None, values)), default=0) <= LONGEST
-    return _objects(values) if short else _objects(_each(field, values, _text))
+    short = kinds <= {str, ABSENT} and max(map(len, filter(None, values)), default=0) <= field.longest
+    return _objects(values) if short else _objects(_each(field, values, functools.partial(_text, field)))
 
 
 def _numbers(field: Field, values: Sequence[Any], kinds: set[type]) -> NDArray[np.float64]:
@@ -190,8 +189,8 @@ def _each(field: Field, values: Sequence[Any], read: Callable[[Any], Any]) -> li
 
 
 def _refused(field: Field, row: int, value: Any) -> RequestError:
-    if isinstance(value, str) and len(value) > LONGEST:
-        problem = f"the text has {len(value):,} characters, the limit is {LONGEST:,}"
+    if isinstance(value, str) and len(value) > field.longest:
+        problem = f"the text has {len(value):,} characters, the limit is {field.longest:,}"
     elif isinstance(value, float) and not math.isfinite(value):
         problem = f"expected {field.wanted}, got {value}, which is no number"
     else:
@@ -231,10 +230,10 @@ def _dates(values: Sequence[str | None]) -> NDArray[Any] | None:
     return np.where(missing, np.datetime64("NaT", "us"), instants)
 
 
-def _text(value: Any) -> Any:
+def _text(field: Field, value: Any) -> Any:
     """Return text, or a number, which the encoder formats."""
     if isinstance(value, str):
-        if len(value) > LONGEST:
+        if len(value) > field.longest:
             raise ValueError
         return value
     if type(value) not in NUMBERS | {Decimal} or not math.isfinite(value):
@@ -332,8 +331,8 @@ def read_arrow_values(field: Field, column: Any) -> NDArray[Any]:
 def _decoded(field: Field, column: Any) -> Any:
     """Return a dictionary column as plain text; a long text that all rows refer to would exhaust the memory."""
     for chunk in column.chunks:
-        if any(isinstance(text, str | bytes) and len(text) > LONGEST for text in chunk.dictionary.to_pylist()):
-            raise RequestError([ErrorDetail(f"a text has more than {LONGEST:,} characters", column=field.name)])
+        if any(isinstance(text, str | bytes) and len(text) > field.longest for text in chunk.dictionary.to_pylist()):
+            raise RequestError([ErrorDetail(f"a text has more than {field.longest:,} characters", column=field.name)])
     return column.cast(column.type.value_type)
 
 

@@ -52,6 +52,11 @@ class Field(NamedTuple):
         return EXPECTED[self.kind] + ("" if self.needed else " or null")
 
     @property
+    def longest(self) -> int:
+        """The most characters of a text: columns of pipelines may be documents."""
+        return 100_000 if self.kind == "any" else 1_000
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The column as JSON Schema."""
         types = {"number": ["number"], "any": ["number", "string", "boolean"]}.get(self.kind, ["string"])
