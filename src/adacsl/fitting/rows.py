@@ -257,6 +257,8 @@ def _read_training_features(classifier: Any, learner: Any, X: Any, y: Any) -> tu
 def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training samples (``reset``), or of others, without the columns that are no features."""
     refuse_masked(X, "X")
+    if isinstance(X, Mapping) and (graph := graph_of(classifier)) is not None:
+        X = graph.to_rows(X)  # noqa: N806
     if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
         X = _columns_by_name(classifier, X)  # noqa: N806
     if not reset:
@@ -267,6 +269,16 @@ def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
         return _read_unencoded(classifier, X, reset=reset)
     with in_one_line():
         return _read_table(classifier, X, reset=reset)
+
+
+def graph_of(classifier: Any) -> Any:
+    """Return the graph that takes several arrays by name (tokens), where a classifier is around one."""
+    learner = getattr(classifier, "learner", None)
+    models = getattr(getattr(classifier, "model_", None), "estimators", ())
+    for one in (getattr(learner, "estimator", learner), *models):
+        if hasattr(one, "to_rows") and one.kind == "arrays":
+            return one
+    return None
 
 
 def _columns_by_name(classifier: Any, X: Mapping[str, Any]) -> Any:  # noqa: N803
@@ -374,6 +386,9 @@ def _read_vector(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
 
 def _read_images(classifier: Any, X: Any, size: tuple[int, int] | None = None) -> NDArray[Any]:  # noqa: N803
     """Return images like those of the training: their size (or another), their channels."""
+    shape = (*(size or classifier.image_shape_[:2]), classifier.image_shape_[2])
+    if isinstance(X, np.ndarray) and X.dtype == np.uint8 and X.ndim == 4 and X.shape[1:] == shape:
+        return np.ascontiguousarray(X)  # without importing torch
     from adacsl.datasets.images import as_images, is_images  # noqa: PLC0415  torch
 
     if not is_images(X):

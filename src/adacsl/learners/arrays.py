@@ -169,6 +169,7 @@ OURS = {
     "HistogramBoosting": "adacsl.learners.histogram_boosting:HistogramBoosting",
     "MetaCost": "adacsl.learners.metacost:MetaCost",
     "LibraryBooster": "adacsl.learners.arrays:LibraryBooster",
+    "OnnxClassifier": "adacsl.integrations.onnx:OnnxClassifier",
 }
 """Our own estimators, which write and read their arrays themselves."""
 READERS = {

@@ -70,7 +70,6 @@ class SklearnLearner(BaseEstimator):
         encoded, except for pipelines, column transformers and fitted estimators.
     """
 
-    tables_only = True
     trained_by = "adacsl.learners.sklearn:fit_models"
 
     @keeps_settings
@@ -106,6 +105,16 @@ class SklearnLearner(BaseEstimator):
         params: dict[str, Any] = getattr(self.estimator, "get_params", dict)()
         selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
         return not selects and not prefit_parts(self.estimator)
+
+    @property
+    def tables_only(self) -> bool:
+        """Whether samples are rows of tables: not where the estimator is a graph that takes images."""
+        return not getattr(self.estimator, "takes_images", False)
+
+    @property
+    def image_size(self) -> tuple[int, int] | None:
+        """Height and width of the images that the estimator takes."""
+        return None if self.tables_only else self.estimator.image_size
 
     def adapts(self, candidate: Candidate) -> bool:
         """Return whether "auto" adapts: always."""

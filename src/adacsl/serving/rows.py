@@ -46,7 +46,30 @@ def read_samples(schema: InputSchema, values: Mapping[str, Sequence[Any]]) -> An
     if schema.image is not None:
         pixels = resolve("adacsl.serving.images:read_images")  # imports torch
         return pixels(values[schema.fields[0].name], schema.image)
+    if schema.graph is not None:
+        return read_arrays(schema, values)
     return read_each(schema, lambda field: read_values(field, values[field.name]))
+
+
+def read_arrays(schema: InputSchema, values: Mapping[str, Sequence[Any]]) -> NDArray[np.float64]:
+    """Return lists of numbers as one matrix; shorter lists end in zeros, as a tokenizer pads them."""
+    arrays = {}
+    for field, given in zip(schema.fields, schema.graph.inputs_, strict=True):
+        rows = np.zeros((len(values[field.name]), given.size))
+        for row, value in enumerate(values[field.name]):
+            if not isinstance(value, list) or not set(map(type, value)) <= NUMBERS:
+                raise _refused(field, row, value)
+            if len(value) > given.size:
+                problem = f"the list has {len(value):,} numbers, the model takes {given.size:,}: shorten it"
+                raise RequestError([ErrorDetail(problem, row, field.name)])
+            try:
+                rows[row, : len(value)] = value
+            except OverflowError:
+                raise _refused(field, row, value) from None
+            if not np.isfinite(rows[row]).all():
+                raise _refused(field, row, value)
+        arrays[field.name] = rows.reshape(len(rows), *given.shape)
+    return np.asarray(schema.graph.to_rows(arrays))
 
 
 def read_each(schema: InputSchema, read: Callable[[Field], NDArray[Any]]) -> Columns:
@@ -257,9 +280,9 @@ def read_arrow(body: bytes, schema: InputSchema, limit: int) -> Samples:
     """Return the samples of an Arrow IPC stream."""
     try:
         table = _read_table(body, schema, limit)
-        if schema.image is not None:
-            name = schema.fields[0].name
-            return Samples(read_samples(schema, {name: table.column(name).to_pylist()}))
+        if schema.image is not None or schema.graph is not None:
+            columns = {field.name: table.column(field.name).to_pylist() for field in schema.fields}
+            return Samples(read_samples(schema, columns))
         return Samples(read_each(schema, lambda field: read_arrow_values(field, table.column(field.name))))
     except ColumnError as error:
         raise RequestError([ErrorDetail(f"it {error.problem}", column=error.column)]) from None
