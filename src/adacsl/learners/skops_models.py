@@ -8,10 +8,12 @@ as the arrays of :mod:`adacsl.learners.arrays`, and skops holds a placeholder.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
 import math
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -115,9 +117,7 @@ def dump(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     It may be anything of scikit-learn that holds no type outside of skops' list and :data:`TRUSTED`; forests and
     boosters in it are kept as :func:`~adacsl.learners.arrays.to_numbers` writes them.
     """
-    with requires("train"):
-        from skops import io as skops  # noqa: PLC0415  it takes two seconds
-
+    skops = _skops()
     parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
     placeholders: dict[int, Any] = {}
     try:
@@ -148,9 +148,7 @@ def load(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
             f"it was saved with scikit-learn {str(about['sklearn'])[:20]}, and this is {sklearn.__version__}: install "
             "that version, or train it again"
         )
-    with requires("train"):
-        from skops import io as skops  # noqa: PLC0415  it takes two seconds
-
+    skops = _skops()
     content = _checked(np.asarray(arrays[CONTENT], dtype=np.uint8).tobytes())
     _refuse_types(skops.get_untrusted_types(data=content))
     with warnings.catch_warnings():
@@ -162,6 +160,27 @@ def load(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
         if "n_jobs" in getattr(one, "__dict__", {}):
             one.n_jobs = None
     return Prefit(result, about["classes"]) if "classes" in about else result
+
+
+def _skops() -> Any:
+    """Return skops' reader and writer; to know what to trust it imports all of scikit-learn, but not torch with it."""
+    unneeded = "sklearn.externals.array_api_compat.torch"
+    with requires("train"), _absent(unneeded):
+        from skops import io  # noqa: PLC0415  it takes two seconds
+    return io
+
+
+@contextlib.contextmanager
+def _absent(name: str) -> Iterator[None]:
+    """Let a module seem not to be there, unless it was imported before."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def _has_arrays(model: Any) -> bool:
