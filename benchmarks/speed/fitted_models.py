@@ -54,7 +54,9 @@ start = time.perf_counter()
 {monitor}
 print(json.dumps(told))
 """
-MONITOR = 'told["monitored"] = adacsl.monitor(model, X, y).recommendation; told["monitor"] = time.perf_counter() - start'
+MONITOR = (
+    'told["monitored"] = adacsl.monitor(model, X, y).recommendation; told["monitor"] = time.perf_counter() - start'
+)
 
 
 class Case(NamedTuple):
@@ -207,7 +209,9 @@ def tokens() -> Case:
     _train(net, logits, y[:ROWS], 150)
     given = {"input_ids": ids, "attention_mask": mask}
     learner = freeze(net, {name: array[:4] for name, array in given.items()})
-    fit, new = ({name: array[some] for name, array in given.items()} for some in (np.s_[ROWS : 2 * ROWS], np.s_[2 * ROWS :]))
+    fit, new = (
+        {name: array[some] for name, array in given.items()} for some in (np.s_[ROWS : 2 * ROWS], np.s_[2 * ROWS :])
+    )
     records = [{name: array[i].tolist() for name, array in new.items()} for i in range(ASKED)]
     return Case(learner, fit, y[ROWS : 2 * ROWS], new, y[2 * ROWS :], records, 1, arrays=new)
 
@@ -278,7 +282,9 @@ def _fresh(case: Case, folder: Path) -> dict[str, Any]:
         code = LOAD.format(read=read, monitor="")
     else:
         np.savez(folder / "new.npz", y=np.asarray(case.new_y), **case.arrays)
-        read = "file = np.load(sys.argv[2] + '/new.npz'); y = file['y']\nX = {k: file[k] for k in file.files if k != 'y'}"
+        read = (
+            "file = np.load(sys.argv[2] + '/new.npz'); y = file['y']\nX = {k: file[k] for k in file.files if k != 'y'}"
+        )
         read += "\nX = X['X'] if 'X' in X else X"
         code = LOAD.format(read=read, monitor=MONITOR)
     done = subprocess.run(  # noqa: S603

@@ -22,6 +22,7 @@ from adacsl.cli.model_folder import (
 )
 from adacsl.cli.options import (
     ADVANCED_RESULTS,
+    ADVANCED_SCORES,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     READING_DEFAULTS,
@@ -58,6 +59,9 @@ def monitor(
     level: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(0.01, 0.9999)] = 0.95,
     html: Path | None = None,
     retuned: Path | None = None,
+    score_column: Annotated[str | None, Parameter(group=ADVANCED_SCORES)] = None,
+    label_column: Annotated[str | None, Parameter(group=ADVANCED_SCORES)] = None,
+    pos_label: Annotated[str | None, Parameter(group=ADVANCED_SCORES)] = None,
     device: Device = "auto",
     files: ReadingOptions = READING_DEFAULTS,
     screen: Screen = PLAIN,
@@ -71,9 +75,10 @@ def monitor(
     Parameters
     ----------
     model
-        Folder of a saved model (`adacsl train --out`).
+        Folder of a saved model (`adacsl train --out`). Or a table of reference scores with labels, of any model: the
+        threshold that is cost-optimal on it is the one in use.
     data
-        Table (CSV, Parquet, Excel, ...) with new samples, or the name of a built-in data set (`adacsl data`); or --sql.
+        Table (CSV, Parquet, Excel, ...) with new samples (new scores, with reference scores), or the name of a built-in data set (`adacsl data`); or --sql.
     labels
         Labels, as far as they are known: a column of the data (missing values: not known), or another table, row by
         row or joined by --id. Default: the target column of the training, if the data have it.
@@ -92,6 +97,12 @@ def monitor(
     retuned
         Save a model with a re-tuned decision rule in this folder: fitted to the labels, or without labels under the
         estimated class prior. The learner is not trained again.
+    score_column
+        Column of the scores, in both tables. Default: `score`, or a guess where there are two columns.
+    label_column
+        Column of the labels of the reference scores. Default: `label`, or a guess where there are two columns.
+    pos_label
+        Label of the positive class; default: 1 or true where the labels are 0/1, -1/1 or false/true.
     device
         Device: auto, cpu, cuda, cuda:1 or mps.
 
@@ -100,12 +111,19 @@ def monitor(
     adacsl monitor model/ june.parquet
     adacsl monitor model/ june.parquet --labels outcomes.csv --id case --time-column when --html june.html
     adacsl monitor model/ june.parquet --labels paid --retuned model-june/
+    adacsl monitor scores-may.csv scores-june.csv --fn 8 --fp 1
     """
     if html is not None:
         check_file(html)
     if retuned is not None:
         check_model_folder(retuned, option="--retuned")
-    classifier, notes = load_with_notes(model, device=device)
+    scored = {"--score-column": score_column, "--label-column": label_column, "--pos-label": pos_label}
+    if model.is_file():
+        classifier, notes = _of_scores(model, cost_options, files, *scored.values())
+    elif unused := [name for name, value in scored.items() if value is not None]:
+        raise ValueError(f"{unused[0]} is for a table of reference scores, and {model} is a model: omit it")
+    else:
+        classifier, notes = load_with_notes(model, device=device)
     target, known_costs = noted_options(model, notes, cost_options)
     with stoppable("nothing was written; start the command again"):
         from adacsl.monitoring.monitor import monitor_samples  # noqa: PLC0415  pandas
@@ -125,10 +143,42 @@ def monitor(
             _write_retuned(classifier, result, rows, notes, retuned)
     document = result.to_dict() | {"report": html, "retuned": retuned}
     words = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
+    if model.is_file():  # a model has its costs with it
+        words += [word for option, value in scored.items() if value is not None for word in (option, value)]
+        words += as_words(cost_options)
     typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *words, *as_words(files)])
     shown = [*result.sentences, *_advice(result, typed, retuned), *_windows(result)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
     return Answer(document, tuple(shown), code=CODES[result.recommendation])
+
+
+def _of_scores(
+    path: Path, cost_options: CostOptions, files: ReadingOptions, score: str | None, label: str | None, positive: Any
+) -> tuple[CostSensitiveClassifier, dict[str, Any]]:
+    """Return the decision by the cost-optimal threshold of reference scores as a model, with notes on it."""
+    import pandas as pd  # noqa: PLC0415
+
+    from adacsl.datasets.readers.formats import How  # noqa: PLC0415
+    from adacsl.datasets.scores import ScoredTable  # noqa: PLC0415  pandas
+    from adacsl.estimators.classifier import CostSensitiveClassifier  # noqa: PLC0415
+    from adacsl.learners.scores import ScoreClassifier  # noqa: PLC0415
+
+    cost_options.check(required=True)
+    if cost_options.costs == "balanced":
+        raise ValueError("reference scores are monitored under known costs: give --fn and --fp")
+    how = files.how | {"sql": None, "db": None}  # those are about the new samples
+    table = ScoredTable(
+        path, costs=cost_options.known, score=score, label=label, pos_label=positive, how=How(**how)
+    )  # fmt: skip
+    every, labels = table.whole(), np.asarray(table.classes)
+    own = every.costs.n_instances is not None
+    model = CostSensitiveClassifier(
+        None if own else every.costs, learner=ScoreClassifier(tuple(labels.tolist())), decide="tuned",
+        pos_label=table.classes[1], random_state=0,
+    )  # fmt: skip
+    each = {name: getattr(every.costs, name) for name in ("fp", "fn", "tp", "tn")} if own else {}
+    model.fit(pd.DataFrame({table.score: every.scores}), labels[every.labels], **each)
+    return model, {"target": table.label}
 
 
 class _Columns(NamedTuple):

@@ -29,6 +29,7 @@ ADVANCED_COSTS, ADVANCED_DATA, ADVANCED_READING, ADVANCED_TIME, ADVANCED_DECISIO
     advanced("decisions", 4),
 )  # fmt: skip
 EXECUTION = Group("Execution", sort_key=45)
+ADVANCED_SCORES = advanced("reference scores", 1)
 ADVANCED_METHODS, ADVANCED_TRAINING, ADVANCED_EXECUTION, ADVANCED_RESULTS, ADVANCED_REPORT = (
     advanced("methods and ratios", 5), advanced("training", 6), advanced("execution", 7),
     advanced("recommendation and checks", 8), advanced("report", 9),

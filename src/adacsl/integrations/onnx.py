@@ -132,7 +132,7 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_session"}
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002, N803
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
         """Return itself: it is fitted."""
         return self
 
@@ -273,7 +273,9 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):
             result = np.asarray(run(self._session, self._graph.output, feeds))
         except MemoryError:
             if n == 1:
-                raise ValueError(f"the graph needs more than {MOST_MEMORY >> 30} GiB of memory for one sample") from None
+                raise ValueError(
+                    f"the graph needs more than {MOST_MEMORY >> 30} GiB of memory for one sample"
+                ) from None
             parts = ({name: each[part] for name, each in feeds.items()} for part in (np.s_[: n // 2], np.s_[n // 2 :]))
             return np.concatenate([self._scores(part) for part in parts])
         if result.ndim not in (1, 2) or len(result) != n or result.dtype.kind != "f":
@@ -359,7 +361,7 @@ def check_graph(content: bytes) -> Any:
         model = onnx.ModelProto.FromString(content)
     except Exception as error:
         raise ValueError("it is not an ONNX graph, or it is damaged: export it again") from error
-    if not model.HasField("graph") or not model.graph.node:
+    if not model.graph.node:
         raise ValueError("it is not an ONNX graph, or it is empty: export it again")
     if model.functions:
         raise ValueError(
@@ -374,14 +376,18 @@ def check_graph(content: bytes) -> Any:
         if count > MOST_NODES or depth > DEEPEST:
             raise ValueError(f"the ONNX graph has more than {MOST_NODES:,} operations or {DEEPEST} levels")
         for tensor in _tensors(graph):
-            if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
-                raise ValueError(
-                    f"the ONNX graph has weights in another file ({tensor.name[:40]!r}), which is not read: store them "
-                    "in the graph, onnx.save(model, path, save_as_external_data=False)"
-                )
+            _check_tensor(tensor)
         for node in graph.node:
             _check_node(node)
     return model
+
+
+def _check_tensor(tensor: Any) -> None:
+    if tensor.data_location == TensorProto.EXTERNAL or tensor.external_data:
+        raise ValueError(
+            f"the ONNX graph has weights in another file ({tensor.name[:40]!r}), which is not read: store them in the "
+            "graph, onnx.save(model, path, save_as_external_data=False)"
+        )
 
 
 def _check_node(node: Any) -> None:
@@ -513,7 +519,7 @@ def _bounded_memory() -> bool:
     )
     try:
         onnxruntime.create_and_register_allocator(place, onnxruntime.OrtArenaCfg({"max_mem": MOST_MEMORY}))
-    except Exception:  # noqa: BLE001  the process has one of its own already
+    except Exception:
         return False
     return True
 

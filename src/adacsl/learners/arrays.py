@@ -170,6 +170,7 @@ OURS = {
     "MetaCost": "adacsl.learners.metacost:MetaCost",
     "LibraryBooster": "adacsl.learners.arrays:LibraryBooster",
     "OnnxClassifier": "adacsl.integrations.onnx:OnnxClassifier",
+    "ScoreClassifier": "adacsl.learners.scores:ScoreClassifier",
 }
 """Our own estimators, which write and read their arrays themselves."""
 READERS = {

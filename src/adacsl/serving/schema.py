@@ -213,7 +213,9 @@ def request_body(schema: InputSchema, limit: int) -> dict[str, Any]:
 
 def render_page(about: dict[str, Any], schema: InputSchema, limit: int) -> str:
     """Return the HTML page with the model, its columns, and a form for a request."""
-    example = {f.name: {"number": 0, "date": "2026-03-31", "image": "...", "list": [0]}.get(f.kind, "") for f in schema.fields}
+    example = {
+        f.name: {"number": 0, "date": "2026-03-31", "image": "...", "list": [0]}.get(f.kind, "") for f in schema.fields
+    }
     template = jinja2.Template(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"), autoescape=True)
     page: str = template.render(about, limit=limit, arrow=ARROW, example=json.dumps({"rows": [example]}, indent=1))
     return page
