@@ -83,7 +83,7 @@ def _table() -> tuple[pd.DataFrame, Any]:
     rng = np.random.default_rng(0)
     n = 3 * ROWS
     y = (rng.random(n) < 0.3).astype(int)
-    words = np.asarray("late refund angry broken happy thanks good fine order parcel today again".split())
+    words = np.asarray(["late", "refund", "angry", "broken", "happy", "thanks", "good", "fine", "order", "parcel"])
     text = [" ".join(rng.choice(words[:4] if label and rng.random() < 0.5 else words, 12)) for label in y]
     table = pd.DataFrame(
         {

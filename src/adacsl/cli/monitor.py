@@ -78,7 +78,8 @@ def monitor(
         Folder of a saved model (`adacsl train --out`). Or a table of reference scores with labels, of any model: the
         threshold that is cost-optimal on it is the one in use.
     data
-        Table (CSV, Parquet, Excel, ...) with new samples (new scores, with reference scores), or the name of a built-in data set (`adacsl data`); or --sql.
+        Table (CSV, Parquet, Excel, ...) with new samples (with new scores, for reference scores), or the name of a
+        built-in data set (`adacsl data`); or --sql.
     labels
         Labels, as far as they are known: a column of the data (missing values: not known), or another table, row by
         row or joined by --id. Default: the target column of the training, if the data have it.

@@ -116,7 +116,9 @@ def plain_rows(method: Any, about: Any) -> Any:
     """Return two samples of the columns that a model was trained on."""
     encoders = [part["columns"] for part in _parts(about) if "columns" in part and "format" in part]
     names = getattr(method, "feature_names_in_", None)
-    if not encoders or any("intercept" in each for each in _unencoded(about)):  # sums take no missing values
+    unencoded = _unencoded(about)
+    # sums and graphs take no missing values
+    if not encoders or any("intercept" in each or each["kind"] in NUMBERS_ONLY for each in unencoded):
         rows = np.zeros((2, method.n_features_in_))
         return rows if names is None else pd.DataFrame(rows, columns=names)
     if len(encoders[0]) != method.n_features_in_:
@@ -134,6 +136,7 @@ def _plain_column(rule: Mapping[str, Any] | None) -> NDArray[Any]:
     return np.asarray([None, "1970-01-02" if kind == "date" else 0.0 if kind == "number" else None], dtype=object)
 
 
+NUMBERS_ONLY = ("OnnxClassifier", "ScoreClassifier")
 CLASSIFIERS = {
     "CostSensitiveClassifier": "adacsl.estimators.classifier:CostSensitiveClassifier",
     "AdaCSLClassifier": "adacsl.estimators.adacsl:AdaCSLClassifier",

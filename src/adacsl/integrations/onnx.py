@@ -38,10 +38,12 @@ MOST_BYTES = 1 << 31
 MOST_NODES = 100_000
 DEEPEST = 20
 """Levels of graphs in graphs, the branches of an If."""
-MOST_MEMORY = 1 << 32
+MOST_MEMORY = 1 << 31
 """Bytes that all graphs of a process may hold at a time, their weights among them."""
 SECONDS = 60.0
 """After so long a batch is ended, between two operations."""
+SECONDS_TO_TRY = 10.0
+"""As long may two samples take when a graph is loaded."""
 TYPES: dict[int, Any] = {
     TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64, TensorProto.FLOAT16: np.float16,
     TensorProto.INT64: np.int64, TensorProto.INT32: np.int32, TensorProto.UINT8: np.uint8, TensorProto.BOOL: np.bool_,
@@ -267,10 +269,10 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):
             for each, part in zip(self.inputs_, np.split(rows, ends, axis=1), strict=True)
         }
 
-    def _scores(self, feeds: dict[str, NDArray[Any]]) -> NDArray[Any]:
+    def _scores(self, feeds: dict[str, NDArray[Any]], seconds: float | None = None) -> NDArray[Any]:
         n = len(next(iter(feeds.values())))
         try:
-            result = np.asarray(run(self._session, self._graph.output, feeds))
+            result = np.asarray(run(self._session, self._graph.output, feeds, SECONDS if seconds is None else seconds))
         except MemoryError:
             if n == 1:
                 raise ValueError(
@@ -303,7 +305,7 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         if not any(each.size is None for each in result.inputs_):
             rows = {each.name: _zeros(each, each.batch or 2) for each in result.inputs_}
-            scores = result._scores(rows)
+            scores = result._scores(rows, SECONDS_TO_TRY)
             width = 1 if scores.ndim == 1 else scores.shape[1]
             if max(width, 2) != len(result.classes_):
                 raise ValueError(f"its graph has scores of {width} classes, and {len(result.classes_)} labels")
@@ -540,11 +542,11 @@ def open_session(content: bytes, _: Graph) -> Any:
         raise ValueError(f"onnxruntime does not take the graph: {_line(error)}") from None
 
 
-def run(session: Any, output: str, feeds: Mapping[str, Any]) -> Any:
-    """Return an output of a graph; an error after a minute, or beyond the memory there is."""
+def run(session: Any, output: str, feeds: Mapping[str, Any], seconds: float) -> Any:
+    """Return an output of a graph; an error after so many seconds, or beyond the memory there is."""
     options = onnxruntime.RunOptions()
     options.log_severity_level = 4
-    timer = threading.Timer(SECONDS, setattr, (options, "terminate", True))
+    timer = threading.Timer(seconds, setattr, (options, "terminate", True))
     timer.daemon = True
     timer.start()
     try:
@@ -552,7 +554,7 @@ def run(session: Any, output: str, feeds: Mapping[str, Any]) -> Any:
     except Exception as error:
         text = str(error)
         if "terminate flag" in text:
-            raise ValueError(f"the graph took more than {SECONDS:g} seconds for {_rows(feeds)} samples") from None
+            raise ValueError(f"the graph took more than {seconds:g} seconds for {_rows(feeds)} samples") from None
         if any(sign in text for sign in ("Available memory", "bad_alloc", "Failed to allocate")):
             raise MemoryError from None
         raise ValueError(f"onnxruntime cannot evaluate the graph: {_line(error)}") from None
