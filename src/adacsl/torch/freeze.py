@@ -16,6 +16,10 @@ from adacsl.base.extras import requires, resolve
 
 TOLERANCE = 1e-3
 """How far scores of the graph may be from those of the network, in log-odds and as a share of the largest."""
+ADVICE = (
+    "score the samples in PyTorch and decide by adacsl.learners.scores.ScoreClassifier, or train the network by "
+    "NeuralLearner(module=...)"
+)
 
 
 def freeze(
@@ -53,8 +57,8 @@ def freeze(
     Raises
     ------
     ValueError
-        Where the network cannot be exported, or its graph gives other scores: keep such a network in PyTorch, as
-        ``learner=NeuralLearner(module=...)`` and ``--module module:factory``.
+        Where the network cannot be exported, or its graph gives other scores: score such a network in PyTorch and
+        decide by :class:`~adacsl.learners.scores.ScoreClassifier`, or train it by ``NeuralLearner(module=...)``.
 
     Examples
     --------
@@ -75,7 +79,7 @@ def freeze(
     try:
         graph = _Scores(module.eval().cpu(), preprocess, names)
         with torch.no_grad():
-            wanted = graph(*examples)
+            wanted = [graph(*examples), graph(*(each[:1] for each in examples))]
             content = _exported(graph, tuple(_two(each) for each in examples), names or ["inputs"])
     finally:
         for part, training in modes.items():
@@ -148,10 +152,7 @@ def _exported(graph: nn.Module, examples: tuple[Tensor, ...], names: list[str]) 
             model = inliner.inline_local_functions(program.model_proto)
     except Exception as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        raise ValueError(
-            f"the network cannot be exported to ONNX ({reason}): keep it in PyTorch, as "
-            "learner=NeuralLearner(module=...) and --module module:factory"
-        ) from error
+        raise ValueError(f"the network cannot be exported to ONNX ({reason}): {ADVICE}") from error
     finally:
         for name, level in levels.items():
             logging.getLogger(name).setLevel(level)
@@ -163,18 +164,13 @@ def _exported(graph: nn.Module, examples: tuple[Tensor, ...], names: list[str]) 
     return buffer.getvalue()
 
 
-def _compare(classifier: Any, examples: tuple[Tensor, ...], wanted: Tensor) -> None:
+def _compare(classifier: Any, examples: tuple[Tensor, ...], wanted: Sequence[Tensor]) -> None:
     """Refuse a graph that gives other scores than the network, for all samples or for the first alone."""
-    expected = wanted.detach().numpy()
-    for some in (np.s_[:], np.s_[:1]):
+    for some, expected in zip((np.s_[:], np.s_[:1]), (each.detach().numpy() for each in wanted), strict=True):
         feeds = {
             each.name: values[some].numpy().astype(each.dtype)
             for each, values in zip(classifier.inputs_, examples, strict=True)
         }
-        result = classifier._scores(feeds)
-        gap = float(np.max(np.abs(result - expected[some])))
+        gap = float(np.max(np.abs(classifier._scores(feeds) - expected)))
         if not gap <= TOLERANCE * max(1.0, float(np.abs(expected).max())):
-            raise ValueError(
-                f"the exported graph gives other scores than the network (by {gap:.2g}): keep it in PyTorch, as "
-                "learner=NeuralLearner(module=...) and --module module:factory"
-            )
+            raise ValueError(f"the exported graph gives other scores than the network (by {gap:.2g}): {ADVICE}")
