@@ -85,7 +85,7 @@ def test_the_decision_alone_is_fitted(tmp_path, pos_label):
     place = labels.tolist().index(pos_label)
     best = find_threshold(PROBA[:, place], (place == Y).astype(int), COSTS)
     np.testing.assert_allclose(model.decision_scores(X), PROBA[:, place], atol=1e-6)
-    assert COSTS.mean((Y == place).astype(int), model.decision_scores(X) > model.threshold_) == pytest.approx(best.cost)
+    assert COSTS.mean((place == Y).astype(int), model.decision_scores(X) > model.threshold_) == pytest.approx(best.cost)
     again = load(model.save(tmp_path / "model"))
     assert (again.predict(X) == model.predict(X)).all()
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))

@@ -86,7 +86,10 @@ def freeze(
             part.training = training
         module.to(place)
     classifier = resolve("adacsl.integrations.onnx:OnnxClassifier")(content, labels=labels, scores=scores)
-    _compare(classifier, examples, wanted)
+    try:
+        _compare(classifier, examples, wanted)
+    except ValueError as error:
+        raise ValueError(f"{error}: {ADVICE}") from None
     return classifier
 
 
@@ -173,4 +176,4 @@ def _compare(classifier: Any, examples: tuple[Tensor, ...], wanted: Sequence[Ten
         }
         gap = float(np.max(np.abs(classifier._scores(feeds) - expected)))
         if not gap <= TOLERANCE * max(1.0, float(np.abs(expected).max())):
-            raise ValueError(f"the exported graph gives other scores than the network (by {gap:.2g}): {ADVICE}")
+            raise ValueError(f"the exported graph gives other scores than the network, by {gap:.2g}")
