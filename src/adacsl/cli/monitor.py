@@ -22,13 +22,15 @@ from adacsl.cli.model_folder import (
 )
 from adacsl.cli.options import (
     ADVANCED_RESULTS,
-    ADVANCED_SCORES,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     READING_DEFAULTS,
+    SCORE_DEFAULTS,
     CostOptions,
     Device,
+    Module,
     ReadingOptions,
+    ScoreOptions,
     as_words,
     within,
 )
@@ -59,10 +61,9 @@ def monitor(
     level: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(0.01, 0.9999)] = 0.95,
     html: Path | None = None,
     retuned: Path | None = None,
-    score_column: Annotated[str | None, Parameter(group=ADVANCED_SCORES)] = None,
-    label_column: Annotated[str | None, Parameter(group=ADVANCED_SCORES)] = None,
-    pos_label: Annotated[str | None, Parameter(group=ADVANCED_SCORES)] = None,
+    reference: ScoreOptions = SCORE_DEFAULTS,
     device: Device = "auto",
+    module: Module = None,
     files: ReadingOptions = READING_DEFAULTS,
     screen: Screen = PLAIN,
 ) -> Answer:
@@ -98,14 +99,11 @@ def monitor(
     retuned
         Save a model with a re-tuned decision rule in this folder: fitted to the labels, or without labels under the
         estimated class prior. The learner is not trained again.
-    score_column
-        Column of the scores, in both tables. Default: `score`, or a guess where there are two columns.
-    label_column
-        Column of the labels of the reference scores. Default: `label`, or a guess where there are two columns.
-    pos_label
-        Label of the positive class; default: 1 or true where the labels are 0/1, -1/1 or false/true.
     device
         Device: auto, cpu, cuda, cuda:1 or mps.
+    module
+        Factory of the model's network, where that is one of your own, module:factory: a function of a module in the
+        working directory or an installed one.
 
     Examples
     --------
@@ -118,13 +116,12 @@ def monitor(
         check_file(html)
     if retuned is not None:
         check_model_folder(retuned, option="--retuned")
-    scored = {"--score-column": score_column, "--label-column": label_column, "--pos-label": pos_label}
     if model.is_file():
-        classifier, notes = _of_scores(model, cost_options, files, *scored.values())
-    elif unused := [name for name, value in scored.items() if value is not None]:
+        classifier, notes = _of_scores(model, cost_options, files, reference)
+    elif unused := as_words(reference):
         raise ValueError(f"{unused[0]} is for a table of reference scores, and {model} is a model: omit it")
     else:
-        classifier, notes = load_with_notes(model, device=device)
+        classifier, notes = load_with_notes(model, device=device, module=module)
     target, known_costs = noted_options(model, notes, cost_options)
     with stoppable("nothing was written; start the command again"):
         from adacsl.monitoring.monitor import monitor_samples  # noqa: PLC0415  pandas
@@ -145,8 +142,7 @@ def monitor(
     document = result.to_dict() | {"report": html, "retuned": retuned}
     words = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
     if model.is_file():  # a model has its costs with it
-        words += [word for option, value in scored.items() if value is not None for word in (option, value)]
-        words += as_words(cost_options)
+        words += [*as_words(reference), *as_words(cost_options)]
     typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *words, *as_words(files)])
     shown = [*result.sentences, *_advice(result, typed, retuned), *_windows(result)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
@@ -154,7 +150,7 @@ def monitor(
 
 
 def _of_scores(
-    path: Path, cost_options: CostOptions, files: ReadingOptions, score: str | None, label: str | None, positive: Any
+    path: Path, cost_options: CostOptions, files: ReadingOptions, columns: ScoreOptions
 ) -> tuple[CostSensitiveClassifier, dict[str, Any]]:
     """Return the decision by the cost-optimal threshold of reference scores as a model, with notes on it."""
     import pandas as pd  # noqa: PLC0415
@@ -169,7 +165,8 @@ def _of_scores(
         raise ValueError("reference scores are monitored under known costs: give --fn and --fp")
     how = files.how | {"sql": None, "db": None}  # those are about the new samples
     table = ScoredTable(
-        path, costs=cost_options.known, score=score, label=label, pos_label=positive, how=How(**how)
+        path, costs=cost_options.known, score=columns.score_column,
+        label=columns.label_column, pos_label=columns.pos_label, how=How(**how)
     )  # fmt: skip
     every, labels = table.whole(), np.asarray(table.classes)
     own = every.costs.n_instances is not None
