@@ -43,7 +43,7 @@ def test_scores_are_monitored_against_reference_scores(adacsl, written):
         "monitor", written / "may.csv", written / "july.csv", *WORDS, "--html", written / "page.html", "--json"
     )
     assert again.code == 4
-    assert page.exists()
+    assert (written / "page.html").exists()
     unknown = adacsl("monitor", written / "may.csv", written / "unknown.csv", *WORDS, "--json")
     assert unknown.json["labelled"] == 0
     own = adacsl("monitor", written / "may.csv", written / "june.csv", "--fn", "amount", *WORDS[2:], "--json")
