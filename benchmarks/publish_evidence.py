@@ -1,4 +1,4 @@
-"""The page docs/evidence.md: power and coverage of a comparison's statistics, and the regret of its recommendation."""
+"""The page statistics.md: power and coverage of a comparison's statistics, and the regret of its recommendation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ HEAD = """\
 # Power and coverage
 
 `adacsl compare` tests every sample in repeated cross-validation and compares methods by their per-sample costs.
-Intervals are those of paired costs over samples and fits ([how](compare/statistics.md)); the recommendation is the
-simplest method whose upper bound of excess over the lowest cost is at most 10 %, else the lowest mean. Both are
+Intervals are those of paired costs over samples and fits
+([how](../../docs/guide/compare/statistics.md)); the recommendation is the simplest method whose upper bound of excess
+over the lowest cost is at most 10 %, else the lowest mean. Both are
 compared with the former protocol: five random splits, the corrected variance of Nadeau and Bengio over the means of the
 splits, and the simplest method without a significant difference from the lowest mean.
 """
@@ -20,7 +21,7 @@ NOT_YET = "Not measured yet with this version.\n"
 
 
 def evidence_page(power: dict[str, Any] | None, regret: dict[str, Any] | None, suite: dict[str, Any]) -> str:
-    """Return the page from what benchmarks/quality/power.py, verdict_regret.py and suite.py (its metadata) wrote."""
+    """Return the page from what power.py, recommendation_regret.py and suite.py (its metadata) wrote."""
     return HEAD + simulation(power) + blocks(regret, suite)
 
 
@@ -73,7 +74,7 @@ def blocks(run: dict[str, Any] | None, suite: dict[str, Any]) -> str:
     new, old = run["new"], run["old"]
     lines = [
         head,
-        f"`{run['command']}`; {run['date']}; {run['device']}; `benchmarks/results/verdict_regret.json`, from "
+        f"`{run['command']}`; {run['date']}; {run['device']}; `benchmarks/results/recommendation_regret.json`, from "
         f"`suite.npz` (row costs of {suite.get('repeats', '?')} x {suite.get('folds', '?')} folds, run on "
         f"{suite.get('date', '?')}, {suite.get('device', '?')}; {suite.get('note', 'whole tables')}) and "
         "`suite_random_splits.csv` (the old protocol, its own run).\n\n",

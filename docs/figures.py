@@ -7,6 +7,7 @@ python docs/figures.py crossfit       # some
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +15,10 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib import pyplot as plt
+from scipy import stats
 from torch import nn
 
 from adacsl import AdaCSLController, CostMatrix, CostSensitiveClassifier, cost_curve, find_threshold
@@ -46,6 +49,7 @@ def main() -> None:
         "credit": lambda: credit_cost(credit_run()),
         "curves": lambda: credit_curves(credit_run()),
         "which": lambda: which_method,
+        "peers": lambda: peers(committed_peers()),
         "scale": lambda: scale_plan(committed_plan()),
     }
     wanted = [name for name in figures if name in sys.argv] or list(figures)
@@ -355,6 +359,40 @@ def scale_plan(document: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
         axis.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         axis.grid(color=style["faint"], lw=0.6)
         axis.legend()
+        return figure
+
+    return draw
+
+
+def committed_peers() -> Any:
+    """Return each method's cost relative to the ensemble: geometric mean over tables and its interval, best first."""
+    path = Path(__file__).resolve().parent.parent / "benchmarks/results/arena.csv"
+    rows = pd.read_csv(path).assign(total=lambda frame: frame["cost"] * frame["n_test"])
+    sums = rows.groupby(["table", "method"])[["total", "n_test"]].sum()
+    logs = np.log((sums["total"] / sums["n_test"]).unstack()).drop(columns="constant")
+    logs = logs.sub(logs["ensemble"], axis=0)
+    n = logs.count()
+    about = pd.DataFrame({"mean": logs.mean(), "reach": stats.t.ppf(0.975, n - 1) * logs.std() / np.sqrt(n), "n": n})
+    return about.sort_values("mean")
+
+
+def peers(about: Any) -> Callable[[dict[str, Any]], Any]:
+    """Draw what other methods cost relative to the ensemble."""
+
+    def draw(style: dict[str, Any]) -> Any:
+        figure, axis = plt.subplots(figsize=(6.4, 3.9))
+        for place, (name, row) in enumerate(about.iterrows()):
+            color = style["colors"][1 if name in ("ensemble", "adacsl", "adacsl-cv") else 0]
+            low, middle, high = (math.exp(row["mean"] + sign * row["reach"]) for sign in (-1, 0, 1))
+            axis.plot([low, high], [place, place], color=color, lw=2)
+            axis.plot(middle, place, "o", color=color, ms=5)
+        axis.axvline(1, color=style["ink"], lw=1, ls=":")
+        axis.set(xscale="log", xlabel="cost relative to the ensemble (left: less); tables in brackets")
+        axis.set_yticks(range(len(about)), [f"{name} ({row['n']:.0f})" for name, row in about.iterrows()])
+        axis.set_xticks([0.75, 1, 1.5, 2, 3], ["0.75", "1", "1.5", "2", "3"])
+        axis.minorticks_off()
+        axis.invert_yaxis()
+        axis.grid(axis="x", color=style["faint"], lw=0.6)
         return figure
 
     return draw

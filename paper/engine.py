@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from adacsl.comparison.fits import FitKey, FitResult
-from adacsl.comparison.jobs import count_nets, plan_jobs, run_jobs
+from adacsl.comparison.jobs import count_networks, plan_jobs, run_jobs
 from adacsl.comparison.runner import Event, Job, RunInterrupted
 from adacsl.comparison.store import Store, commit, now, versions
 from adacsl.datasets import Task
@@ -82,7 +82,7 @@ __all__ = [
     "Tell",
     "about_now",
     "choose_device",
-    "count_nets",
+    "count_networks",
     "jobs_of",
     "run_missing",
 ]

@@ -20,6 +20,15 @@ TEST_ROWS = {"HAM10K": 2000, "PV-D": 12925, "RFFD": 288}
 """Calling everything positive costs exactly as much as there are test rows; of IDC the paper gives no such figure."""
 
 
+SPLIT_TITLES = {"random": "random split", "group": "split by group", "patient": "one patient left out"}
+_PARTIAL = {"IDC": "3 % of the data, not a reproduction"}
+
+
+def title_of(dataset: str) -> str:
+    """Return the name of a data set for tables and figures, with a warning where only a part of it was at hand."""
+    return f"{dataset} ({_PARTIAL[dataset]})" if dataset in _PARTIAL else dataset
+
+
 class Printed(NamedTuple):
     """An entry of Table 2: total cost and accuracy (in per cent) on the test set."""
 

@@ -75,7 +75,7 @@ def pairwise(results: pd.DataFrame, reference: str, *, confidence: float = 0.95,
 
 def _summary_of(block: Block, confidence: float, floor: float | None) -> pd.DataFrame:
     own = _estimate(block.costs, np.nanmax(np.abs(block.costs), axis=0), block.overlap, confidence)
-    best = _cheapest(block.costs)
+    best = _lowest_cost(block.costs)
     table = _against(block, best, confidence)
     low = own["low"]
     if floor is not None and np.nanmin(block.costs) >= floor:
@@ -101,7 +101,7 @@ def _summary_of(block: Block, confidence: float, floor: float | None) -> pd.Data
     return pd.DataFrame(table).iloc[np.lexsort((np.arange(len(rank)) != best, rank))]
 
 
-def _cheapest(costs: NDArray[np.float64]) -> int:
+def _lowest_cost(costs: NDArray[np.float64]) -> int:
     """Return the method that no other undercuts on the seeds they share; of equals, the first."""
     candidates = np.flatnonzero(enough_splits((~np.isnan(costs)).sum(axis=0)))
     costs = costs[:, candidates]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from adacsl import CostMatrix, CostSensitiveClassifier, method
 from adacsl.adaptive import QuantileBins, UniformBins
 from adacsl.comparison.protocol import Protocol
 from adacsl.datasets import Task
-from adacsl.neural.learner import NeuralLearner
+from adacsl.neural import NeuralLearner
 from adacsl.torch.augmentation import Augment
 
 SECONDS_PER_EPOCH = 1.5 / 15
@@ -167,7 +168,7 @@ class Profile:
     splits : tuple of str
         "random": images are drawn one by one; "group": images of one lesion, leaf or patient stay together; "patient":
         each split tests on all images of one patient.
-    net : mapping
+    neural : NeuralLearner
         Settings of the networks, without weights and what depends on the data.
     feature_methods : mapping
         Methods for tables, which get features of the images.
@@ -178,7 +179,7 @@ class Profile:
     name: str
     methods: Methods
     splits: tuple[str, ...]
-    net: Mapping[str, Any]
+    neural: NeuralLearner
     feature_methods: Methods
     choices: tuple[Choice, ...]
 
@@ -192,20 +193,25 @@ class Profile:
 
     def conditions(self, *, upright: bool, weights: str | None, device: str, split: str = "random") -> Protocol:
         """Return the protocol for one data set: images without up and down are turned too, where any are."""
-        turned = {"augment": Augment(rotate=True)} if self.net["augment"] and not upright else {}
+        turned = {"augment": Augment(rotate=True)} if self.neural.augment and not upright else {}
         kind = LeaveOneGroupOut if split == "patient" else Protocol
-        return kind(net={**self.net, **turned, "weights": weights}, device=device)
+        return kind(neural=_changed(self.neural, **turned, weights=weights), device=device)
+
+
+def _changed(neural: NeuralLearner, **settings: Any) -> NeuralLearner:
+    """Return settings of networks, some of which differ."""
+    other: NeuralLearner = copy.copy(neural).set_params(**settings)
+    return other
 
 
 _PAPER = Profile(
     "paper",
     PAPER_METHODS,
     ("random", "patient"),
-    {
-        "epochs": 20, "batch_size": 64, "learning_rate": 0.01, "schedule": "constant", "augment": False,
-        "image_size": 50,
-        "optimizer": functools.partial(torch.optim.SGD, weight_decay=0.01),
-    },
+    NeuralLearner(
+        epochs=20, batch_size=64, learning_rate=0.01, schedule="constant", augment=False, image_size=50,
+        optimizer=functools.partial(torch.optim.SGD, weight_decay=0.01),
+    ),
     {},
     (),
 )  # fmt: skip
@@ -213,17 +219,15 @@ _MODERN = Profile(
     "modern",
     MODERN_METHODS,
     ("random", "group", "patient"),
-    {
-        "epochs": 15, "batch_size": 128, "learning_rate": 4e-4, "weight_decay": 0.05, "optimizer": "adamw",
-        "augment": True,
-        "image_size": 64,
-    },
+    NeuralLearner(
+        epochs=15, batch_size=128, learning_rate=4e-4, weight_decay=0.05, optimizer="adamw", image_size=64
+    ),
     FEATURE_METHODS,
     CHOICES,
 )  # fmt: skip
-_FOUR_VIEWS = replace(_MODERN, name="four-views", net={**_MODERN.net, "views": 4}, feature_methods={})
-_ENLARGED = replace(_FOUR_VIEWS, name="enlarged", net={**_FOUR_VIEWS.net, "image_size": 128})
-_MODERN_128 = replace(_MODERN, name="modern-128", net={**_MODERN.net, "image_size": 128})
+_FOUR_VIEWS = replace(_MODERN, name="four-views", neural=_changed(_MODERN.neural, views=4), feature_methods={})
+_ENLARGED = replace(_FOUR_VIEWS, name="enlarged", neural=_changed(_FOUR_VIEWS.neural, image_size=128))
+_MODERN_128 = replace(_MODERN, name="modern-128", neural=_changed(_MODERN.neural, image_size=128))
 PROFILES = {profile.name: profile for profile in (_PAPER, _MODERN, _MODERN_128, _FOUR_VIEWS, _ENLARGED)}
 """As published; as is usual today, with images of 64 x 64 or of 128 x 128; as modern, and every score is the mean over
 the image's four flips; as four-views, with images enlarged, nearer to the size that the backbone was made for."""
@@ -241,7 +245,7 @@ def under(made: CostSensitiveClassifier, protocol: Protocol) -> CostSensitiveCla
     if not isinstance(made.learner, NeuralLearner):
         return made
     fresh: CostSensitiveClassifier = clone(made)
-    return fresh.set_params(learner=NeuralLearner(**{**protocol.net, "every": made.learner.every}))
+    return fresh.set_params(learner=_changed(protocol.neural, every=made.learner.every))
 
 
 def with_folds(made: CostSensitiveClassifier, most: int) -> CostSensitiveClassifier:
@@ -259,21 +263,21 @@ def quick_method(made: CostSensitiveClassifier) -> CostSensitiveClassifier:
 
 def quick_protocol(protocol: Protocol) -> Protocol:
     """Return conditions with few epochs and pixels, and networks without pretrained weights."""
-    few = {"epochs": 2, "batch_size": 32, "image_size": 16, "weights": None}
-    return replace(protocol, net={**protocol.net, **few})
+    few = _changed(protocol.neural, epochs=2, batch_size=32, image_size=16, weights=None)
+    return replace(protocol, neural=few)
 
 
 def protocol_identity(protocol: Protocol) -> dict[str, Any]:
     """Return what results depend on; weights are the same wherever they lie."""
-    weights = protocol.net["weights"]
-    named = {**protocol.net, "weights": None if weights is None else Path(weights).name}
-    return replace(protocol, net=named).identity()
+    weights = protocol.neural.weights
+    named = _changed(protocol.neural, weights=None if weights is None else Path(weights).name)
+    return replace(protocol, neural=named).identity()
 
 
 def net_seconds(protocol: Protocol, rows: int) -> float:
     """Return how long an H200 with twelve networks side by side takes for one of them."""
-    pixels = (protocol.net["image_size"] / 64) ** 2
-    return float(protocol.net["epochs"] * SECONDS_PER_EPOCH * rows / 10_000 * max(1.0, pixels))
+    pixels = (protocol.neural.image_size / 64) ** 2
+    return float(protocol.neural.epochs * SECONDS_PER_EPOCH * rows / 10_000 * max(1.0, pixels))
 
 
 __all__ = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
-from paper.figures import TITLES, normalized
+from paper.figures import SPLIT_TITLES, TITLES, normalized, title_of
 from paper.methods import PROFILES
 from paper.sheets import Row
 
@@ -39,7 +39,8 @@ def words_for(figure: Path) -> str:
 def draw_epochs(rows: Sequence[Row], folder: Path) -> list[Path]:
     """Draw Figure 1, a panel for each data set and profile."""
     frame = pd.DataFrame(rows)
-    views = list(frame[frame["split"] == "random"].groupby(["dataset", "profile"], sort=False))
+    frame = frame[frame["split"].isin(["random", "patient"])]
+    views = list(frame.groupby(["dataset", "profile", "split"], sort=False))
     if not views or not can_draw():
         return []
     return [
@@ -53,9 +54,12 @@ def draw_methods(table: pd.DataFrame, folder: Path) -> list[Path]:
         return []
     made = []
     views = dict(list(cast("Any", table.groupby(["dataset", "profile", "split"]))))
-    for view in sorted(views, key=lambda view: (view[0], list(PROFILES).index(view[1]), view[2] == "group")):
+    for view in sorted(
+        views, key=lambda view: (view[0], list(PROFILES).index(view[1]), list(SPLIT_TITLES).index(view[2]))
+    ):
         dataset, profile, split = map(str, view)
-        path = folder / f"table2-{dataset.lower()}-{profile}{'-group' if split == 'group' else ''}.png"
+        suffix = "" if split == "random" else f"-{split}"
+        path = folder / f"table2-{dataset.lower()}-{profile}{suffix}.png"
         _draw_methods(views[view], dataset, profile, split, path)
         made.append(path)
     return made
@@ -70,7 +74,7 @@ def _draw_figure(views: Sequence[Any], path: Path, *, thresholds: bool) -> Path:
     columns = min(2, len(views))
     lines = math.ceil(len(views) / columns)
     figure = _new_figure(4.6 * columns, 3.2 * lines)
-    for place, ((dataset, profile), block) in enumerate(views):
+    for place, ((dataset, profile, split), block) in enumerate(views):
         axes = figure.add_subplot(lines, columns, place + 1)
         for number, (k, part) in enumerate(block.groupby("k")):
             color, mean = f"C{number}", part.groupby("epoch")[["threshold", "train_cost", "val_cost"]].mean()
@@ -84,7 +88,8 @@ def _draw_figure(views: Sequence[Any], path: Path, *, thresholds: bool) -> Path:
             axes.axhline(0.5, color="0.5", linewidth=0.8)
         else:
             axes.set_ylim(bottom=0.0)
-        axes.set(title=f"{dataset}, {profile}", xlabel="epoch", ylabel="T_actual" if thresholds else "cost per sample")
+        name = f"{title_of(str(dataset))}\n{profile}, {SPLIT_TITLES[str(split)]}"
+        axes.set(title=name, xlabel="epoch", ylabel="T_actual" if thresholds else "cost per sample")
         axes.locator_params(axis="x", integer=True)
         axes.legend(frameon=False, ncols=3, fontsize="small")
     return _save(figure, path)
@@ -111,8 +116,8 @@ def _draw_methods(block: pd.DataFrame, dataset: str, profile: str, split: str, p
         axes.set_ylim(len(order) - 0.5, -0.5)
         scale_costs(axes, part["mean"])
         axes.grid(axis="x", alpha=0.3)
-        name = f"{profile}, by group" if split == "group" else profile
-        axes.set(title=f"{dataset}, {name}, k = {k}", xlabel="normalised cost")
+        axes.set(title=f"k = {k}", xlabel="normalised cost")
+    figure.suptitle(f"{title_of(dataset)}, {profile}, {SPLIT_TITLES[split]}", fontsize="medium")
     _save(figure, path)
 
 

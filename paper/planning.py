@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adacsl import CostMatrix
 from adacsl.datasets import DataError, Task
 from paper.embedding import stand_in
-from paper.engine import FitKey, Job, count_nets, jobs_of
+from paper.engine import FitKey, Job, count_networks, jobs_of
 from paper.methods import (
     ABLATIONS,
     CHOICES,
@@ -163,7 +163,7 @@ def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task],
                 places |= {fit: (setting, factor[fit.ratio]) for fit in missing}
                 if missing:
                     of_seed.append(Job(missing, job.payload))
-        jobs += sorted(of_seed, key=lambda job: -count_nets(job))
+        jobs += sorted(of_seed, key=lambda job: -count_networks(job))
     return Planned(jobs, places, own)
 
 
@@ -216,7 +216,7 @@ def estimate(planned: Planned) -> list[Estimate]:
     sums: dict[tuple[str, str], list[float]] = {}
     for job in planned.jobs:
         setting, _ = planned.places[job.fits[0]]
-        nets = count_nets(job)
+        nets = count_networks(job)
         seconds = nets * net_seconds(setting.protocol, len(planned.tasks[setting.data].y))
         parts = sums.setdefault((setting.sheet, setting.data), [0, 0, 0.0])
         for i, more in enumerate((len(job.fits), nets, seconds)):

@@ -203,7 +203,7 @@ def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> d
     for setting in wanted.values():
         if setting.dataset not in features:
             features[setting.dataset] = as_features(
-                tasks[setting.dataset], str(setting.protocol.net["weights"]), device=device
+                tasks[setting.dataset], str(setting.protocol.neural.weights), device=device
             )
         X = features[setting.dataset].X  # noqa: N806
         kept = patients_of_both(tasks[setting.dataset]) if setting.split == "patient" else slice(None)

@@ -25,11 +25,11 @@ NEVER = {
 """What no prediction needs, whatever predicts."""
 PLOTS = {"plotly", "matplotlib"}
 NETWORKS = {"torch", "adacsl.neural", "safetensors.torch"}
-TRAINS = {"adacsl.estimators.fit", "adacsl.ensemble", "adacsl.learners.sklearn", "adacsl.learners.boosting"}
+TRAINS = {"adacsl.estimators.fit", "adacsl.ensemble", "adacsl.learners.sklearn", "adacsl.learners.boosting_fit"}
 TREES = {"sklearn.ensemble", "adacsl.learners.trees", "adacsl.learners.histogram_boosting"}
 LIBRARIES = {"xgboost", "lightgbm", "catboost"}
-BOOSTING_SETTINGS = {"adacsl.learners.boosting", "adacsl.learners.sklearn"}
-"""BoostingLearner, the settings that are saved with a model, is in the module that trains."""
+SETTINGS = "adacsl.learners.boosting"
+"""BoostingLearner: settings alone, which are saved with a booster."""
 
 
 def table():
@@ -59,9 +59,9 @@ MODELS = {
         lambda: AdaCSLClassifier(COSTS, learner=SklearnLearner(LogisticRegression(), encode=False), decide="bayes"),
         NETWORKS | TRAINS | TREES | LIBRARIES | PLOTS
     ),
-    "xgboost": (lambda: boosted("xgboost"), NETWORKS | TRAINS - BOOSTING_SETTINGS | LIBRARIES - {"xgboost"}),
-    "lightgbm": (lambda: boosted("lightgbm"), NETWORKS | TRAINS - BOOSTING_SETTINGS | LIBRARIES - {"lightgbm"}),
-    "catboost": (lambda: boosted("catboost"), NETWORKS | TRAINS - BOOSTING_SETTINGS | LIBRARIES - {"catboost"}),
+    "xgboost": (lambda: boosted("xgboost"), NETWORKS | TRAINS | LIBRARIES - {"xgboost"}),
+    "lightgbm": (lambda: boosted("lightgbm"), NETWORKS | TRAINS | LIBRARIES - {"lightgbm"}),
+    "catboost": (lambda: boosted("catboost"), NETWORKS | TRAINS | LIBRARIES - {"catboost"}),
     "stack": (
         lambda: EnsembleClassifier(COSTS, estimators=["logistic", "extra-trees"], cv=2, random_state=0),
         NETWORKS | PLOTS
@@ -110,6 +110,8 @@ def test_load_and_predict(folder, name):
     assert loaded & (NEVER | MODELS[name][1]) == set()
     assert {"adacsl.estimators.persistence", "pandas"} <= loaded
     assert ("torch" in loaded) == (name == "net")
+    assert loaded & LIBRARIES == {name} & LIBRARIES
+    assert name == "stack" or (SETTINGS in loaded) == (name in LIBRARIES)
 
 
 RUN = "from adacsl.cli.app import run; assert run(sys.argv[1:]) in (0, 1)"

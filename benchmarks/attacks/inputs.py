@@ -60,7 +60,7 @@ RAW = re.compile(
 
 TRAINS = {
     "lightning.pytorch.Trainer.fit": AssertionError("training began"),
-    "adacsl.learners.boosting.load_engine": lambda _: mock.Mock(
+    "adacsl.learners.boosting_fit.load_library": lambda _: mock.Mock(
         boost=mock.Mock(side_effect=AssertionError("training began")),
         boost_plainly=mock.Mock(side_effect=AssertionError("training began")),
     ),

@@ -226,7 +226,7 @@ def second_run(folder: Path, _: random.Random) -> Iterator[dict[str, Any]]:
 
 @contextlib.contextmanager
 def changed(_: Path, rng: random.Random) -> Iterator[dict[str, Any]]:
-    yield rng.choice([{"seed": 1}, {"validation": 0.2}, {"folds": 3}, {"net": {"epochs": 3}}, {"ratios": [9]}])
+    yield rng.choice([{"seed": 1}, {"validation": 0.2}, {"folds": 3}, {"neural": {"epochs": 3}}, {"ratios": [9]}])
 
 
 CONDITIONS = (full_disk, failing_disk, read_only, second_run, changed)

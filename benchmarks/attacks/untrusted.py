@@ -111,7 +111,7 @@ def texts(folder: Path, sentinel: Path) -> list[Any]:
         f"file://{folder}/model.pkl", "timm:mine", "torchvision:mine", f"timm:local-dir:{folder}", "timm:hf-hub:a/b",
         "http://127.0.0.1:1/x", "!!python/object/apply:os.system", "|O", "O", packed, "${jndi:ldap://127.0.0.1/a}",
         "{{7*7}}", "$(touch x)", "`touch x`", "%s" * 20, "keras", "..mlflow", {"py/object": "os.system"},
-        {"kind": "model", "price": {"dtype": "O", "bytes": packed, "shape": [1]}},
+        {"kind": "model", "cost": {"dtype": "O", "bytes": packed, "shape": [1]}},
         {"__reduce__": ["os.system", [code]]}, {"kind": "expression", "text": code},
         {"kind": "expression", "text": f"where({code}, 1, 2)"}, {"_target_": "os.system", "args": [code]},
         {"kind": "Net", "settings": {"weights": str(folder / "model.pt")}},

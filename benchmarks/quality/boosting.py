@@ -36,7 +36,7 @@ from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.fitting.splits import cross_splits, one_split
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners import BoostingLearner
-from adacsl.learners.boosting_libraries import load_engine
+from adacsl.learners.boosting_libraries import load_library
 from benchmarks.harness import write_csv
 from benchmarks.image_data import data_folder
 from benchmarks.quality.peer_data import TABLES, Table, load_table
@@ -71,7 +71,7 @@ def prepare(backend: str, table: Table, split: int) -> Cell:
     encoder = ColumnEncoder().fit(table.features.iloc[train])
     matrix = Matrix(encoder.transform(table.features), table.labels, None, encoder.categories)
     plan = {"n_estimators": ROUNDS, "learning_rate": LR, "seed": split, "params": {THREADS[backend]: 1}}
-    return Cell(load_engine(backend), matrix, train, test, split, plan)
+    return Cell(load_library(backend), matrix, train, test, split, plan)
 
 
 def boost(cell: Cell, folds: list[Any], costs: CostMatrix, target: float, **more: Any) -> list[Boosted]:

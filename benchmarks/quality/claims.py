@@ -8,7 +8,7 @@ every test row are kept, so that intervals count lesions and fits, and other pre
     python -m benchmarks.quality.claims --data plantvillage_64 --parts main --out claims_pv    # PV-D
     python -m benchmarks.quality.claims --limit 400 --epochs 1 --parts main --repeats 1 --processes 1 --device cpu --k 3
     python -m benchmarks.quality.claims --show benchmarks/results/claims
-    python -m benchmarks.quality.claims_page docs/claims.md                                    # the page
+    python -m benchmarks.quality.claims_page benchmarks/results/claims.md                                    # the page
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def works(options: argparse.Namespace) -> Iterator[Work]:
     splits = [(repeat, fold) for repeat in range(options.repeats) for fold in range(FOLDS)]
     plain, weighted, adapted, _ = TRAININGS
     for part in options.parts:
-        prices = prices_of(part, options.k)
+        prices = costs_for(part, options.k)
         settings = {"validation": ["0.02", "0.05", "0.15"], "noise": ["0.1", "0.2"], "enlarged": ["128"]}
         trained = TRAININGS if part in EVERY_PRICE else (plain, weighted, adapted)
         for setting in settings.get(part, [""]):
@@ -90,7 +90,7 @@ def works(options: argparse.Namespace) -> Iterator[Work]:
                         yield Work(part, setting, repeat, fold, k, methods)
 
 
-def prices_of(part: str, ks: list[float]) -> list[float]:
+def costs_for(part: str, ks: list[float]) -> list[float]:
     """Return all prices, or the middle one."""
     return ks if part in EVERY_PRICE else [ks[len(ks) // 2]]
 

@@ -4,7 +4,7 @@ The same as ``adacsl compare TABLES --ratios 1x 3x 5x --all``, but that large ta
 part with the same share of positives; card fraud, whose positives are rare, to five times as many) and that methods
 that take long are left to the small ones (``--small-only``). The first repeat is written before the second begins.
 Beside NAME.csv, one line per cell, lie NAME.meta.json and NAME.npz: the decisions about every row, from which
-benchmarks/quality/verdict_regret.py makes its intervals.
+benchmarks/quality/recommendation_regret.py makes its intervals.
 
     python -m benchmarks.quality.suite --device cuda --n-jobs 14 --csv benchmarks/results/suite.csv  # on a GPU machine
     python -m benchmarks.quality.suite --tables german-credit telco-churn --repeats 1 --folds 2 --methods logistic
@@ -27,7 +27,7 @@ from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.result import Comparison
 from adacsl.datasets import DATASETS, Task, load_dataset
 from adacsl.estimators.registry import choose_methods
-from adacsl.learners.boosting import installed_engine
+from adacsl.learners.boosting_libraries import installed_library
 from benchmarks.harness import metadata
 from benchmarks.image_data import data_folder
 from benchmarks.quality.suite_rows import save_rows
@@ -45,7 +45,7 @@ COLUMNS = [
     "data", "ratio", "method", "seed", "cost", "normalized_cost", "accuracy", "validation_cost", "n_train", "n_test",
     "seconds",
 ]  # fmt: skip
-"""What benchmarks/publish.py and benchmarks/quality/verdict_regret.py read, and a little more."""
+"""What benchmarks/publish.py and benchmarks/quality/recommendation_regret.py read, and a little more."""
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def cut(task: Task, most: int) -> Task:
 
 def compared(tasks: list[Task], repeats: int, folder: Path, options: argparse.Namespace) -> list[Comparison]:
     """Run what the folder lacks: small tables with all methods, large ones with those that do not take long."""
-    every = options.methods or [name for name in choose_methods("all") if name != installed_engine()]
+    every = options.methods or [name for name in choose_methods("all") if name != installed_library()]
     every = [name for name in every if name not in options.without]
     quick = [name for name in every if name not in options.small_only]
     # the long ones first, so that no worker waits for the last
@@ -122,7 +122,7 @@ def note(result: list[Comparison], options: argparse.Namespace) -> str:
     large = {name for one in result for name in one.facts["data"] if name in LARGE}
     if large and options.small_only:
         parts.append(f"{' and '.join(options.small_only)} only on tables up to {SMALL:,} rows")
-    parts += [f"gbm-* are {installed_engine()}"] if installed_engine() else []
+    parts += [f"gbm-* are {installed_library()}"] if installed_library() else []
     return "; ".join([*parts, *([f"without {', '.join(options.without)}"] if options.without else [])])
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from adacsl import CostMatrix
-from adacsl.comparison.fits import scale_misses
+from adacsl.comparison.fits import scale_fn
 from adacsl.comparison.recommendation import recommendation
 from adacsl.comparison.result import Comparison
 from adacsl.comparison.statistics import RowCosts, summarise
@@ -78,7 +78,7 @@ def load_rows(path: Path) -> Iterator[tuple[tuple[str, float], RowCosts]]:
             fits = fold + np.arange(len(fold))[:, None] * about["folds"]
             for ratio, bits in zip(own["ratios"], file[f"{data}/decided"], strict=True):
                 decided = np.unpackbits(bits, axis=-1, count=n).astype(np.int64)
-                priced = scale_misses(costs, ratio / own["ratio"])
+                priced = scale_fn(costs, ratio / own["ratio"])
                 paid = [np.concatenate([priced.incurred(labels, repeat) for repeat in method]) for method in decided]
                 rows = np.tile(np.arange(n), len(fold))
                 yield (data, ratio), RowCosts(tuple(own["methods"]), np.stack(paid), rows, fits.ravel(), units[rows])

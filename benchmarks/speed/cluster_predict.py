@@ -1,4 +1,4 @@
-"""`adacsl predict --address` on a Ray cluster of two nodes, one of which is killed: every row is predicted once.
+"""`adacsl predict --backend ray` on a Ray cluster of two nodes, one of which is killed: every row is predicted once.
 
 python -m benchmarks.speed.cluster_predict                 10^7 rows
 python -m benchmarks.speed.cluster_predict --n 200000 --files 8
@@ -86,7 +86,8 @@ def on_cluster(words: list[Any], out: Path, files: int) -> tuple[dict[str, Any],
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     doomed = cluster.add_node(num_cpus=1)
     try:
-        command = [*map(str, (sys.executable, "-m", "adacsl.cli", *words, "--address", cluster.address))]
+        where = ("--backend", "ray", "--address", cluster.address)
+        command = [*map(str, (sys.executable, "-m", "adacsl.cli", *words, *where))]
         run = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
         while len(list(out.glob("part-*.parquet"))) < max(1, int(files * SHARE)):
             assert run.poll() is None, "it was done before the node could be killed"

@@ -260,8 +260,8 @@ HEAD = """\
 
 # Simulated time for a billion rows
 
-How long {rows} rows take to [predict on a cluster](cluster.md), and what that costs: **simulated**, not run. The parts
-are measured ({date}, {device}; `{command}`), the cluster is assumed.
+How long {rows} rows take to [predict on a cluster](predict-on-cluster.md), and what that costs: **simulated**, not
+run. The parts are measured ({date}, {device}; `{command}`), the cluster is assumed.
 
 ## Time
 
@@ -270,12 +270,12 @@ Median of {draws} simulations, and the range that holds 95 % of them.
 """
 
 PICTURE = """
-```{image} ../_static/figures/scale-light.svg
+```{image} ../../_static/figures/scale-light.svg
 :class: only-light
 :alt: time for a billion rows by cores, one line for each model; an ideal cluster is dashed
 ```
 
-```{image} ../_static/figures/scale-dark.svg
+```{image} ../../_static/figures/scale-dark.svg
 :class: only-dark
 :alt: time for a billion rows by cores, one line for each model; an ideal cluster is dashed
 ```

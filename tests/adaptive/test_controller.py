@@ -282,7 +282,7 @@ def test_step_with_costs_of_the_samples(brute):
         step = AdaCSLController(usual).step(*data, costs=prices)
         assert brute.cost_at(step.thresholds[0], moved, labels, 1, amounts) == best.cost
         assert step.cost == pytest.approx(float(brute.cost_at(0.5, moved, labels, 1, amounts)) / len(scores))
-        raw = AdaCSLController(usual, row_weighted=True).step(*data, costs=prices)  # the loss has moved them
+        raw = AdaCSLController(usual, instance_weighted=True).step(*data, costs=prices)  # the loss has moved them
         assert brute.cost_at(raw.thresholds[0], scores, labels, 1, amounts) == (
             brute.optimum(scores, labels, fp=1, fn=amounts).cost
         )

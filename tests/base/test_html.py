@@ -87,7 +87,7 @@ def test_cost_matrices_say_what_each_decision_costs():
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("result", "text"),
     [
         (
             adacsl.find_threshold(SCORES, LABELS, CostMatrix(fp=1, fn=8)),

@@ -16,7 +16,7 @@ from adacsl import load_comparison
 from adacsl.cli.app import run
 from adacsl.comparison import compare
 from adacsl.comparison.result import Comparison, NoResultError
-from adacsl.learners.boosting import installed_engine
+from adacsl.learners.boosting_libraries import installed_library
 
 QUICK = ("--methods", "always-negative,always-positive", "--n-jobs", 1)
 TWICE = ("--repeats", 1, "--folds", 2)
@@ -70,7 +70,7 @@ def test_compare_ends_with_table_verdict_and_report(adacsl, refused, tmp_path):
     assert table["always-negative"]["mean"] == pytest.approx(5 * 0.3)
     assert table["always-positive"]["mean"] == pytest.approx(0.7)
     assert result["best"] == "always-positive"
-    assert result["price_range"].startswith("If a false negative costs 2.5 to 10")
+    assert result["cost_range"].startswith("If a false negative costs 2.5 to 10")
     assert result["failed"] == []
     assert (result["tolerance"], result["intervals"][:15]) == (0.1, "95 % intervals:")
     assert [(one["recommended"], one["simpler"], one["saving"]) for one in result["recommendations"]] == [
@@ -111,7 +111,7 @@ def test_a_file_of_the_users(adacsl, place, tmp_path):
 
 def test_what_is_not_said_about_nets_is_left_to_them(adacsl, spied, tmp_path):
     adacsl("compare", "--out", tmp_path / "run")
-    assert spied["net"] == {}
+    assert spied["neural"] is None
 
 
 WORDS = ("--target", "churn", "--pos-label", "yes", "--drop", "id,since", "--fn", 8, "--fp", 0.5)
@@ -240,7 +240,7 @@ def test_the_report_says_which_booster_it_was(adacsl, place, tmp_path):
     words = ("--methods", "gbm-bayes,always-positive", "--n-jobs", 1, *TWICE, "--quiet")
     assert adacsl("compare", place / "rows.csv", *WORDS, *words, "--out", tmp_path / "run").code == 0
     booster = load_comparison(tmp_path / "run").report_data().facts["boosting"]
-    assert booster == (installed_engine() or "scikit-learn")
+    assert booster == (installed_library() or "scikit-learn")
     page = (tmp_path / "run/report.html").read_text()
     assert re.search(rf"boosting\W.{{0,60}}{booster}", page, re.DOTALL)
 
@@ -259,9 +259,9 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     task = spied.pop("tasks")[0]
     assert task.name == "german-credit"
     assert str(spied.pop("folder")) == "runs/x"
-    net = spied.pop("net")
-    assert net.pop("augment").rotate is True
-    assert net == {"epochs": 7, "weights": "w.pth"}
+    neural = spied.pop("neural").changed()
+    assert neural.pop("augment").rotate is True
+    assert neural == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
         "methods": ["net", "net-weighted", "net-focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4,
         "tolerance": 0.2,

@@ -63,10 +63,10 @@ def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypat
 def test_what_is_said_about_nets_reaches_its_nets(trained):
     words = ("--estimators", "net", "--n-jobs", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
     _, model = trained(*words)
-    assert (model.net, model.cv, model.device) == ({"epochs": 2}, None, "cpu")
+    assert (model.neural.changed(), model.cv, model.device) == ({"epochs": 2}, None, "cpu")
     assert np.isnan(model.oof_scores_).any()
     chosen = base_estimators.choose_estimators(
-        ["net", "net-bins", "logistic"], images=False, net=NeuralLearner([8], epochs=2)
+        ["net", "net-bins", "logistic"], images=False, neural=NeuralLearner([8], epochs=2)
     )
     assert [made.learner.epochs for made in list(chosen.values())[:2]] == [2, 2]
     assert [made.learner.module for made in list(chosen.values())[:2]] == [[8], {"bins": 32}]

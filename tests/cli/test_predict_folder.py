@@ -189,10 +189,11 @@ def test_parts_that_are_no_whole_files_of_ours_are_never_taken(adacsl, refused, 
     [
         (("--capacity", 5), "look at all rows at once, but a folder of predictions is decided part by part"),
         (("--prior", "em"), "look at all rows at once"),
-        (("--n-jobs", 2), "--n-jobs and --gpus are for --address"),
-        (("--gpus", 0.5), "--n-jobs and --gpus are for --address"),
-        (("--address", "local", "--n-jobs", 0), "--n-jobs must be at least 1, got 0"),
-        (("--address", "local", "--out", "p.parquet"), "p.parquet is the name of one: give --out predictions/"),
+        (("--n-jobs", 2), "--n-jobs is for --backend ray"),
+        (("--gpus", 0.5), "--gpus is for --backend ray"),
+        (("--address", "local"), "--address is for --backend ray"),
+        (("--backend", "ray", "--n-jobs", 0), "--n-jobs must be at least 1, got 0"),
+        (("--backend", "ray", "--out", "p.parquet"), "p.parquet is the name of a file: give --out predictions/"),
         (("--batch-rows", 0), "--batch-rows must be at least 1"),
         (("--keep", "decision"), "the output has a column of that name already"),
         (("--keep", "ident"), "no column 'ident'"),
@@ -355,6 +356,6 @@ def test_a_cluster_without_ray_names_the_extra(refused, place, data, tmp_path, m
     for name in [name for name in sys.modules if name.split(".")[0] == "ray" or name.endswith("integrations.ray")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "ray", None)
-    line = refused("predict", place / "model", data, "--out", tmp_path / "out", "--address", "auto")
+    line = refused("predict", place / "model", data, "--out", tmp_path / "out", "--backend", "ray")
     assert "needs 'ray': run pip install 'adacsl[ray]'" in line
     assert not (tmp_path / "out").exists()

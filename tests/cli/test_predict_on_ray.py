@@ -1,4 +1,4 @@
-"""adacsl predict --address on a real Ray cluster of several nodes, with workers and a node that die in the middle."""
+"""adacsl predict --backend ray on a real Ray cluster of several nodes, some of which die in the middle."""
 
 import logging
 import os
@@ -134,12 +134,13 @@ def test_a_cluster_of_the_callers_stays_theirs(planned, cluster):
 
 
 def test_nobody_at_an_address_is_one_line(refused, place, data, tmp_path):
-    line = refused("predict", place / "model", data, "--out", tmp_path / "out", "--address", "127.0.0.1:1")
+    where = ("--backend", "ray", "--address", "127.0.0.1:1")
+    line = refused("predict", place / "model", data, "--out", tmp_path / "out", *where)
     assert "no Ray cluster at '127.0.0.1:1'" in line
 
 
 def started(place, data, out, *words):
-    command = [sys.executable, "-m", "adacsl.cli", "predict", place / "model", data, "--out", out, "--address", "local"]
+    command = [sys.executable, "-m", "adacsl.cli", "predict", place / "model", data, "--out", out, "--backend", "ray"]
     return subprocess.Popen(
         [*map(str, command), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )

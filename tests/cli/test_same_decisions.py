@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from adacsl import CostMatrix, CostSensitiveClassifier, Policy, load, monitor
 from adacsl.cli.app import run
-from adacsl.fitting.rows import prices_of
+from adacsl.fitting.rows import costs_for
 from adacsl.monitoring.scored_rows import score_rows
 from adacsl.serving.app import RequestLimits, make_app
 
@@ -121,7 +121,7 @@ def by_arrow(client, frame):
 
 def by_monitoring(model, frame):
     """Return what monitoring takes for the decisions."""
-    rows = score_rows(model, frame, None, prices_of(model, frame), None)
+    rows = score_rows(model, frame, None, costs_for(model, frame), None)
     names = model.decisions(frame).counts
     shares = monitor(model, frame).decided[1]
     np.testing.assert_allclose(shares, np.bincount(rows.decided, minlength=len(names)) / len(frame))

@@ -19,13 +19,13 @@ from adacsl.comparison.model_card import model_card
 from adacsl.comparison.protocol import Protocol, choose_ratios, split_rows
 from adacsl.comparison.result import Comparison
 from adacsl.comparison.store import Store, StoreError
-from adacsl.estimators.registry import choose_methods, needs_net
+from adacsl.estimators.registry import choose_methods, needs_network
 from adacsl.fitting.rows import Rows
 from adacsl.neural.learner import NeuralLearner
 from adacsl.report.comparison import report_page
 from adacsl.torch.augmentation import Augment
 
-QUICK = {"n_jobs": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
+QUICK = {"n_jobs": 1, "progress": False, "neural": NeuralLearner(epochs=2), "device": "cpu"}
 
 
 def table(n=240, seed=0):
@@ -272,7 +272,7 @@ def test_the_nets_of_a_comparison_keep_their_settings(found):
 def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_lost(tmp_path):
     x, y = table(120)
     options = QUICK | {
-        "net": {"epochs": 1, "augment": Augment(rotate=True)},
+        "neural": NeuralLearner(epochs=1, augment=Augment(rotate=True)),
         "methods": ["net"],
         "repeats": 1,
         "folds": 2,
@@ -597,7 +597,7 @@ def test_images_leave_out_what_needs_columns():
         methods=["net-bayes", "always-positive"],
         repeats=1,
         folds=2,
-        **(QUICK | {"net": {"epochs": 1}}),
+        **(QUICK | {"neural": NeuralLearner(epochs=1)}),
     )
     assert set(found.table["method"]) == {"net-bayes", "always-positive"}
 
@@ -644,13 +644,13 @@ def test_small_nets_of_all_methods_are_one_job_and_large_ones_several(n):
     jobs = plan_jobs([task], {task.name: choose_methods()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
     fits = [fit for job in jobs for fit in job.fits]
     assert len(fits) == len(set(fits)) == 2 * len(choose_methods())
-    trainings = [{training_of(fit) for fit in job.fits if needs_net(method(fit.method))} for job in jobs]
+    trainings = [{training_of(fit) for fit in job.fits if needs_network(method(fit.method))} for job in jobs]
     nets = [sum(5 if name == "adacsl-cv" else 1 for name, _ in group) for group in trainings if group]
     assert len(nets) == 1 if n == 300 else max(nets) == 6
     # no training in two jobs
     assert sum(len(group) for group in trainings) == len(set().union(*trainings))
     # nor a booster that serves several: plain ones know no costs
-    others = [{training_of(fit) for fit in job.fits if not needs_net(method(fit.method))} for job in jobs]
+    others = [{training_of(fit) for fit in job.fits if not needs_network(method(fit.method))} for job in jobs]
     assert sum(len(group) for group in others) == len(set().union(*others))
 
 

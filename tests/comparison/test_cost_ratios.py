@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import confusion_matrix
 
 from adacsl import CostMatrix
-from adacsl.comparison.fits import measure, scale_misses
+from adacsl.comparison.fits import measure, scale_fn
 from adacsl.comparison.protocol import at_ratio, mean_ratio
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -30,7 +30,7 @@ def test_a_ratio_of_row_costs_is_that_of_the_means():
 
 def test_ratio_none_and_factor_one_change_nothing():
     assert at_ratio(COSTS, None) is COSTS
-    assert scale_misses(COSTS, 1.0) is COSTS
+    assert scale_fn(COSTS, 1.0) is COSTS
 
 
 def test_a_ratio_near_the_own_one_counts():

@@ -7,7 +7,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostSensitiveClassifier, compare, load_comparison
-from adacsl.comparison.fits import scale_misses
+from adacsl.comparison.fits import scale_fn
 
 METHODS = {
     "always-positive": CostSensitiveClassifier(learner="constant", decide="positive"),
@@ -38,8 +38,8 @@ def test_ranges_that_were_said_are_looked_at(said):
     result = next(iter(said.regrets.values()))
     assert (result.low, result.high) == (pytest.approx(2.5, rel=1e-4), pytest.approx(20, rel=1e-4))
     assert result.given
-    assert said.price_range == result.words
-    assert said.price_range.startswith("If a false negative costs 2.5 to 20 false positives,")
+    assert said.cost_range == result.words
+    assert said.cost_range.startswith("If a false negative costs 2.5 to 20 false positives,")
     table = said.regret()
     assert set(table["method"]) == set(METHODS)
     assert table["percent"].is_monotonic_increasing
@@ -54,7 +54,7 @@ def test_regret_is_that_of_the_stored_scores(said):
         costs = {}
         for name in METHODS:
             outcome = said.outcome(name)
-            there = scale_misses(outcome.costs, at / ratio)
+            there = scale_fn(outcome.costs, at / ratio)
             anew = there.decide(outcome.scores.astype(float))
             decided = anew if name in ("logistic", "prior") else outcome.decisions
             paid = there.incurred(outcome.labels, decided)
@@ -66,7 +66,7 @@ def test_regret_is_that_of_the_stored_scores(said):
 
 def test_a_folder_keeps_the_ranges(said):
     again = load_comparison(said.folder)
-    assert again.price_range == said.price_range
+    assert again.cost_range == said.cost_range
     pd.testing.assert_frame_equal(again.regret(), said.regret())
 
 
@@ -84,7 +84,7 @@ def test_without_ranges_half_to_double():
     one, four = result.regrets.values()
     assert (one.low, one.high, one.given) == (4.0, 16.0, False)
     assert (four.low, four.high) == (16.0, 64.0)
-    assert "data, ratio 8: If a false negative costs 4 to 16 false positives (half to double" in result.price_range
+    assert "data, ratio 8: If a false negative costs 4 to 16 false positives (half to double" in result.cost_range
 
 
 def test_prices_of_rows_are_multiplied():
@@ -96,7 +96,7 @@ def test_prices_of_rows_are_multiplied():
     )  # fmt: skip
     (one,) = result.regrets.values()
     assert one.high / one.low == pytest.approx(4.0)
-    assert "on average" in result.price_range
+    assert "on average" in result.cost_range
 
 
 def test_more_than_two_classes_have_no_ranges(tmp_path):
@@ -105,7 +105,7 @@ def test_more_than_two_classes_have_no_ranges(tmp_path):
     y = y + (x["b"] > 0.5)
     methods = {name: METHODS[name] for name in ("logistic", "prior")}
     result = compare(x, y.to_numpy(), matrix, methods=methods, repeats=1, folds=2, n_jobs=1, progress=False)
-    assert result.price_range == ""
+    assert result.cost_range == ""
     assert result.regrets == {}
     with pytest.raises(ValueError, match="for two classes"):
         result.regret()

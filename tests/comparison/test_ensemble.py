@@ -13,7 +13,7 @@ from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
 MEMBERS = ["logistic", "net"]
-QUICK = {"n_jobs": 1, "device": "cpu", "progress": False, "net": {"epochs": 2}}
+QUICK = {"n_jobs": 1, "device": "cpu", "progress": False, "neural": NeuralLearner(epochs=2)}
 
 
 def table(n=120):
@@ -39,11 +39,11 @@ def small_net():
     [method("ensemble"), method("ensemble", estimators=MEMBERS, n_jobs=4), EnsembleClassifier()],
 )
 def test_one_process_and_the_nets_of_the_comparison(made):
-    ready = Protocol(net={"epochs": 3}, device="cpu").prepare(made, seed=1)
-    assert (ready.make_learner().n_jobs, ready.make_learner().net.epochs) == (1, 3)
-    assert Protocol(device="cpu").prepare(made, seed=1).make_learner().net is None
-    own = EnsembleClassifier(net={"epochs": 7})
-    assert Protocol(net={"epochs": 3}, device="cpu").prepare(own, seed=1).make_learner().net.epochs == 7
+    ready = Protocol(neural=NeuralLearner(epochs=3), device="cpu").prepare(made, seed=1)
+    assert (ready.make_learner().n_jobs, ready.make_learner().neural.epochs) == (1, 3)
+    assert Protocol(device="cpu").prepare(made, seed=1).make_learner().neural is None
+    own = EnsembleClassifier(neural=NeuralLearner(epochs=7))
+    assert Protocol(neural=NeuralLearner(epochs=3), device="cpu").prepare(own, seed=1).make_learner().neural.epochs == 7
     assert made.n_jobs != 1  # the user's own is as it was
 
 
@@ -57,7 +57,7 @@ def test_by_default_for_tables_and_images_and_one_job_a_split():
         assert [sorted(fit.ratio for fit in job.fits) for job in mine] == [[5.0, 9.0]] * 2
 
 
-def test_portfolios_that_differ_deep_inside_are_different_jobs():
+def test_ensembles_that_differ_deep_inside_are_different_jobs():
     def made(last):
         many = [
             (f"net-{i}", method("net", learner=NeuralLearner(learning_rate=0.001 * i, epochs=2, batch_size=32)))
@@ -83,7 +83,13 @@ def test_one_fit_serves_all_ratios_as_if_each_were_alone(found):
     x, y = table()
     fits = {fit.ratio: result for fit, result in found.fits.items() if fit[2:] == ("ensemble", 0)}
     rest = np.setdiff1d(np.arange(len(y)), test := found.splits["data", 0].test_rows)
-    settings = {"estimators": MEMBERS, "net": {"epochs": 2}, "n_jobs": 1, "random_state": 0, "device": "cpu"}
+    settings = {
+        "estimators": MEMBERS,
+        "neural": NeuralLearner(epochs=2),
+        "n_jobs": 1,
+        "random_state": 0,
+        "device": "cpu",
+    }
     for ratio, fit in fits.items():  # the same members, each with a stack of its own
         clf = EnsembleClassifier(CostMatrix(fp=1, fn=ratio), **settings).fit(x[rest], y[rest])
         np.testing.assert_array_equal(clf.predict_proba(x[test])[:, 1].astype(np.float32), fit.scores)
@@ -92,16 +98,16 @@ def test_one_fit_serves_all_ratios_as_if_each_were_alone(found):
 
 def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
     made = found.method("ensemble")
-    assert (made.learner.n_jobs, made.learner.net.epochs, made.costs.fn) == ("auto", 2, 5)
+    assert (made.learner.n_jobs, made.learner.neural.epochs, made.costs.fn) == ("auto", 2, 5)
     model = found.fit(*table(), name="ensemble")
     assert set(model.leaderboard_["estimator"]) == set(MEMBERS)
     again = load_comparison(found.folder).method("ensemble")  # a folder knows the names, and the settings of nets
-    assert (again.learner.estimators, again.learner.net.epochs) == ("auto", 2)
+    assert (again.learner.estimators, again.learner.neural.epochs) == ("auto", 2)
     assert METHODS["ensemble"][0] in found.report_data().titles["ensemble"]
 
 
 def test_members_of_images_have_names():
-    chosen = choose_estimators(["net", "adacsl-bayes", "net-weighted"], images=True, net=NeuralLearner(epochs=3))
+    chosen = choose_estimators(["net", "adacsl-bayes", "net-weighted"], images=True, neural=NeuralLearner(epochs=3))
     settings = [(made.target_threshold, made.learner.epochs) for made in chosen.values()]
     assert settings == [(None, 3), ("bayes", 3), (0.5, 3)]
     assert seconds_for("adacsl-bayes") == seconds_for("net") < seconds_for("mine")
@@ -109,11 +115,11 @@ def test_members_of_images_have_names():
 
 def test_images():
     x, y = pictures()
-    net = {"module": small_net, "epochs": 1, "batch_size": 16}
-    clf = EnsembleClassifier(COSTS, net=net, cv=2, random_state=0, device="cpu").fit(x, y)
+    neural = NeuralLearner(small_net, epochs=1, batch_size=16)
+    clf = EnsembleClassifier(COSTS, neural=neural, cv=2, random_state=0, device="cpu").fit(x, y)
     assert set(clf.leaderboard_["estimator"]) == {"net", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert not clf.leaderboard_["left_out"].any()
     assert clf.predict(x[:3]).shape == (3,)
     assert 0.0 <= clf.estimated_cost_.low <= clf.estimated_cost_.high
-    found = compare(x, y, COSTS, methods=["ensemble"], repeats=1, folds=2, **QUICK | {"net": net})
+    found = compare(x, y, COSTS, methods=["ensemble"], repeats=1, folds=2, **QUICK | {"neural": neural})
     assert found.table["method"].tolist() == ["ensemble"]

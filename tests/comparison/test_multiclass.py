@@ -14,9 +14,10 @@ from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.fits import FitKey, FitResult
 from adacsl.comparison.protocol import Protocol, at_ratio, choose_ratios
 from adacsl.estimators.registry import METHODS, choose_methods, title_of
+from adacsl.neural.learner import NeuralLearner
 from adacsl.report.explorer import rule_of
 
-QUICK = {"n_jobs": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
+QUICK = {"n_jobs": 1, "progress": False, "neural": NeuralLearner(epochs=2), "device": "cpu"}
 NAMES = np.asarray(["barolo", "barbera", "grignolino"])
 PRICES = CostMatrix.from_array(
     [[0, 1, 9], [2, 0, 3], [1, 20, 0]], rows="predicted", classes=["barolo", "barbera", "grignolino"]

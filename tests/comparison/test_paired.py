@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix
-from adacsl.comparison.fits import FitKey, FitResult, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, scale_fn
 from adacsl.comparison.statistics import (
     PAIRWISE_COLUMNS,
     SUMMARY_COLUMNS,
@@ -242,7 +242,7 @@ def test_row_costs_are_the_costs_of_stored_decisions():
         return {result.fit: result}
 
     fits = fit("b", 0, False, True) | fit("b", 1, True, False) | fit("a", 1, True, True)
-    dearer = row_costs(fits, splits, lambda _data, ratio, prices: scale_misses(prices, ratio / 4.0))["d", 8.0]
+    dearer = row_costs(fits, splits, lambda _data, ratio, prices: scale_fn(prices, ratio / 4.0))["d", 8.0]
     np.testing.assert_array_equal(dearer.costs, [[np.nan, np.nan, 1.0, 0.0], [10.0, 0.0, 1.0, 22.0]])
     found = row_costs(fits, splits, lambda _data, _ratio, prices: prices)["d", 8.0]
     assert found.methods == ("a", "b")

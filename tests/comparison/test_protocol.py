@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from adacsl import CostMatrix, CostSensitiveClassifier, Task, compare, load_comparison
 from adacsl.comparison.protocol import Protocol, describe_protocol
 from adacsl.comparison.store import StoreError
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
 QUICK = {"n_jobs": 1, "progress": False, "methods": {"plain": CostSensitiveClassifier(learner=LogisticRegression())}}
@@ -156,7 +157,7 @@ def test_a_fold_without_positives_is_tested_all_the_same(methods):
         COSTS,
         repeats=1,
         folds=4,
-        **QUICK | {"methods": methods, "net": {"epochs": 1}, "ignore": ["few-positives"]},
+        **QUICK | {"methods": methods, "neural": NeuralLearner(epochs=1), "ignore": ["few-positives"]},
     )
     assert len(result.failures) == 0
     (rows,) = result.paired.values()

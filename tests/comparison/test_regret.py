@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 from adacsl import CostMatrix
 from adacsl.comparison.cost_sensitivity import (
     better_elsewhere,
-    cheapest_of,
     costs_at,
     describe,
     find_regret,
     is_cost_aware,
+    lowest_cost_of,
     ratio_grid,
     ratio_text,
     regret_of,
     worst_of,
 )
-from adacsl.comparison.fits import scale_misses
+from adacsl.comparison.fits import scale_fn
 from adacsl.comparison.statistics import RowCosts
 from adacsl.report.data import Outcome
 
@@ -46,7 +46,7 @@ def entries(outcomes):
 
 def by_hand(outcome, factor):
     """The mean of what decisions at this price cost, from the definition."""
-    costs = scale_misses(outcome.costs, factor)
+    costs = scale_fn(outcome.costs, factor)
     decided = costs.decide(outcome.scores.astype(float)) if outcome.rule == "bayes" else outcome.decisions
     return costs.incurred(outcome.labels, decided).mean()
 
@@ -130,7 +130,7 @@ def test_stretches_meet_between_two_prices():
     blocks, ratios = blocks_of({"a": [1, 1, 1, 1, 2, 2, 2, 2.0], "b": [2, 2, 2, 2, 1, 1, 1, 1.0]})
     curve = regret_of(blocks, 1.0, 16.0)
     border = np.sqrt(ratios[3] * ratios[4])
-    result = cheapest_of(curve)
+    result = lowest_cost_of(curve)
     assert result["method"].tolist() == ["a", "b"]
     assert result[["low", "high"]].to_numpy().ravel() == pytest.approx([1.0, border, border, 16.0])
     ((low, high, name),) = better_elsewhere(curve, "a", own=1.0)
@@ -167,7 +167,7 @@ def test_words_say_when_to_take_another(costs, expected):
     outcomes = {"a": made(), "b": made(rule="half")}
     result = find_regret(outcomes, (0.5, 2.0), ratio=4.0, entries=entries(outcomes), recommended="a")
     table = worst_of(curve).assign(undecided=0.25)
-    result = result._replace(curve=curve, table=table, cheapest=cheapest_of(curve), low=1.0, high=16.0)
+    result = result._replace(curve=curve, table=table, cheapest=lowest_cost_of(curve), low=1.0, high=16.0)
     text = describe(result, "a")
     assert text.startswith("If a false negative costs 1 to 16 false positives, a costs")
     for part in (*expected, "25 % of its predictions depend"):

@@ -27,7 +27,7 @@ from adacsl.storage import documents, sealed
 
 IDENTITY = {
     "data": {"toy": {"digest": "aa", "rows": 9, "source": "toy.csv"}},
-    "protocol": {"test": 0.25, "epochs": 30, "net": {"width": 64}},
+    "protocol": {"test": 0.25, "epochs": 30, "neural": {"width": 64}},
 }
 FIT = FitKey("toy", 8.0, "net-tuned", 3)
 PLACE = "toy/net-tuned/ratio-8_seed-3.json"
@@ -280,9 +280,9 @@ def test_data_may_be_added_but_not_changed(store):
         ({"data": {"toy": {"digest": "ab"}}}, "digest of 'toy' differs"),
         ({"data": {"toy": "aa-as-text"}}, "digest of 'toy' differs"),
         ({"protocol": IDENTITY["protocol"] | {"epochs": 20}}, "protocol.epochs was 30, is 20"),
-        ({"protocol": IDENTITY["protocol"] | {"net": {"width": 8}}}, "protocol.net.width was 64, is 8"),
+        ({"protocol": IDENTITY["protocol"] | {"neural": {"width": 8}}}, "protocol.neural.width was 64, is 8"),
         ({"protocol": IDENTITY["protocol"] | {"folds": 5}}, "protocol.folds is new"),
-        ({"protocol": {"test": 0.25, "net": {"width": 64}}}, "protocol.epochs is missing"),
+        ({"protocol": {"test": 0.25, "neural": {"width": 64}}}, "protocol.epochs is missing"),
         ({"protocol": "x" * 99}, r'protocol was \{"test": 0.25.*\.\.\., is "xxxxx'),
     ],
 )
@@ -298,14 +298,14 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
-    forge(store.folder / "fits" / PLACE, schema_version=6)
+    forge(store.folder / "fits" / PLACE, schema_version=7)
     for act in (store.scan, store.results, lambda: store.read(FIT)):
-        with pytest.raises(StoreError, match=r"has schema version 6; adacsl .* reads version 5: update adacsl"):
+        with pytest.raises(StoreError, match=r"has schema version 7; adacsl .* reads version 6: update adacsl"):
             act()
     store.close()
-    forge(store.folder / "run.json", schema_version=7)
+    forge(store.folder / "run.json", schema_version=8)
     for act in (lambda: Store.read_only(store.folder), lambda: Store.open(store.folder, IDENTITY)):
-        with pytest.raises(StoreError, match=r"run.json has schema version 7; .*: update adacsl"):
+        with pytest.raises(StoreError, match=r"run.json has schema version 8; .*: update adacsl"):
             act()
 
 

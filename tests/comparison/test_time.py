@@ -11,8 +11,9 @@ from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.protocol import Protocol
 from adacsl.comparison.result import NoResultError
 from adacsl.comparison.store import StoreError
+from adacsl.neural.learner import NeuralLearner
 
-QUICK = {"n_jobs": 1, "progress": False, "net": {"epochs": 2}, "device": "cpu"}
+QUICK = {"n_jobs": 1, "progress": False, "neural": NeuralLearner(epochs=2), "device": "cpu"}
 COSTS = CostMatrix(fp=1, fn=5)
 DAY = np.timedelta64(1, "D")
 
@@ -128,7 +129,7 @@ def test_windows_of_one_class_are_named_before_anything_is_trained():
 
 
 def test_the_identity_of_comparisons_without_a_time_is_what_it_was():
-    assert set(Protocol().identity()) == {"test", "validation", "net", "boosting"}
+    assert set(Protocol().identity()) == {"test", "validation", "neural", "boosting"}
     assert Protocol(windows=2, gap="1w").identity()["time"] == {"windows": 2, "gap": "1w", "label_delay": "0"}
 
 

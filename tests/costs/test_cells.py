@@ -23,9 +23,9 @@ def test_of_a_table_gives_the_prices_of_its_rows():
     table = pd.DataFrame({"amount": [10.0, 100.0], "fee": [1, 2]})
     assert UNSETTLED.of(table) == CostMatrix(fp=5, fn=[20.0, 92.0], tp=[1.0, 2.0])
     assert UNSETTLED.columns == ("amount", "fee")
-    assert not UNSETTLED.settled
+    assert not UNSETTLED.resolved
     plain = CostMatrix(fp=1, fn=8)
-    assert (plain.columns, plain.settled, plain.of(table)) == ((), True, plain)
+    assert (plain.columns, plain.resolved, plain.of(table)) == ((), True, plain)
 
 
 def test_more_classes_have_expressions_too():
@@ -87,9 +87,9 @@ def test_unsettled_and_ranged_costs_are_values(costs):
 
 
 def test_errors_cheaper_than_being_right_are_taken_as_free():
-    settled = CostMatrix(fp=1, fn="amount - 10", tp="fee").of({"amount": [5.0, 30.0], "fee": [2.0, 3.0]})
-    assert settled.fn.tolist() == [2.0, 20.0]
-    assert settled.reduced().fn.tolist() == [0.0, 17.0]
+    resolved = CostMatrix(fp=1, fn="amount - 10", tp="fee").of({"amount": [5.0, 30.0], "fee": [2.0, 3.0]})
+    assert resolved.fn.tolist() == [2.0, 20.0]
+    assert resolved.reduced().fn.tolist() == [0.0, 17.0]
     with pytest.raises(ValueError, match="fn costs no more than tp for any sample"):
         CostMatrix(fp=1, fn="amount").of({"amount": [-1.0, 0.0]}).checked()
     three = CostMatrix.from_array([[0, "a", 1], [1, 0, 2], [1, 1, 0]], rows="predicted").of({"a": [-4.0, 4.0]})
@@ -142,11 +142,11 @@ def test_the_middle_is_as_many_times_dearer_as_cheaper(low, factor):
 
 def test_ranges_ride_along():
     costs = CostMatrix(fp=(2, 8), fn="amount", tn=1)
-    settled = costs.of({"amount": [5.0, 7.0, 9.0]})
-    for other in (settled, settled.rows([0, 1]), settled.averaged(), settled.aligned(["n", "y"])):
+    resolved = costs.of({"amount": [5.0, 7.0, 9.0]})
+    for other in (resolved, resolved.rows([0, 1]), resolved.averaged(), resolved.aligned(["n", "y"])):
         assert other.ranges == {"fp": (2.0, 8.0)}
-    assert settled.reduced().ranges == {"fp": (1.0, 7.0)}
-    assert settled.reduced().fp == 3.0
+    assert resolved.reduced().ranges == {"fp": (1.0, 7.0)}
+    assert resolved.reduced().fp == 3.0
     benefits = CostMatrix(fp=2, fn=(3, 9), tp=(-5, -1))
     assert benefits.reduced().ranges == {"fn": (4.0, 14.0)}
 

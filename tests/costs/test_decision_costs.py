@@ -12,7 +12,7 @@ from adacsl.adaptive.controller import AdaCSLController
 from adacsl.adaptive.held_out import HeldOut, tune_cut
 from adacsl.base.scores import log_odds
 from adacsl.costs.instance import bayes_log_odds, row_offsets
-from adacsl.costs.matrix import scale_misses
+from adacsl.costs.matrix import scale_fn
 from adacsl.thresholds import find_multipliers
 
 seeds = st.integers(0, 2**32 - 1)
@@ -56,7 +56,7 @@ def test_both_ride_along(seed):
     assert costs != paid
     assert costs != paid.decided_by(paid)
     assert np.array_equal(bayes_log_odds(costs), bayes_log_odds(known))
-    assert scale_misses(costs, 3.0) == scale_misses(paid, 3.0).decided_by(scale_misses(known, 3.0))
+    assert scale_fn(costs, 3.0) == scale_fn(paid, 3.0).decided_by(scale_fn(known, 3.0))
     assert np.array_equal(row_offsets(costs, paid.averaged()), row_offsets(known, paid.averaged()))
     assert "decided_by" in repr(costs)
 

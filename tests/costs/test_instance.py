@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, logit
 
 from adacsl import AdaCSLController, CostMatrix
-from adacsl.costs.instance import LEAST, at_one_threshold, relative_prices, row_offsets, row_weights
+from adacsl.costs.instance import LEAST, at_one_threshold, relative_costs, row_offsets, row_weights
 
 PRICES = st.floats(1e-6, 1e6)  # beyond, thresholds round to 1
 
@@ -25,7 +25,7 @@ def rows_of(fp, fn):
 def test_raw_above_t_prime_is_corrected_above_each_rows_own_threshold(raw, fp, fn, target_threshold, seed):
     rng, raw = np.random.default_rng(seed), np.asarray(raw)
     prices = rows_of(fp * rng.uniform(0.02, 9, len(raw)), fn * rng.uniform(0.02, 9, len(raw)))
-    controller = AdaCSLController(CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, row_weighted=True)
+    controller = AdaCSLController(CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold, instance_weighted=True)
     proba = controller.correct(raw, prices)
     assert np.array_equal(prices.decide(proba), (raw > target_threshold).astype(int))
     inside = (raw > 1e-6) & (raw < 1 - 1e-6)
@@ -41,14 +41,14 @@ def test_every_library_and_precision_decides_alike(kind):
     raw[:2] = 0.3, np.nextafter(0.3, 1)
     usual = prices.averaged()
     given = raw if kind == "numpy" else raw.astype(np.float32) if kind == "float32" else torch.tensor(raw)
-    controller = AdaCSLController(usual, target_threshold=0.3, row_weighted=True)
+    controller = AdaCSLController(usual, target_threshold=0.3, instance_weighted=True)
     decided = np.asarray(prices.decide(controller.correct(given, prices)))
     assert np.array_equal(decided, np.asarray(given > (np.float32(0.3) if kind == "float32" else 0.3)).astype(int))
 
 
 def test_without_prices_a_row_costs_what_is_usual():
     usual, raw = CostMatrix(fp=1, fn=8), np.linspace(0, 1, 11)
-    plain, rows = (AdaCSLController(usual, row_weighted=given) for given in (False, True))
+    plain, rows = (AdaCSLController(usual, instance_weighted=given) for given in (False, True))
     assert np.array_equal(rows.correct(raw), plain.correct(raw))
     assert np.array_equal(rows.correct(raw, usual), plain.correct(raw))
     # the probability of a loss that weighs classes alone does not depend on prices
@@ -64,7 +64,7 @@ def test_cheap_and_free_errors_stay_finite():
     assert offsets[4] == 0.0
     weights = row_weights(prices, usual, np.ones(5))
     assert weights.tolist() == [LEAST, LEAST, 1.0, LEAST, 1.0]
-    proba = AdaCSLController(usual, row_weighted=True).correct(np.full(5, 0.6), prices)
+    proba = AdaCSLController(usual, instance_weighted=True).correct(np.full(5, 0.6), prices)
     assert np.isfinite(proba).all()
     # free misses are never worth an alarm, free alarms always are
     assert np.asarray(prices.decide(proba)).tolist() == [0, 0, 1, 0, 1]
@@ -75,7 +75,7 @@ def test_relative_prices_of_k_classes_are_means_over_the_errors():
     table[:, range(3), range(3)] = 0.5
     costs = CostMatrix.from_array(table, rows="predicted")
     usual = costs.averaged()
-    result = relative_prices(costs, usual)
+    result = relative_costs(costs, usual)
     for n in range(6):
         for j in range(3):
             own = sum(table[n, i, j] - table[n, j, j] for i in range(3) if i != j)
@@ -83,8 +83,8 @@ def test_relative_prices_of_k_classes_are_means_over_the_errors():
             assert result[n, j] == pytest.approx(own / mean)
 
 
-@pytest.mark.parametrize("row_weighted", [False, True])
-def test_lambda_is_the_cheapest_factor_of_all_odds(row_weighted):
+@pytest.mark.parametrize("instance_weighted", [False, True])
+def test_lambda_is_the_cheapest_factor_of_all_odds(instance_weighted):
     """Against brute force: each row at its own threshold, odds multiplied by every factor that can matter."""
     rng = np.random.default_rng(3)
     n = 60
@@ -94,9 +94,11 @@ def test_lambda_is_the_cheapest_factor_of_all_odds(row_weighted):
     own_odds = np.asarray(prices.fp / prices.fn)
     raw = proba  # as if lambda were 1: raw scores of a class-weighted loss at T' = T are probabilities
     target_threshold = float(usual.threshold)
-    if row_weighted:
+    if instance_weighted:
         raw = expit(logit(proba) - np.log(own_odds) + logit(target_threshold))
-    controller = AdaCSLController(usual, target_threshold=target_threshold, update="odds", row_weighted=row_weighted)
+    controller = AdaCSLController(
+        usual, target_threshold=target_threshold, update="odds", instance_weighted=instance_weighted
+    )
     step = controller.step(raw, labels, costs=prices)
 
     def cost(factor):  # lambda divides the odds of all rows
@@ -122,8 +124,8 @@ def test_scores_of_usual_rows_stay_to_the_last_bit():
 
 
 def test_the_state_remembers_what_the_loss_weighed():
-    saved = AdaCSLController(CostMatrix(fp=1, fn=8), row_weighted=True).state_dict()
-    with pytest.raises(ValueError, match="row_weighted=True"):
+    saved = AdaCSLController(CostMatrix(fp=1, fn=8), instance_weighted=True).state_dict()
+    with pytest.raises(ValueError, match="instance_weighted=True"):
         AdaCSLController(CostMatrix(fp=1, fn=8)).load_state_dict(saved)
 
 
@@ -137,7 +139,7 @@ def test_controller_of_k_classes_takes_the_rows_weights_out():
     weighted = proba * np.exp(-row_offsets(costs, usual))
     weighted /= weighted.sum(1, keepdims=True)
     plain = AdaCSLController(usual).step(proba, labels, costs=costs)
-    rows = AdaCSLController(usual, row_weighted=True)
+    rows = AdaCSLController(usual, instance_weighted=True)
     result = rows.step(weighted, labels, costs=costs)
     assert result.cost == pytest.approx(plain.cost)
     assert result.lambdas == pytest.approx(plain.lambdas)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl import CostMatrix
-from adacsl.comparison.fits import scale_misses
+from adacsl.comparison.fits import scale_fn
 from adacsl.costs.ranges import (
     cost_at_factors,
     cost_of_kept,
@@ -38,7 +38,7 @@ def cases(draw):
 
 def away_from_ties(p, costs, factor):
     """Whether no row costs the same either way at this factor, up to rounding."""
-    threshold = np.asarray(scale_misses(costs, factor).threshold)
+    threshold = np.asarray(scale_fn(costs, factor).threshold)
     return not np.isclose(p, threshold, rtol=1e-9, atol=1e-15).any()
 
 
@@ -48,7 +48,7 @@ def test_costs_over_a_range_are_those_of_deciding_anew_at_each_price(case):
     at = [factor for factor in FACTORS if away_from_ties(p, costs, factor)] or [1.7]
     result = cost_at_factors(p, y, costs, at)
     for factor, cost in zip(at, result, strict=True):
-        there = scale_misses(costs, factor)
+        there = scale_fn(costs, factor)
         slow = there.mean(y, there.decide(p))
         assert cost == pytest.approx(slow, rel=1e-9, abs=1e-9 * float(np.max(np.abs(there.to_array()))))
 
@@ -57,7 +57,7 @@ def test_costs_over_a_range_are_those_of_deciding_anew_at_each_price(case):
 def test_kept_decisions_cost_what_they_cost_at_each_price(case, factor):
     p, y, costs = case
     decisions = (p > 0.3).astype(int)
-    there = scale_misses(costs, factor)
+    there = scale_fn(costs, factor)
     scale = float(np.max(np.abs(there.to_array())))
     assert cost_of_kept(decisions, y, costs, [factor])[0] == pytest.approx(
         there.mean(y, decisions), rel=1e-9, abs=1e-9 * scale
@@ -70,7 +70,7 @@ def test_rows_over_a_range_cost_what_deciding_anew_or_keeping_costs_them(case, k
     at = [factor for factor in FACTORS if away_from_ties(p, costs, factor)] or [1.7]
     flips = np.where(p > 0.3, -np.inf, np.inf) if kept else flip_factors(p, costs)
     for factor, rows in zip(at, rows_at_factors(flips, y, costs, at), strict=True):
-        there = scale_misses(costs, factor)
+        there = scale_fn(costs, factor)
         decided = (p > 0.3).astype(int) if kept else there.decide(p)
         np.testing.assert_allclose(rows, there.incurred(y, decided), rtol=1e-9, atol=1e-12)
 
@@ -81,17 +81,17 @@ def test_a_decision_changes_where_its_flip_factor_says(case):
     for row, flip in enumerate(flip_factors(p, costs)):
         mine, own = costs.rows([row]), p[[row]]
         if 1e-10 < flip < 1e10:
-            assert scale_misses(mine, flip * 0.99).decide(own)[0] == 0
-            assert scale_misses(mine, flip * 1.01).decide(own)[0] == 1
+            assert scale_fn(mine, flip * 0.99).decide(own)[0] == 0
+            assert scale_fn(mine, flip * 1.01).decide(own)[0] == 1
         elif flip == np.inf:
-            assert scale_misses(mine, 1e12).decide(own)[0] == 0
+            assert scale_fn(mine, 1e12).decide(own)[0] == 0
 
 
 @given(cases(), st.sampled_from([(0.5, 2.0), (0.013, 71.0), (1.1, 1.1)]))
 def test_undecided_are_the_rows_whose_decisions_differ_at_the_ends(case, ends):
     p, _, costs = case
     if all(away_from_ties(p, costs, end) for end in ends):
-        low, high = (scale_misses(costs, end).decide(p) for end in ends)
+        low, high = (scale_fn(costs, end).decide(p) for end in ends)
         assert share_undecided(p, costs, *ends) == pytest.approx(np.mean(low != high))
 
 

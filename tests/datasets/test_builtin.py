@@ -240,10 +240,10 @@ def test_lists_and_tables_need_no_torch():
 
 
 def test_the_page_lists_what_the_registry_holds():
-    page = (Path(__file__).parents[2] / "docs" / "compare" / "data.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "compare" / "data.md").read_text(encoding="utf-8")
     for known in DATASETS.values():
         file = f"`{known.file}`" if known.file else f"with {known.source.split()[2]}"
         many = known.positives is None
         counted = f"{len(known.classes)} classes" if many else f"{known.positives:,} {known.classes[1]}"
-        row = (known.title, f"{known.rows:,}", counted, known.prices, file)
+        row = (known.title, f"{known.rows:,}", counted, known.costs, file)
         assert f"| `{known.name}` | {' | '.join(row)} |" in page

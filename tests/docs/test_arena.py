@@ -17,7 +17,7 @@ ARENA = ROOT / "benchmarks/quality/peers"
 OWN = """
 import numpy as np
 import pandas as pd
-from benchmarks.quality.peers.methods import ROWS, TWO, Contestant
+from benchmarks.quality.peers.methods import ROWS, TWO, PeerMethod
 from benchmarks.quality.savings_data import Prices
 from benchmarks.quality.peers.tables import Table, data_of
 
@@ -65,12 +65,12 @@ def odd(problem):
 
 
 TABLES = {"toy": Table(TWO, load, "drawn"), "priced": Table(ROWS, load_priced, "drawn prices")}
-CONTESTANTS = {
-    "shares": Contestant(shares, "the share of positives", blind=True),
-    "negative": Contestant(negative, "always negative", ours=True),
-    "broken": Contestant(broken, "fails"),
-    "odd": Contestant(odd, "decides for a class there is not", kinds=(TWO,)),
-    "elsewhere": Contestant(negative, "in another Python", venv="other"),
+PEER_METHODS = {
+    "shares": PeerMethod(shares, "the share of positives", blind=True),
+    "negative": PeerMethod(negative, "always negative", ours=True),
+    "broken": PeerMethod(broken, "fails"),
+    "odd": PeerMethod(odd, "decides for a class there is not", kinds=(TWO,)),
+    "elsewhere": PeerMethod(negative, "in another Python", venv="other"),
 }
 """
 
@@ -79,7 +79,7 @@ CONTESTANTS = {
 def arena(monkeypatch, tmp_path):
     (tmp_path / "own.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
-    known = [(names, dict(names)) for names in (run.TABLES, run.CONTESTANTS)]
+    known = [(names, dict(names)) for names in (run.TABLES, run.PEER_METHODS)]
     yield run
     for names, before in known:
         names.clear()
@@ -97,7 +97,7 @@ def test_a_part_of_the_arena_is_not_published_as_the_whole(arena):
 
 def again(*more):
     """The same command in a fresh run: additions are read anew."""
-    for known in (run.TABLES, run.CONTESTANTS):
+    for known in (run.TABLES, run.PEER_METHODS):
         for name in ("toy", "priced", "shares", "negative", "broken", "odd", "elsewhere"):
             known.pop(name, None)
     return run.main([*TOY, *WORDS, *more])
@@ -130,8 +130,8 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     for unit in np.unique(priced.units):  # never torn apart
         assert len(set(priced.fits[priced.units == unit])) == 1
 
-    assert again("--page", "arena.md") == 0
-    page, details = Path("arena.md").read_text(), Path("arena_details.md").read_text()
+    assert again("--page", "peers.md") == 0
+    page, details = Path("peers.md").read_text(), Path("peers_details.md").read_text()
     # those who call all positive pay 3 / 4
     assert "| toy | own | shares | 1.000 | 1.333 | +33.3 % (" in page
     assert page.index("## Where negative loses") < page.index("## Ranks") < page.index("## Every table")
@@ -143,8 +143,11 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
 
 def test_the_page_of_the_docs_is_that_of_the_published_results():
     made = page.pages_of(*store.read_results(run.RESULTS))
-    committed = (ROOT / "docs/arena.md").read_text(), (ROOT / "docs/arena_details.md").read_text()
-    assert made == committed, "python -m benchmarks.quality.peers.run --page docs/arena.md"
+    committed = (
+        (ROOT / "benchmarks/results/peers.md").read_text(),
+        (ROOT / "benchmarks/results/peers_details.md").read_text(),
+    )
+    assert made == committed, "python -m benchmarks.quality.peers.run --page benchmarks/results/peers.md"
     assert run.RESULTS.with_suffix(".npz").stat().st_size < 1e6
 
 
@@ -165,11 +168,11 @@ def test_the_readme_shows_how_to_add_both(arena):
 def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
     seen = []
 
-    def stopping(contestant, problem):
-        seen.append(contestant.about)
+    def stopping(entry, problem):
+        seen.append(entry.about)
         if len(seen) == 3:
             raise KeyboardInterrupt
-        return attempt(contestant, problem)
+        return attempt(entry, problem)
 
     attempt = run.attempt
     monkeypatch.setattr(run, "attempt", stopping)
@@ -195,7 +198,7 @@ def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
 
 def test_a_blind_contestant_is_fitted_once_for_all_costs(arena):
     again("--all-costs")
-    module = run.CONTESTANTS["shares"].fit_predict.__globals__
+    module = run.PEER_METHODS["shares"].fit_predict.__globals__
     assert module["FITS"] == [True] * 4
     rows = [row for row in lines() if row["table"] == "toy" and row["method"] == "shares"]
     assert {row["costs"] for row in rows} == {"own", "other"}
@@ -231,7 +234,7 @@ def test_a_contestant_in_another_python(arena):
     python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
     own = OWN.replace("def broken", "def dying(problem):\n    import os\n    os._exit(1)\n\n\ndef broken")
-    own = own.replace("CONTESTANTS = {", 'CONTESTANTS = {"dying": Contestant(dying, "dies", venv="other"),')
+    own = own.replace("PEER_METHODS = {", 'PEER_METHODS = {"dying": PeerMethod(dying, "dies", venv="other"),')
     Path("own.py").write_text(own)
     chosen = ["--add", str(Path("own.py").resolve()), "--tables", "toy", "--methods", "dying", "elsewhere", "negative"]
     assert arena.main([*chosen, *WORDS]) == 0
@@ -239,7 +242,7 @@ def test_a_contestant_in_another_python(arena):
     assert "ended without an answer" in result["dying", "0"]["error"]
     assert result["elsewhere", "1"]["cost"] == result["negative", "1"]["cost"]
     python.unlink()  # who lacks the environment keeps what was published
-    for known in (arena.TABLES, arena.CONTESTANTS):
+    for known in (arena.TABLES, arena.PEER_METHODS):
         for name in ("toy", "priced", "shares", "negative", "broken", "odd", "elsewhere", "dying"):
             known.pop(name, None)
     assert arena.main([*chosen, *WORDS, "--work", "new"]) == 0
@@ -298,8 +301,8 @@ def test_the_clock_counts_processor_seconds_and_is_put_back(arena):
 
 def test_additions_that_add_nothing_or_take_a_name_are_refused(arena, tmp_path):
     Path("empty.py").write_text("X = 1\n")
-    Path("taken.py").write_text("from benchmarks.quality.peers.methods import CONTESTANTS\n")
-    for file, match in (("empty.py", "neither CONTESTANTS nor"), ("taken.py", "is taken"), ("no.py", "expected")):
+    Path("taken.py").write_text("from benchmarks.quality.peers.methods import PEER_METHODS\n")
+    for file, match in (("empty.py", "neither PEER_METHODS nor"), ("taken.py", "is taken"), ("no.py", "expected")):
         with pytest.raises(SystemExit, match=match):
             arena.main(["--add", file])
     with pytest.raises(SystemExit):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from benchmarks.quality import adacsl_defaults, claims_page, estimate, portfolio, savings
+from benchmarks.quality import adacsl_defaults, claims_page, ensemble, estimate, savings
 from benchmarks.speed import scale_plan
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -86,9 +86,9 @@ def committed(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-def test_the_page_of_portfolios_is_that_of_the_committed_files():
-    page = portfolio.page(ROOT / "benchmarks/results")
-    assert page == committed("docs/portfolio_results.md"), "run python -m benchmarks.quality.portfolio --page"
+def test_the_page_of_ensembles_is_that_of_the_committed_files():
+    page = ensemble.page(ROOT / "benchmarks/results")
+    assert page == committed("benchmarks/results/ensemble.md"), "run python -m benchmarks.quality.ensemble --page"
 
 
 def test_the_table_of_savings_is_that_of_the_committed_files():
@@ -127,7 +127,9 @@ def again(method, against, where, k):
 
 def test_intervals_of_claims_are_those_of_the_committed_decisions():
     rows = re.findall(
-        r"^\| \d+ \| ([\w-]+) \| ([\w-]+) \| ([^|]+) \| (.*) \|$", committed("docs/claims.md"), re.MULTILINE
+        r"^\| \d+ \| ([\w-]+) \| ([\w-]+) \| ([^|]+) \| (.*) \|$",
+        committed("benchmarks/results/claims.md"),
+        re.MULTILINE,
     )
     checked = 0
     for method, against, where, cells in rows:
@@ -142,9 +144,11 @@ def test_intervals_of_claims_are_those_of_the_committed_decisions():
 @pytest.mark.weekly
 def test_the_page_of_claims_is_that_of_the_committed_decisions():
     made = claims_page
-    assert made.page() == committed("docs/claims.md"), "run python -m benchmarks.quality.claims_page docs/claims.md"
-    assert made.costs_page() == committed("docs/claims_costs.md"), (
-        "run python -m benchmarks.quality.claims_page docs/claims.md"
+    assert made.page() == committed("benchmarks/results/claims.md"), (
+        "run python -m benchmarks.quality.claims_page benchmarks/results/claims.md"
+    )
+    assert made.costs_page() == committed("benchmarks/results/claims_costs.md"), (
+        "run python -m benchmarks.quality.claims_page benchmarks/results/claims.md"
     )
 
 

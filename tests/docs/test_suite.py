@@ -13,7 +13,7 @@ from adacsl import CostMatrix
 from adacsl.comparison.statistics import RowCosts
 from adacsl.datasets import Task
 from benchmarks import publish
-from benchmarks.quality import old_protocol, suite, suite_rows, verdict_regret
+from benchmarks.quality import old_protocol, recommendation_regret, suite, suite_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -45,7 +45,7 @@ def written(tmp_path_factory):
 
 def test_the_suite_writes_what_is_published(written):
     publish.main(written)
-    page = (written / "docs/results.md").read_text()
+    page = (written / "benchmarks/results/tables.md").read_text()
     assert "72 fits (2 tables, 3 ratios, 3 methods, 2 x 2 folds)" in page
     assert "| logistic |" in page
     about = json.loads((written / "benchmarks/results/suite.meta.json").read_text())
@@ -75,7 +75,7 @@ def paired_costs(factor, n=400, seed=0):
 
 @pytest.mark.parametrize(("factor", "taken", "paid"), [(1.02, "adacsl", 1.0), (1.5, "adacsl", 1.0)])
 def test_regret_is_what_the_pick_of_other_rows_costs(monkeypatch, factor, taken, paid):
-    regret = verdict_regret
+    regret = recommendation_regret
     monkeypatch.setattr(regret, "load_rows", lambda path: [(("made", 5.0), paired_costs(factor))])
     (block,) = regret.new_blocks(Path("unused"), 2)
     assert block["picks"] == {taken: 10}
@@ -86,7 +86,7 @@ def test_regret_is_what_the_pick_of_other_rows_costs(monkeypatch, factor, taken,
 
 
 def test_the_old_protocols_regret_is_the_one_an_audit_found():
-    regret = verdict_regret
+    regret = recommendation_regret
     result = regret.overall(list(regret.old_blocks(ROOT / "benchmarks/results/suite_random_splits.csv")))
     assert (result["blocks"], round(result["recommendation, %"]), round(result["lowest, %"])) == (27, 27, 9)
 

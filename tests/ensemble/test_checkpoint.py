@@ -87,10 +87,10 @@ def check_same(one, other, X, seconds=True):
 
 def test_every_kind_of_member_comes_back_the_same(tmp_path):
     X, y = table()
-    engines = [(name, BoostingLearner(name, n_estimators=5)) for name in ("xgboost", "lightgbm", "catboost")]
+    libraries = [(name, BoostingLearner(name, n_estimators=5)) for name in ("xgboost", "lightgbm", "catboost")]
     forest = ("forest", SklearnLearner(ExtraTreesClassifier(3)))
     members = ["logistic", ("trees", TREES), ("net", NET), ("bent", BENT), ("steered", STEERED)]
-    clf = quick([*members, *engines, forest]).fit(X, y)
+    clf = quick([*members, *libraries, forest]).fit(X, y)
     back = adacsl.load(clf.save(tmp_path / "model"))
     check_same(clf, back, table(500, seed=1)[0])
     assert list(back.estimators_) == list(clf.estimators_)
@@ -111,7 +111,7 @@ def test_settings_that_are_plain_values_come_back(tmp_path):
     assert np.array_equal(clf.decision_scores(X), again.decision_scores(X))
 
 
-def test_a_portfolio_by_its_name(tmp_path):
+def test_a_ensemble_by_its_name(tmp_path):
     X, y = numbers()
     made = adacsl.method("ensemble", COSTS, estimators=["logistic", "histogram"], n_jobs=1, cv=3, random_state=0)
     assert type(made) is EnsembleClassifier
@@ -129,7 +129,7 @@ def picture_net():
 def test_images(tmp_path):
     X, y = images()
     net = {"module": picture_net, "epochs": 1, "image_size": 12, "views": 4}
-    clf = quick(["net", "adacsl"], net=NeuralLearner(**net), cv=2).fit(X, y)
+    clf = quick(["net", "adacsl"], neural=NeuralLearner(**net), cv=2).fit(X, y)
     folder = clf.save(tmp_path / "model")
     check_same(clf, adacsl.load(folder, module=picture_net), X)
     with pytest.raises(ArtefactError, match=r"load\(folder, module="):
@@ -235,11 +235,11 @@ def test_nets_go_on_within(tmp_path):
 def test_images_and_nets_of_ones_own_go_on(tmp_path):
     X, y = images()
     net = {"module": picture_net, "epochs": 1}
-    first = quick(["net", "adacsl"], net=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
-    again = quick(["net", "adacsl"], net=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
+    first = quick(["net", "adacsl"], neural=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
+    again = quick(["net", "adacsl"], neural=NeuralLearner(**net), cv=2, resume=tmp_path).fit(X, y)
     check_same(first, again, X)
     with pytest.raises(ValueError, match="belong to other data"):
-        quick(["net"], net=NeuralLearner(**net), cv=2, resume=tmp_path).fit(255 - X, y)
+        quick(["net"], neural=NeuralLearner(**net), cv=2, resume=tmp_path).fit(255 - X, y)
 
 
 OTHERS = {
@@ -341,10 +341,10 @@ def test_scikit_learn_checks(estimator, check):
 
 
 def test_clone_keeps_every_setting():
-    clf = quick(strength=0.1, net=NeuralLearner(epochs=3), time_limit="60s", decide="tuned", pos_label="a")
+    clf = quick(strength=0.1, neural=NeuralLearner(epochs=3), time_limit="60s", decide="tuned", pos_label="a")
     params, copied = clf.get_params(), clone(clf).get_params()
     assert set(params) == set(copied)
-    assert params["net__epochs"] == 3
+    assert params["neural__epochs"] == 3
     for name, value in params.items():
         assert copied[name] == value or repr(copied[name]) == repr(value), name
 
@@ -412,7 +412,7 @@ def test_graphs_of_encoded_tables_and_of_images(tmp_path):
     clf = quick(["logistic", ("net", NET), ("bent", BENT)]).fit(X, y)
     check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), table(500, seed=1)[0])
     X, y = images()
-    clf = quick(["net", "adacsl"], net=NeuralLearner(module=picture_net, epochs=1, image_size=12), cv=2).fit(X, y)
+    clf = quick(["net", "adacsl"], neural=NeuralLearner(module=picture_net, epochs=1, image_size=12), cv=2).fit(X, y)
     check_exported(clf, clf.export_onnx(tmp_path / "clf.onnx", X), X)
 
 

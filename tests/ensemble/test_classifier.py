@@ -1,4 +1,4 @@
-"""Portfolios: what takes part, what is left out and why, and that every number says what it claims."""
+"""Ensembles: what takes part, what is left out and why, and that every number says what it claims."""
 
 import os
 import signal
@@ -29,9 +29,10 @@ from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.rows import Rows
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting import BoostingLearner
-from adacsl.learners.boosting_libraries import load_engine
+from adacsl.learners.boosting_libraries import load_library
 from adacsl.learners.sklearn import SklearnLearner
 from adacsl.metrics.intervals import cost_interval
+from adacsl.neural.learner import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=5)
 THRESHOLD = 1 / 6
@@ -557,7 +558,7 @@ ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboo
 @pytest.mark.parametrize("weighted", [False, True])
 def test_margins_shown_each_round_are_those_of_the_model_cut_there(name, weighted):
     pytest.importorskip(name)
-    engine = load_engine(name)
+    library = load_library(name)
     x = np.column_stack([X, np.arange(len(X)) % 3])
     weight = np.random.default_rng(0).uniform(0.5, 2.0, len(Y)) if weighted else None
     parts = [
@@ -565,11 +566,11 @@ def test_margins_shown_each_round_are_those_of_the_model_cut_there(name, weighte
     ]
     shown = []
     options = {"rounds": 25, "learning_rate": 0.3, "seed": 0, "params": ONE_THREAD[name], "patience": 10}
-    model = engine.boost_plainly(*parts, lambda margins: shown.append(np.array(margins)), **options)
+    model = library.boost_plainly(*parts, lambda margins: shown.append(np.array(margins)), **options)
     assert 10 < len(shown) <= 25
     for rounds in (1, 2, len(shown) // 2, len(shown)):
-        cut = engine.from_bytes(engine.to_bytes(model, rounds))
-        np.testing.assert_allclose(engine.margins(cut, parts[1]), shown[rounds - 1], rtol=1e-4, atol=1e-5)
+        cut = library.from_bytes(library.to_bytes(model, rounds))
+        np.testing.assert_allclose(library.margins(cut, parts[1]), shown[rounds - 1], rtol=1e-4, atol=1e-5)
     losses = [log_loss(parts[1].y, sigmoid(own), sample_weight=parts[1].weight) for own in shown]
     stopped = len(shown) < 25
     assert not stopped or len(shown) - 1 - int(np.argmin(losses)) >= 10  # by patience, not before
@@ -622,8 +623,8 @@ def test_images_are_stacked_too():
     y = (np.arange(40) % 2).astype(int)
     images = rng.integers(0, 255, (40, 8, 8, 3)).astype(np.uint8)
     images[y == 1, :4] //= 2
-    net = {"epochs": 1, "module": _flat_net}
-    clf = EnsembleClassifier(COSTS, net=net, cv=2, device="cpu", **ONE).fit(images, y)
+    neural = NeuralLearner(_flat_net, epochs=1)
+    clf = EnsembleClassifier(COSTS, neural=neural, cv=2, device="cpu", **ONE).fit(images, y)
     assert set(left_out(clf)) == {"net", "adacsl", "adacsl-middle", "adacsl-bayes"}
     assert set(left_out(clf).values()) == {""}
     assert clf.predict_proba(images).shape == (40, 2)

@@ -111,7 +111,7 @@ def check_same(one, other, X):
     assert one.leaderboard_.drop(columns="seconds").equals(other.leaderboard_.drop(columns="seconds"))
 
 
-def test_elsewhere_a_portfolio_is_the_same_fold_by_fold(here, away, tmp_path):
+def test_elsewhere_a_ensemble_is_the_same_fold_by_fold(here, away, tmp_path):
     X, y = numbers()
     clf = stacked(trainer=RAY, resume=tmp_path).fit(X, y, sample_weight=np.arange(1.0, len(y) + 1))
     check_same(here, clf, X)

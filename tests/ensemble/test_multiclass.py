@@ -1,4 +1,4 @@
-"""Portfolios of K classes: what is stacked, what it costs, what is left out, kept and resumed."""
+"""Ensembles of K classes: what is stacked, what it costs, what is left out, kept and resumed."""
 
 import warnings
 
@@ -15,6 +15,7 @@ from adacsl.ensemble.base_estimators import default_estimators
 from adacsl.ensemble.classifier import EnsembleSettings
 from adacsl.ensemble.stacking import stack_estimators
 from adacsl.fitting.rows import Rows
+from adacsl.neural.learner import NeuralLearner
 
 NAMES = np.asarray(["ash", "elm", "oak"])
 PRICES = np.asarray([[0.0, 1.0, 12.0], [2.0, 0.0, 5.0], [1.0, 3.0, 0.0]])
@@ -159,7 +160,9 @@ def test_pictures_are_stacked(tmp_path):
     rng = np.random.default_rng(0)
     y = rng.choice(3, 90)
     pixels = (rng.integers(0, 120, (90, 12, 12, 1)) + 40 * y[:, None, None, None]).astype(np.uint8)
-    clf = EnsembleClassifier(COSTS, net={"module": picture_net, "epochs": 1}, cv=2, **ONE).fit(pixels, NAMES[y])
+    clf = EnsembleClassifier(COSTS, neural=NeuralLearner(module=picture_net, epochs=1), cv=2, **ONE).fit(
+        pixels, NAMES[y]
+    )
     assert len(clf.estimators_) == 3
     back = load(clf.save(tmp_path / "model"), module=picture_net)
     assert np.array_equal(back.predict_proba(pixels), clf.predict_proba(pixels))

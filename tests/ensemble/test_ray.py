@@ -1,4 +1,4 @@
-"""Portfolios and boosters on real workers: a Ray cluster that loses a node, killed drivers, processes that talk."""
+"""Ensembles and boosters on real workers: a Ray cluster that loses a node, killed drivers, processes that talk."""
 
 import os
 import signal
@@ -168,7 +168,7 @@ def test_an_address_that_leads_nowhere_is_one_line():
 
 
 def test_the_example_runs_on_a_cluster_of_its_own(tmp_path):
-    example = Path(__file__).resolve().parents[2] / "examples" / "cluster_portfolio.py"
+    example = Path(__file__).resolve().parents[2] / "examples" / "cluster_ensemble.py"
     run = [sys.executable, str(example)]
     done = subprocess.run(run, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr

@@ -112,7 +112,7 @@ def test_an_array_of_prices_will_do(train, test, fitted):
     assert np.array_equal(model.predict(test.X.to_numpy()), fitted.predict(test.X))
 
 
-@pytest.mark.parametrize("settings", [{}, {"loss": "row-weighted"}, {"decide": "tuned"}, {"cv": 3}], ids=str)
+@pytest.mark.parametrize("settings", [{}, {"loss": "instance-weighted"}, {"decide": "tuned"}, {"cv": 3}], ids=str)
 def test_what_is_loaded_decides_to_the_last_bit(train, test, tmp_path, settings):
     model = plain(**settings).fit(train.table[:600], train.y[:600])
     model.save(tmp_path / "model")

@@ -60,7 +60,7 @@ def test_boosters_know_which_columns_matter(library):
     assert result.argmax() == 2
 
 
-def test_members_of_a_portfolio_count_that_have_some():
+def test_members_of_a_ensemble_count_that_have_some():
     X, y = table()
     members = {
         "forest": CostSensitiveClassifier(learner=forest()),

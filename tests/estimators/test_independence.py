@@ -35,7 +35,7 @@ def quick_ensemble():
     """Let the ensemble of the table have two members: what holds for them holds for more."""
     title, settings = METHODS["ensemble"]
     with pytest.MonkeyPatch.context() as patch:
-        small = {"estimators": ["logistic", "net"], "n_jobs": 1, "net": NeuralLearner(epochs=EPOCHS)}
+        small = {"estimators": ["logistic", "net"], "n_jobs": 1, "neural": NeuralLearner(epochs=EPOCHS)}
         patch.setitem(METHODS, "ensemble", (title, {**settings, **small}))
         yield
 
@@ -43,7 +43,7 @@ def quick_ensemble():
 def run(table, name, folder, methods=None, ratios=None):
     """Run methods on one random split, in company; return the results by cell."""
     task, chosen = Task.from_data(*table, COSTS, name=name), choose_methods(methods or NAMES)
-    conditions = Protocol(net={"epochs": EPOCHS}, device="cpu")
+    conditions = Protocol(neural=NeuralLearner(epochs=EPOCHS), device="cpu")
     jobs = plan_jobs([task], {name: chosen}, {name: choose_ratios(COSTS, ratios)}, [SEED], conditions)
     with Store.open(folder, {"data": {name: {"digest": task.digest}}}) as store:
         run_jobs(jobs, store, {name: task}, n_jobs=1)

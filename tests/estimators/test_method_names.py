@@ -16,12 +16,12 @@ from sklearn.svm import LinearSVC
 
 from adacsl import METHODS, AdaCSLController, CostMatrix, CostSensitiveClassifier, Task, method
 from adacsl.adaptive import UniformBins
-from adacsl.comparison.jobs import count_nets, plan_jobs
+from adacsl.comparison.jobs import count_networks, plan_jobs
 from adacsl.comparison.protocol import Protocol
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.estimators.registry import choose_methods, title_of
-from adacsl.learners.boosting import BoostingLearner, installed_engine
-from adacsl.learners.boosting_libraries import ENGINES
+from adacsl.learners.boosting import BoostingLearner
+from adacsl.learners.boosting_libraries import LIBRARIES, installed_library
 from adacsl.learners.sklearn import SklearnLearner
 from adacsl.neural.learner import NeuralLearner
 
@@ -125,8 +125,8 @@ def test_all_are_those_that_fit_the_data():
         "gbm-instance",
         "adacsl-instance",
     }  # the same over again, where rows have no prices of their own
-    again = {installed_engine()} - {None}
-    absent = {name for name in ENGINES if importlib.util.find_spec(name) is None}
+    again = {installed_library()} - {None}
+    absent = {name for name in LIBRARIES if importlib.util.find_spec(name) is None}
     assert set(choose_methods("all", row_costs=True)) == set(NAMED) - again - absent
     assert set(choose_methods("all")) == set(NAMED) - rows - again - absent
     pictures = set(choose_methods("all", images=True))
@@ -137,7 +137,7 @@ def test_all_are_those_that_fit_the_data():
         "always-positive",
         "net-smote",
     } <= pictures
-    assert not {"logistic", "gbm-bayes", "gbm-bayes-cv", *ENGINES, "metacost"} & pictures
+    assert not {"logistic", "gbm-bayes", "gbm-bayes-cv", *LIBRARIES, "metacost"} & pictures
 
 
 def test_words_for_many_stand_beside_others():
@@ -201,7 +201,7 @@ def test_constants_take_images():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"loss": "hinge"}, "loss one of plain, weighted, row-weighted, focal, logit-adjusted or a function"),
+        ({"loss": "hinge"}, "loss one of plain, weighted, instance-weighted, focal, logit-adjusted or a function"),
         ({"decide": "maybe"}, "decide must be one of 'bayes', 'tuned'"),
         ({"resample": "twice"}, "resample is one of None, oversample, undersample, smote"),
         ({"learner": "svm"}, "learner must be one of 'net', 'boosting'"),
@@ -324,7 +324,7 @@ def test_what_differs_in_the_decision_or_the_epoch_shares_its_nets():
     def nets(names):
         chosen = {task.name: choose_methods(names)}
         return sum(
-            count_nets(job) for job in plan_jobs([task], chosen, {task.name: [8.0]}, [0], Protocol(device="cpu"))
+            count_networks(job) for job in plan_jobs([task], chosen, {task.name: [8.0]}, [0], Protocol(device="cpu"))
         )
 
     assert nets(list(once)) == nets([*once, *alike]) == sum(once.values())

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from adacsl import CostMatrix, method
 from adacsl.learners.boosting import BoostingLearner
-from adacsl.learners.boosting_libraries import ENGINES
-from adacsl.learners.histogram_boosting import HistogramBoosting, without_gaps
+from adacsl.learners.boosting_libraries import LIBRARIES
+from adacsl.learners.histogram_boosting import HistogramBoosting, without_missing
 from adacsl.learners.metacost import MetaCost
 from adacsl.learners.sklearn import SklearnLearner
 from adacsl.neural.learner import NeuralLearner
@@ -31,7 +31,7 @@ def made(name):
         "net-smote": NeuralLearner(epochs=1),
         "metacost": SklearnLearner(MetaCost(bags=2), encode=False),
     }
-    if name in ENGINES:
+    if name in LIBRARIES:
         quick[name] = BoostingLearner(name, n_estimators=2)
     return chosen.set_params(learner=quick.get(name, chosen.learner))
 
@@ -97,7 +97,7 @@ def test_columns_without_a_value_change_no_tree(empty, seed):
     x, y = rng.normal(size=(40, len(empty))), rng.integers(0, 2, 40)
     y[:2] = 0, 1
     with_gaps = np.where(empty, np.nan, x)
-    assert np.array_equal(np.isnan(without_gaps(with_gaps)).any(axis=0), np.zeros(len(empty), bool))
+    assert np.array_equal(np.isnan(without_missing(with_gaps)).any(axis=0), np.zeros(len(empty), bool))
     made = HistogramBoosting(0, max_iter=3, early_stopping=False)
     result = made.fit(with_gaps, y).predict_proba(with_gaps)
     if not all(empty):

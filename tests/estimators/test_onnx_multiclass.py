@@ -77,10 +77,15 @@ def test_nets_of_every_decision(tmp_path, settings):
     assert "threshold" not in told
 
 
-def test_a_portfolio_of_logistic_regressions_and_nets(tmp_path):
+def test_a_ensemble_of_logistic_regressions_and_nets(tmp_path):
     X, y = numbers()
     clf = EnsembleClassifier(
-        COSTS, estimators=["logistic", "net", "net-bins"], net={"epochs": 2}, cv=3, n_jobs=1, random_state=0
+        COSTS,
+        estimators=["logistic", "net", "net-bins"],
+        neural=NeuralLearner(epochs=2),
+        cv=3,
+        n_jobs=1,
+        random_state=0,
     ).fit(X, y)
     path = clf.export_onnx(tmp_path / "model.onnx", X[:20])
     more, _ = numbers(77, seed=5)

@@ -77,7 +77,7 @@ def test_an_array_beside_a_column():
 
 
 def test_probabilities_that_depend_on_costs():
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), loss="row-weighted", random_state=0).fit(
+    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), loss="instance-weighted", random_state=0).fit(
         X, Y, fn=AMOUNT
     )
     with pytest.raises(ValueError, match=HOW):

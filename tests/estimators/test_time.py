@@ -86,7 +86,7 @@ def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witne
     assert clf.times_.startswith("trained on rows until")
 
 
-def test_a_portfolio_of_witnesses_is_stacked_on_rows_that_were_never_trained_on(witnessed):
+def test_a_ensemble_of_witnesses_is_stacked_on_rows_that_were_never_trained_on(witnessed):
     X, y, day = numbered()
     members = [("witness", SklearnLearner(Witness(), encode=False)), ("line", LogisticRegression())]
     clf = EnsembleClassifier(COSTS, estimators=members, n_jobs=1, random_state=0).fit(X, y, time=day, gap=3)
@@ -187,7 +187,7 @@ def test_prices_of_each_row_from_a_column_beside_the_times():
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "amount": np.exp(X[:, 2]), "when": when})
     costs = CostMatrix(fp=1, fn="2 + amount")
     for made in (
-        CostSensitiveClassifier(costs, learner=LogisticRegression(), loss="row-weighted", cv=3, random_state=0),
+        CostSensitiveClassifier(costs, learner=LogisticRegression(), loss="instance-weighted", cv=3, random_state=0),
         EnsembleClassifier(costs, estimators=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0),
     ):
         clf = made.fit(table, y, time="when", gap="1d")
@@ -229,7 +229,7 @@ def test_validation_rows_given_apart_have_no_time():
         clf.fit(X[50:], y[50:], time=when[50:])
 
 
-def test_a_portfolio_takes_as_many_windows_as_have_both_classes():
+def test_a_ensemble_takes_as_many_windows_as_have_both_classes():
     X, y, when = drifting()
     place = np.argsort(np.argsort(when, kind="stable"), kind="stable") / len(y)
     y[(place > 0.5) & ~((place % 0.25 > 0.2) & (X[:, 0] > 0))] = 0  # positives at the end of each quarter only

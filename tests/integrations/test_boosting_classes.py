@@ -17,7 +17,7 @@ from adacsl.integrations import lightgbm as for_lightgbm
 from adacsl.integrations import xgboost as for_xgboost
 from adacsl.integrations.boosting import Feedback, Matrix
 
-ENGINES = {"xgboost": for_xgboost, "lightgbm": for_lightgbm, "catboost": for_catboost}
+LIBRARIES = {"xgboost": for_xgboost, "lightgbm": for_lightgbm, "catboost": for_catboost}
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
 
 
@@ -47,15 +47,15 @@ def still(costs=COSTS, target_threshold="bayes"):
     return AdaCSLController(costs, target_threshold=target_threshold, bounds=(1.0, 1.0))
 
 
-def boost(engine, controller, train=None, validation=None, rounds=8, **settings):
+def boost(library, controller, train=None, validation=None, rounds=8, **settings):
     k = controller.n_classes
-    options = {"rounds": rounds, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[engine]}
+    options = {"rounds": rounds, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[library]}
     train, validation = train or rows(k=k), validation or rows(300, 1, k)
-    return ENGINES[engine].boost(train, validation, controller, **options, **settings)
+    return LIBRARIES[library].boost(train, validation, controller, **options, **settings)
 
 
-@pytest.fixture(params=ENGINES)
-def engine(request):
+@pytest.fixture(params=LIBRARIES)
+def library(request):
     return request.param
 
 
@@ -117,14 +117,14 @@ def test_row_weights_have_a_mean_of_one_and_the_ratios_of_the_classes(labels, la
 
 
 @pytest.mark.parametrize("k", [3, 10])
-def test_without_weights_it_is_the_native_booster(engine, k):
+def test_without_weights_it_is_the_native_booster(library, k):
     seen = []
-    options = {"rounds": 8, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[engine], "patience": None}
+    options = {"rounds": 8, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[library], "patience": None}
     train, validation = rows(k=k), rows(300, 1, k)
-    native = ENGINES[engine].boost_plainly(train, validation, seen.append, **options)
-    model, cost = boost(engine, still(matrix(k)), train, validation)
-    expected = to_probabilities(ENGINES[engine].margins(native, validation))
-    assert to_probabilities(ENGINES[engine].margins(model, validation)) == pytest.approx(expected, abs=1e-6)
+    native = LIBRARIES[library].boost_plainly(train, validation, seen.append, **options)
+    model, cost = boost(library, still(matrix(k)), train, validation)
+    expected = to_probabilities(LIBRARIES[library].margins(native, validation))
+    assert to_probabilities(LIBRARIES[library].margins(model, validation)) == pytest.approx(expected, abs=1e-6)
     assert to_probabilities(cost.margins[-1]) == pytest.approx(expected, abs=1e-6)
     assert to_probabilities(seen[-1]) == pytest.approx(expected, abs=1e-6)
 
@@ -149,19 +149,19 @@ def test_with_fixed_weights_it_is_native_boosting_of_weighted_rows(name):
     model, _ = boost(name, still(target_threshold="half"), train, validation)
     options = {"rounds": 8, "learning_rate": 0.2, "seed": 0, "params": ONE_THREAD[name], "patience": None}
     weighted = Matrix(train.x, train.y, weight / weight.mean(), (), 3)
-    native = ENGINES[name].boost_plainly(weighted, validation, lambda _: None, **options)
-    expected = ENGINES[name].margins(native, validation)
-    assert ENGINES[name].margins(model, validation) == pytest.approx(expected, abs=1e-5)
+    native = LIBRARIES[name].boost_plainly(weighted, validation, lambda _: None, **options)
+    expected = LIBRARIES[name].margins(native, validation)
+    assert LIBRARIES[name].margins(model, validation) == pytest.approx(expected, abs=1e-5)
 
 
 # steered
 
 
 @pytest.mark.parametrize("target_threshold", ["bayes", "middle"])
-def test_the_history_is_the_controllers(engine, target_threshold):
+def test_the_history_is_the_controllers(library, target_threshold):
     controller, alone = (AdaCSLController(COSTS, target_threshold=target_threshold, damping=0.2) for _ in range(2))
     validation = rows(300, 1)
-    model, cost = boost(engine, controller, validation=validation, every=2)
+    model, cost = boost(library, controller, validation=validation, every=2)
     for number, (step, margins) in enumerate(zip(cost.history, cost.margins, strict=True)):
         result = alone.step(to_probabilities(margins), validation.y, adapt=number % 2 == 1)
         for name in ("lambdas", "weights", "cost"):
@@ -169,35 +169,35 @@ def test_the_history_is_the_controllers(engine, target_threshold):
         unmeasured = (np.nan,) * 3  # nothing moves after this round
         expected = result.multipliers if number % 2 else unmeasured
         assert step.multipliers == pytest.approx(expected, rel=1e-12, nan_ok=True)
-        kept = ENGINES[engine].from_bytes(ENGINES[engine].to_bytes(model, number + 1))
-        assert ENGINES[engine].margins(kept, validation) == pytest.approx(margins, abs=1e-5)
+        kept = LIBRARIES[library].from_bytes(LIBRARIES[library].to_bytes(model, number + 1))
+        assert LIBRARIES[library].margins(kept, validation) == pytest.approx(margins, abs=1e-5)
     assert len(controller.history) == 4
     assert np.ptp(controller.lambdas) > 0.0
     decided = COSTS.decide(controller.correct(to_probabilities(cost.margins[-1])))
     assert cost.history[-1].cost == pytest.approx(COSTS.mean(validation.y, decided))
 
 
-def test_patience(engine):
-    _, cost = boost(engine, AdaCSLController(COSTS, damping=0.1), rounds=200, patience=3)
+def test_patience(library):
+    _, cost = boost(library, AdaCSLController(COSTS, damping=0.1), rounds=200, patience=3)
     assert len(cost.history) == cost.best_round + 4 < 200
 
 
-def test_the_very_next_round_trains_with_the_new_weights(engine):
+def test_the_very_next_round_trains_with_the_new_weights(library):
     """Where the lambdas of a class are far up, it gains."""
     up = tilted(3, [1.0, 1.0, 50.0], "bayes")
     before, after = (
-        to_probabilities(boost(engine, made, rounds=3, every=100)[1].margins[-1])[:, 2].mean()
+        to_probabilities(boost(library, made, rounds=3, every=100)[1].margins[-1])[:, 2].mean()
         for made in (AdaCSLController(COSTS), up)
     )
     assert after > before + 0.1
 
 
-def test_sample_weights_and_costs_of_each_validation_row(engine):
+def test_sample_weights_and_costs_of_each_validation_row(library):
     rng = np.random.default_rng(0)
     validation = rows(300, 1, weight=rng.uniform(0.1, 3.0, 300))
     prices = rng.uniform(1.0, 9.0, (300, 1, 1)) * np.asarray(1.0 - np.eye(3))
     costs = CostMatrix.from_array(prices, rows="predicted")
-    _, cost = boost(engine, AdaCSLController(costs.averaged(), damping=0.1), validation=validation, costs=costs)
+    _, cost = boost(library, AdaCSLController(costs.averaged(), damping=0.1), validation=validation, costs=costs)
     decided = costs.decide(to_probabilities(cost.margins[-1]))
     expected = costs.mean(validation.y, decided, sample_weight=validation.weight)
     assert cost.history[-1].cost == pytest.approx(expected, rel=1e-5)
@@ -205,40 +205,40 @@ def test_sample_weights_and_costs_of_each_validation_row(engine):
 
 @pytest.mark.parametrize("absent", [0, 1, 2])
 @pytest.mark.parametrize("target_threshold", ["bayes", "half"])
-def test_a_class_that_no_training_row_has(engine, absent, target_threshold):
+def test_a_class_that_no_training_row_has(library, absent, target_threshold):
     """It is unlikely, the others are told apart, and what is saved says the same."""
     validation = rows(300, 1)
     for controller in (
         still(target_threshold=target_threshold),
         AdaCSLController(COSTS, target_threshold=target_threshold, damping=0.1),
     ):
-        model, cost = boost(engine, controller, rows(without=(absent,)), validation, rounds=30)
-        margins = ENGINES[engine].margins(model, validation)
+        model, cost = boost(library, controller, rows(without=(absent,)), validation, rounds=30)
+        margins = LIBRARIES[library].margins(model, validation)
         assert np.isfinite(margins).all()
         assert margins == pytest.approx(cost.margins[-1], abs=1e-5)
-        again = ENGINES[engine].from_bytes(ENGINES[engine].to_bytes(model, 30))
-        assert np.array_equal(ENGINES[engine].margins(again, validation), margins)
+        again = LIBRARIES[library].from_bytes(LIBRARIES[library].to_bytes(model, 30))
+        assert np.array_equal(LIBRARIES[library].margins(again, validation), margins)
         assert to_probabilities(margins)[:, absent].mean() < 1e-4
         known = validation.y != absent
         if target_threshold == "bayes" and controller.bounds == (1.0, 1.0):
             assert (margins[known].argmax(1) == validation.y[known]).mean() > 0.7
 
 
-def test_a_class_that_no_validation_row_has(engine):
-    model, cost = boost(engine, AdaCSLController(COSTS, damping=0.1), validation=rows(300, 1, without=(2,)))
-    assert np.isfinite(ENGINES[engine].margins(model, rows())).all()
+def test_a_class_that_no_validation_row_has(library):
+    model, cost = boost(library, AdaCSLController(COSTS, damping=0.1), validation=rows(300, 1, without=(2,)))
+    assert np.isfinite(LIBRARIES[library].margins(model, rows())).all()
     assert all(np.isfinite(step.lambdas).all() for step in cost.history)
 
 
-def test_a_dear_class_is_predicted_though_it_is_never_the_likeliest(engine):
+def test_a_dear_class_is_predicted_though_it_is_never_the_likeliest(library):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(900, 3))
     y = np.where(rng.random(900) < 0.04, 2, (X[:, 0] > 0).astype(int))
     train, validation = (Matrix(X[part], y[part], None, (), 3) for part in (slice(500), slice(500, None)))
     costs = matrix(dear=80.0)
-    params = {"xgboost": {"max_depth": 1}, "lightgbm": {"num_leaves": 2}, "catboost": {"depth": 1}}[engine]
-    options = {"rounds": 10, "learning_rate": 0.1, "seed": 0, "params": ONE_THREAD[engine] | params}
-    _, cost = ENGINES[engine].boost(train, validation, AdaCSLController(costs, damping=0.1), **options)
+    params = {"xgboost": {"max_depth": 1}, "lightgbm": {"num_leaves": 2}, "catboost": {"depth": 1}}[library]
+    options = {"rounds": 10, "learning_rate": 0.1, "seed": 0, "params": ONE_THREAD[library] | params}
+    _, cost = LIBRARIES[library].boost(train, validation, AdaCSLController(costs, damping=0.1), **options)
     scores = to_probabilities(cost.margins[0])
     assert (scores.argmax(1) != 2).all()
     assert (np.asarray(costs.decide(scores)) == 2).mean() > 0.5

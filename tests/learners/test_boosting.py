@@ -22,13 +22,14 @@ from adacsl.adaptive import UniformBins
 from adacsl.base.scores import sigmoid
 from adacsl.estimators.persistence import ArtefactError
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting import BoostingLearner, levelled
+from adacsl.learners.boosting import BoostingLearner
+from adacsl.learners.boosting_fit import levelled
 from adacsl.metrics import Interval
 from tests.made import boosting_classifier
 
 COSTS = CostMatrix(fp=1, fn=8)
 ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboost": {"thread_count": 1}}
-ENGINES = list(ONE_THREAD)
+LIBRARIES = list(ONE_THREAD)
 
 
 def made_up(n=300, share=0.25, seed=0):
@@ -71,7 +72,7 @@ def data():
     return made_up()
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+@pytest.fixture(scope="module", params=LIBRARIES)
 def library(request):
     return request.param
 
@@ -99,7 +100,7 @@ EXPECTED_FAILURES = {
             random_state=0,
             decide="bayes",
         )
-        for e in ENGINES
+        for e in LIBRARIES
     ],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
     xfail_strict=True,

@@ -18,8 +18,9 @@ from adacsl.comparison.jobs import run_work
 from adacsl.comparison.protocol import Protocol, split_rows
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.fitting.splits import one_split
-from adacsl.learners import boosting
-from adacsl.learners.boosting import BoostingLearner, installed_engine
+from adacsl.learners import boosting_libraries
+from adacsl.learners.boosting import BoostingLearner
+from adacsl.learners.boosting_libraries import installed_library
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.metacost import out_of_bag
 
@@ -40,11 +41,11 @@ def made_task(n=300, costs=COSTS):
 
 
 @pytest.fixture(params=["installed", "scikit-learn"])
-def engine(request, monkeypatch):
+def library(request, monkeypatch):
     """The booster of gbm-*: the installed library, and what is taken where there is none."""
     if request.param == "scikit-learn":
-        monkeypatch.setattr(boosting, "installed_engine", lambda: None)
-    elif installed_engine() is None:
+        monkeypatch.setattr(boosting_libraries, "installed_library", lambda: None)
+    elif installed_library() is None:
         pytest.skip("needs xgboost, lightgbm or catboost")
     return request.param
 
@@ -76,7 +77,7 @@ def check_scores(name, task):
 
 
 def test_gbm_is_our_booster_where_one_is_installed():
-    if installed_engine() is None:
+    if installed_library() is None:
         pytest.skip("needs xgboost, lightgbm or catboost")
     task = made_task()
     ours = CostSensitiveClassifier(COSTS, learner="boosting", select="log-loss", random_state=0).fit(task.X, task.y)
@@ -95,7 +96,7 @@ def as_scikit_learn_has_it(frame):
 
 @pytest.mark.parametrize("grouped", [False, True])
 def test_gbm_is_scikit_learns_elsewhere_stopped_early_with_categories_and_gaps_as_they_are(monkeypatch, grouped):
-    monkeypatch.setattr(boosting, "installed_engine", lambda: None)
+    monkeypatch.setattr(boosting_libraries, "installed_library", lambda: None)
     task = made_task()
     groups = np.arange(300) // 3 if grouped else None
     named = method("gbm-bayes", COSTS, random_state=0, cv=[(np.arange(300), np.arange(300))])
@@ -256,7 +257,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
         return np.full((len(X), 2), 0.5)
 
 
-@pytest.mark.parametrize("loss", ["weighted", "row-weighted"])
+@pytest.mark.parametrize("loss", ["weighted", "instance-weighted"])
 def test_weights_are_the_stakes_of_each_row(loss):
     rng = np.random.default_rng(0)
     y, fn = np.arange(60) % 2, rng.uniform(3.0, 9.0, 60)
@@ -266,5 +267,5 @@ def test_weights_are_the_stakes_of_each_row(loss):
     weight = Recorder.seen[0]  # the first fit is that on all rows
     assert weight.mean() == pytest.approx(1.0)
     # what a row stands to lose: a miss instead of a hit, a false alarm instead of a pass
-    stakes = fn - 1.0 if loss == "row-weighted" else np.mean(fn[y == 1] - 1.0)  # of those who can pay it
+    stakes = fn - 1.0 if loss == "instance-weighted" else np.mean(fn[y == 1] - 1.0)  # of those who can pay it
     assert weight / weight[0] == pytest.approx(np.where(y == 1, stakes, 1.0))

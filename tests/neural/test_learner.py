@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from sklearn.base import clone
 from torch import nn
 from torch.nn import functional as F
 
-from adacsl import METHODS, AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, Task, method
+from adacsl import METHODS, AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier, Task, method
 from adacsl.adaptive import UniformBins
 from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import run_work
 from adacsl.comparison.protocol import Protocol, split_rows
 from adacsl.datasets.images import resize
-from adacsl.estimators.registry import needs_net
+from adacsl.estimators.registry import needs_network
 from adacsl.neural import fit
 from adacsl.neural.batches import MemberBatches, smote_batch
 from adacsl.neural.fit import smote_rows
@@ -27,8 +28,8 @@ from adacsl.torch.augmentation import Augment
 from adacsl.torch.functional import weighted_focal_loss
 from adacsl.torch.tabular import TableNet
 
-QUICK = Protocol(net={"epochs": 3, "batch_size": 32}, device="cpu")
-NAMES = [name for name in METHODS if needs_net(method(name))]
+QUICK = Protocol(neural=NeuralLearner(epochs=3, batch_size=32), device="cpu")
+NAMES = [name for name in METHODS if needs_network(method(name))]
 STEERED = {"loss": "weighted", "controller": "auto"}
 
 
@@ -206,7 +207,7 @@ def test_an_adaptive_net_of_a_comparison_is_the_classifiers():
     one = only(results(named("adacsl")))
     clf = AdaCSLClassifier(
         task.costs,
-        learner=NeuralLearner(**dict(QUICK.net)),
+        learner=clone(QUICK.neural),
         validation=0.15 / 0.8,
         random_state=0,
         device="cpu",
@@ -234,7 +235,7 @@ def test_each_use_gets_the_test_scores_of_its_own_net():
 
 
 def test_select_is_another_use_of_the_same_training(trained):
-    long = Protocol(net={"epochs": 6, "batch_size": 16, "learning_rate": 0.05}, device="cpu")
+    long = Protocol(neural=NeuralLearner(epochs=6, batch_size=16, learning_rate=0.05), device="cpu")
     methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
     result = results(methods, protocol=long)
     one, two = result["best", 8.0], result["last", 8.0]
@@ -248,7 +249,7 @@ def test_select_is_another_use_of_the_same_training(trained):
 
 def test_patience_does_not_cut_off_a_use_that_wants_the_last_epoch(trained):
     # a net that learns nothing is never cheaper than at first
-    still = Protocol(net={"epochs": 7, "batch_size": 32, "learning_rate": 1e-12, "patience": 2}, device="cpu")
+    still = Protocol(neural=NeuralLearner(epochs=7, batch_size=32, learning_rate=1e-12, patience=2), device="cpu")
     methods = {
         "best": CostSensitiveClassifier(loss="weighted"),
         "last": CostSensitiveClassifier(loss="weighted", select="last"),
@@ -305,7 +306,9 @@ def test_a_net_of_ones_own_has_the_same_losses(trained):
         nn.init.zeros_(net.bias)
         return net
 
-    protocol = Protocol(net={"module": linear, "epochs": 1, "batch_size": 1000, "learning_rate": 1e-12}, device="cpu")
+    protocol = Protocol(
+        neural=NeuralLearner(module=linear, epochs=1, batch_size=1000, learning_rate=1e-12), device="cpu"
+    )
     one = only(results(named("net-weighted"), protocol=protocol))
     ((_, data, (member,), _, _),) = trained.calls
     rows = torch.from_numpy(member.train)
@@ -419,7 +422,7 @@ def test_raw_decisions_leave_resampled_scores_as_they_are(asked):
 
 
 def test_images_train_one_net_at_a_time(trained):
-    quick = Protocol(net={"epochs": 1, "batch_size": 16, "augment": Augment(rotate=True)}, device="cpu")
+    quick = Protocol(neural=NeuralLearner(epochs=1, batch_size=16, augment=Augment(rotate=True)), device="cpu")
     result = results(
         named("net-bayes", "net-tuned", "net-smote", "oversample", "adacsl"), made_pictures(), protocol=quick
     )
@@ -430,7 +433,7 @@ def test_images_train_one_net_at_a_time(trained):
 
 @pytest.mark.parametrize("views", [pytest.param(1, marks=pytest.mark.weekly), 4])
 def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
-    few = Protocol(net={"epochs": 4, "batch_size": 16, "views": views}, device="cpu")
+    few = Protocol(neural=NeuralLearner(epochs=4, batch_size=16, views=views), device="cpu")
     methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
     task = made_pictures()
     result = results(methods, task, protocol=few)
@@ -455,7 +458,7 @@ def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
 
 
 def test_cross_fitting_images_averages_nets_that_adapt_on_their_own(trained):
-    quick = Protocol(net={"epochs": 1, "batch_size": 16}, device="cpu")
+    quick = Protocol(neural=NeuralLearner(epochs=1, batch_size=16), device="cpu")
     one = only(results({"two": CostSensitiveClassifier(**STEERED, cv=2)}, made_pictures(), protocol=quick))
     assert {row["fold"] for row in one.history} == {0, 1}
     assert len({id(member.controller) for member in trained.members}) == 2
@@ -524,7 +527,7 @@ def test_the_target_sets_the_first_weight(asked):
 
 def test_settings_of_the_controller_are_the_methods(asked):
     def steered(task, **settings):
-        quick = Protocol(net={"epochs": 1}, device="cpu")
+        quick = Protocol(neural=NeuralLearner(epochs=1), device="cpu")
         return asked({"mine": CostSensitiveClassifier(loss="weighted", **settings)}, task, protocol=quick)[1][
             0
         ].controller
@@ -535,13 +538,15 @@ def test_settings_of_the_controller_are_the_methods(asked):
     assert (auto.update, auto.damping) == ("exponential", 1.0)
     mine = steered(made_pictures(), controller={"update": "odds", "damping": 0.3, "n_standard_errors": 2.0})
     assert (mine.update, mine.damping, mine.n_standard_errors) == ("odds", 0.3, 2.0)
-    bins = asked(named("adacsl-bins"), made_pictures(), protocol=Protocol(net={"epochs": 1}, device="cpu"))[1][0]
+    bins = asked(
+        named("adacsl-bins"), made_pictures(), protocol=Protocol(neural=NeuralLearner(epochs=1), device="cpu")
+    )[1][0]
     assert bins.controller.partition == UniformBins(10)
 
 
 @pytest.mark.parametrize("every", [2, 5, 1000])
 def test_adapting_every_so_many_batches_steps_as_often(trained, every):
-    protocol = Protocol(net={**QUICK.net, "every": every}, device="cpu")
+    protocol = Protocol(neural=clone(QUICK.neural).set_params(every=every), device="cpu")
     one = only(results({"mine": CostSensitiveClassifier(**STEERED)}, protocol=protocol))
     (member,) = trained.members
     batches = 3 * math.ceil(len(member.train) / 32)
@@ -602,20 +607,21 @@ def test_adapting_between_batches_measures_without_dropout_or_augmentation():
 def test_settings_of_nets_decide_about_size_optimiser_schedule_and_augmentation(trained):
     sgd = functools.partial(torch.optim.SGD, weight_decay=0.02)
     plain = Protocol(
-        net={"epochs": 2, "batch_size": 16, "learning_rate": 0.01, "optimizer": sgd, "schedule": "constant",
-        "augment": False,
-             "image_size": 12}, device="cpu",
+        neural=NeuralLearner(
+            epochs=2, batch_size=16, learning_rate=0.01, optimizer=sgd, schedule="constant", augment=False,
+            image_size=12,
+        ), device="cpu",
     )  # fmt: skip
     rates = []
-    watched = {**plain.net, "trainer": {"callbacks": [watch_rates(rates)]}}
-    results(named("net"), made_pictures(), protocol=replace(plain, net=watched))
+    watched = copy.copy(plain.neural).set_params(trainer={"callbacks": [watch_rates(rates)]})
+    results(named("net"), made_pictures(), protocol=replace(plain, neural=watched))
     net, data, _, settings, options = trained.calls[-1]
     assert data.x.shape[1:] == (12, 12, 3)
     assert [type(part).__name__ for part in options["prepare"]] == ["ChannelsFirst", "Normalise"]
     assert rates[-1] == (torch.optim.SGD, 0.01, 0, 0.02, len(list(net.parameters())))
 
-    watched = {"epochs": 1, "trainer": {"callbacks": [watch_rates(rates)]}}
-    results(named("net"), made_pictures(), protocol=Protocol(net=watched, device="cpu"))
+    watched = NeuralLearner(epochs=1, trainer={"callbacks": [watch_rates(rates)]})
+    results(named("net"), made_pictures(), protocol=Protocol(neural=watched, device="cpu"))
     net, data, _, settings, options = trained.calls[-1]
     assert data.x.shape[1:] == (16, 16, 3)
     assert (settings.optimizer, settings.weight_decay) == ("adamw", 0.05)
@@ -644,9 +650,15 @@ def watch_rates(rates):
         ({"image_size": 4}, "image_size must be None or a side of at least 8"),
         ({"views": 2}, "views must be one of 1, 4, got 2"),
         ({"every": 0}, "every must be None or a number of batches from 1"),
-        ({"epoch": 3}, "net has no setting 'epoch'; it has "),
     ],
 )
 def test_conditions_that_make_no_sense_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
-        Protocol(net=settings)
+        Protocol(neural=NeuralLearner(**settings))
+
+
+def test_settings_of_networks_are_a_learner_and_no_dict():
+    for make in (Protocol, lambda neural: EnsembleClassifier(neural=neural).make_learner()):
+        with pytest.raises(TypeError, match=r"neural must be a NeuralLearner, such as .*, got \{'epochs': 3\}"):
+            make(neural={"epochs": 3})
+    assert NeuralLearner(epochs=3, patience=None).changed() == {"epochs": 3, "patience": None}

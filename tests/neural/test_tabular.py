@@ -38,9 +38,9 @@ def fitted(module, *, data=None, **settings):
 @NETS
 def test_alone_is_as_in_company(module):
     def run(methods, **more):
-        net = {"module": module, "epochs": 2}
+        neural = NeuralLearner(module, epochs=2)
         return compare(
-            *table(), COSTS, methods=methods, repeats=1, folds=2, net=net, n_jobs=1, device="cpu", progress=False,
+            *table(), COSTS, methods=methods, repeats=1, folds=2, neural=neural, n_jobs=1, device="cpu", progress=False,
             **more,
         ).fits  # fmt: skip
 

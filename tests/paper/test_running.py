@@ -58,7 +58,7 @@ def without_training(monkeypatch):
 def test_profile_paper_is_the_published_protocol():
     protocol = PROFILES["paper"].conditions(upright=False, weights="w.safetensors", device="cpu")
     assert (protocol.test, protocol.validation, protocol.device) == (0.20, 0.15, "cpu")
-    settings = dict(protocol.net)
+    settings = protocol.neural.changed()
     optimizer = settings.pop("optimizer")([torch.nn.Parameter(torch.zeros(1))], lr=0.01)
     assert settings == {
         "epochs": 20, "batch_size": 64, "learning_rate": 0.01, "schedule": "constant", "augment": False,
@@ -101,14 +101,14 @@ def test_threshold_adjustment_trains_through_the_shifted_probability():
 def test_profile_modern_has_stronger_baselines_and_turns_lesions_only():
     modern = PROFILES["modern"]
     lesions = modern.conditions(upright=False, weights=None, device="cpu")
-    assert lesions.net["augment"].rotate
-    assert lesions.net["image_size"] == 64
-    assert not {"schedule", "views"} & set(lesions.net)  # the package's own: cosine, one view
-    plain = lesions.identity()["net"]
+    assert lesions.neural.augment.rotate
+    assert lesions.neural.image_size == 64
+    assert not {"schedule", "views"} & set(lesions.neural.changed())  # the package's own: cosine, one view
+    plain = lesions.identity()["neural"]
     others = {name: PROFILES[name].conditions(upright=False, weights=None, device="cpu") for name in PROFILES}
-    assert others["four-views"].identity()["net"] == plain | {"views": 4}
-    assert others["enlarged"].identity()["net"] == plain | {"views": 4, "image_size": 128}
-    assert modern.conditions(upright=True, weights=None, device="cpu").net["augment"] is True
+    assert others["four-views"].identity()["neural"] == plain | {"views": 4}
+    assert others["enlarged"].identity()["neural"] == plain | {"views": 4, "image_size": 128}
+    assert modern.conditions(upright=True, weights=None, device="cpu").neural.augment is True
     assert modern.splits == ("random", "group", "patient")
     names = set(MODERN_METHODS)
     assert {
@@ -196,7 +196,11 @@ def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
     plain = {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in result["table2"] if r["method"] == names[0]
              and r["profile"] == "four-views"}  # fmt: skip
     three, four = (
-        {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in rows if r["method"] == name}
+        {
+            (r["dataset"], r["k"], r["seed"]): r["cost"]
+            for r in rows
+            if (r["method"], r["profile"]) == (name, "four-views")
+        }
         for name in (CHOICES[1].name, "four")
     )
     taken = [run for run in four if four[run] == plain[run]]
@@ -291,7 +295,7 @@ def test_whole_seeds_come_first_and_long_jobs_before_short_ones():
     jobs = full_plan("table2", seeds=3).jobs
     seeds = [job.fits[0].seed for job in jobs]
     assert seeds == sorted(seeds)
-    nets = [engine.count_nets(job) for job in jobs if job.fits[0].seed == 0]
+    nets = [engine.count_networks(job) for job in jobs if job.fits[0].seed == 0]
     assert nets == sorted(nets, reverse=True)
 
 
@@ -519,7 +523,7 @@ def test_other_settings_need_another_folder(tmp_path, without_training):
     reproduce(replace(QUICK, out=tmp_path))
     planned, _ = prepare(QUICK)
     (first, *_), *_ = planned.places.values()
-    assert first.protocol.net["epochs"] == 2
+    assert first.protocol.neural.epochs == 2
     other = running.identity_of(planned, quick=False)
     with pytest.raises(StoreError, match="other data or settings"):
         Store.open(tmp_path / "store", other)
@@ -594,7 +598,7 @@ def test_the_real_data_are_found():
     planned, tasks = prepare(Wishes("table2", data=shared, seeds=1, datasets=("ham10k", "pv-d")))
     assert set(tasks) == {"HAM10K", "PV-D"}
     assert all(isinstance(task, Task) and task.X.shape[1:] == (64, 64, 3) for task in tasks.values())
-    assert {setting.protocol.net["weights"] is not None for setting, _ in planned.places.values()} == {True}
+    assert {setting.protocol.neural.weights is not None for setting, _ in planned.places.values()} == {True}
     total = sum(e.nets for e in estimate(planned))
     assert total == 2 * (11 + 96 + 96)
 

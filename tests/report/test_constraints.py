@@ -47,7 +47,7 @@ def test_referral_is_one_more_action_of_the_matrix(seed, own, k, right):
     outcome = rows(seed, own=own, k=k, right=right)
     table = referral_table(outcome, points=9)
     for _, row in table.iloc[1:].iterrows():
-        costs = outcome.costs.with_referral(row["price"])
+        costs = outcome.costs.with_referral(row["referral_cost"])
         decided = costs.decide(outcome.scores)
         assert row["referred"] == pytest.approx(np.mean(decided == k))
         assert row["cost"] == pytest.approx(costs.mean(outcome.labels, decided))
@@ -78,10 +78,10 @@ def test_break_even_is_where_a_referral_stops_saving(own, k):
     table = referral_table(outcome)
     even = break_even(outcome, table)
     alone = outcome.costs.mean(outcome.labels, outcome.decisions)
-    before = table[table["price"] < even]["cost"]
+    before = table[table["referral_cost"] < even]["cost"]
     assert (before < alone * 0.9901).all()
-    if even < table["price"].iloc[-1]:
-        assert table[table["price"] > even]["cost"].iloc[0] >= alone * 0.9899
+    if even < table["referral_cost"].iloc[-1]:
+        assert table[table["referral_cost"] > even]["cost"].iloc[0] >= alone * 0.9899
 
 
 def test_few_dear_cases_are_worth_more_than_all_prices_looked_at():

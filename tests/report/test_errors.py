@@ -92,7 +92,7 @@ def test_subgroup_table_by_hand():
     # decided at 0.3: one missed at 0.15, false alarms at 0.35 and 0.68
     assert table["cost"].tolist() == [0.0, 4.0, 1.0, 1.0, 0.0]
     # 0.15 twice: both positive costs 1; 0.35: negative; of 0.62 and 0.68 the positive comes first
-    assert table["cheapest_cost"].tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]
+    assert table["lowest_cost"].tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]
     assert table["threshold"].tolist() == pytest.approx([0.3, 0.15, 0.35, 0.3, 0.3], abs=1e-12)
 
 
@@ -107,24 +107,24 @@ def test_subgroups_add_up(case):
     for row in table.itertuples():
         inside = (scores >= row.low) & ((scores < row.high) | (row.high == 1.0))
         tried = [total_at(at, scores[inside], labels[inside], fp=fp, fn=fn) for at in (-1.0, *scores[inside])]
-        assert row.cheapest_cost == pytest.approx(min(tried))
+        assert row.lowest_cost == pytest.approx(min(tried))
 
 
 def test_confusion_table_by_hand():
     table = errors.confusion_table(outcome(tp=-2.0, tn=0.5)).set_index("outcome")
     assert table["count"].to_dict() == {"tp": 2, "fn": 1, "fp": 2, "tn": 2}
     assert table["total_cost"].to_dict() == {"tp": -4.0, "fn": 4.0, "fp": 2.0, "tn": 1.0}
-    assert table["price"].to_dict() == {"tp": -2.0, "fn": 4.0, "fp": 1.0, "tn": 0.5}
+    assert table["mean_cost"].to_dict() == {"tp": -2.0, "fn": 4.0, "fp": 1.0, "tn": 0.5}
 
 
 def test_confusion_table_of_row_prices_sums_them():
     amounts = np.array([9.0, 9.0, 100.0, 9.0, 9.0, 9.0, 9.0])
     table = errors.confusion_table(outcome(fn=amounts)).set_index("outcome")
     assert table.loc["fn", "total_cost"] == 100.0
-    assert table.loc["fn", "price"] == 100.0
+    assert table.loc["fn", "mean_cost"] == 100.0
     nothing_missed = errors.confusion_table(outcome(fn=amounts, threshold=0.01)).set_index("outcome")
     assert nothing_missed.loc["fn", "count"] == 0
-    assert nothing_missed.loc["fn", "price"] == pytest.approx(amounts.mean())
+    assert nothing_missed.loc["fn", "mean_cost"] == pytest.approx(amounts.mean())
 
 
 def test_threshold_figure_marks_the_points(report):

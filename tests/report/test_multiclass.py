@@ -65,7 +65,7 @@ def test_cells_and_classes_are_sums_over_the_rows(outcome):
         total = sum(p for p, h in zip(paid, here, strict=True) if h)
         assert cell.total_cost == pytest.approx(total / outcome.repeats)
         mean = prices[:, cell.decided, cell.actual].mean()
-        assert cell.price == pytest.approx(cell.total_cost / cell.count if cell.count else mean)
+        assert cell.mean_cost == pytest.approx(cell.total_cost / cell.count if cell.count else mean)
     assert cells["total_cost"].sum() == pytest.approx(sum(paid) / outcome.repeats)
     for row in multiclass.class_costs(outcome).itertuples():
         own = cells[cells["actual"] == row.Index]

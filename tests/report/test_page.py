@@ -287,7 +287,7 @@ def test_cases_are_counted_per_repeat(small):
     table = errors.confusion_table(twice).set_index("outcome")
     assert table["count"].to_dict() == {"tp": 1, "fn": 1, "fp": 0.5, "tn": 1.5}
     assert table["total_cost"].to_dict() == {"tp": 0, "fn": 8, "fp": 0.5, "tn": 0}
-    assert table["price"].to_dict() == {"tp": 0, "fn": 8, "fp": 1, "tn": 0}
+    assert table["mean_cost"].to_dict() == {"tp": 0, "fn": 8, "fp": 1, "tn": 0}
     groups = errors.subgroup_table(twice)
     assert groups[["n", "positives"]].sum().tolist() == [4, 2]
     assert groups["cost"].sum() == 8.5

@@ -127,9 +127,11 @@ def test_adapt_with_a_price_for_each_row():
     logits, targets = batch()
     prices = CostMatrix(fp=1.0, fn=torch.linspace(1.0, 20.0, len(targets), dtype=torch.float64))
     usual = prices.averaged(targets)
-    for row_weighted in (False, True):
-        loss = AdaptiveCrossEntropy(usual, row_weighted=row_weighted)
-        by_hand = AdaCSLController(usual, row_weighted=row_weighted).step(torch.sigmoid(logits), targets, costs=prices)
+    for instance_weighted in (False, True):
+        loss = AdaptiveCrossEntropy(usual, instance_weighted=instance_weighted)
+        by_hand = AdaCSLController(usual, instance_weighted=instance_weighted).step(
+            torch.sigmoid(logits), targets, costs=prices
+        )
         assert loss.adapt(logits, targets, costs=prices) == by_hand
         assert by_hand.cost != AdaCSLController(usual).step(torch.sigmoid(logits), targets).cost
     # a row of twice the price is two rows
@@ -441,11 +443,11 @@ def test_decisions_are_those_that_adapt_measures(kind, target_threshold):
     assert torch.equal(torch.cat([loss.decide(one[None]) for one in logits]), decided)
 
 
-@pytest.mark.parametrize("row_weighted", [False, True])
-def test_decisions_of_samples_with_costs_of_their_own(row_weighted):
+@pytest.mark.parametrize("instance_weighted", [False, True])
+def test_decisions_of_samples_with_costs_of_their_own(instance_weighted):
     logits, targets = batch()
     own = CostMatrix(fp=1.0, fn=torch.linspace(1.0, 30.0, 200, dtype=torch.float64))
-    loss = AdaptiveCrossEntropy(own.averaged(targets), row_weighted=row_weighted)
+    loss = AdaptiveCrossEntropy(own.averaged(targets), instance_weighted=instance_weighted)
     decided = loss.decide(logits, costs=own)
     assert own.mean(targets, decided) == pytest.approx(loss.adapt(logits, targets, costs=own).cost)
 

@@ -1,6 +1,6 @@
-"""Who takes part. A contestant is a function from a :class:`problem.Problem` to decisions or probabilities.
+"""Who takes part. A method is a function from a :class:`problem.Problem` to decisions or probabilities.
 
-To add one, write ``def fit_predict(problem) -> array`` and put a :class:`Contestant` into :data:`CONTESTANTS`, here or
+To add one, write ``def fit_predict(problem) -> array`` and put a :class:`PeerMethod` into :data:`PEER_METHODS`, here or
 in a file of your own that ``run.py --add FILE`` reads. It gives one decision (a class number) for each test row, or
 probabilities, test rows x classes, which are then decided at the least expected cost: each row's own where rows have
 prices. What needs other packages than ours names a virtual environment and is run there; imports belong inside the
@@ -28,7 +28,7 @@ from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 
-from benchmarks.quality import peer_data, portfolio_peers, savings_data, savings_peers
+from benchmarks.quality import ensemble_peers, peer_data, savings_data, savings_peers
 from benchmarks.quality.peers.problem import Problem, cheapest_constant, check_found
 
 TWO, MANY, ROWS = "two classes", "several classes", "per-sample costs"
@@ -37,7 +37,7 @@ ALL = (TWO, MANY, ROWS)
 
 
 @dataclass(frozen=True)
-class Contestant:
+class PeerMethod:
     """One method.
 
     Parameters
@@ -67,19 +67,19 @@ class Contestant:
     ours: bool = False
 
 
-def attempt(contestant: Contestant, problem: Problem) -> tuple[NDArray[Any] | None, dict[str, Any]]:
-    """Return what a contestant found and the seconds it took; or nothing, and why."""
+def attempt(entry: PeerMethod, problem: Problem) -> tuple[NDArray[Any] | None, dict[str, Any]]:
+    """Return what a method found and the seconds it took; or nothing, and why."""
     result, error, start, cpu = None, "", time.perf_counter(), processor_seconds()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            for module in contestant.modules:
+            for module in entry.modules:
                 importlib.import_module(module)
             start, cpu = time.perf_counter(), processor_seconds()
             with threadpool_limits(problem.threads), processor_clock():
-                given = contestant.fit_predict(problem)
+                given = entry.fit_predict(problem)
             result = check_found(given, len(problem.X_test), problem.n_classes)
-        except Exception as failure:  # a contestant may fail in any way it likes
+        except Exception as failure:  # a method may fail in any way it likes
             error = " ".join(f"{type(failure).__name__}: {failure}".split())[:300]
     seconds, cpu = time.perf_counter() - start, processor_seconds() - cpu
     return result, {"seconds": round(seconds, 2), "cpu_seconds": round(cpu, 2), "error": error}
@@ -95,7 +95,7 @@ def processor_seconds() -> float:
 def processor_clock() -> Iterator[None]:
     """Make the clocks of the module time count processor seconds: a busy machine then takes none from anybody.
 
-    Time limits are kept by these clocks, so that what a contestant finds does not depend on who else is at work.
+    Time limits are kept by these clocks, so that what a method finds does not depend on who else is at work.
     """
     kept = {name: getattr(time, name) for name in ("time", "monotonic", "perf_counter")}
     begun = processor_seconds()
@@ -112,8 +112,8 @@ def processor_clock() -> Iterator[None]:
             setattr(time, name, clock)
 
 
-def versions_of(contestant: Contestant) -> dict[str, str]:
-    return peer_data.versions_of(contestant.modules)
+def versions_of(entry: PeerMethod) -> dict[str, str]:
+    return peer_data.versions_of(entry.modules)
 
 
 # the forms in which the other benchmarks' peers take a problem; none of them looks at test labels, and there are none
@@ -138,14 +138,14 @@ def options_of(problem: Problem) -> argparse.Namespace:
 
 
 def peer(name: str, priced: str | None = None) -> Callable[[Problem], Any]:
-    """Return a peer of portfolio_peers.py, and for rows with prices one of savings_peers.py, as a contestant."""
+    """Return a peer of ensemble_peers.py, and for rows with prices one of savings_peers.py, as a method."""
 
     def fit_predict(problem: Problem) -> Any:
         if problem.test_prices is not None:
             return savings_peers.PEERS[priced or name](priced_cell_of(problem), options_of(problem))
         assert problem.costs is not None
         costs = peer_data.Costs(fp=problem.costs[0, 1], fn=problem.costs[1, 0])
-        return portfolio_peers.PEERS[name].fit(cell_of(problem), costs, options_of(problem))(costs)
+        return ensemble_peers.PEERS[name].fit(cell_of(problem), costs, options_of(problem))(costs)
 
     return fit_predict
 
@@ -160,13 +160,13 @@ def constant(problem: Problem) -> Any:
 
 
 def logistic(problem: Problem) -> Any:
-    model = make_pipeline(portfolio_peers.numeric(problem.X_train), LogisticRegression(max_iter=3000))
+    model = make_pipeline(ensemble_peers.numeric(problem.X_train), LogisticRegression(max_iter=3000))
     return model.fit(problem.X_train, problem.y_train).predict_proba(problem.X_test)
 
 
 def hgb_bayes(problem: Problem) -> Any:
-    train, test = portfolio_peers.with_categories(cell_of(problem))
-    return portfolio_peers.histogram_boosting(problem.seed).fit(train, problem.y_train).predict_proba(test)
+    train, test = ensemble_peers.with_categories(cell_of(problem))
+    return ensemble_peers.histogram_boosting(problem.seed).fit(train, problem.y_train).predict_proba(test)
 
 
 def hgb_tuned(problem: Problem) -> Any:
@@ -175,18 +175,18 @@ def hgb_tuned(problem: Problem) -> Any:
     from sklearn import config_context  # noqa: PLC0415
 
     cell, prices = cell_of(problem), problem.train_prices._asdict()
-    train, test = portfolio_peers.with_categories(cell)
+    train, test = ensemble_peers.with_categories(cell)
     with config_context(enable_metadata_routing=True):
         saving = make_scorer(lambda y, decisions, **own: -savings_data.Prices(**own).mean(np.asarray(y), decisions))
-        booster = portfolio_peers.histogram_boosting(problem.seed).set_fit_request(sample_weight=False)
+        booster = ensemble_peers.histogram_boosting(problem.seed).set_fit_request(sample_weight=False)
         model = TunedThresholdClassifierCV(
             booster, scoring=saving.set_score_request(**dict.fromkeys(prices, True)), thresholds=1000,
-            cv=portfolio_peers.folds(cell), random_state=problem.seed,
+            cv=ensemble_peers.folds(cell), random_state=problem.seed,
         )  # fmt: skip
         return model.fit(train, problem.y_train, **prices).predict(test)
 
 
-def portfolio(problem: Problem) -> Any:
+def ensemble(problem: Problem) -> Any:
     from adacsl import EnsembleClassifier  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleSettings  # noqa: PLC0415
 
@@ -197,7 +197,7 @@ def portfolio(problem: Problem) -> Any:
 
 
 def adacsl(cv: int | None) -> Callable[[Problem], Any]:
-    """Return AdaCSL as a contestant: one net, or cross-fitted; rows weighted by their prices where they have such."""
+    """Return AdaCSL as a method: one net, or cross-fitted; rows weighted by their prices where they have such."""
 
     def fit_predict(problem: Problem) -> Any:
         from adacsl import method  # noqa: PLC0415
@@ -232,13 +232,13 @@ def _fitted(model: Any, problem: Problem) -> Any:
 
 
 def autogluon(problem: Problem) -> Any:
-    return portfolio_peers.gluon_probabilities(cell_of(problem), options_of(problem), num_bag_folds=5)
+    return ensemble_peers.gluon_probabilities(cell_of(problem), options_of(problem), num_bag_folds=5)
 
 
 def flaml(problem: Problem) -> Any:
     from flaml import AutoML  # noqa: PLC0415
 
-    train, test = portfolio_peers.with_categories(cell_of(problem))
+    train, test = ensemble_peers.with_categories(cell_of(problem))
     model = AutoML()
     model.fit(
         train, problem.y_train, task="classification", metric="log_loss", time_budget=problem.seconds,
@@ -248,34 +248,34 @@ def flaml(problem: Problem) -> Any:
 
 
 OURS = ("adacsl", "torch", "lightgbm", "xgboost", "catboost")
-CONTESTANTS: dict[str, Contestant] = {
-    "constant": Contestant(constant, "the constant of lowest cost on the training samples"),
-    "logistic": Contestant(logistic, "scikit-learn's logistic regression, Bayes decision", blind=True),
-    "hgb-bayes": Contestant(hgb_bayes, "scikit-learn's histogram boosting, stopped early, Bayes decision", blind=True),
-    "hgb-tuned": Contestant(hgb_tuned, "the same in TunedThresholdClassifierCV: one threshold by cost", (TWO, ROWS)),
-    "empulse-threshold": Contestant(
+PEER_METHODS: dict[str, PeerMethod] = {
+    "constant": PeerMethod(constant, "the constant of lowest cost on the training samples"),
+    "logistic": PeerMethod(logistic, "scikit-learn's logistic regression, Bayes decision", blind=True),
+    "hgb-bayes": PeerMethod(hgb_bayes, "scikit-learn's histogram boosting, stopped early, Bayes decision", blind=True),
+    "hgb-tuned": PeerMethod(hgb_tuned, "the same in TunedThresholdClassifierCV: one threshold by cost", (TWO, ROWS)),
+    "empulse-threshold": PeerMethod(
         peer("empulse-threshold"), "CSThresholdClassifier over the same boosting", (TWO, ROWS),
         venv="empulse", modules=("empulse.models",),
     ),
-    "empulse-logit": Contestant(
+    "empulse-logit": PeerMethod(
         peer("empulse-logit"), "CSLogitClassifier; penalties by five-fold cost, per-sample costs: its default",
         (TWO, ROWS), venv="empulse", modules=("empulse.models",),
     ),
-    "empulse-boost": Contestant(
+    "empulse-boost": PeerMethod(
         peer("empulse-boost", "empulse-boost-xgboost"), "CSBoostClassifier over XGBoost; depth and rounds by "
         "five-fold cost, per-sample costs: depth 4, 200 rounds", (TWO, ROWS),
         venv="empulse", modules=("empulse.models", "xgboost"),
     ),
-    "flaml": Contestant(
+    "flaml": PeerMethod(
         flaml, "FLAML's AutoML, log loss, Bayes decision", blind=True, venv="flaml",
         modules=("flaml", "lightgbm", "xgboost"),
     ),
-    "autogluon": Contestant(
+    "autogluon": PeerMethod(
         autogluon, "AutoGluon's default models, bagged in five folds, log loss, Bayes decision", blind=True,
-        venv="autogluon", modules=portfolio_peers.GLUON,
+        venv="autogluon", modules=ensemble_peers.GLUON,
     ),
-    "adacsl": Contestant(adacsl(None), "AdaCSL, one net", modules=("adacsl", "torch"), ours=True),
-    "adacsl-cv": Contestant(adacsl(5), "AdaCSL, five cross-fitted networks", modules=("adacsl", "torch"), ours=True),
-    "ensemble": Contestant(portfolio, "EnsembleClassifier with this budget", modules=OURS, ours=True),
+    "adacsl": PeerMethod(adacsl(None), "AdaCSL, one net", modules=("adacsl", "torch"), ours=True),
+    "adacsl-cv": PeerMethod(adacsl(5), "AdaCSL, five cross-fitted networks", modules=("adacsl", "torch"), ours=True),
+    "ensemble": PeerMethod(ensemble, "EnsembleClassifier with this budget", modules=OURS, ours=True),
 }  # fmt: skip
 """Everybody who takes part, in the order of the page."""

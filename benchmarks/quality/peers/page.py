@@ -67,10 +67,10 @@ def excess(block: Block, ours: str, theirs: str) -> Excess:
 def pages_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, Any]) -> tuple[str, str]:
     """Return the page and that of its details as Markdown."""
     result = {(block.table, block.costs_name): scores(block) for block in blocks}
-    ours = [name for name, about in meta["contestants"].items() if about["ours"]]
+    ours = [name for name, about in meta["methods"].items() if about["ours"]]
     kinds = {block.table: meta["tables"][block.table]["kind"] for block in blocks}
     parts = [
-        HEAD.format(**meta | {"tables": counted(len(kinds), "table"), "methods": len(meta["contestants"])}),
+        HEAD.format(**meta | {"tables": counted(len(kinds), "table"), "methods": len(meta["methods"])}),
         *[losses(blocks, result, name, ours) for name in reversed(ours) if any(name in row for row in result.values())],
         "## Ranks\n\n" + RANKS, *[ranking(result, kinds, kind, meta) for kind in (*ALL, "")],
         "## Every table\n\n" + NORMALISED, grid(result, blocks, meta),
@@ -123,7 +123,7 @@ def ranking(result: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: st
          "normalized_cost": score.cost}
         for place, ((table, _), row) in enumerate(chosen.items()) for name, score in row.items()
     ])  # fmt: skip
-    entitled = [name for name, about in meta["contestants"].items() if not kind or kind in about["kinds"]]
+    entitled = [name for name, about in meta["methods"].items() if not kind or kind in about["kinds"]]
     some = [name for name in entitled if all(name in row for row in chosen.values())]
     tables = counted(len({table for table, _ in chosen}), "table")
     title = f"### {kind.capitalize() if kind else 'All kinds, those in all of them'}: {tables}\n\n"
@@ -143,7 +143,7 @@ def ranking(result: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: st
 
 def grid(result: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str, Any]) -> str:
     """Return normalised costs of everybody on every table, the lowest in bold."""
-    names = list(meta["contestants"])
+    names = list(meta["methods"])
     rows = []
     for block in blocks:
         row = result[block.table, block.costs_name]
@@ -160,7 +160,7 @@ def grid(result: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[st
 
 def details(result: dict[Any, dict[str, Score]], meta: dict[str, Any]) -> str:
     """Return the interval of every cost."""
-    names = list(meta["contestants"])
+    names = list(meta["methods"])
     rows = [
         [f"{table} ({costs})", *(interval(row[name], "{:.3f}") if name in row else "-" for name in names)]
         for (table, costs), row in result.items()
@@ -173,17 +173,17 @@ def seconds(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
     frame = frame.astype({"seconds": float, "cpu_seconds": float})
     means = frame.groupby("method")[["cpu_seconds", "seconds"]].agg(["median", "max"])
     rows = []
-    for name in meta["contestants"]:
+    for name in meta["methods"]:
         if name in means.index:
             own: NDArray[Any] = means.loc[name].to_numpy()
-            rows.append([name, meta["contestants"][name]["about"], *(f"{value:.1f}" for value in own)])
+            rows.append([name, meta["methods"][name]["about"], *(f"{value:.1f}" for value in own)])
     return markdown(["", "what it is", "processor, median", "longest", "on the wall, median", "longest"], rows)
 
 
 def how(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
     failed = sorted({(line["table"], line["method"], line["error"]) for line in lines if line["error"]})
     versions: dict[str, list[str]] = {}
-    for name, about in meta["contestants"].items():
+    for name, about in meta["methods"].items():
         versions.setdefault(", ".join(f"{k} {v}" for k, v in about["versions"].items()), []).append(name)
     text = [
         f"- {meta['date']}, {meta['device']} (load {meta['load_average_1min']} at the end), "
@@ -226,12 +226,12 @@ together; the same samples, one core and {seconds:g} processor seconds for each 
 test labels or was tuned on test samples. Rules, and how to add a method or a table:
 `benchmarks/quality/peers/README.md`. The losses of adacsl come first. "The best of the others" is chosen on the test
 samples, in their favour; no interval is corrected for that choice, nor for the number of tables. All intervals, times,
-versions and costs: [details](arena_details.md)."""
+versions and costs: [details](peers_details.md)."""
 DETAILS = """<!-- made by benchmarks/quality/peers/run.py --page: do not edit -->
 
 # Cost benchmark: details
 
-How [the benchmark](arena.md) was run, how long fits took, and the interval of every cost."""
+How [the benchmark](peers.md) was run, how long fits took, and the interval of every cost."""
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
 NORMALISED = """Mean cost relative to the constant baseline on the same samples; 1 saves nothing. "-": does not
 apply to such tables."""

@@ -1,4 +1,4 @@
-"""What a contestant is given, what it gives back, and how both travel to another Python: npz and JSON, no pickle.
+"""What a method is given, what it gives back, and how both travel to another Python: npz and JSON, no pickle.
 
 Needs numpy, pandas and scikit-learn only, so that it runs in the environment of any peer.
 """
@@ -23,7 +23,7 @@ Costs = NDArray[np.float64] | Prices
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """One split of one table, as a contestant sees it: the labels of the test rows are not in it.
+    """One split of one table, as a method sees it: the labels of the test rows are not in it.
 
     Numeric columns are float64 (NaN where missing), the others hold text (None where missing).
     """
@@ -63,7 +63,7 @@ def cheapest_constant(y: NDArray[Any], costs: Costs, n_classes: int) -> int:
 
 
 def check_found(result: Any, rows: int, n_classes: int) -> NDArray[Any]:
-    """Return a contestant's answer as an array, or raise where it is neither decisions nor probabilities."""
+    """Return a method's answer as an array, or raise where it is neither decisions nor probabilities."""
     answer = np.asarray(result)
     if answer.shape not in {(rows,), (rows, n_classes)}:
         raise ValueError(f"expected {rows} decisions or {rows} x {n_classes} probabilities, got {answer.shape}")

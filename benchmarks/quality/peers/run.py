@@ -1,12 +1,12 @@
-"""The cost arena: every contestant on every table, the same splits, cores and seconds for all.
+"""The cost arena: every method on every table, the same splits, cores and seconds for all.
 
     python -m benchmarks.quality.peers.run                        # everything that is not finished or published yet
     python -m benchmarks.quality.peers.run --tables wine --methods logistic ensemble
-    python -m benchmarks.quality.peers.run --add mine.py          # with tables and contestants of your own
-    python -m benchmarks.quality.peers.run --page docs/arena.md   # the page and its details, from the results
+    python -m benchmarks.quality.peers.run --add mine.py          # with tables and methods of your own
+    python -m benchmarks.quality.peers.run --page benchmarks/results/peers.md   # the page and its details
 
 Every finished fit is kept in the work folder; those of published results are put there too. Published are the tables
-that all contestants have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are
+that all methods have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are
 not there are left out, and the page says so. README.md states the rules.
 """
 
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from benchmarks import harness
 from benchmarks.quality import peer_data
 from benchmarks.quality.peers.additions import add_file
-from benchmarks.quality.peers.methods import CONTESTANTS, Contestant, attempt, versions_of
+from benchmarks.quality.peers.methods import PEER_METHODS, PeerMethod, attempt, versions_of
 from benchmarks.quality.peers.page import details_path, pages_of
 from benchmarks.quality.peers.problem import Problem, decide, paid, write_problem
 from benchmarks.quality.peers.store import NOTHING, Block, Work, read_results, take_up, write_results
@@ -57,7 +57,7 @@ class Worker:
         self.process: subprocess.Popen[str] | None = None
 
     def fit(self, name: str, problem: Problem) -> tuple[NDArray[Any] | None, dict[str, Any]]:
-        """Return what a contestant found, and about it; what fails or hangs is said."""
+        """Return what a method found, and about it; what fails or hangs is said."""
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
             write_problem(problem, folder)
@@ -108,7 +108,7 @@ class Worker:
 
 
 class Arena:
-    """A run: its settings, its work folder, and the Pythons of its contestants."""
+    """A run: its settings, its work folder, and the Pythons of its methods."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -117,19 +117,19 @@ class Arena:
         take_up(options.out, self.work, settings)
         self.skipped = {
             name: f"there is no virtual environment {options.venvs / one.venv}"
-            for name, one in CONTESTANTS.items() if one.venv and not self._python(one.venv).exists()
+            for name, one in PEER_METHODS.items() if one.venv and not self._python(one.venv).exists()
         }  # fmt: skip
         self.workers = {
             venv: Worker(self._python(venv), options.add, PATIENCE)
-            for venv in sorted({one.venv for one in CONTESTANTS.values() if one.venv})
+            for venv in sorted({one.venv for one in PEER_METHODS.values() if one.venv})
         }
 
     def _python(self, venv: str) -> Path:
         return Path(self.options.venvs) / venv / "bin" / "python"
 
-    def methods(self, kind: str) -> dict[str, Contestant]:
+    def methods(self, kind: str) -> dict[str, PeerMethod]:
         """Return who takes part in tables of a kind."""
-        return {name: CONTESTANTS[name] for name in self.options.methods if kind in CONTESTANTS[name].kinds}
+        return {name: PEER_METHODS[name] for name in self.options.methods if kind in PEER_METHODS[name].kinds}
 
     def data(self, table: str) -> Data:
         """Return a table, cut to as many rows as it is run with."""
@@ -140,16 +140,16 @@ class Arena:
         return data.costs if self.options.all_costs else dict(list(data.costs.items())[:1])
 
     def run_table(self, table: str) -> None:
-        """Run what is missing of a table: split by split, contestants in turn, so that load is alike for all."""
+        """Run what is missing of a table: split by split, methods in turn, so that load is alike for all."""
         data = self.data(table)
         for split, (train, test) in enumerate(splits(data, self.options.repeats, self.options.folds)):
             digest = peer_data.digest_of(data.features, data.labels, train, test)
             here = {k: v for k, v in self.methods(TABLES[table].kind).items() if k not in self.skipped}
-            for name, contestant in here.items():
+            for name, entry in here.items():
                 for costs in self.costs_of(data) if name in self.options.again else ():
                     self.work.forget(table, costs, name, split)
                 missing = [costs for costs in self.costs_of(data) if not self._done(table, costs, name, split, digest)]
-                for asked in [missing] if contestant.blind and missing else [[costs] for costs in missing]:
+                for asked in [missing] if entry.blind and missing else [[costs] for costs in missing]:
                     self._run(table, data, asked, name, (train, test), split, digest)
 
     def _done(self, table: str, costs: str, name: str, split: int, digest: str) -> bool:
@@ -163,14 +163,14 @@ class Arena:
     def _run(
         self, table: str, data: Data, asked: list[str], name: str, rows: tuple[Any, Any], split: int, digest: str
     ) -> None:
-        contestant = CONTESTANTS[name]
-        problem = problem_of(data, None if contestant.blind else asked[0], rows, split, self.options.seconds)
-        if contestant.venv:
-            result, about = self.workers[contestant.venv].fit(name, problem)
+        entry = PEER_METHODS[name]
+        problem = problem_of(data, None if entry.blind else asked[0], rows, split, self.options.seconds)
+        if entry.venv:
+            result, about = self.workers[entry.venv].fit(name, problem)
             versions = about.pop("versions")
         else:
-            result, about = attempt(contestant, problem)
-            versions = versions_of(contestant)
+            result, about = attempt(entry, problem)
+            versions = versions_of(entry)
         test = rows[1]
         for costs in asked:
             given = of_rows(data.costs[costs], test)
@@ -243,12 +243,12 @@ class Arena:
             "load_average_1min": about["load_average_1min"],
             "load_at_start": about["load_at_start"],
             **{name: getattr(options, name) for name in ("repeats", "folds", "seconds", "max_rows")},
-            "contestants": {
+            "methods": {
                 name: {
                     "about": one.about, "ours": one.ours, "kinds": one.kinds,
                     "versions": versions[name] | ({"adacsl": about["versions"]["adacsl"]} if one.ours else {}),
                 }
-                for name, one in CONTESTANTS.items() if name in versions
+                for name, one in PEER_METHODS.items() if name in versions
             },
             "tables": {name: {"about": TABLES[name].about, "kind": TABLES[name].kind} for name in options.tables},
             "skipped": {
@@ -264,7 +264,7 @@ class Arena:
 
 
 def problem_of(data: Data, costs: str | None, rows: tuple[Any, Any], split: int, seconds: float) -> Problem:
-    """Return what a contestant sees of a split; one that is blind to costs is given none."""
+    """Return what a method sees of a split; one that is blind to costs is given none."""
     train, test = rows
     given = None if costs is None else data.costs[costs]
     priced = isinstance(given, Prices)
@@ -317,7 +317,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", help="default: all")
     parser.add_argument("--methods", nargs="+", help="default: all")
-    parser.add_argument("--add", type=Path, action="append", default=[], help="a file with CONTESTANTS or TABLES")
+    parser.add_argument("--add", type=Path, action="append", default=[], help="a file with PEER_METHODS or TABLES")
     parser.add_argument("--all-costs", action="store_true", help="all costs of each table, not the first only")
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--folds", type=int, default=5)
@@ -325,7 +325,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--max-rows", type=int, help="default: each table's own")
     parser.add_argument("--venvs", type=Path, default=Path(os.environ.get("ARENA_VENVS", ROOT.parent / "venvs")))
     parser.add_argument("--work", type=Path, default=Path("runs/arena"), help="folder of finished fits")
-    parser.add_argument("--again", nargs="+", default=[], help="contestants whose finished fits are to be forgotten")
+    parser.add_argument("--again", nargs="+", default=[], help="methods whose finished fits are to be forgotten")
     parser.add_argument("--retry", action="store_true", help="run failed fits again")
     parser.add_argument("--publish", action="store_true", help="only write what is finished")
     parser.add_argument("--out", type=Path, help=f"CSV file; default: {RESULTS.name} of the results if all take part")
@@ -336,7 +336,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     # what is published is of everybody on everything
     part = options.add or options.tables or options.methods or options.all_costs
     options.out = options.out or (options.work / RESULTS.name if part else RESULTS)
-    for name, known in (("tables", TABLES), ("methods", CONTESTANTS)):
+    for name, known in (("tables", TABLES), ("methods", PEER_METHODS)):
         asked = getattr(options, name) or list(known)
         if unknown := [one for one in asked if one not in known]:
             parser.error(f"--{name}: there is no {unknown[0]!r}; there are {', '.join(known)}")

@@ -1,7 +1,7 @@
 """Results: one small file for each fit while a run is under way, and three files that are published.
 
-``arena.csv`` has a line for each table, costs, contestant and split; ``arena.npz`` the decision about every tested row,
-from which :func:`row_costs` makes what each row cost under each contestant; ``arena.meta.json`` how it was made.
+``arena.csv`` has a line for each table, costs, method and split; ``arena.npz`` the decision about every tested row,
+from which :func:`row_costs` makes what each row cost under each method; ``arena.meta.json`` how it was made.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ COLUMNS = (
     "error",
 )  # fmt: skip
 NOTHING = 255
-"""Instead of a decision, where a contestant failed."""
+"""Instead of a decision, where a method failed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Block:
 
 
 def row_costs(block: Block, method: str) -> NDArray[np.float64] | None:
-    """Return what every tested row cost under a contestant; None where it failed somewhere or took no part."""
+    """Return what every tested row cost under a method; None where it failed somewhere or took no part."""
     if method not in block.methods:
         return None
     said = block.decisions[block.methods.index(method)]
@@ -145,7 +145,7 @@ def take_up(path: Path, work: Work, settings: dict[str, Any]) -> None:
             for split in np.unique(block.fits).tolist():
                 key = (block.table, block.costs_name, method, split)
                 if work.read(*key) is None:
-                    line, versions = about[key], meta["contestants"][method]["versions"]
+                    line, versions = about[key], meta["methods"][method]["versions"]
                     work.write(
                         *key, decisions=decisions[block.fits == split], digest=line["digest"], error=line["error"],
                         versions=json.dumps(versions), seconds=float(line["seconds"]),

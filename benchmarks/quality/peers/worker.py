@@ -1,4 +1,4 @@
-"""Fit contestants in the Python of a peer: reads the names of folders from standard input, one a line.
+"""Fit methods in the Python of a peer: reads the names of folders from standard input, one a line.
 
 A line is ``CONTESTANT<tab>FOLDER``. The folder holds ``problem.json`` and ``problem.npz``; the answer is written beside
 them as ``answer.npz`` (``found``: decisions or probabilities) and ``answer.json`` (``seconds``, ``cpu_seconds``,
@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.quality.peers.additions import add_file
-from benchmarks.quality.peers.methods import CONTESTANTS, attempt, versions_of
+from benchmarks.quality.peers.methods import PEER_METHODS, attempt, versions_of
 from benchmarks.quality.peers.problem import read_problem
 
 
@@ -34,10 +34,10 @@ def main() -> None:
 
 
 def answer(name: str, folder: Path) -> None:
-    result, about = attempt(CONTESTANTS[name], read_problem(folder))
+    result, about = attempt(PEER_METHODS[name], read_problem(folder))
     if result is not None:
         np.savez(folder / "answer.npz", found=result)
-    about["versions"] = versions_of(CONTESTANTS[name])
+    about["versions"] = versions_of(PEER_METHODS[name])
     (folder / "answer.json").write_text(json.dumps(about))
 
 

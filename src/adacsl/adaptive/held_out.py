@@ -118,7 +118,7 @@ class HeldOut:
         self.seen, self.best, self.cost, self._cut, self._least = 0, -1, np.inf, self._no_cut, np.inf
         self.logits = np.full(shape, np.nan)
         # what each half has chosen: its logits of all rows, and the cut tuned on that half
-        self._cheapest, self._chosen = np.full(2, np.inf), np.full((2, *shape), np.nan)
+        self._lowest_cost, self._chosen = np.full(2, np.inf), np.full((2, *shape), np.nan)
         self._half_cuts = np.stack([self._no_cut] * 2)
         self.latest: tuple[float, Any] = (np.nan, self._no_cut)
 
@@ -128,7 +128,7 @@ class HeldOut:
         costs, cuts = self._judge(logits)
         self.latest = (float(costs[0]), cuts[0])
         judged = self._losses(logits) if self.by_loss else costs
-        better = judged < np.concatenate(([self._least], self._cheapest))
+        better = judged < np.concatenate(([self._least], self._lowest_cost))
         if self.last:
             better[:] = True
         if better[0]:
@@ -136,7 +136,7 @@ class HeldOut:
             self._least = float(judged[0])
         for half in (0, 1):
             if better[1 + half]:
-                self._cheapest[half] = judged[1 + half]
+                self._lowest_cost[half] = judged[1 + half]
                 self._chosen[half], self._half_cuts[half] = logits, cuts[1 + half]
         self.seen += 1
         return bool(better[0])
@@ -192,7 +192,7 @@ class HeldOut:
         return {
             "seen": self.seen, "best": self.best, "cost": self.cost, "cut": self._cut, "least": self._least,
             "logits": self.logits,
-            "cheapest": self._cheapest, "chosen": self._chosen, "half_cuts": self._half_cuts,
+            "cheapest": self._lowest_cost, "chosen": self._chosen, "half_cuts": self._half_cuts,
         }  # fmt: skip
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -200,24 +200,27 @@ class HeldOut:
         self.seen, self.best, self.cost, self._cut, self._least = (
             state[name] for name in ("seen", "best", "cost", "cut", "least")
         )
-        self.logits, self._cheapest, self._chosen, self._half_cuts = (
+        self.logits, self._lowest_cost, self._chosen, self._half_cuts = (
             np.array(state[name], dtype=np.float64) for name in ("logits", "cheapest", "chosen", "half_cuts")
         )
 
 
 def tune_cut(
-    logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
-) -> tuple[float, float]:
+    logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None,
+    **limits: Any,
+) -> tuple[float, float]:  # fmt: skip
     """Return the total cost of the cost-optimal threshold, and how far (in log-odds) it lies above the Bayes threshold.
 
-    Where rows have costs of their own, each row's Bayes threshold is moved by the same factor of its odds.
+    Where rows have costs of their own, each row's Bayes threshold is moved by the same factor of its odds. ``limits``
+    are constraints and ``n_standard_errors`` of :func:`~adacsl.find_threshold`.
     """
     bayes = bayes_log_odds(costs)
+    limits |= {"sample_weight": weight}
     if costs.n_instances is None:
         target_threshold = two_class_target("bayes", costs)
-        result = find_threshold(sigmoid(logits), labels, costs, target_threshold=target_threshold, sample_weight=weight)
+        result = find_threshold(sigmoid(logits), labels, costs, target_threshold=target_threshold, **limits)
     else:
-        result = find_threshold(sigmoid(logits - bayes), labels, costs, target_threshold=0.5, sample_weight=weight)
+        result = find_threshold(sigmoid(logits - bayes), labels, costs, target_threshold=0.5, **limits)
         bayes = np.zeros(())
     place, low, high, bayes = np.clip(
         [*log_odds(np.asarray([result.value, result.low, result.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT

@@ -291,7 +291,7 @@ def encode_labels(
     Examples
     --------
     >>> result = encode_labels(np.array(["ill", "well", "ill"]), "ill")
-    >>> found.numbers, result.classes.tolist(), result.order.labels
+    >>> result.numbers, result.classes.tolist(), result.order.labels
     (array([1, 0, 1]), ['ill', 'well'], ('well', 'ill'))
     """
     classes, numbers = np.unique(y, return_inverse=True)

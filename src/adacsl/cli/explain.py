@@ -183,12 +183,12 @@ def _page(
 
     from adacsl.comparison.fits import measure  # noqa: PLC0415  torch
     from adacsl.comparison.protocol import choose_ratios, named_costs  # noqa: PLC0415
-    from adacsl.estimators.decisions import decide_probabilities  # noqa: PLC0415
+    from adacsl.decision.policy import decide, ordered_labels  # noqa: PLC0415
     from adacsl.report.data import Outcome, ReportData  # noqa: PLC0415
 
     decision, first, view = classifier.decision_, importance.iloc[0], (task.name, choose_ratios(task.costs, None)[0])
     scores = classifier.decision_probabilities(inputs, costs=task.costs)
-    decided = decide_probabilities(classifier, scores, costs=task.costs).actions
+    decided = decide(scores, decision, ordered_labels(classifier), costs=task.costs).actions
     two = len(task.classes) == 2
     costs = _costs(task) if two else {"matrix": named_costs([task.costs], task.classes), "rule": decision.decide}
     outcome = Outcome(scores, task.y, decided, 0 * task.y, **costs, threshold=decision.threshold_for(task.costs))

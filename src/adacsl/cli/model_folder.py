@@ -12,7 +12,7 @@ import numpy as np
 from adacsl.base.labels import plain_labels, same_label
 from adacsl.cli.custom_methods import own_module
 from adacsl.cli.options import COST_DEFAULTS, CostOptions, DataOptions
-from adacsl.costs.matrix import CostMatrix, merge_prices
+from adacsl.costs.matrix import CostMatrix, merge_costs
 from adacsl.storage.atomic import check_folder
 from adacsl.storage.documents import plain
 
@@ -193,8 +193,8 @@ def _without_learned(cost_options: Mapping[str, Any], own: CostMatrix) -> dict[s
     for name, cost in learned.items():
         if not set(cost.hidden) <= set(own.hidden):
             raise DataError(
-                f"the model has not learned to predict the cost {cost.price.text!r}: train it with --{name} "
-                f"'model({cost.price.text})'"
+                f"the model has not learned to predict the cost {cost.cost.text!r}: train it with --{name} "
+                f"'model({cost.cost.text})'"
             )
     return {name: cost for name, cost in cost_options.items() if name not in learned}
 
@@ -220,7 +220,7 @@ def decision_costs(classifier: CostSensitiveClassifier, given: CostOptions) -> C
     if not given.given:
         return own
     if isinstance(matrix, Mapping) and n_classes(classifier) == 2:
-        return merge_prices(_without_learned(matrix, own), own).checked()
+        return merge_costs(_without_learned(matrix, own), own).checked()
     if not isinstance(matrix, CostMatrix):
         raise DataError(
             f"the model decides among {n_classes(classifier)} classes: other costs need a matrix, --costs matrix.csv"

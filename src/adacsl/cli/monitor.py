@@ -159,6 +159,7 @@ def _of_scores(
     from adacsl.datasets.scores import ScoredTable  # noqa: PLC0415  pandas
     from adacsl.estimators.classifier import CostSensitiveClassifier  # noqa: PLC0415
     from adacsl.learners.scores import ScoreClassifier  # noqa: PLC0415
+    from adacsl.thresholds.streaming import Batch  # noqa: PLC0415
 
     cost_options.check(required=True)
     if cost_options.costs == "balanced":
@@ -168,7 +169,7 @@ def _of_scores(
         path, costs=cost_options.known, score=columns.score_column,
         label=columns.label_column, pos_label=columns.pos_label, how=How(**how)
     )  # fmt: skip
-    every, labels = table.whole(), np.asarray(table.classes)
+    every, labels = Batch.joined(list(table.batches())), np.asarray(table.classes)
     own = every.costs.n_instances is not None
     model = CostSensitiveClassifier(
         None if own else every.costs, learner=ScoreClassifier(tuple(labels.tolist())), decide="tuned",
@@ -239,7 +240,7 @@ def _read(
         features = list(dict.fromkeys((*features, when)))  # the policy needs it
     times = None if given.time is None else read_times(frame[given.time], f"column {given.time!r}")
     groups = None if given.groups is None else frame[given.groups]
-    costs = settled(decision_costs(classifier, cost_options), frame, data)
+    costs = resolved(decision_costs(classifier, cost_options), frame, data)
     return _Rows(model_input(classifier, frame, features), known, times, groups, costs)
 
 
@@ -342,9 +343,9 @@ def _as_classes(classifier: CostSensitiveClassifier, values: pd.Series[Any]) -> 
     return named
 
 
-def settled(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
+def resolved(costs: CostMatrix, frame: pd.DataFrame, data: str) -> CostMatrix:
     """Return the costs of the samples of a table."""
-    if costs.settled:
+    if costs.resolved:
         return costs
     from adacsl.datasets.errors import DataError  # noqa: PLC0415
 

@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from cyclopts import CycloptsError, Group, Parameter, Token
 
+from adacsl.base.extras import requires
+
 if TYPE_CHECKING:
     from adacsl.datasets.costs import Costs
     from adacsl.datasets.task import Task
+    from adacsl.neural.learner import NeuralLearner
 
 
 MOST_SPLITS, MOST_WORKERS, MOST_EPOCHS, LARGEST = 1000, 1024, 10**6, 2**31 - 1
@@ -309,6 +312,72 @@ class CheckOptions:
 CHECK_DEFAULTS = CheckOptions()
 
 
+@Parameter(name="*", group=ADVANCED_DECISIONS)
+@dataclass(frozen=True)
+class ConstraintOptions:
+    """Constraints on the decisions, of two classes."""
+
+    min_recall: Annotated[float | None, within(0, 1)] = None
+    """Least share of the positives that are predicted positive, such as 0.9; the threshold is the one of least cost
+    that meets it on new data, with --confidence."""
+
+    min_precision: Annotated[float | None, within(0, 1)] = None
+    """Least share of positives among the samples predicted positive."""
+
+    max_fpr: Annotated[float | None, within(0, 1)] = None
+    """Largest share of the negatives that are predicted positive."""
+
+    max_positive_rate: Annotated[float | None, within(0, 1)] = None
+    """Largest share of all samples that are predicted positive."""
+
+    confidence: str = "0.95"
+    """Probability that all constraints hold on new data; none: they hold on the samples of the search, without a
+    guarantee (needed with groups and sample weights)."""
+
+    @property
+    def given(self) -> dict[str, Any] | None:
+        """The constraints by name, with their confidence; None where there are none."""
+        limits = {option.name: getattr(self, option.name) for option in fields(self)}
+        del limits["confidence"]
+        limits = {name: value for name, value in limits.items() if value is not None}
+        if not limits:
+            if self != CONSTRAINT_DEFAULTS:
+                raise ValueError("--confidence is that of constraints: give --min-recall 0.9, or omit --confidence")
+            return None
+        try:
+            limits["confidence"] = None if self.confidence.lower() == "none" else float(self.confidence)
+        except ValueError:
+            raise ValueError(
+                f"--confidence must be a number between 0 and 1 such as 0.95, or none; got {self.confidence!r}"
+            ) from None
+        from adacsl.thresholds.constraints import Constraints  # noqa: PLC0415  numpy
+
+        try:
+            Constraints.of(limits)
+        except ValueError as error:
+            text = str(error)
+            for name in limits:
+                text = text.replace(name + "=None", f"--{name} none") if name in text else text
+            first = text.partition(" ")[0]
+            raise ValueError(f"--{first.replace('_', '-')}{text.removeprefix(first)}") from None
+        return limits
+
+    def check(self, *, groups: bool = False, weights: str | None = None) -> None:
+        """Refuse a confidence where samples are not independent, or do not count alike."""
+        limits = self.given
+        if limits is None or limits["confidence"] is None:
+            return
+        option = "--group-column" if groups else weights
+        if option is not None:
+            raise ValueError(
+                f"a constraint with confidence needs independent samples that count alike: omit {option}, or take "
+                "--confidence none"
+            )
+
+
+CONSTRAINT_DEFAULTS = ConstraintOptions()
+
+
 @Parameter(name="*", group=ADVANCED_REPORT)
 @dataclass(frozen=True)
 class ReportOptions:
@@ -373,8 +442,8 @@ def split_words(words: Iterable[str] | None) -> list[str]:
     return [word.strip() for part in words or () for word in part.split(",") if word.strip()]
 
 
-def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> dict[str, Any]:
-    """Return the settings of neural networks that are given; refuse at once what would make every training fail."""
+def neural_learner(epochs: int | None, weights: Path | None, *, rotate: bool) -> NeuralLearner | None:
+    """Return the settings of neural networks, None where none are given; refuse what would make every training fail."""
     if weights is not None and not weights.is_file():
         raise FileNotFoundError(f"there is no file {weights} of weights")
     settings: dict[str, Any] = {"epochs": epochs, "weights": None if weights is None else str(weights)}
@@ -382,10 +451,18 @@ def net_settings(epochs: int | None, weights: Path | None, *, rotate: bool) -> d
         from adacsl.torch.augmentation import Augment  # noqa: PLC0415  torch
 
         settings["augment"] = Augment(rotate=True)
-    return {name: value for name, value in settings.items() if value is not None}
+    settings = {name: value for name, value in settings.items() if value is not None}
+    if not settings:
+        return None
+    with requires("train"):
+        from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  scikit-learn
+    learner: NeuralLearner = NeuralLearner(**settings)
+    return learner
 
 
-def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions) -> list[str]:
+def as_words(
+    options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions | ConstraintOptions,
+) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(CostOptions(fn="8", fp="amount"))

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import numpy as np
 from cyclopts import Group, Parameter
 
 from adacsl.base.labels import is_number
 from adacsl.cli.options import ADVANCED_DECISIONS, within
-from adacsl.costs.matrix import CostMatrix
 
 if TYPE_CHECKING:
-    from adacsl.decision.policy import Decisions, Policy
-    from adacsl.estimators.classifier import CostSensitiveClassifier
+    from adacsl.decision.policy import Policy
 
 
 @Parameter(name="*", group=Group("Decisions", sort_key=15))
@@ -77,20 +74,6 @@ def _shares(text: str, option: str) -> Any:
     if any(not name.strip() or not is_number(share.strip()) for name, _, share in pairs):
         raise ValueError(f"{option} must be a share such as 0.02, or shares such as yes=0.02,no=0.98, got {text!r}")
     return {name.strip(): float(share) for name, _, share in pairs}
-
-
-def decide(
-    classifier: CostSensitiveClassifier,
-    probability: np.ndarray[Any, Any],
-    costs: CostMatrix,
-    policy: Policy,
-    times: Any = None,
-) -> Decisions:
-    """Return decisions under a policy; ``costs`` are those of the samples, ``times`` the column that it names."""
-    from adacsl.estimators.decisions import decide_probabilities  # noqa: PLC0415  scikit-learn
-
-    timed = policy if policy.per is None else replace(policy, time=times)
-    return decide_probabilities(classifier, probability, costs=costs, policy=timed)
 
 
 def timed_by(policy: Policy) -> str | None:

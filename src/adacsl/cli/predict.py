@@ -14,19 +14,17 @@ from adacsl.base.labels import label_name
 from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
 from adacsl.cli.model_folder import decision_costs, load_model
 from adacsl.cli.options import (
-    ADVANCED_EXECUTION,
     COST_DEFAULTS,
-    EXECUTION,
-    MOST_WORKERS,
+    EXECUTION_DEFAULTS,
     READING_DEFAULTS,
     BatchRows,
     CostOptions,
     Device,
+    ExecutionOptions,
     Folder,
     Module,
     ReadingOptions,
     split_words,
-    within,
 )
 from adacsl.cli.policy import POLICY_DEFAULTS, PolicyOptions, timed_by
 from adacsl.storage.tables import TABLE_SUFFIXES, check_table_file, writing_table
@@ -54,9 +52,7 @@ def predict(
     module: Module = None,
     folder: Folder = None,
     files: ReadingOptions = READING_DEFAULTS,
-    address: Annotated[str | None, Parameter(group=ADVANCED_EXECUTION)] = None,
-    n_jobs: Annotated[int | None, Parameter(group=EXECUTION), within(1, MOST_WORKERS)] = None,
-    gpus: Annotated[float, Parameter(group=ADVANCED_EXECUTION), within(0, MOST_WORKERS)] = 0.0,
+    execution: ExecutionOptions = EXECUTION_DEFAULTS,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Predict decisions for the rows of a table or the images of a folder.
@@ -67,8 +63,8 @@ def predict(
     does not know are ignored.
 
     With a folder as --out each input file gives one output file, which appears when it is complete; the same command,
-    started again, predicts only what is missing. With --address files are predicted in parallel on a Ray cluster, whose
-    machines must all see the model, the data and --out.
+    started again, predicts only what is missing. With --backend ray files are predicted in parallel on a Ray cluster,
+    whose machines must all see the model, the data and --out.
 
     Parameters
     ----------
@@ -92,12 +88,6 @@ def predict(
         working directory or an installed one.
     folder
         Folder of the files of built-in data sets; default: the folder that ADACSL_DATA names.
-    address
-        Address of a Ray cluster: auto, host:port, or local (started on this machine for the run).
-    n_jobs
-        Number of parallel jobs, with --address; default: as many as there are cores.
-    gpus
-        GPUs per Ray worker, with --address, such as 0.25.
 
     Examples
     --------
@@ -107,15 +97,16 @@ def predict(
     adacsl predict model/ new.csv --refer 3 --capacity 200 --per day --time-column when
     adacsl predict model/ new.csv --prior em
     adacsl predict model/ parts/ --keep id --out predictions/
-    adacsl predict model/ /shared/parts --keep id --address auto --out /shared/predictions
+    adacsl predict model/ /shared/parts --keep id --backend ray --address auto --out /shared/predictions
     adacsl predict model/ --sql "select * from loans where decided is null" --db bank.duckdb --keep id
     """
-    many = address is not None or (out.suffix.lower() not in TABLE_SUFFIXES and (not out.suffix or out.is_dir()))
+    on_ray = execution.backend == "ray"
+    many = on_ray or (out.suffix.lower() not in TABLE_SUFFIXES and (not out.suffix or out.is_dir()))
     if batch_rows < 1:
         raise ValueError(f"--batch-rows must be at least 1, got {batch_rows}")
-    if address is not None and module is not None:
+    if execution.address is not None and module is not None:
         raise ValueError("--module is for predictions on this machine: omit --address")
-    _check_place(out, many=many, address=address, n_jobs=n_jobs, gpus=gpus)
+    _check_place(out, execution, many=many)
     if not many and out.exists() and data is not None and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
     classifier, _, cost_options = load_model(model, device=device, given=cost_options, module=module)
@@ -130,19 +121,17 @@ def predict(
     request = Request(decision_costs(classifier, cost_options), policy, kept, batch_rows)
     if not many:
         return _into_file(classifier, data, out, request, screen, folder=folder, files=files)
-    cluster = None if address is None else {"address": address, "n_jobs": n_jobs, "gpus": gpus}
+    cluster = execution if on_ray else None
     return _into_folder(classifier, model, data, out, request, screen, files=files, device=device, cluster=cluster)
 
 
-def _check_place(out: Path, *, many: bool, address: str | None, n_jobs: int | None, gpus: float) -> None:
-    if address is None and (n_jobs is not None or gpus):
-        raise ValueError("--n-jobs and --gpus are for --address")
-    if n_jobs is not None and n_jobs < 1:
-        raise ValueError(f"--n-jobs must be at least 1, got {n_jobs}")
+def _check_place(out: Path, execution: ExecutionOptions, *, many: bool) -> None:
+    if execution.backend != "ray" and execution.n_jobs is not None:
+        raise ValueError("--n-jobs is for --backend ray: one process predicts the rest, with all cores")
     if not many:
         check_table_file(out)
     elif out.suffix.lower() in TABLE_SUFFIXES:
-        raise ValueError(f"--address writes a folder of files, and {out} is the name of one: give --out predictions/")
+        raise ValueError(f"--backend ray writes a folder, and {out} is the name of a file: give --out predictions/")
 
 
 def _into_file(
@@ -173,7 +162,7 @@ def _into_file(
 
 def _into_folder(
     classifier: CostSensitiveClassifier, model: Path, data: str | None, out: Path, request: Request, screen: Screen, *,
-    files: ReadingOptions, device: str, cluster: dict[str, Any] | None,
+    files: ReadingOptions, device: str, cluster: ExecutionOptions | None,
 ) -> Answer:  # fmt: skip
     from adacsl.estimators.partitioned_predict import predict_folder  # noqa: PLC0415  pandas
 
@@ -184,7 +173,7 @@ def _into_folder(
         from adacsl.execution.executors import Placement  # noqa: PLC0415
 
         resolve("adacsl.integrations.ray:RayExecutor")  # fails here where Ray is missing
-        execute = partial(predict_on, placement=Placement("ray", **cluster))
+        execute = partial(predict_on, placement=Placement(**vars(cluster)))
     with (
         stoppable(f"what is finished is kept in {out}; the same command resumes from there"),
         screen.progress("predicting") as advance,

@@ -23,6 +23,7 @@ from adacsl.cli.options import (
     ADVANCED_METHODS,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
+    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EXECUTION_DEFAULTS,
@@ -30,6 +31,7 @@ from adacsl.cli.options import (
     MOST_SPLITS,
     TIME_DEFAULTS,
     CheckOptions,
+    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
@@ -38,12 +40,12 @@ from adacsl.cli.options import (
     TimeOptions,
     hidden_text,
     interval_text,
-    net_settings,
+    neural_learner,
     split_words,
     task_text,
     within,
 )
-from adacsl.cli.policy import POLICY_DEFAULTS, PolicyOptions, decide
+from adacsl.cli.policy import POLICY_DEFAULTS, PolicyOptions
 from adacsl.metrics.intervals import Interval, cost_interval
 
 if TYPE_CHECKING:
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from adacsl.datasets.task import Task
     from adacsl.decision.policy import Policy
     from adacsl.estimators.classifier import CostSensitiveClassifier
+    from adacsl.neural.learner import NeuralLearner
 
 
 SHOWN = 12
@@ -67,6 +70,7 @@ def train(  # noqa: PLR0913  one argument for each option
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
     policy_options: PolicyOptions = POLICY_DEFAULTS,
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     check_options: CheckOptions = CHECK_DEFAULTS,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -127,6 +131,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-limit 60s --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --min-recall 0.9 --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --backend ray --address auto --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
@@ -141,14 +146,16 @@ def train(  # noqa: PLR0913  one argument for each option
     if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _ensemble_settings(method, estimators, time_limit)
+    limits = constraint_options.given
+    constraint_options.check(groups=source.group_column is not None)
     started = time.perf_counter()
     task, findings = load_checked(source, data, cost_options, check_options, refuse=True, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for image networks, but the data are a table")
     times.check(task.time)
-    net = net_settings(epochs, weights, rotate=rotate)
-    made = _unfitted(method, task, net, stacked, device=device, resume=resume)
+    neural = neural_learner(epochs, weights, rotate=rotate)
+    made = _unfitted(method, task, neural, stacked, device=device, resume=resume)
     if execution.trainer:
         _train_on(made, method, execution.trainer)
     if cv is not None:
@@ -156,7 +163,8 @@ def train(  # noqa: PLR0913  one argument for each option
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(policy_options, times, task, made)
-    made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy)
+    made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy, constraints=limits)
+    made.check_settings()
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to resume from"
     if resume:
         advice = f"start it again, with --resume {resume} it resumes where it was"
@@ -197,7 +205,7 @@ def _costs(task: Task) -> CostMatrix | None:
     """Return the costs as a parameter, also over columns that are features; None where samples have their own."""
     costs = task.cost_spec
     seen = () if costs is None else set(costs.columns) - set(costs.hidden)
-    if costs is not None and not costs.settled and set(seen) <= set(map(str, task.X.columns)):
+    if costs is not None and not costs.resolved and set(seen) <= set(map(str, task.X.columns)):
         return costs
     if task.costs.n_instances is not None and task.costs.n_classes > 2:
         raise ValueError(
@@ -217,25 +225,26 @@ def _ensemble_settings(method: str, estimators: tuple[str, ...], time_limit: str
 
 
 def _unfitted(
-    name: str, task: Task, net: dict[str, Any], stacked: dict[str, Any], *, device: str, resume: Path | None
+    name: str, task: Task, neural: NeuralLearner | None, stacked: dict[str, Any], *, device: str, resume: Path | None
 ) -> CostSensitiveClassifier:
     """Return the unfitted method of that name with its settings; refuse settings that it does not use."""
     from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415
     from adacsl.ensemble.classifier import EnsembleClassifier, seconds_of  # noqa: PLC0415  scikit-learn
-    from adacsl.estimators.registry import choose_methods, needs_net  # noqa: PLC0415
-    from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
+    from adacsl.estimators.registry import choose_methods, needs_network  # noqa: PLC0415
+    from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415
 
     if name == "ensemble":
         seconds_of(stacked.get("time_limit"))
         choose_estimators(stacked.get("estimators", "auto"), images=task.images)
-        stack: CostSensitiveClassifier = EnsembleClassifier(net=net or None, device=device, resume=resume, **stacked)
+        stack: CostSensitiveClassifier = EnsembleClassifier(neural=neural, device=device, resume=resume, **stacked)
         return stack
     short, item = own_method(name) if ":" in name else (name, None)
     (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
-    if needs_net(made):
-        made.set_params(learner=NeuralLearner(**net), device=device, resume=resume)
+    if needs_network(made):
+        made.set_params(learner=neural or NeuralLearner(), device=device, resume=resume)
     else:
-        asked = {"epochs": net.get("epochs"), "weights": net.get("weights"), "rotate": net.get("augment")}
+        given = {} if neural is None else neural.changed()
+        asked = {"epochs": given.get("epochs"), "weights": given.get("weights"), "rotate": given.get("augment")}
         asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
         for option in (word for word, value in asked.items() if value is not None):
             raise ValueError(f"--{option} is for neural networks, and {name} trains none")
@@ -265,17 +274,17 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: 
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
-    trains_nets = hasattr(made.learner, "module")
-    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_nets else nullcontext()
+    trains_networks = hasattr(made.learner, "module")
+    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_networks else nullcontext()
     with bar as advance, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "base estimator .* is left out")  # part of the answer
         warnings.simplefilter("ignore", CostWarning)  # shown by the checks
-        if trains_nets:
+        if trains_networks:
             made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
         made.fit(
             task.X, labels, groups=task.groups, time=task.time, gap=times.gap, label_delay=times.label_delay, **own
         )  # fmt: skip
-        if trains_nets:
+        if trains_networks:
             made.learner.trainer = None
 
 
@@ -317,6 +326,8 @@ def _answer(
             "probability_threshold": decision.probability_threshold,
             "bayes_threshold": float(made.costs_.threshold),
         }
+    if made.constraints_:
+        document["constraints"] = {name: each._asdict() for name, each in made.constraints_.items()}
     under = _policy_cost(made, task)
     if under is not None:
         document["policy_cost"] = {"mean": under.estimate, "interval": [under.low, under.high]}
@@ -326,6 +337,7 @@ def _answer(
         how, rule = "on these samples", f"decides {task.classes[decision.decide == 'positive']} for every sample"
     else:
         how = "on validation samples" if np.isnan(made.oof_scores_).any() else "out of fold"
+        how = "on held-out samples" if made.constraints else how
         how = "on later samples" if made.times_ else how
         rule = _rule(made, task)
     stopped = board is not None and bool((board["left_out"] == "interrupted").any())
@@ -337,6 +349,7 @@ def _answer(
             f"95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None or made.policy is None else [_under_policy(under, made.policy, task)]),
             rule,
+            *_constraint_lines(made),
             *([made.times_] if made.times_ else []),
             *_predicted_costs(made),
             *(() if board is None else _leaderboard(board)),
@@ -350,6 +363,8 @@ def _answer(
 
 def _policy_cost(made: CostSensitiveClassifier, task: Task) -> Interval | None:
     """Return what held-out rows cost with the policy's actions and capacity; None where it has none."""
+    from adacsl.decision.policy import decide, ordered_labels  # noqa: PLC0415  scikit-learn
+
     policy = made.policy
     if policy is None or (policy.refer is None and policy.actions is None and policy.capacity is None):
         return None
@@ -360,7 +375,8 @@ def _policy_cost(made: CostSensitiveClassifier, task: Task) -> Interval | None:
     usual = replace(policy, capacity=capacity, prior=None)
     y, costs = task.y[seen], task.costs.rows(seen)
     times = None if task.time is None else task.time[seen]
-    decisions = decide(made, made.decision_.probabilities(made.oof_scores_[seen], costs=costs), costs, usual, times)
+    probabilities = made.decision_.probabilities(made.oof_scores_[seen], costs=costs)
+    decisions = decide(probabilities, made.decision_, ordered_labels(made), costs=costs, policy=usual, times=times)
     groups = None if task.groups is None else task.groups[seen]
     return cost_interval(decisions.costs, y, decisions.actions, groups=groups)
 
@@ -377,11 +393,19 @@ def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
     return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"
 
 
+def _constraint_lines(made: CostSensitiveClassifier) -> Iterator[str]:
+    """Yield what is known of each constraint."""
+    from adacsl.decision.rule import describe_certified  # noqa: PLC0415  scikit-learn
+
+    for name, each in (made.constraints_ or {}).items():
+        yield describe_certified(name, each)
+
+
 def _predicted_costs(made: CostSensitiveClassifier) -> Iterator[str]:
     """Yield how well per-sample costs can be predicted."""
     for model in made.cost_spec_.models if made.cost_spec_ is not None else ():
         share = f"{100 * max(model.explained_, 0.0):.0f} %"
-        yield f"the cost {model.price.text} is predicted: out of fold, the features explain {share} of its variance"
+        yield f"the cost {model.cost.text} is predicted: out of fold, the features explain {share} of its variance"
 
 
 def _rule(made: CostSensitiveClassifier, task: Task) -> str:

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl.comparison.fits import FitKey, FitResult, measure, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, measure, scale_fn
 from adacsl.comparison.protocol import at_ratio, mean_ratio
 from adacsl.comparison.statistics import BASELINE, CONSTANTS, BaselineCosts, RowCosts, row_costs
 from adacsl.costs.matrix import CostMatrix
@@ -114,7 +114,7 @@ class _Constant(NamedTuple):
 def _paid(result: Comparison, view: tuple[str, float], results: Mapping[FitKey, FitResult]) -> RowCosts:
     """Return the costs of the samples of a view under some results."""
     own = result.facts["data"][view[0]]["ratio"]
-    return row_costs(results, result.splits, lambda _, ratio, costs: scale_misses(costs, ratio / own))[view]
+    return row_costs(results, result.splits, lambda _, ratio, costs: scale_fn(costs, ratio / own))[view]
 
 
 def _as_baseline(results: Mapping[FitKey, FitResult]) -> dict[FitKey, FitResult]:

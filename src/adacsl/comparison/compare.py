@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.base.arrays import refuse_reordered
+from adacsl.base.arrays import number_or_nan, refuse_reordered
 from adacsl.comparison.baseline import baseline_facts, baseline_results, refuse_baseline_name
 from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
@@ -31,6 +31,8 @@ from adacsl.datasets.task import Task
 from adacsl.datasets.time import date_columns
 from adacsl.estimators.registry import choose_methods
 from adacsl.integrations.sklearn import row_costs
+from adacsl.neural.learner import NeuralLearner
+from adacsl.thresholds.constraints import Constraints, InfeasibleError
 
 RUNNING = ("backend", "n_jobs", "address", "gpus")
 """How jobs are run."""
@@ -99,7 +101,7 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     fp, fn, tp, tn : arrays of shape (n,), numbers or texts, optional
         Per-sample costs, as in :meth:`CostSensitiveClassifier.fit`; default: those of ``costs``.
     **options
-        See :func:`compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``, ``net``, ``progress``, ...
+        See :func:`compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``, ``neural``, ``progress``, ...
 
     Returns
     -------
@@ -109,9 +111,10 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
+    >>> from adacsl.neural import NeuralLearner
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> result = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["net", "gbm-bayes"], repeats=1, folds=2,
-    ...                 n_jobs=1, net={"epochs": 2}, progress=False)
+    ...                 n_jobs=1, neural=NeuralLearner(epochs=2), progress=False)
     >>> sorted(result.table["method"])
     ['gbm-bayes', 'net']
     """
@@ -127,14 +130,14 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
 
 
-def compare_tasks(
+def compare_tasks(  # noqa: PLR0913  options by name
     tasks: Task | Sequence[Task],
     *,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
     repeats: int = 2,
     folds: int = 5,
-    net: Mapping[str, Any] | None = None,
+    neural: NeuralLearner | None = None,
     device: str = "auto",
     test: float | None = None,
     validation: float = 0.15,
@@ -145,6 +148,8 @@ def compare_tasks(
     folder: str | Path | None = None,
     ignore: Sequence[str] = (),
     progress: bool = True,
+    constraints: Mapping[str, float | None] | None = None,
+    certify: float = 0.2,
     **running: Any,
 ) -> Comparison:
     """Run every method on every task, at every ratio, on every split.
@@ -155,9 +160,8 @@ def compare_tasks(
         Data with labels, groups and costs.
     methods, ratios, repeats, folds
         As in :func:`compare`.
-    net : mapping, optional
-        Settings of all neural networks: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.neural.learner.NeuralLearner`.
+    neural : NeuralLearner, optional
+        Settings of the neural networks of the built-in methods: ``NeuralLearner(epochs=30, views=4)``.
     device : str
         Device on which neural networks train.
     test : float, optional
@@ -183,6 +187,11 @@ def compare_tasks(
         docs/guide/diagnose/checks.md. Other errors are also given as a :class:`~adacsl.datasets.findings.CheckWarning`.
     progress : bool
         Show a progress bar with the lowest-cost method so far.
+    constraints : mapping, optional
+        Methods are compared at decisions that meet these constraints, two classes: ``{"min_recall": 0.9}``, see
+        :class:`~adacsl.Decision`. A method without a feasible threshold in some fold is not compared.
+    certify : float, default 0.2
+        The share of the training samples that certifies the constraints and trains nothing.
     **running
         ``backend``: "processes", processes on this machine (default), or "ray", a cluster; ``n_jobs``: the number of
         jobs at once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster;
@@ -207,7 +216,9 @@ def compare_tasks(
     }
     refuse_baseline_name(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
-    conditions = _conditions(tasks, repeats, folds, test, validation, net, device, gap, label_delay)
+    conditions = _conditions(tasks, repeats, folds, test, validation, neural, device, gap, label_delay)
+    if limits := _checked_constraints(constraints, certify, tasks):
+        conditions = replace(conditions, constraints=limits, certify=float(certify))
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
     planned = frozenset(fit for job in jobs for fit in job.fits)
@@ -236,7 +247,26 @@ def compare_tasks(
             stored = store.load().only(own)
     result = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
     facts = with_checks(result.facts, checks)  # the folder holds those of its first run
-    return replace(result, facts=facts, methods=every, net=conditions.net, tolerance=tolerance, prefer=prefer)
+    return replace(result, facts=facts, methods=every, neural=conditions.neural, tolerance=tolerance, prefer=prefer)
+
+
+def _checked_constraints(given: Any, share: Any, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Return the constraints of a comparison as plain values; empty without any."""
+    limits = Constraints.of(given)
+    if limits is None:
+        return {}
+    if not 0.0 < number_or_nan(share) < 1.0:
+        raise ValueError(f"certify must be a share of the samples between 0 and 1, got {share!r}")
+    for task in tasks:
+        if task.costs.n_classes > 2:
+            raise ValueError(f"constraints are for two classes, {task.name} has {task.costs.n_classes}")
+        for name, values in (("groups", task.groups), ("sample_weight", task.sample_weight)):
+            if values is not None and limits.confidence is not None:
+                raise ValueError(
+                    f"constraints with confidence need independent samples that count alike: leave out {name} of "
+                    f'{task.name}, or set "confidence": None'
+                )
+    return limits.to_dict()
 
 
 def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
@@ -256,7 +286,7 @@ def _warn_of_errors(checks: Mapping[str, Checks]) -> None:
 
 
 def _conditions(
-    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, net: Any, device: str,
+    tasks: Sequence[Task], repeats: int, folds: int, test: float | None, validation: float, neural: Any, device: str,
     gap: Any, label_delay: Any,
 ) -> Protocol:  # fmt: skip
     """Return the protocol of a comparison."""
@@ -267,7 +297,8 @@ def _conditions(
     if test is not None and not timed:
         raise ValueError("test is the share of the test windows of data with a time; others are tested by folds=...")
     share = 0.20 if test is None else test
-    return Protocol(share, validation, dict(net or {}), device, folds if timed else 0, gap, label_delay, folds)
+    neural = NeuralLearner() if neural is None else neural
+    return Protocol(share, validation, neural, device, folds if timed else 0, gap, label_delay, folds)
 
 
 def _write_splits(
@@ -318,7 +349,7 @@ def _identity(
             "costs": _describe_costs(task),
             **({"ranges": {name: list(ends) for name, ends in _ranges(task).items()}} if _ranges(task) else {}),
             "source": task.source,
-            **({} if task.cost_spec is None or task.cost_spec.settled else {"cost_spec": task.cost_spec.to_dict()}),
+            **({} if task.cost_spec is None or task.cost_spec.resolved else {"cost_spec": task.cost_spec.to_dict()}),
             **baseline_facts(task),
             **_times(task, protocol, warned=warned),
             "overview": overview(task),
@@ -365,9 +396,9 @@ def _describe_costs(task: Task) -> str:
     if task.cost_spec is not None and task.cost_spec.learns:
         each += ", predicted for each sample"
     if costs.n_classes > 2:
-        prices = mean.reduced().to_array()
-        prices = prices[~np.eye(len(prices), dtype=bool)]
-        return f"An error costs {prices.min():.6g} to {prices.max():.6g} by its kind{each}"
+        unit_costs = mean.reduced().to_array()
+        unit_costs = unit_costs[~np.eye(len(unit_costs), dtype=bool)]
+        return f"An error costs {unit_costs.min():.6g} to {unit_costs.max():.6g} by its kind{each}"
     ranges = {name: f" ({low:g} to {high:g})" for name, (low, high) in _ranges(task).items()}
     named = (
         ("a false negative costs", "fn"),
@@ -375,19 +406,26 @@ def _describe_costs(task: Task) -> str:
         ("a true positive", "tp"),
         ("a true negative", "tn"),
     )
-    prices = [
+    unit_costs = [
         f"{word} {getattr(mean, name):.6g}{ranges.get(name, '')}"
         for word, name in named
         if name in ("fn", "fp", *ranges) or getattr(mean, name)
     ]
-    text = ", ".join(prices)
+    text = ", ".join(unit_costs)
     return f"{text[0].upper()}{text[1:]}{each}"
 
 
 def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
     """Return the results of a run; a warning names the fits that failed."""
+    infeasible = {fit[:3] for fit, failure in stored.failures.items() if failure.type == InfeasibleError.__name__}
+    kept = {fit: result for fit, result in stored.results.items() if fit[:3] not in infeasible}
+    stored = stored._replace(results=kept)
     results, failures = results_frame(stored.results.values()), failures_frame(stored.failures)
     if results.empty:
+        if len(failures) and (failures["type"] == InfeasibleError.__name__).all():
+            # what is attainable says more than which constraint a constant baseline violates
+            why = max(failures["message"], key=lambda message: not message.startswith("predicting"))
+            raise NoResultError(f"no method meets the constraints: {why}")
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
         raise NoResultError(f"every fit failed{first}")
     result = Comparison(

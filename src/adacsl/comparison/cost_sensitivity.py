@@ -24,11 +24,11 @@ with requires("compare"):
 
 __all__ = [
     "better_elsewhere",
-    "cheapest_of",
     "costs_at",
     "describe",
     "find_regret",
     "is_cost_aware",
+    "lowest_cost_of",
     "ratio_grid",
     "ratio_text",
     "regret_of",
@@ -134,7 +134,7 @@ def worst_of(curve: pd.DataFrame) -> pd.DataFrame:
     return table.sort_values(["percent", "regret"], kind="stable", ignore_index=True)
 
 
-def cheapest_of(curve: pd.DataFrame) -> pd.DataFrame:
+def lowest_cost_of(curve: pd.DataFrame) -> pd.DataFrame:
     """Return the lowest-cost method by interval of ratios: low, high, method; borders lie between two ratios."""
     firsts = curve[curve["significance"] == "lowest cost"].sort_values("ratio")
     ratios, names = firsts["ratio"].to_numpy(dtype=float), firsts["method"].to_numpy(dtype=str)
@@ -180,7 +180,7 @@ def find_regret(
     table = worst_of(curve)
     changed = {name: _undecided(outcomes[name], factors) for name in table["method"]}
     table = table.assign(undecided=table["method"].map(changed))
-    result = Regret(curve, table, cheapest_of(curve), low, high, ratio, given, "")
+    result = Regret(curve, table, lowest_cost_of(curve), low, high, ratio, given, "")
     own = any(outcome.own_costs for outcome in outcomes.values())
     splits = len(np.unique(entries.fits))
     return result._replace(words=describe(result, recommended, own_costs=own, splits=splits))

@@ -57,10 +57,10 @@ class FitResult:
     provenance: dict[str, Any] = field(default_factory=dict)  # versions, device, commit, when
 
 
-def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+def scale_fn(costs: CostMatrix, factor: float) -> CostMatrix:
     """Return the costs with the cost of a false negative, above that of a true positive, multiplied by ``factor``."""
     close = math.isclose(factor, 1.0, rel_tol=1e-5)  # ratios are written with six digits
-    return costs if close else core.scale_misses(costs, factor)
+    return costs if close else core.scale_fn(costs, factor)
 
 
 def measure(decided: NDArray[Any], labels: NDArray[np.int64], costs: CostMatrix) -> dict[str, float]:
@@ -92,7 +92,7 @@ def check_result(result: FitResult, split: StoredSplit, own_ratio: float) -> Non
     if k > 2 and n and not 0 <= decided.min() <= decided.max() < k:
         raise DamagedError(f"it decides for a class that is none of {k}")
     try:
-        costs = scale_misses(split.costs, result.fit.ratio / own_ratio)
+        costs = scale_fn(split.costs, result.fit.ratio / own_ratio)
     except ValueError:  # all errors on these samples are free: there is nothing to scale
         return
     largest = float(np.abs(costs.to_array()).max())

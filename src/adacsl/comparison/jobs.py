@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from adacsl.base.scores import to_probabilities
 from adacsl.comparison.fits import FitKey, FitResult, measure
 from adacsl.comparison.protocol import Protocol, at_ratio, mean_ratio
-from adacsl.comparison.runner import Job, Tally, run
+from adacsl.comparison.runner import FailedFit, Job, Tally, run
 from adacsl.comparison.store import (
     ResultStore,
     Store,
@@ -34,10 +34,11 @@ from adacsl.comparison.store import (
 )
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task
+from adacsl.estimators.certification import certify, set_aside
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.cost_model import learn_costs
 from adacsl.estimators.fit import fit_methods
-from adacsl.estimators.registry import is_ensemble, needs_net
+from adacsl.estimators.registry import is_ensemble, needs_network
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.settings import in_full
@@ -46,6 +47,7 @@ from adacsl.neural.device import choose_device
 from adacsl.storage.digests import text_digest
 from adacsl.storage.documents import DamagedError
 from adacsl.storage.sealed import pack, unpack
+from adacsl.thresholds.constraints import InfeasibleError
 
 ARRAY, SHAPE = "$array", "shape"
 
@@ -162,7 +164,7 @@ def _groups(
     trainings: dict[str, list[FitKey]] = {}
     for fit in fits:
         trainings.setdefault(_training(methods[fit.method], fit.ratio), []).append(fit)
-    networks = {key: some for key, some in trainings.items() if needs_net(methods[some[0].method])}
+    networks = {key: some for key, some in trainings.items() if needs_network(methods[some[0].method])}
     device = "cpu" if choose_device(protocol.device, warn=False) == "cpu" else "gpu"
     room = max(1, SAMPLES_AT_ONCE[device] // len(task.y)) if not task.images else 1
     batch: list[FitKey] = []
@@ -191,10 +193,10 @@ def _networks(method: CostSensitiveClassifier) -> int:
     return method.cv if isinstance(method.cv, int) else 1
 
 
-def count_nets(job: Job) -> int:
+def count_networks(job: Job) -> int:
     """Return how many networks a job trains: fits that differ only in the decision rule share theirs."""
     methods, _ = job.payload
-    networks = [fit for fit in job.fits if needs_net(methods[fit.method])]
+    networks = [fit for fit in job.fits if needs_network(methods[fit.method])]
     return sum({_training(methods[fit.method], fit.ratio): _networks(methods[fit.method]) for fit in networks}.values())
 
 
@@ -217,7 +219,7 @@ def run_work(
     fits: Sequence[FitKey],
     *,
     parts: Parts | None = None,
-) -> Iterator[FitResult]:
+) -> Iterator[FitResult | FailedFit]:
     """Run a job (or what is left of it): fit the methods and yield the results.
 
     The payload of a job holds the methods and the protocol.
@@ -231,8 +233,20 @@ def run_work(
     at = functools.partial(at_ratio, costs_of_split(task, rows, seed), own=mean_ratio(task.costs))
     chosen = [(protocol.prepare(methods[fit.method], seed), at(fit.ratio)) for fit in fits]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)
-    for number, candidate in fit_methods(chosen, rows, watch=test, parts=own):
+    certifying, watch = None, test
+    if protocol.constraints:
+        rows, certifying = set_aside(rows, protocol.certify, seed)
+        watch = np.concatenate((test, certifying))
+    for number, candidate in fit_methods(chosen, rows, watch=watch, parts=own):
         method, costs = chosen[number]
+        if certifying is not None:
+            scores = to_probabilities(np.asarray(candidate.watched))
+            candidate.watched = np.asarray(candidate.watched)[: len(test)]
+            try:
+                certify(method, candidate, rows, certifying, scores[len(test) :])
+            except InfeasibleError as error:
+                yield FailedFit(fits[number], error)
+                continue
         yield _result(fits[number], method, candidate, costs.rows(test), task.y[test], len(rest))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,19 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import scale_misses
+from adacsl.comparison.fits import scale_fn
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.duplicates import DuplicateGroups, keep_together
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import Duration
-from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.estimators.registry import is_ensemble, needs_net
+from adacsl.estimators.registry import is_ensemble, needs_network
 from adacsl.fitting.rows import Rows
 from adacsl.fitting.splits import folds_of, one_split
 from adacsl.fitting.time_splits import Timeline, rolling_window
-from adacsl.learners.boosting import installed_engine
-from adacsl.neural.learner import NeuralLearner
+from adacsl.learners.boosting_libraries import installed_library
+from adacsl.neural.learner import NeuralLearner, check_neural
 
 with requires("compare"):
     from sklearn.base import clone
@@ -39,7 +39,7 @@ def at_ratio(costs: CostMatrix, ratio: float | None, *, own: float | None = None
     >>> at_ratio(CostMatrix(fp=2, fn=8), 5.0)
     CostMatrix(fp=2, fn=10)
     """
-    return costs if ratio is None else scale_misses(costs, ratio / (own or mean_ratio(costs)))
+    return costs if ratio is None else scale_fn(costs, ratio / (own or mean_ratio(costs)))
 
 
 def named_costs(costs: Sequence[CostMatrix], names: Sequence[str]) -> CostMatrix:
@@ -105,9 +105,8 @@ class Protocol:
     test, validation : float
         Shares of the samples; the rest trains. 65 / 15 / 20 as in the paper. With folds, ``test`` is for data with a
         time.
-    net : mapping
-        Settings of the neural networks: ``{"epochs": 30, "weights": ..., "views": 4}``, see
-        :class:`~adacsl.neural.learner.NeuralLearner`.
+    neural : NeuralLearner
+        Settings of the neural networks of the built-in methods.
     device : str
         Device on which neural networks train.
     folds : int
@@ -117,19 +116,24 @@ class Protocol:
         windows together are the ``test`` share.
     gap, label_delay : duration
         Time before a split whose samples are excluded; time after which the label of a sample is known.
+    constraints : mapping
+        Constraints that the decisions of all methods meet; the ``certify`` share of the training samples certifies
+        them.
     """
 
     test: float = 0.20
     validation: float = 0.15
-    net: Mapping[str, Any] = field(default_factory=dict)
+    neural: NeuralLearner = field(default_factory=NeuralLearner)
     device: str = "auto"
     windows: int = 0
     gap: Any = None
     label_delay: Any = None
     folds: int = 0
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    certify: float = 0.2
 
     def __post_init__(self) -> None:
-        learner_from(NeuralLearner, dict(self.net), "net").check()
+        check_neural(self.neural).check()
         for name in ("gap", "label_delay"):
             object.__setattr__(self, name, Duration.read(getattr(self, name), name))
         if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:
@@ -144,12 +148,13 @@ class Protocol:
 
     def identity(self) -> dict[str, Any]:
         """Return the settings that results depend on: everything but the device, and the installed boosting library."""
-        net = {name: _plain(value) for name, value in sorted(self.net.items())}
-        boosting = installed_engine() or "scikit-learn"
-        about = {"test": self.test, "validation": self.validation, "net": net, "boosting": boosting}
+        neural = {name: _plain(value) for name, value in sorted(self.neural.changed().items())}
+        boosting = installed_library() or "scikit-learn"
+        about = {"test": self.test, "validation": self.validation, "neural": neural, "boosting": boosting}
         about |= {"folds": self.folds} if self.folds else {}
         time = {"windows": self.windows, "gap": str(self.gap), "label_delay": str(self.label_delay)}
-        return about | ({"time": time} if self.windows else {})
+        limits = {"constraints": dict(self.constraints), "certify": self.certify} if self.constraints else {}
+        return about | ({"time": time} if self.windows else {}) | limits
 
     def numbers(self, task: Task, repeats: int) -> range:
         """Return the numbers of all splits: repeat after repeat of the folds, or the test windows."""
@@ -214,33 +219,37 @@ class Protocol:
         """Return a fresh copy of a method under these conditions."""
         fresh: CostSensitiveClassifier = clone(method)
         fresh.set_params(random_state=seed, validation=self.inner_validation, device=self.device)
-        if needs_net(fresh) and fresh.learner == "net":
-            fresh.set_params(learner=NeuralLearner(**self.net))
+        if self.constraints:
+            fresh.set_params(constraints=dict(self.constraints), certify=self.certify)
+        if needs_network(fresh) and fresh.learner == "net":
+            fresh.set_params(learner=copy.copy(self.neural))
         if is_ensemble(fresh):
             # the jobs of a comparison share the cores already
-            fresh = set_ensemble(fresh, self.net, n_jobs=1, backend="processes", address=None, gpus=0.0)
+            fresh = set_ensemble(fresh, self.neural, n_jobs=1, backend="processes", address=None, gpus=0.0)
         fresh.check_settings()
         return fresh
 
 
-def set_ensemble(method: CostSensitiveClassifier, net: Mapping[str, Any], **settings: Any) -> CostSensitiveClassifier:
+def set_ensemble(method: CostSensitiveClassifier, neural: NeuralLearner, **settings: Any) -> CostSensitiveClassifier:
     """Return an ensemble with settings, and with those of networks unless it has some of its own."""
     inside = "learner__" if "learner" in method.get_params(deep=False) else ""
-    if net and method.learner.net is None:
-        settings["net"] = NeuralLearner(**net)
+    if neural.changed() and method.learner.neural is None:
+        settings["neural"] = copy.copy(neural)
     return method.set_params(**{f"{inside}{name}": value for name, value in settings.items()})
 
 
-def compared_nets(given: Mapping[str, Any] | None, settings: Mapping[str, Any]) -> Any:
-    """Return the network learner of a comparison, as it was given, or from the settings in its folder."""
+def compared_neural(given: NeuralLearner | None, settings: Mapping[str, Any]) -> NeuralLearner:
+    """Return the neural learner of a comparison, as it was given, or from the settings in its folder."""
     if given is not None:
-        return NeuralLearner(**given)
+        kept: NeuralLearner = copy.copy(given)
+        return kept
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
             f"its networks had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
             f"fit a method with  learner=NeuralLearner({name}=...)  yourself, or compare again"
         )
-    return NeuralLearner(**settings)
+    read: NeuralLearner = NeuralLearner(**settings)
+    return read
 
 
 def _plain(value: Any) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.comparison import baseline
-from adacsl.comparison.fits import FitKey, FitResult, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, scale_fn
 from adacsl.comparison.model_card import describe_facts, model_card
 from adacsl.comparison.protocol import joined_cells, named_costs
 from adacsl.comparison.segments import tables_of
@@ -40,7 +40,7 @@ def outcome_of(comparison: Comparison, mine: Mapping[FitKey, FitResult], place: 
         raise ValueError(f"there is no result of {name!r} on {data!r} at ratio {ratio:g}")
     about = comparison.facts["data"][data]
     parts = [(result, comparison.splits[data, fit.seed]) for fit, result in mine.items()]
-    costs = [scale_misses(split.costs, ratio / float(about["ratio"])) for _, split in parts]
+    costs = [scale_fn(split.costs, ratio / float(about["ratio"])) for _, split in parts]
     thresholds = {result.threshold for result, _ in parts}
     return Outcome(
         scores=np.concatenate([result.scores for result, _ in parts]),

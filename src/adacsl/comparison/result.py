@@ -16,9 +16,9 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import plain_labels
 from adacsl.comparison import baseline, cost_sensitivity
 from adacsl.comparison import report_data as comparison_report_data
-from adacsl.comparison.fits import FitKey, FitResult, scale_misses
+from adacsl.comparison.fits import FitKey, FitResult, scale_fn
 from adacsl.comparison.model_card import checks_of, describe_intervals
-from adacsl.comparison.protocol import compared_nets, named_costs, set_ensemble
+from adacsl.comparison.protocol import compared_neural, named_costs, set_ensemble
 from adacsl.comparison.recommendation import (
     TOLERANCE,
     Missing,
@@ -37,6 +37,7 @@ from adacsl.datasets.findings import Checks
 from adacsl.datasets.segments import Segments
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.registry import METHODS, is_ensemble, method
+from adacsl.neural.learner import NeuralLearner
 from adacsl.report.data import Outcome, Regret, ReportData
 
 with requires("compare"):
@@ -64,8 +65,8 @@ class Comparison:
     """Folder of the results, if they were kept."""
     methods: Mapping[str, CostSensitiveClassifier] = field(default_factory=dict, repr=False)
     """The methods that were compared; those of the table of methods where it was read from a folder."""
-    net: Mapping[str, Any] | None = field(default=None, repr=False)
-    """Settings of all neural networks."""
+    neural: NeuralLearner | None = field(default=None, repr=False)
+    """Settings of the neural networks of the built-in methods; None where it was read from a folder."""
     tolerance: float = TOLERANCE
     """How much more a simpler method may cost to be recommended, as a share of the lowest cost."""
     segments: Mapping[str, Mapping[str, Segments]] = field(default_factory=dict, repr=False)
@@ -90,7 +91,7 @@ class Comparison:
     def paired(self) -> dict[tuple[str, float], RowCosts]:
         """Cost of every test sample under each method, by data set and ratio."""
         return row_costs(
-            self.fits, self.splits, lambda data, ratio, costs: scale_misses(costs, ratio / self._own_ratio(data))
+            self.fits, self.splits, lambda data, ratio, costs: scale_fn(costs, ratio / self._own_ratio(data))
         )
 
     @cached_property
@@ -182,7 +183,7 @@ class Comparison:
             raise ValueError(
                 f"no method is recommended: {self.recommendations[view].text} To fit one, name it: name=..."
             )
-        costs = scale_misses(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
+        costs = scale_fn(self._costs(view[0]).averaged(), view[1] / self._own_ratio(view[0]))
         return unfitted_method(self, name, self.facts["data"][view[0]]["classes"], costs)
 
     def fit(
@@ -297,7 +298,7 @@ class Comparison:
         return {view: cost_sensitivity.regret_in(self, view) for view in views}
 
     @property
-    def price_range(self) -> str:
+    def cost_range(self) -> str:
         """Sensitivity to the costs, as text; empty with more than two classes."""
         return cost_sensitivity.words_of(self.regrets, self._place if len(self.recommendations) > 1 else None)
 
@@ -488,11 +489,13 @@ def unfitted_method(
     if name not in {*result.methods, *METHODS} and name in set(result.results["method"]):
         raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it yourself")
     made: CostSensitiveClassifier = clone(result.methods[name]) if name in result.methods else method(name)
-    net = result.facts["protocol"].get("net")
-    if net and made.learner == "net":
-        made.set_params(learner=compared_nets(result.net, net))
-    elif net and is_ensemble(made):
-        set_ensemble(made, compared_nets(result.net, net).get_params(deep=False))
+    neural = result.facts["protocol"].get("neural")
+    if neural and made.learner == "net":
+        made.set_params(learner=compared_neural(result.neural, neural))
+    elif neural and is_ensemble(made):
+        set_ensemble(made, compared_neural(result.neural, neural))
+    if limits := result.facts["protocol"].get("constraints"):
+        made.set_params(constraints=dict(limits), certify=result.facts["protocol"]["certify"])
     if len(classes) > 2:
         return made.set_params(costs=named_costs([costs], classes), pos_label=None)
     return made.set_params(costs=costs, pos_label=plain_labels(classes)[1])

@@ -439,7 +439,7 @@ def summary_of(rows: RowCosts, *, confidence: float = 0.95, floor: float | None 
     """Return the summary of one data set and ratio, lowest cost first, without normalised costs and savings."""
     sizes = _sizes(rows)
     own = _columns([_estimate(rows, sizes, confidence, place) for place in range(len(rows.methods))])
-    best = _cheapest(rows, sizes)
+    best = _lowest_cost(rows, sizes)
     table = _against(rows, best, confidence)
     low = own["low"]
     if floor is not None and np.nanmin(rows.costs) >= floor:
@@ -485,7 +485,7 @@ def _columns(result: list[Estimate]) -> dict[str, NDArray[np.float64]]:
     return dict(zip(Estimate._fields, np.asarray(result, dtype=np.float64).T, strict=True))
 
 
-def _cheapest(rows: RowCosts, sizes: NDArray[np.float64]) -> int:
+def _lowest_cost(rows: RowCosts, sizes: NDArray[np.float64]) -> int:
     """Return the method that no other undercuts on the splits they share; of equals, the first."""
     there = ~np.isnan(rows.sums)
     candidates = np.flatnonzero(enough_splits(there.sum(axis=1)))

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["ResultStore", "Scan", "Store", "StoredRun"]
 
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 LARGEST = 2**30
 """Bytes of the largest document that is read: scores of a hundred million test rows fit into it."""
 
@@ -436,11 +436,11 @@ def _decode_costs(body: dict[str, Any]) -> CostMatrix:
 
 def _encode_matrix(costs: CostMatrix) -> dict[str, Any]:
     table = costs.to_array()
-    return {"shape": list(table.shape), "prices": pack(table.astype("<f8")), "classes": costs.classes}
+    return {"shape": list(table.shape), "costs": pack(table.astype("<f8")), "classes": costs.classes}
 
 
 def _decode_matrix(matrix: dict[str, Any]) -> CostMatrix:
-    table = unpack(matrix["prices"]).reshape(matrix["shape"])
+    table = unpack(matrix["costs"]).reshape(matrix["shape"])
     names = matrix["classes"] and tuple(matrix["classes"])
     if table.ndim == 2:
         return unchecked_costs(tuple(map(tuple, table.tolist())), names)

@@ -17,7 +17,7 @@ from adacsl.base.extras import requires, resolve
 from adacsl.costs.expressions import Expression
 
 
-def as_price(value: Any, name: str) -> Any:
+def as_cost(value: Any, name: str) -> Any:
     """Check one cost: a float, or a vector of floats that nobody else can write to."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
@@ -44,7 +44,7 @@ def _check_size(size: float, name: str) -> None:
         raise ValueError(f"{name} is too large to be added up, {size:g}: give all costs in a larger unit")
 
 
-def price_like(cell: Any, like: Array) -> Any:
+def cost_like(cell: Any, like: Array) -> Any:
     """Return a cost where ``like`` lives, in its own type; a float stays a float."""
     return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype, copy=False)
 
@@ -54,14 +54,14 @@ def is_free(cell: Any) -> bool:
     return isinstance(cell, float) and cell == 0.0
 
 
-def show_price(cell: Any) -> str:
+def show_cost(cell: Any) -> str:
     """Return a number, or how many there are and their mean."""
     if isinstance(cell, float):
         return f"{cell:.12g}"
     return f"<{cell.shape[0]} values, mean {float(array_namespace(cell).mean(cell)):.6g}>"
 
 
-def check_prices(
+def check_cell_costs(
     cells: tuple[tuple[Any, ...], ...], classes: Sequence[str] | None = None, actions: Sequence[str] | None = None
 ) -> None:
     """Raise unless errors cost more than being right, and costs of single samples belong to the same samples."""
@@ -141,7 +141,7 @@ def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tu
 
     def clip(cell: Any, right: Any) -> Any:
         numbers = isinstance(cell, float) and isinstance(right, float)
-        return cell if numbers else as_price(_higher(cell, right), "a cost")
+        return cell if numbers else as_cost(_higher(cell, right), "a cost")
 
     return tuple(tuple(clip(cell, cells[j][j]) for j, cell in enumerate(row)) for row in cells)
 
@@ -161,7 +161,7 @@ def row_stakes(cells: tuple[tuple[Any, ...], ...], classes: Array) -> Array:
     xp = array_namespace(classes)
     out = xp.ones_like(widest(classes))
     for j in range(len(cells[0])):
-        stake = sum(price_like(row[j], out) for row in cells)
+        stake = sum(cost_like(row[j], out) for row in cells)
         if isinstance(stake, float):
             continue
         own = classes == j
@@ -244,7 +244,7 @@ def is_recipe(cell: Any) -> bool:
 def as_cell(value: Any, name: str) -> Any:
     """Check what a cell may hold: a cost, those of samples, or a recipe (a text is an expression over columns)."""
     if isinstance(value, str) and (learned := LEARNED.fullmatch(value)):
-        value = read_recipe({"kind": "model", "price": learned[1]})
+        value = read_recipe({"kind": "model", "cost": learned[1]})
     elif isinstance(value, str):
         value = Expression(value)
         if not value.columns:
@@ -252,12 +252,12 @@ def as_cell(value: Any, name: str) -> Any:
                 f"{name} must be a number or a vector of numbers, got {value.text!r}; a text is a column or an "
                 "expression over columns, such as '0.8 * amount + 12'"
             )
-    return value if is_recipe(value) else as_price(value, name)
+    return value if is_recipe(value) else as_cost(value, name)
 
 
 def read_cell(value: Any, name: str) -> Any:
     """Return a cell from its description in JSON."""
-    return read_recipe(value) if isinstance(value, dict) else as_price(value, name)
+    return read_recipe(value) if isinstance(value, dict) else as_cost(value, name)
 
 
 def read_recipe(data: dict[str, Any]) -> Recipe:
@@ -267,7 +267,7 @@ def read_recipe(data: dict[str, Any]) -> Recipe:
     return READERS[data["kind"]](data)
 
 
-def unsettled(columns: Sequence[str]) -> ValueError:
+def unresolved(columns: Sequence[str]) -> ValueError:
     """Return the error of all who need numbers."""
     named = ", ".join(map(repr, columns))
     return ValueError(
@@ -279,7 +279,7 @@ def unsettled(columns: Sequence[str]) -> ValueError:
 # ranges
 
 
-def read_prices(given: Mapping[str, Any]) -> tuple[tuple[tuple[Any, ...], ...], Ranges]:
+def read_costs_of_cells(given: Mapping[str, Any]) -> tuple[tuple[tuple[Any, ...], ...], Ranges]:
     """Return the cells of two classes from costs by name, and which of them are ranges."""
     ranges = tuple(ends for name, value in given.items() if (ends := as_range(value, name)) is not None)
     middles = {name: middle(low, high) for name, low, high in ranges}

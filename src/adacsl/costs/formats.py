@@ -15,7 +15,7 @@ import numpy as np
 from adacsl.base.arrays import Array, as_array, as_host
 from adacsl.base.html import html_table
 from adacsl.base.labels import is_number, label_name, same_label
-from adacsl.costs.cells import Ranges, as_cell, as_range, is_free, is_recipe, read_cell, show_price
+from adacsl.costs.cells import Ranges, as_cell, as_range, is_free, is_recipe, read_cell, show_cost
 from adacsl.costs.expressions import Expression
 
 Cells: TypeAlias = tuple[tuple[Any, ...], ...]
@@ -289,4 +289,4 @@ def as_html(cells: Cells, classes: Names, actions: Names, ranges: Ranges = ()) -
 def _show_cell(cell: Any) -> str:
     if is_recipe(cell):
         return repr(cell.text) if isinstance(cell, Expression) else repr(cell)
-    return show_price(cell)
+    return show_cost(cell)

@@ -19,7 +19,7 @@ __all__ = [
     "corrected",
     "corrected_classes",
     "corrected_rows",
-    "relative_prices",
+    "relative_costs",
     "row_offsets",
     "row_weights",
 ]
@@ -44,7 +44,7 @@ def bayes_log_odds(costs: CostMatrix) -> NDArray[np.float64]:
     return np.asarray(np.where(np.isnan(odds), 0.0, odds))
 
 
-def relative_prices(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
+def relative_costs(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
     """Return the relative cost of errors about each class for each sample, n x K: 1 where it is the usual cost.
 
     Parameters
@@ -56,17 +56,17 @@ def relative_prices(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]
 
     Examples
     --------
-    >>> relative_prices(CostMatrix(fp=1, fn=np.asarray([4.0, 12.0])), CostMatrix(fp=1, fn=8)).tolist()
+    >>> relative_costs(CostMatrix(fp=1, fn=np.asarray([4.0, 12.0])), CostMatrix(fp=1, fn=8)).tolist()
     [[1.0, 0.5], [1.0, 1.5]]
     """
-    own, mean = (np.asarray(prices.reduced().to_array(), np.float64).sum(axis=-2) for prices in (costs, usual))
+    own, mean = (np.asarray(unit_costs.reduced().to_array(), np.float64).sum(axis=-2) for unit_costs in (costs, usual))
     return np.asarray(np.divide(own, mean, out=np.ones_like(own), where=np.broadcast_to(mean > 0, own.shape)))
 
 
 def row_weights(costs: CostMatrix, usual: CostMatrix, labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return the cost of an error about each sample relative to the usual one of its class; at least :data:`LEAST`."""
-    prices = np.maximum(relative_prices(costs, usual), LEAST)
-    return prices[np.arange(len(labels)), np.asarray(labels, dtype=np.int64)]
+    unit_costs = np.maximum(relative_costs(costs, usual), LEAST)
+    return unit_costs[np.arange(len(labels)), np.asarray(labels, dtype=np.int64)]
 
 
 def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
@@ -81,15 +81,15 @@ def row_offsets(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.float64]:
     >>> row_offsets(CostMatrix(fp=1, fn=np.asarray([8.0, 16.0])), CostMatrix(fp=1, fn=8)).round(3).tolist()
     [0.0, -0.693]
     """
-    logs = np.log(np.maximum(relative_prices(costs.deciding, usual), LEAST))
+    logs = np.log(np.maximum(relative_costs(costs.deciding, usual), LEAST))
     return np.asarray(logs[:, 0] - logs[:, 1] if logs.shape[1] == 2 else -logs)
 
 
-def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, row_weighted: bool = False) -> Array:
+def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, instance_weighted: bool = False) -> Array:
     """Return scores moved such that one threshold, that of the usual costs, is each row's own Bayes threshold.
 
     Samples whose false negatives are free get 0 (never positive), those whose false positives are free get 1. Where a
-    sample has the usual costs, its score stays to the last bit; and where a ``row_weighted`` loss has moved it already.
+    sample has the usual costs, its score stays to the last bit; and where an ``instance_weighted`` loss has moved it.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, row
     checked = arrays.as_scores(scores)
     check_samples(costs.n_instances, checked.shape[0])
     away = bayes_log_odds(costs) - bayes_log_odds(usual)
-    if row_weighted:
+    if instance_weighted:
         away = np.where(_weighed_in_full(costs, usual), 0.0, away - row_offsets(costs, usual))
     if not away.any():
         return scores
@@ -116,7 +116,7 @@ def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, row
 
 def _weighed_in_full(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.bool_]:
     """Tell which samples' errors are costly enough to be weighted by their costs."""
-    return np.asarray((relative_prices(costs.deciding, usual) >= LEAST).all(axis=1))
+    return np.asarray((relative_costs(costs.deciding, usual) >= LEAST).all(axis=1))
 
 
 def corrected(raw: Array, target_threshold: float, base_weight: float, bayes: float) -> Array:

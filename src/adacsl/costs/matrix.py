@@ -20,21 +20,21 @@ from adacsl.costs import formats
 from adacsl.costs.cells import (
     Ranges,
     Recipe,
-    as_price,
+    as_cost,
     check_above,
-    check_prices,
+    check_cell_costs,
     check_ranges,
     check_samples,
     clip_errors,
     column_of_errors,
+    cost_like,
     is_free,
     is_recipe,
     mean_over,
-    price_like,
-    read_prices,
+    read_costs_of_cells,
     reduced_ranges,
     row_stakes,
-    unsettled,
+    unresolved,
 )
 from adacsl.costs.expressions import column_names
 from adacsl.costs.formats import Cells, Names
@@ -42,7 +42,7 @@ from adacsl.costs.formats import Cells, Names
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CostMatrix", "check_binary", "merge_prices", "no_costs", "or_nan", "scale_misses", "unchecked_costs"]
+__all__ = ["CostMatrix", "check_binary", "merge_costs", "no_costs", "or_nan", "scale_fn", "unchecked_costs"]
 
 BELOW_ONE = 1.0 - 2.0**-53
 """The highest threshold: a cost ratio of 10^16 rounds it to 1, but a certain positive must be predicted positive."""
@@ -92,7 +92,7 @@ class CostMatrix:
     _deciding: Cells | None
 
     def __init__(self, *, fp: Any, fn: Any, tp: Any = 0.0, tn: Any = 0.0) -> None:
-        cells, ranges = read_prices({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
+        cells, ranges = read_costs_of_cells({"fp": fp, "fn": fn, "tp": tp, "tn": tn})
         self._fill(cells, None, None, ranges)
         self.checked()
 
@@ -119,6 +119,38 @@ class CostMatrix:
             raise ValueError(f"balanced costs need rows of every class, but class {rare!r} has none")
         cells = tuple(tuple(0.0 if i == j else n / count for j, count in enumerate(counts)) for i in range(k))
         return cls._from_cells(cells, names)
+
+    @classmethod
+    def ordinal(
+        cls, n_classes: int, *, power: float = 1.0, low: float = 1.0, high: float = 1.0,
+        classes: Iterable[object] | None = None,
+    ) -> Self:  # fmt: skip
+        """Return costs of ordered classes, such as grades: an error costs its distance, to a power.
+
+        Parameters
+        ----------
+        n_classes : int
+            How many classes there are, in order.
+        power : float, default 1
+            1: the distance (absolute error); 2: its square.
+        low, high : float, default 1
+            Factors for predictions below and above the truth.
+        classes : sequence of labels, optional
+            Their names, in order.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.ordinal(3, power=2, low=5)
+        CostMatrix.from_array([[0, 5, 20], [1, 0, 5], [4, 1, 0]], rows='predicted')
+        """
+        arrays.check_whole("n_classes", n_classes, 2)
+        for name, value in (("power", power), ("low", low), ("high", high)):
+            if not 0.0 < arrays.number_or_nan(value) < math.inf:
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        predicted, true = np.indices((n_classes, n_classes)).astype(np.float64)
+        matrix = np.abs(predicted - true) ** power * np.where(predicted < true, low, high)
+        return cls.from_array(matrix, rows="predicted", classes=classes)
 
     @classmethod
     def from_array(
@@ -268,7 +300,7 @@ class CostMatrix:
     # cost specification: ranges, expressions over columns, predicted costs
 
     @property
-    def settled(self) -> bool:
+    def resolved(self) -> bool:
         """Whether its costs are numbers: :meth:`of` a table makes them so."""
         return not self._recipes
 
@@ -319,18 +351,18 @@ class CostMatrix:
         >>> costs.of({"amount": [10.0, 100.0]}).fn.tolist()
         [20.0, 92.0]
         """
-        if self.settled:
+        if self.resolved:
             return self
 
         @functools.cache
         def settle(recipe: Any) -> Any:
-            return as_price(recipe.of(table), f"the cost {recipe!r}")
+            return as_cost(recipe.of(table), f"the cost {recipe!r}")
 
-        settled = self.made(lambda recipe, *_: settle(recipe))
+        resolved = self.made(lambda recipe, *_: settle(recipe))
         if not self.learns and self.hidden and set(self.hidden) <= set(column_names(table)):
             paid = self.made(lambda recipe, *_: recipe.paid(table) if hasattr(recipe, "paid") else settle(recipe))
-            settled = paid.decided_by(settled)
-        return settled.clipped() if clipped else settled
+            resolved = paid.decided_by(resolved)
+        return resolved.clipped() if clipped else resolved
 
     # costs known when deciding, and costs that are paid
 
@@ -439,7 +471,7 @@ class CostMatrix:
         classes = None if labels is None else self._labels(labels)
         cells = tuple(tuple(mean_over(cell, classes, j) for j, cell in enumerate(row)) for row in self._cells)
         if self.n_classes == self.n_actions == 2 and self.square:
-            check_prices(cells)
+            check_cell_costs(cells)
         return self._like(cells)
 
     def without_samples(self) -> Self:
@@ -453,8 +485,8 @@ class CostMatrix:
 
     def checked(self) -> Self:
         """Return itself; raise where errors do not cost more than being right. What depends on columns passes."""
-        if self.settled:
-            check_prices(self._cells, self._classes, self._actions)
+        if self.resolved:
+            check_cell_costs(self._cells, self._classes, self._actions)
         elif self.n_classes == 2 and self.square:
             named = self._by_name()
             for error, right in (("fn", "tp"), ("fp", "tn")):
@@ -486,7 +518,7 @@ class CostMatrix:
         """
         if self.deciding is not self:
             return self.paid.with_action(name, costs).decided_by(self.deciding.with_action(name, costs))
-        row = [as_price(cost, f"the cost of {name!r}") for cost in _by_class(self, costs, name)]
+        row = [as_cost(cost, f"the cost of {name!r}") for cost in _by_class(self, costs, name)]
         longer: Self = _appended(self, name, row)
         return longer
 
@@ -517,7 +549,7 @@ class CostMatrix:
         if self.deciding is not self:
             longer, known = (m.with_referral(cost, errors=errors, name=name) for m in (self.paid, self.deciding))
             return longer.decided_by(known)
-        paid = as_price(cost, f"the cost of {name!r}")
+        paid = as_cost(cost, f"the cost of {name!r}")
         if (paid if isinstance(paid, float) else float(array_namespace(paid).min(paid))) < 0:
             raise ValueError(f"the cost of {name!r} must not be negative, got {cost!r}")
         made: Self = _appended(self, name, [paid + wrong for wrong in _decided_by_person(self, errors)])
@@ -539,7 +571,7 @@ class CostMatrix:
         xp = array_namespace(probabilities)
         if self.n_classes == 2 and self.square:
             positive = arrays.widest(probabilities if probabilities.ndim == 1 else probabilities[:, 1])
-            return xp.astype(positive > price_like(self.threshold, positive), xp.int64)
+            return xp.astype(positive > cost_like(self.threshold, positive), xp.int64)
         each = self._expected_of_each(probabilities)
         if self.n_instances is not None:
             return xp.argmin(each, axis=1)
@@ -579,7 +611,7 @@ class CostMatrix:
         for i, row in enumerate(self._cells):
             for j, cell in enumerate(row):
                 if not is_free(cell):
-                    out = xp.where((pred == i) & (true == j), price_like(cell, out), out)
+                    out = xp.where((pred == i) & (true == j), cost_like(cell, out), out)
         return out
 
     def confusion(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> NDArray[np.float64]:
@@ -719,7 +751,7 @@ class CostMatrix:
         )
 
     def __hash__(self) -> int:
-        if self.settled and self.n_instances is not None:
+        if self.resolved and self.n_instances is not None:
             raise TypeError("costs of single samples are not hashable; class-wide costs are")
         return hash(self._parts())
 
@@ -747,7 +779,7 @@ class CostMatrix:
     def _cells(self) -> Cells:
         """The costs, for all who need numbers."""
         if self._recipes:
-            raise unsettled(self.columns)
+            raise unresolved(self.columns)
         return self._said
 
     def _like(self, cells: Cells, ranges: Ranges | None = None, deciding: Cells | None = None) -> Self:
@@ -810,11 +842,11 @@ class CostMatrix:
     def _column(self, j: int, like: Array) -> Array:
         """Return the costs of each action when class j is true, 1 x A or n x A."""
         xp = array_namespace(like)
-        prices = [row[j] for row in self._cells]
+        costs = [row[j] for row in self._cells]
         if self.n_instances is None:
-            return xp.asarray([prices], dtype=like.dtype, device=device(like))
+            return xp.asarray([costs], dtype=like.dtype, device=device(like))
         one = xp.ones_like(like[:, 0] if like.ndim == 2 else like)
-        return xp.stack([one * price_like(price, like) for price in prices], axis=1)
+        return xp.stack([one * cost_like(cost, like) for cost in costs], axis=1)
 
     def _constant_totals(self, y_true: Array, sample_weight: Array | None) -> list[float]:
         true = arrays.as_classes(y_true, self.n_classes, "y_true")
@@ -829,30 +861,30 @@ def _spread(cell: Any, n: int) -> NDArray[np.float64]:
     return np.broadcast_to(as_host(cell), (n,))
 
 
-def _appended(matrix: CostMatrix, name: str, prices: list[Any]) -> Any:
+def _appended(matrix: CostMatrix, name: str, costs: list[Any]) -> Any:
     classes = matrix.classes or tuple(map(str, range(matrix.n_classes)))
     actions = matrix.actions or tuple(map(str, range(matrix.n_actions)))
     if any(same_label(name, known) for known in actions):
         raise ValueError(
             f"there is an action {name!r} already: {formats.shown(actions)}; give the new one another name"
         )
-    cells: Cells = (*matrix._cells, tuple(prices))
+    cells: Cells = (*matrix._cells, tuple(costs))
     # ranges are those of a matrix whose actions are its two classes: further actions are at their middle
     longer = matrix._bare(cells, classes, formats.as_names((*actions, name), "actions"))
     if longer.n_instances is None:  # of some samples alone, all errors may be free
-        check_prices(cells, classes, longer.actions)
+        check_cell_costs(cells, classes, longer.actions)
     return longer
 
 
-def _by_class(matrix: CostMatrix, prices: Any, name: str) -> list[Any]:
+def _by_class(matrix: CostMatrix, costs: Any, name: str) -> list[Any]:
     k = matrix.n_classes
-    if isinstance(prices, Mapping):
+    if isinstance(costs, Mapping):
         names = matrix.classes or tuple(map(str, range(k)))
-        order = formats.positions([*map(str, prices)], names)
-        return [list(prices.values())[place] for place in order]
-    if isinstance(prices, int | float) or (is_array_api_obj(prices) and prices.ndim == 0):
-        return [prices] * k
-    result = list(prices)
+        order = formats.positions([*map(str, costs)], names)
+        return [list(costs.values())[place] for place in order]
+    if isinstance(costs, int | float) or (is_array_api_obj(costs) and costs.ndim == 0):
+        return [costs] * k
+    result = list(costs)
     if len(result) != k:
         raise ValueError(f"{name!r} needs one cost, or one for each of {k} classes, got {len(result)}")
     return result
@@ -955,11 +987,11 @@ def or_nan(metric: Callable[..., float], y_true: Array, y_pred: Array) -> float:
         return math.nan
 
 
-def scale_misses(costs: CostMatrix, factor: float) -> CostMatrix:
+def scale_fn(costs: CostMatrix, factor: float) -> CostMatrix:
     """Return binary costs with the cost of a false negative above that of a true positive times ``factor``."""
     scaled = CostMatrix(fp=costs.fp, fn=costs.tp + (costs.fn - costs.tp) * factor, tp=costs.tp, tn=costs.tn)
     known = costs.deciding
-    return scaled if known is costs else scaled.decided_by(scale_misses(known, factor))
+    return scaled if known is costs else scaled.decided_by(scale_fn(known, factor))
 
 
 def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatrix:
@@ -967,7 +999,7 @@ def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatr
     return CostMatrix._bare(cells, *names)
 
 
-def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
+def merge_costs(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
     """Return costs of two classes without names from costs by name; those that are missing are the default's, or free.
 
     Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
@@ -979,7 +1011,7 @@ def merge_prices(given: Mapping[str, Any], default: CostMatrix | None = None) ->
         )
     known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()
     kept = () if default is None else tuple(ends for ends in default._ranges if ends[0] not in given)
-    cells, ranges = read_prices(known | dict(given))
+    cells, ranges = read_costs_of_cells(known | dict(given))
     return unchecked_costs(cells, None, None, kept + ranges)
 
 

@@ -44,7 +44,7 @@ class DataSet:
     classes : tuple of str
         The negative class, and the positive one, whose false negatives cost ``fn``; or more than two, in the order of
         their numbers.
-    prices : str
+    costs : str
         Description of the default costs.
     source, licence : str
     file, sha256 : str, optional
@@ -71,7 +71,7 @@ class DataSet:
     licence: str
     file: str | None = None
     sha256: str | None = None
-    prices: str = BALANCED
+    costs: str = BALANCED
     left_out: tuple[str, ...] = ()
     note: str = ""
     positives: int | None = None
@@ -125,11 +125,11 @@ def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict
     path = here / known.file if here is not None and known.file is not None else None
     present = known.file is None or (path is not None and path.is_file())
     where = "always there" if known.file is None else str(path)
-    apart = ("classes", "prices", "left_out", "own_costs", "matrix", "labels")
+    apart = ("classes", "costs", "left_out", "own_costs", "matrix", "labels")
     pair = {"negative": known.classes[0], "positive": known.classes[1]}
     return {key: value for key, value in asdict(known).items() if key not in apart} | {
         **(pair if len(known.classes) == 2 else {"classes": list(known.classes)}),
-        "costs": known.prices,
+        "costs": known.costs,
         "left_out": list(known.left_out),
         "present": present,
         "where": where if present else f"put {known.file} into {here or FOLDER_VARIABLE}: {known.source}",
@@ -152,8 +152,8 @@ def read_builtin(
 
 def own_costs(known: DataSet, frame: pd.DataFrame) -> CostMatrix | None:
     """Return the default costs of a data set."""
-    prices = (known.own_costs or {}).items()
-    named = {name: frame[price].to_numpy(np.float64) if isinstance(price, str) else price for name, price in prices}
+    costs = (known.own_costs or {}).items()
+    named = {name: frame[cost].to_numpy(np.float64) if isinstance(cost, str) else cost for name, cost in costs}
     return CostMatrix(**named) if named else None
 
 

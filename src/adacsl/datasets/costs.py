@@ -16,7 +16,7 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import is_number
 from adacsl.costs.cells import LEARNED, as_cell
 from adacsl.costs.expressions import Expression
-from adacsl.costs.matrix import CostMatrix, merge_prices
+from adacsl.costs.matrix import CostMatrix, merge_costs
 from adacsl.datasets.errors import DataError, DataWarning, check_column, listed, one_line
 from adacsl.datasets.findings import Finding, finding
 from adacsl.datasets.readers.formats import stream_table
@@ -58,7 +58,7 @@ def cost_findings(costs: CostMatrix, y: NDArray[np.int64], *, leakage: bool = Tr
     >>> cost_findings(CostMatrix(fp=1, fn=amounts), np.arange(100) % 2)[0].text
     'row 100 alone carries 91 % of the possible cost of false negatives (fn = 5000): check this cost, or cap it (clip)'
     """
-    if not costs.settled or costs.n_instances is None:
+    if not costs.resolved or costs.n_instances is None:
         return []
     result = {"cost-below-correct": _negative(costs), "row-dominates": _outlying(costs.clipped(), y)}
     result |= {"cost-leakage": _leaking(costs, y)} if leakage else {}
@@ -118,8 +118,8 @@ def _leaking(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
     present = [j for j in range(costs.n_classes) if (y == j).sum() >= FEW]
     if len(present) < 2:
         return
-    for name, prices in _cells(costs):
-        how = _constant(prices, y, present) or (_sorting(prices, y) if costs.n_classes == 2 else "")
+    for name, unit_costs in _cells(costs):
+        how = _constant(unit_costs, y, present) or (_sorting(unit_costs, y) if costs.n_classes == 2 else "")
         if how:
             yield (
                 f"{name} leaks the label: {how}. A cost unknown at prediction time cannot be used for new rows: "
@@ -127,19 +127,19 @@ def _leaking(costs: CostMatrix, y: NDArray[np.int64]) -> Iterator[str]:
             )
 
 
-def _constant(prices: NDArray[Any], y: NDArray[np.int64], present: list[int]) -> str:
-    lone = [j for j in present if (prices[y == j] == prices[y == j][0]).all()]
+def _constant(costs: NDArray[Any], y: NDArray[np.int64], present: list[int]) -> str:
+    lone = [j for j in present if (costs[y == j] == costs[y == j][0]).all()]
     for j in lone:
-        value, rest = prices[y == j][0], prices[y != j]
+        value, rest = costs[y == j][0], costs[y != j]
         if (rest != value).mean() > 0.5:
             return f"it is {value:g} for all {int((y == j).sum())} rows of class {j}, and differs for most others"
     return ""
 
 
-def _sorting(prices: NDArray[Any], y: NDArray[np.int64]) -> str:
+def _sorting(costs: NDArray[Any], y: NDArray[np.int64]) -> str:
     from sklearn.metrics import roc_auc_score  # noqa: PLC0415  slow to import, and for per-sample costs only
 
-    area = float(roc_auc_score(y, prices))
+    area = float(roc_auc_score(y, costs))
     return f"its ROC area against it is {max(area, 1 - area):.4f}" if max(area, 1 - area) >= LEAKAGE else ""
 
 
@@ -193,9 +193,9 @@ def resolve_costs(costs: Costs, y: NDArray[np.int64], *, table: Any = None, what
     spec = cost_specification(costs, y, **known)
     if spec.learns:
         raise DataError("costs to be predicted, model(...), are learned in training: give the costs of the rows here")
-    settled = resolve(spec, y, table, what)
+    resolved = resolve(spec, y, table, what)
     check_costs(spec, y, table)
-    return settled
+    return resolved
 
 
 def cost_specification(
@@ -231,7 +231,7 @@ def cost_specification(
         if default is None and name not in given:
             raise DataError(f"only {other} was given: give {name} too, costs={{'{name}': 1, ...}}")
     try:
-        return merge_prices(given, default)
+        return merge_costs(given, default)
     except (TypeError, ValueError) as error:
         raise DataError(one_line(error)) from error
 
@@ -244,12 +244,12 @@ def resolve(spec: CostMatrix, y: NDArray[np.int64], table: Any = None, what: str
         check_column(column, table.columns, what or "the data")
     try:
         raw = spec.of(table, clipped=False)
-        settled = _fitting(raw, y, "two classes" if raw.n_classes == 2 else f"{raw.n_classes} classes").clipped()
-        settled.checked()
+        resolved = _fitting(raw, y, "two classes" if raw.n_classes == 2 else f"{raw.n_classes} classes").clipped()
+        resolved.checked()
     except (TypeError, ValueError) as error:
         place = f"{what}: " if what and spec.columns else ""
         raise DataError(f"{place}{one_line(error)}") from error
-    return settled
+    return resolved
 
 
 def check_costs(
@@ -269,7 +269,7 @@ def kept_specification(spec: CostMatrix, table: Any = None) -> CostMatrix | None
     """Return a cost specification that is more than numbers, else None; costs to be learned are bound to the table."""
     if spec.learns:
         return spec.made(lambda recipe, *_: recipe.bound(table) if getattr(recipe, "learns", False) else recipe)
-    return spec.without_samples() if spec.ranges or not spec.settled else None
+    return spec.without_samples() if spec.ranges or not spec.resolved else None
 
 
 def _of_many(costs: Costs, y: NDArray[np.int64], classes: Sequence[str]) -> CostMatrix:
@@ -299,7 +299,7 @@ def _by_name(costs: Mapping[str, Any]) -> dict[str, Any]:
     unknown = [name for name in costs if name not in ("fp", "fn", "tp", "tn")]
     if unknown:
         raise DataError(f"costs have the names fp, fn, tp and tn, got {listed(map(repr, unknown))}")
-    return {name: price for name, price in costs.items() if price is not None}
+    return {name: cost for name, cost in costs.items() if cost is not None}
 
 
 def _matrix(costs: Any, y: NDArray[np.int64], classes: Sequence[str] | None) -> CostMatrix:
@@ -307,11 +307,11 @@ def _matrix(costs: Any, y: NDArray[np.int64], classes: Sequence[str] | None) -> 
     if not (isinstance(costs, CostMatrix) or (isinstance(costs, str) and costs == "balanced")):
         raise DataError(f"costs must be a CostMatrix, a mapping like {{'fp': 1, 'fn': 8}} or 'balanced', got {costs!r}")
     matrix = CostMatrix.balanced(y) if isinstance(costs, str) else costs
-    rows = matrix.n_instances if matrix.settled else None
+    rows = matrix.n_instances if matrix.resolved else None
     if matrix.n_classes != 2 or rows not in (None, len(y)):
         raise DataError(f"{len(y)} rows of two classes need costs of two classes, for all rows or each, got {matrix!r}")
     matrix = matrix if classes is None else matrix.aligned(classes)
-    return _fitting(matrix, y, "two classes") if matrix.settled else matrix
+    return _fitting(matrix, y, "two classes") if matrix.resolved else matrix
 
 
 def number_column(

@@ -144,10 +144,10 @@ def load_task(
     else:
         y, classes = class_labels(labels, pos_label, costs=costs, classes=own_classes, known=known_classes, what=called)
         spec = cost_specification(costs, y, classes=classes)
-        settled = resolve(spec, y, what=called)
+        resolved = resolve(spec, y, what=called)
         strange = check_costs(spec, y, given=costs is not None)
         task = Task(
-            called, content, y, settled, groups, classes, source, cost_spec=kept_specification(spec), findings=strange
+            called, content, y, resolved, groups, classes, source, cost_spec=kept_specification(spec), findings=strange
         )
     reading.warn(called, len(task.y))
     return replace(task, name=result.name, reading=reading)

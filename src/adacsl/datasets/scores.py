@@ -86,20 +86,6 @@ class ScoredTable:
             yield batch
             start += len(frame)
 
-    def whole(self) -> Batch:
-        """Return all rows in one batch, held in memory."""
-        parts = list(self.batches())
-        scores, labels = (np.concatenate([part[place] for part in parts]) for place in (0, 1))
-        weight = None if self.weight is None else np.concatenate([part.weight for part in parts])  # type: ignore[misc]
-        costs = parts[0].costs
-        if any(part.costs.n_instances is not None for part in parts):
-            each = {
-                name: np.concatenate([np.broadcast_to(getattr(part.costs, name), len(part.scores)) for part in parts])
-                for name in ("fp", "fn", "tp", "tn")
-            }
-            costs = CostMatrix(**each)
-        return Batch(scores, labels, costs, weight)
-
     def _batch(self, frame: pd.DataFrame, name: str) -> Batch:
         scores = number_column(frame, self.score, what=name, holds="a score", least=-np.inf)
         what = f"column {self.label!r} of {name}"

@@ -172,14 +172,14 @@ class Task:
         weight = None if sample_weight is None else _read_weight(sample_weight)
         groups = None if groups is None else np.asarray(groups)
         features, spec = _as_features(X), cost_specification(costs, labels, classes=classes)
-        settled, kept = resolve(spec, labels, features, name), kept_specification(spec, features)
+        resolved, kept = resolve(spec, labels, features, name), kept_specification(spec, features)
         current = Baseline.read(baseline, features, classes)
         strange = check_costs(spec, labels, features, given=costs is not None)
         shown = read_segments(segments, features)
         apart = [*spec.hidden, *([current.column] if current and current.column else [])]
         features = features.drop(columns=apart) if apart else features
         return cls(
-            name, features, labels, settled, groups, classes, sample_weight=weight, cost_spec=kept, time=times,
+            name, features, labels, resolved, groups, classes, sample_weight=weight, cost_spec=kept, time=times,
             baseline=current, findings=strange, segments=shown,
         )  # fmt: skip
 
@@ -320,14 +320,14 @@ def table_task(
         what=f"column {target!r} of {name}",
     )  # fmt: skip
     spec = cost_specification(costs, y, own=own, classes=called)
-    settled, given = resolve(spec, y, frame, name), costs is not None or own is not None
+    resolved, given = resolve(spec, y, frame, name), costs is not None or own is not None
     features = _features(frame, {target, *apart, *spec.hidden}, name)
     groups = _groups(frame, group_column, name) if group_column else None
     time = read_times(frame[time_column], f"the time column {time_column!r} of {name}") if time_column else None
     current = Baseline.read(baseline_column, frame, called)
     try:
         return Task(
-            name, features, y, settled, groups, called, source, cost_spec=kept_specification(spec, frame), time=time,
+            name, features, y, resolved, groups, called, source, cost_spec=kept_specification(spec, frame), time=time,
             baseline=current, findings=check_costs(spec, y, frame, given=given),
             segments=read_segments(segments, frame),
         )  # fmt: skip

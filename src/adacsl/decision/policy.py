@@ -226,8 +226,9 @@ def decide(
     *,
     costs: CostMatrix | None = None,
     policy: Policy = NO_POLICY,
+    times: Any = None,
 ) -> Decisions:
-    """Return the decision about each sample.
+    """Return the decision about each sample: estimators, command line, server and monitoring decide by it.
 
     Parameters
     ----------
@@ -241,7 +242,9 @@ def decide(
         Of these samples, square. None, or costs equal to the class-wide ones of the decision: the decision's own, which
         the matrix of a policy's ``actions`` then replaces as a whole.
     policy : Policy, optional
-        With the times themselves where there is a ``per``. Default: the class of least expected cost.
+        Default: the class of least expected cost.
+    times : array of shape (n,), optional
+        The times of these samples, where the policy has a ``per`` and not the times themselves.
 
     Examples
     --------
@@ -250,9 +253,16 @@ def decide(
     >>> result.labels.tolist(), result.counts
     (['no', 'refer', 'yes'], {'no': 1, 'yes': 1, 'refer': 1})
     """
+    if policy.per is not None and times is not None:
+        policy = dataclasses.replace(policy, time=times)
     if decision.decide in BLIND and not policy.empty:
         raise ValueError(
             f"a policy decides by expected costs, and decide={decision.decide!r} looks at none: fit with decide='bayes'"
+        )
+    if decision.constraints is not None and not policy.empty:
+        raise ValueError(
+            "a policy (reject option, capacity, other actions, class prior) would move the threshold that the "
+            "constraints certify: leave out one of them"
         )
     matrix = action_costs(policy, decision.costs, costs, [label_name(label) for label in labels])
     moved, prior, notes = _shifted(policy, decision.prior, probabilities, labels)

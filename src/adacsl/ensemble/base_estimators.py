@@ -9,9 +9,9 @@ from typing import Any
 from adacsl.base.extras import requires
 from adacsl.datasets.errors import did_you_mean
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.estimators.registry import METHODS, method, needs_net
+from adacsl.estimators.registry import METHODS, method, needs_network
 from adacsl.learners.boosting import BoostingLearner
-from adacsl.learners.boosting_libraries import ENGINES
+from adacsl.learners.boosting_libraries import LIBRARIES
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.registry import as_learner
 from adacsl.learners.sklearn import SklearnLearner
@@ -75,7 +75,7 @@ IMAGE_ESTIMATORS: Mapping[str, dict[str, Any]] = {
 
 
 def default_estimators(
-    *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
+    *, images: bool, neural: Any = None, n_classes: int = 2, row_costs: bool = False
 ) -> dict[str, CostSensitiveClassifier | ImportError]:
     """Return the default base estimators: all that are installed, quickest first."""
     if images:
@@ -83,24 +83,26 @@ def default_estimators(
         out = {"adacsl-bayes"} if n_classes > 2 else set()
         chosen = {name: own for name, own in IMAGE_ESTIMATORS.items() if name not in out}
         return {
-            name: CostSensitiveClassifier(learner=net or "net", select="log-loss", **own)
+            name: CostSensitiveClassifier(learner=neural or "net", select="log-loss", **own)
             for name, own in chosen.items()
         }
     # scikit-learn's boosting stands in for the libraries that were better
-    out = {*BY_NAME, *(["histogram"] if any(map(_has, ENGINES)) else [])}
+    out = {*BY_NAME, *(["histogram"] if any(map(_has, LIBRARIES)) else [])}
     first = next(name for name in BOOSTED_INSTANCE if _has(BASE_ESTIMATORS[name][1]))
     kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "net-instance"} if row_costs else set()
     out |= {name for name in BASE_ESTIMATORS if name.endswith((INSTANCE, "-soft")) and name not in kept}
     return {
-        name: _made(name, net) for name, (_, package, _) in BASE_ESTIMATORS.items() if _has(package) and name not in out
+        name: _made(name, neural)
+        for name, (_, package, _) in BASE_ESTIMATORS.items()
+        if _has(package) and name not in out
     }
 
 
-def named_estimator(name: str, net: Any = None) -> CostSensitiveClassifier:
+def named_estimator(name: str, neural: Any = None) -> CostSensitiveClassifier:
     """Return a base estimator by its name here, or in the table of methods."""
     if name in IMAGE_ESTIMATORS and name not in BASE_ESTIMATORS:
         adapted: CostSensitiveClassifier = CostSensitiveClassifier(
-            learner=net or "net", select="log-loss", **IMAGE_ESTIMATORS[name]
+            learner=neural or "net", select="log-loss", **IMAGE_ESTIMATORS[name]
         )
         return adapted
     if name not in BASE_ESTIMATORS:
@@ -111,20 +113,16 @@ def named_estimator(name: str, net: Any = None) -> CostSensitiveClassifier:
                 f"(known: {', '.join(known)}, and the names in adacsl.METHODS)"
             )
         listed = method(name)
-        return listed.set_params(learner=net) if net is not None and needs_net(listed) else listed
+        return listed.set_params(learner=neural) if neural is not None and needs_network(listed) else listed
     learner = BASE_ESTIMATORS[name][2]()
-    if net is not None and hasattr(learner, "module"):
-        learner.set_params(**_changed_settings(net, bare=learner.module is not None))
-    settings = ADAPTED if name == "adacsl" else {"loss": "row-weighted"} if name.endswith(INSTANCE) else {}
+    if neural is not None and hasattr(learner, "module"):
+        changed = neural.changed()
+        if learner.module is not None:  # its own sizes stay
+            changed.pop("module", None)
+        learner.set_params(**changed)
+    settings = ADAPTED if name == "adacsl" else {"loss": "instance-weighted"} if name.endswith(INSTANCE) else {}
     made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss", **settings)
     return made
-
-
-def _changed_settings(net: Any, *, bare: bool) -> dict[str, Any]:
-    """Return the settings that differ from the defaults; ``bare``: without the module, where it is given already."""
-    usual = type(net)().get_params(deep=False)
-    changed = {name: value for name, value in net.get_params(deep=False).items() if value != usual[name]}
-    return {name: value for name, value in changed.items() if not (bare and name == "module")}
 
 
 def _net(module: Any = None, **settings: Any) -> Any:
@@ -135,14 +133,14 @@ def _net(module: Any = None, **settings: Any) -> Any:
 
 
 def choose_estimators(
-    estimators: Any, *, images: bool, net: Any = None, n_classes: int = 2, row_costs: bool = False
+    estimators: Any, *, images: bool, neural: Any = None, n_classes: int = 2, row_costs: bool = False
 ) -> dict[str, CostSensitiveClassifier | ImportError]:
     """Return base estimators by name, from names, methods, classifiers, or pairs of a name and one of these.
 
     One that needs a package which is not installed is represented by its ImportError.
     """
     if isinstance(estimators, str) and estimators == "auto":
-        return default_estimators(images=images, net=net, n_classes=n_classes, row_costs=row_costs)
+        return default_estimators(images=images, neural=neural, n_classes=n_classes, row_costs=row_costs)
     if isinstance(estimators, str | bytes) or not isinstance(estimators, Iterable):
         raise TypeError(f"estimators must be 'auto' or a list of names, methods and classifiers, got {estimators!r}")
     chosen: dict[str, CostSensitiveClassifier | ImportError] = {}
@@ -150,7 +148,7 @@ def choose_estimators(
         name, given = item if isinstance(item, tuple | list) and len(item) == 2 else (None, item)
         if not isinstance(name, str | None):
             raise TypeError(f"the name of a base estimator must be a text, got {name!r}")
-        made = _made(given, net)
+        made = _made(given, neural)
         name = name or (given if isinstance(given, str) else _free_name(_name_of(made), chosen))
         if name in chosen:
             raise ValueError(f"base estimator {name!r} is named twice")
@@ -160,12 +158,12 @@ def choose_estimators(
     return chosen
 
 
-def _made(given: Any, net: Any) -> CostSensitiveClassifier | ImportError:
+def _made(given: Any, neural: Any) -> CostSensitiveClassifier | ImportError:
     """Return a base estimator from a name, a method or a classifier."""
     made: CostSensitiveClassifier = given
     if isinstance(given, str):
         try:
-            made = named_estimator(given, net)
+            made = named_estimator(given, neural)
         except ImportError as error:
             return error
     elif not isinstance(given, CostSensitiveClassifier):

@@ -23,7 +23,6 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
 from adacsl.ensemble.fits import Fitted, class_costs_of, cut_of, fit_task, fold_tasks, joined_folds
 from adacsl.ensemble.stacking import stack_estimators
-from adacsl.estimators.adacsl import learner_from
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.execution.executors import Placement, open_executor, run_tasks
 from adacsl.execution.threads import MANY_ROWS, cores, threads_for
@@ -31,8 +30,8 @@ from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows, leaks
 from adacsl.fitting.settings import in_full, keeps_settings
 from adacsl.fitting.time_splits import Timeline, possible_folds
-from adacsl.learners.boosting import load_engines
-from adacsl.learners.stack import Stack, StackModel, settled
+from adacsl.learners.boosting_libraries import load_libraries
+from adacsl.learners.stack import Stack, StackModel, resolved
 
 if TYPE_CHECKING:
     from adacsl.estimators.classifier import CostSensitiveClassifier
@@ -75,7 +74,7 @@ class EnsembleSettings(BaseEstimator):
         *,
         time_limit: float | str | None = None,
         strength: float | str = "auto",
-        net: Any = None,
+        neural: Any = None,
         n_jobs: int | str = "auto",
         backend: str = "processes",
         address: str | None = None,
@@ -200,7 +199,7 @@ class _Fits:
         workers = min(self.learner.workers_for(self.rows), len(tasks))
         shared = (self.rows, [c.costs for c in self.group], first.watch)
         if not workers and not away:
-            load_engines(self.estimators.values())
+            load_libraries(self.estimators.values())
         placement = self.where if away else Placement()
         executor = open_executor(
             fit_task,
@@ -336,7 +335,7 @@ class _Fits:
         if candidate.watch is not None:
             candidate.watched = stack.logits(np.stack([np.asarray(own.watched) for own in fitted], axis=1))
         else:
-            models = [settled(own.model) for own in fitted]
+            models = [resolved(own.model) for own in fitted]
             shifts, by_rows = ([getattr(own, name) for own in fitted] for name in ("shift", "by_rows"))
             candidate.model = StackModel(stack, names, models, shifts, by_rows)
         candidate.attributes["leaderboard_"] = self._leaderboard(number, stack, seen)
@@ -395,7 +394,7 @@ def _choose(
     from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415  it imports the learners
 
     return choose_estimators(
-        learner.estimators, images=images, net=learner.net, n_classes=n_classes, row_costs=row_costs
+        learner.estimators, images=images, neural=learner.neural, n_classes=n_classes, row_costs=row_costs
     )
 
 
@@ -449,8 +448,8 @@ class EnsembleClassifier(CostSensitiveClassifier):
         Seconds, or a text such as "60s" or "5min": base estimators start only if they are expected to end in time.
     strength : float or "auto", default "auto"
         Inverse strength of the penalty on unequal weights; "auto" is chosen by inner folds.
-    net : dict or NeuralLearner, optional
-        Settings of the neural networks among the base estimators, such as ``{"weights": ..., "epochs": 30}`` for
+    neural : NeuralLearner, optional
+        Settings of the neural networks among the base estimators, such as ``NeuralLearner(epochs=30, weights=...)`` for
         images.
     n_jobs : int or "auto", default "auto"
         Processes that fit base estimators; each has its share of the cores. "auto": one per core; for few samples, and
@@ -481,6 +480,15 @@ class EnsembleClassifier(CostSensitiveClassifier):
     policy : Policy, optional
         Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
         Training and ``estimated_cost_`` are about the classes.
+    constraints : dict, optional
+        ``min_recall``, ``min_precision``, ``max_fpr`` and ``max_positive_rate`` of the decisions on new data, two
+        classes: ``{"min_recall": 0.9, "confidence": 0.95}``, see :class:`~adacsl.Decision`. With a confidence
+        (default 0.95) the samples must be independent: no ``sample_weight``, no ``groups``. ``"confidence": None``
+        applies the constraints to out-of-fold scores, without a guarantee. ``"segments": "region"``: recall within
+        each value of that column. Not with a policy.
+    certify : float, default 0.2
+        Share of the samples that certify the constraints and train, select and calibrate nothing; with times the
+        latest. A frozen estimator as ``learner`` certifies on all samples, unless ``decide="calibrated"``.
 
     Attributes
     ----------
@@ -521,7 +529,7 @@ class EnsembleClassifier(CostSensitiveClassifier):
         cv: Any = 5,
         time_limit: float | str | None = None,
         strength: float | str = "auto",
-        net: Any = None,
+        neural: Any = None,
         n_jobs: int | str = "auto",
         backend: str = "processes",
         address: str | None = None,
@@ -534,13 +542,15 @@ class EnsembleClassifier(CostSensitiveClassifier):
         random_state: Any = None,
         verbose: bool = False,
         policy: Policy | None = None,
+        constraints: dict[str, float | None] | None = None,
+        certify: float = 0.2,
     ) -> None:
         """Keep the settings."""
 
     def make_learner(self) -> Any:
         """Return the settings of the ensemble."""
         return EnsembleSettings(
-            self.estimators, time_limit=self.time_limit, strength=self.strength, net=_as_net(self.net),
+            self.estimators, time_limit=self.time_limit, strength=self.strength, neural=_checked(self.neural),
             n_jobs=self.n_jobs, backend=self.backend, address=self.address, gpus=self.gpus,
         )  # fmt: skip
 
@@ -555,10 +565,10 @@ class EnsembleClassifier(CostSensitiveClassifier):
         return dict(zip(self.model_.names, self.model_.models, strict=True))
 
 
-def _as_net(given: Any) -> Any:
-    if given is None:
+def _checked(neural: Any) -> Any:
+    if neural is None:
         return None
     with requires("train"):
-        from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
+        from adacsl.neural.learner import check_neural  # noqa: PLC0415  torch
 
-    return learner_from(NeuralLearner, given, "net")
+    return check_neural(neural)

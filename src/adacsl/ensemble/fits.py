@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from adacsl.adaptive.held_out import HeldOut, pooled
 from adacsl.base.extras import requires
 from adacsl.base.scores import known
-from adacsl.costs.instance import bayes_log_odds, relative_prices
+from adacsl.costs.instance import bayes_log_odds, relative_costs
 from adacsl.costs.matrix import CostMatrix
 from adacsl.estimators.fit import fit_methods
 from adacsl.fitting.candidates import Candidate, learned_share
@@ -72,7 +72,7 @@ def class_costs_of(candidate: Candidate, rows: NDArray[np.int64]) -> NDArray[np.
     if candidate.row_costs is None:
         return None
     usual = candidate.class_costs.reduced().to_array().sum(axis=0)
-    return np.asarray(relative_prices(candidate.costs.rows(rows), candidate.class_costs) * usual)
+    return np.asarray(relative_costs(candidate.costs.rows(rows), candidate.class_costs) * usual)
 
 
 def fit_task(shared: Any, estimators: dict[Any, CostSensitiveClassifier]) -> Iterator[dict[Any, list[Fitted]]]:

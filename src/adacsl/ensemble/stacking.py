@@ -59,12 +59,12 @@ def fit_stack(
         model.fit(design, labels, sample_weight=scale)
         result, intercept = model.coef_[0], float(model.intercept_[0])
     else:
-        result, intercept = _fit_beside(design, labels, strength * (1.0 if scale is None else scale), offset)
+        result, intercept = _fit_with_others(design, labels, strength * (1.0 if scale is None else scale), offset)
     own = result[1:]
     return Stack((FREE * result[0]) / columns.shape[1] + own - own.mean(), intercept, limit, strength)
 
 
-def _fit_beside(
+def _fit_with_others(
     design: NDArray[np.float64], labels: NDArray[Any], counted: Any, offset: NDArray[Any]
 ) -> tuple[NDArray[np.float64], float]:
     """Return coefficients and intercept of a logistic regression on top of known log-odds, which scikit-learn lacks."""

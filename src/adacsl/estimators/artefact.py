@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = "adacsl-artefact"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 DOCUMENT = "model.json"
 BEGINNING = 100
 """Within so many bytes the document of every artefact of any version names its format."""

@@ -15,15 +15,15 @@ from adacsl.base.scores import to_probabilities
 from adacsl.costs.cells import check_samples
 from adacsl.costs.instance import row_offsets
 from adacsl.costs.matrix import CostMatrix
-from adacsl.decision.policy import Decisions, Policy, choose_policy, take_time
+from adacsl.decision.policy import Decisions, Policy, choose_policy, decide, ordered_labels, take_time
 from adacsl.decision.rule import Decision
-from adacsl.estimators.decisions import decide_samples
 from adacsl.estimators.validation import check_method
 from adacsl.execution.threads import one_thread_if_forked
-from adacsl.fitting.rows import missing_costs, prices_of, read_features, read_known_labels
+from adacsl.fitting.rows import costs_for, missing_costs, read_features, read_known_labels
 from adacsl.fitting.settings import inside, keeps_settings
 from adacsl.learners.registry import as_learner
 from adacsl.metrics.intervals import Interval
+from adacsl.thresholds.constraints import Certified
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,17 +56,17 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         (:class:`~adacsl.learners.SklearnLearner`). ``learner__epochs`` works in searches.
     resample : {None, "oversample", "undersample", "smote"}, default None
         Train neural networks on balanced classes. Probabilities are corrected for it before the decision.
-    loss : {"plain", "weighted", "row-weighted", "focal", "logit-adjusted"} or callable, default "plain"
-        "plain": cross-entropy; "weighted": weighted by the costs of the classes; "row-weighted": also by each sample's
-        own cost, where costs differ between samples; "focal": weighted focal loss; "logit-adjusted": logits shifted by
-        the odds of the Bayes threshold. For neural networks also a callable ``loss(logits, labels, costs=...)`` that
-        returns one value per sample.
+    loss : {"plain", "weighted", "instance-weighted", "focal", "logit-adjusted"} or callable, default "plain"
+        "plain": cross-entropy; "weighted": weighted by the costs of the classes; "instance-weighted": also by each
+        sample's own cost, where costs differ between samples; "focal": weighted focal loss; "logit-adjusted": logits
+        shifted by the odds of the Bayes threshold. For neural networks also a callable ``loss(logits, labels,
+        costs=...)`` that returns one value per sample.
     controller : None, "auto", dict or AdaCSLController, default None
         Whether and how AdaCSL adapts the class weight to held-out samples. None: not at all, lambda stays 1. "auto":
         the paper's update at full speed for images; the exact odds update with damping 0.5 for tables and scikit-learn
         classifiers; the paper's update at a tenth of its speed, with ``n_standard_errors=1``, for boosting. A dict such
         as ``{"n_standard_errors": 2}`` changes parts of that. An AdaCSLController is copied, with the costs and the
-        target threshold of the classifier. Needs ``loss="weighted"`` or ``"row-weighted"``.
+        target threshold of the classifier. Needs ``loss="weighted"`` or ``"instance-weighted"``.
     target_threshold : float, "bayes", "middle" or "auto", default 0.5
         T', the threshold for scores that a weighted loss trains for. "bayes": T' = T, the Bayes threshold; "middle":
         the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a controller also plain
@@ -100,6 +100,15 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     policy : Policy, optional
         Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
         Training and ``estimated_cost_`` are about the classes.
+    constraints : dict, optional
+        ``min_recall``, ``min_precision``, ``max_fpr`` and ``max_positive_rate`` of the decisions on new data, two
+        classes: ``{"min_recall": 0.9, "confidence": 0.95}``, see :class:`~adacsl.Decision`. With a confidence
+        (default 0.95) the samples must be independent: no ``sample_weight``, no ``groups``. ``"confidence": None``
+        applies the constraints to out-of-fold scores, without a guarantee. ``"segments": "region"``: recall within
+        each value of that column. Not with a policy.
+    certify : float, default 0.2
+        Share of the samples that certify the constraints and train, select and calibrate nothing; with times the
+        latest. A frozen estimator as ``learner`` certifies on all samples, unless ``decide="calibrated"``.
 
     Attributes
     ----------
@@ -141,6 +150,9 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         which is slightly optimistic. A tuned threshold is not: a sample is decided by one tuned on the other held-out
         samples. Of a model that is refitted on all samples it is the cost of models of four fifths of them; in
         ``benchmarks/quality/estimate.py`` that of boosters with a tuned threshold had a bias of -0.5 % to 3.3 %.
+    constraints_ : dict of Certified or None
+        Of each of the ``constraints``: what is ``required``, what is ``guaranteed`` on new data, and its ``estimate``
+        on the ``samples`` that certified it.
     saving_ : Interval
         Paired saving per sample against the cheaper constant baseline.
     calibration_error_ : float
@@ -186,8 +198,9 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     saving_: Interval
     calibration_error_: float
     policy: Policy | None = None
+    constraints: dict[str, float | None] | None = None
 
-    NESTED: tuple[str, ...] = ("controller", "net")
+    NESTED: tuple[str, ...] = ("controller", "net", "constraints")
     """Parameters that hold parameters of their own, ``controller__damping``."""
 
     @property
@@ -202,7 +215,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         return own or bool(getattr(learner, "encodes", True))
 
     @keeps_settings
-    def __init__(
+    def __init__(  # noqa: PLR0913  settings by name
         self,
         costs: CostMatrix | None = None,
         *,
@@ -221,6 +234,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         verbose: bool = False,
         policy: Policy | None = None,
+        constraints: dict[str, float | None] | None = None,
+        certify: float = 0.2,
     ) -> None:
         """Keep the settings."""
 
@@ -272,6 +287,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         time: Any = None,
         gap: Any = None,
         label_delay: Any = None,
+        validation: Any = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
@@ -281,10 +297,11 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table, images, folder or torch Dataset
+        X : table, images, folder, torch Dataset, or loader
             numpy, pandas, polars or pyarrow tables with numbers, categories, dates and missing values; for networks
             also images as uint8 arrays (N x H x W x C or N x C x H x W), a folder with one subfolder per class, or a
-            Dataset of (image, label) pairs.
+            Dataset of (image, label) pairs. A loader is any iterable of (inputs, labels), such as a DataLoader, for a
+            network of your own: each pass is an epoch, and nothing is kept in memory.
         y : array of shape (n,), optional
             Labels of two classes; folders and Datasets bring their own.
         sample_weight : array of shape (n,), optional
@@ -298,6 +315,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         gap, label_delay : durations, optional
             Samples so close before a cut are left out; a label is known only so long after its sample. Numbers in the
             unit of the times, or "12h", "7d", "2w", "3mo".
+        validation : loader, optional
+            With a training loader: batches of the validation samples, always in the same order.
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
             Costs of each sample, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column
             of X or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are
@@ -305,9 +324,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         # by dotted string: what predicts does not import what trains
         resolve("adacsl.estimators.fit:fit_classifier")(
-            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, label_delay=label_delay, fp=fp,
-            fn=fn,
-            tp=tp, tn=tn,
+            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, label_delay=label_delay,
+            validation=validation, fp=fp, fn=fn, tp=tp, tn=tn,
         )  # fmt: skip
         return self
 
@@ -348,7 +366,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         features = read_features(self, X, reset=False)
-        if costs is not None and costs.n_instances is not None and getattr(self.model_, "row_weighted", False):
+        if costs is not None and costs.n_instances is not None and getattr(self.model_, "instance_weighted", False):
             check_samples(costs.n_instances, _num_samples(features))
             return to_probabilities(self.model_.logits(features, row_offsets(costs, self.costs_)))
         return to_probabilities(self.model_.logits(features))
@@ -366,6 +384,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
 
+    @property
+    def constraints_(self) -> dict[str, Certified] | None:
+        """What is known of each constraint: required, guaranteed on new data, estimated; None without constraints."""
+        check_is_fitted(self, "decision_")
+        return self.decision_.constraints_
+
     def predict_proba(
         self,
         X: Any,  # noqa: N803
@@ -381,8 +405,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         costs that :meth:`fit` got as arrays have to be passed here too.
         """
         check_is_fitted(self)
-        weighted = self.decision_.row_weighted or getattr(self.model_, "row_weighted", False)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
+        weighted = self.decision_.instance_weighted or getattr(self.model_, "instance_weighted", False)
+        costs = costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn) if weighted else None
         positive = self.decision_probabilities(X, costs=costs)
         if self.pos_label_ is None:
             return positive
@@ -408,7 +432,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Costs given as expressions over columns in training (``fn="amount"``) are evaluated on X, unless others are
         given. Costs that :meth:`fit` got as arrays have to be passed, unless the loss was weighted by them
-        (``loss="row-weighted"``).
+        (``loss="instance-weighted"``).
 
         Parameters
         ----------
@@ -427,8 +451,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         given = {"fp": fp, "fn": fn, "tp": tp, "tn": tn}
         # labels alone need no costs where the scores were trained with those of each sample
         blind = chosen.empty and not self.decision_.needs_costs and all(cost is None for cost in given.values())
-        costs = None if blind and missing_costs(self, given) else prices_of(self, X, **given)
-        return decide_samples(self, X, costs=costs, policy=chosen).labels
+        costs = None if blind and missing_costs(self, given) else costs_for(self, X, **given)
+        return self._decide(X, costs, chosen).labels
 
     def decisions(
         self,
@@ -470,7 +494,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         chosen = choose_policy(self.policy, policy, settings)
-        return decide_samples(self, X, costs=prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn), policy=chosen)
+        return self._decide(X, costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn), chosen)
+
+    def _decide(self, X: Any, costs: CostMatrix | None, policy: Policy) -> Decisions:  # noqa: N803
+        X, policy = take_time(self, X, policy)  # noqa: N806
+        probabilities = self.decision_probabilities(X, costs=costs)
+        return decide(probabilities, self.decision_, ordered_labels(self), costs=costs, policy=policy)
 
     def score(
         self,
@@ -580,7 +609,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         from adacsl.estimators.importance import permutation_costs, read_table_rows  # noqa: PLC0415
 
         check_is_fitted(self)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        costs = costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         X, holds = take_time(self, X, choose_policy(self.policy, policy, {}))  # noqa: N806
         rows, holds = read_table_rows(self, X, y, sample_weight, groups, costs, holds)
         return permutation_costs(self, rows, holds, columns, repeats, random_state)
@@ -630,7 +659,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         'tuned'
         """
         check_is_fitted(self)
-        costs = prices_of(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
+        costs = costs_for(self, X, fp=fp, fn=fn, tp=tp, tn=tn)
         fresh: Self = resolve("adacsl.monitoring.retune:retune")(self, X, y, costs, decide=decide, groups=groups)
         return fresh
 

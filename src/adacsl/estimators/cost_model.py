@@ -44,7 +44,7 @@ class CostModel:
 
     Parameters
     ----------
-    price : str or array of shape (n,)
+    cost : str or array of shape (n,)
         The cost: a column, an expression over columns (``"0.8 * amount + 12"``), or an array for the samples that
         ``fit`` gets. Missing (NaN) where the cost is unknown: often it is observed for false negatives only.
     estimator : regressor, optional
@@ -84,12 +84,10 @@ class CostModel:
     kind = "model"
     explained_: float
 
-    def __init__(
-        self, price: Any, *, estimator: Any = None, cv: Any = 5, features: Sequence[str] | None = None
-    ) -> None:
-        self.price = Expression(price) if isinstance(price, str) else _as_amounts(price)
-        if isinstance(self.price, Expression) and not self.price.columns:
-            raise ValueError(f"a cost to be predicted is a column or an expression over columns, got {price!r}")
+    def __init__(self, cost: Any, *, estimator: Any = None, cv: Any = 5, features: Sequence[str] | None = None) -> None:
+        self.cost = Expression(cost) if isinstance(cost, str) else _as_amounts(cost)
+        if isinstance(self.cost, Expression) and not self.cost.columns:
+            raise ValueError(f"a cost to be predicted is a column or an expression over columns, got {cost!r}")
         if estimator is not None and not (hasattr(estimator, "fit") and hasattr(estimator, "predict")):
             raise TypeError(f"estimator must be a regressor with fit and predict, got {estimator!r}")
         self.estimator, self.cv = estimator, cv
@@ -101,7 +99,7 @@ class CostModel:
     @property
     def hidden(self) -> tuple[str, ...]:
         """The columns of the cost: they are not known when deciding, so they are no features."""
-        return self.price.columns if isinstance(self.price, Expression) else ()
+        return self.cost.columns if isinstance(self.cost, Expression) else ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -146,8 +144,8 @@ class CostModel:
         made = copy.copy(self)
         made.regression_, made.explained_, made._observed = result.regression, result.explained, None
         made._names = self.features or names_of(X)
-        if not isinstance(self.price, Expression):
-            made.price = self.price[:0]  # learned: no sample's cost is kept
+        if not isinstance(self.cost, Expression):
+            made.cost = self.cost[:0]  # learned: no sample's cost is kept
         return made, result.predicted
 
     def observed(self, table: Any) -> NDArray[np.float64]:
@@ -155,12 +153,12 @@ class CostModel:
         if self._observed is not None:
             check_consistent_length(table, self._observed)
             return self._observed
-        if isinstance(self.price, Expression):
-            result = self.price.of(table, finite=False)
+        if isinstance(self.cost, Expression):
+            result = self.cost.of(table, finite=False)
             result[~np.isfinite(result)] = np.nan
             return result
-        check_consistent_length(table, self.price)
-        return self.price
+        check_consistent_length(table, self.cost)
+        return self.cost
 
     def bound(self, table: Any) -> Self:
         """Return a copy that knows the costs of a table's samples, also when its columns of costs are gone."""
@@ -178,7 +176,7 @@ class CostModel:
         """Return a copy that knows the costs of some of the samples only."""
         made = copy.copy(self)
         made._observed = None if self._observed is None else self._observed[index]
-        made.price = self.price if isinstance(self.price, Expression) else self.price[index]
+        made.cost = self.cost if isinstance(self.cost, Expression) else self.cost[index]
         return made
 
     # predicting
@@ -225,9 +223,9 @@ class CostModel:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values; of another estimator only what it has learned."""
-        price = self.price.text if isinstance(self.price, Expression) else _packed(self.price)
+        cost = self.cost.text if isinstance(self.cost, Expression) else _packed(self.cost)
         settings = {"cv": self.cv if isinstance(self.cv, int) else None, "features": self.features}
-        document: dict[str, Any] = {"kind": self.kind, "price": price}
+        document: dict[str, Any] = {"kind": self.kind, "cost": cost}
         document |= {name: value for name, value in settings.items() if value not in (None, 5)}
         if self.estimator is not None and self.regression_ is None:
             document["estimator"] = type(self.estimator).__name__
@@ -240,9 +238,9 @@ class CostModel:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> CostModel:
         """Read what :meth:`to_dict` wrote."""
-        price = data["price"]
+        cost = data["cost"]
         model = cls(
-            price if isinstance(price, str) else _unpacked(price), cv=data.get("cv", 5), features=data.get("features")
+            cost if isinstance(cost, str) else _unpacked(cost), cv=data.get("cv", 5), features=data.get("features")
         )
         if "fitted" in data:
             arrays = {name: _unpacked(value) for name, value in data["fitted"]["arrays"].items()}
@@ -266,12 +264,12 @@ class CostModel:
         return hash((self.kind, self.hidden, self.features))
 
     def __repr__(self) -> str:
-        price = repr(self.price.text) if isinstance(self.price, Expression) else f"<{len(self.price)} costs>"
+        cost = repr(self.cost.text) if isinstance(self.cost, Expression) else f"<{len(self.cost)} costs>"
         options = {"estimator": self.estimator, "cv": None if self.cv == 5 else self.cv, "features": self.features}
-        return f"CostModel({', '.join([price, *(f'{k}={v!r}' for k, v in options.items() if v is not None)])})"
+        return f"CostModel({', '.join([cost, *(f'{k}={v!r}' for k, v in options.items() if v is not None)])})"
 
 
-def learn_costs(spec: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, seed: int) -> Learned:
+def learn_costs(spec: CostMatrix, resolved: CostMatrix, rows: Rows, table: Any, seed: int) -> Learned:
     """Learn the costs that are to be predicted from samples in use.
 
     Parameters
@@ -289,7 +287,7 @@ def learn_costs(spec: CostMatrix, settled: CostMatrix, rows: Rows, table: Any, s
     """
     if rows.validation is not None or rows.images:
         raise ValueError("costs are predicted from tables, without separate validation data")
-    amounts, known = settled.to_array(), {}
+    amounts, known = resolved.to_array(), {}
     observed: dict[tuple[int, int], Any] = {}
 
     def learn(recipe: Any, i: int, j: int) -> Any:

@@ -15,9 +15,9 @@ from adacsl.base.html import html_table
 from adacsl.base.labels import plain_labels
 from adacsl.base.scores import likeliest
 from adacsl.costs.matrix import CostMatrix
-from adacsl.decision.policy import Decisions, Policy, take_time
-from adacsl.estimators.inputs import LabelledBatch, class_names, decide_batch
-from adacsl.fitting.rows import prices_of, read_known_labels
+from adacsl.decision.policy import Decisions, Policy, decide, ordered_labels, take_time
+from adacsl.estimators.inputs import LabelledBatch, class_names
+from adacsl.fitting.rows import costs_for, read_known_labels
 from adacsl.metrics.intervals import Interval
 from adacsl.thresholds.search import Threshold
 from adacsl.thresholds.streaming import HELD, Batch, CostHistogram, RunningCalibration, RunningMean, Spool
@@ -168,7 +168,10 @@ class Evaluator:
         if self._rows and self.policy.needs_all_rows:
             raise ValueError("a capacity and an estimated prior look at all rows at once: give them as one batch")
         probabilities = self.classifier.decision_probabilities(batch.X, costs=batch.costs)
-        decisions = decide_batch(self.classifier, probabilities, batch.costs, self.policy, batch.times)
+        decisions = decide(
+            probabilities, self.classifier.decision_, ordered_labels(self.classifier), costs=batch.costs,
+            policy=self.policy, times=batch.times,
+        )  # fmt: skip
         self._add(batch, decisions)
         return decisions
 
@@ -285,7 +288,7 @@ def labelled_batch(
     """
     chosen = policy or classifier.policy or Policy()
     X, timed = take_time(classifier, X, chosen)  # noqa: N806
-    own = prices_of(classifier, X) if costs is None else costs
+    own = costs_for(classifier, X) if costs is None else costs
     return LabelledBatch(
         X, read_known_labels(classifier, y), classifier.costs_ if own is None else own,
         None if groups is None else np.asarray(groups), timed.time,

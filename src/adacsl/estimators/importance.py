@@ -16,11 +16,10 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import label_name
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.errors import check_column
-from adacsl.decision.policy import Policy, action_costs, limited_action, ordered_labels, read_dates
-from adacsl.estimators.decisions import decide_probabilities
+from adacsl.decision.policy import Policy, action_costs, decide, limited_action, ordered_labels, read_dates
 from adacsl.fitting.rows import Rows, read_features, read_known_labels, take
 from adacsl.learners.booster_model import BoosterModel
-from adacsl.learners.boosting_libraries import load_engine
+from adacsl.learners.boosting_libraries import load_library
 from adacsl.learners.estimator_model import EstimatorModel
 from adacsl.learners.stack import StackModel
 from adacsl.metrics.intervals import Interval
@@ -175,7 +174,8 @@ def _costs_of_decisions(model: Any, rows: Rows, policy: Policy, table: Any) -> N
     times = table.shape[0] // n
     tiled = None if rows.costs is None else rows.costs.rows(np.tile(np.arange(n), times))
     parts = np.split(model.decision_probabilities(table, costs=tiled), times)
-    decisions = (decide_probabilities(model, part, costs=rows.costs, policy=policy) for part in parts)
+    rule, labels = model.decision_, ordered_labels(model)
+    decisions = (decide(part, rule, labels, costs=rows.costs, policy=policy) for part in parts)
     return np.concatenate([np.asarray(as_host(made.costs.incurred(rows.y, made.actions))) for made in decisions])
 
 
@@ -221,8 +221,8 @@ def importances(model: Any, columns: int) -> NDArray[np.float64] | None:
         parts = [(float(abs(w)), importances(own, columns)) for w, own in _weighed(model)]
         result = [weight * part for weight, part in parts if part is not None]
     elif isinstance(model, BoosterModel):
-        engine = load_engine(model.library)
-        result = [_shares(engine.importances(booster, columns)) for booster in model.boosters]
+        library = load_library(model.library)
+        result = [_shares(library.importances(booster, columns)) for booster in model.boosters]
     else:
         result = list(_of_estimators(model, columns)) if isinstance(model, EstimatorModel) else []
     return _shares(np.sum(result, axis=0)) if result else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -20,8 +19,6 @@ from adacsl.datasets.loading import load_task
 from adacsl.datasets.readers.base import InMemory, OnError, Reading, Table, batch_name, first_warnings_only
 from adacsl.datasets.readers.formats import How, check_words, is_table, open_table
 from adacsl.datasets.task import COST_NAMES, Task, table_task, target_column
-from adacsl.decision.policy import Decisions, Policy
-from adacsl.estimators.decisions import decide_probabilities
 from adacsl.storage.atomic import at_home
 
 if TYPE_CHECKING:
@@ -102,26 +99,14 @@ def probability_columns(classifier: CostSensitiveClassifier, probability: Any = 
     return {f"probability_{name}": None if probability is None else probability[:, j] for j, name in enumerate(names)}
 
 
-def settled_costs(costs: CostMatrix, table: Any, data: str) -> CostMatrix:
+def resolved_costs(costs: CostMatrix, table: Any, data: str) -> CostMatrix:
     """Return the costs of the rows of a table to decide by; ``costs`` may depend on its columns."""
-    if costs.settled:
+    if costs.resolved:
         return costs
     try:
         return costs.of(table).deciding
     except ValueError as error:
         raise DataError(f"{data}: {error}") from None
-
-
-def decide_batch(
-    classifier: CostSensitiveClassifier,
-    probabilities: NDArray[np.float64],
-    costs: CostMatrix,
-    policy: Policy,
-    times: Any = None,
-) -> Decisions:
-    """Decide about rows under a policy; ``costs`` are theirs, ``times`` those that the policy needs."""
-    timed = policy if policy.per is None else replace(policy, time=times)
-    return decide_probabilities(classifier, probabilities, costs=costs, policy=timed)
 
 
 # rows to predict
@@ -238,12 +223,12 @@ def _divided(images: Any, names: list[str], rows: int) -> Iterator[tuple[Any, di
 def _readable(classifier: CostSensitiveClassifier, batches: Iterator[Any], broken: list[str]) -> Iterator[Any]:
     """Yield the images that can be read, at least one; add the others to ``broken``."""
     from adacsl.datasets.images import decode_files  # noqa: PLC0415  torch
-    from adacsl.fitting.rows import picture_size  # noqa: PLC0415
+    from adacsl.fitting.rows import size_of_images  # noqa: PLC0415
 
     some = False
     for paths, others in batches:
         gone: dict[int, str] = {}
-        pixels = decode_files(paths, others["file"], image_size=picture_size(classifier), broken=gone)
+        pixels = decode_files(paths, others["file"], image_size=size_of_images(classifier), broken=gone)
         broken += [f"{others['file'][i]}: {why}" for i, why in gone.items()]
         if len(pixels):
             some = True

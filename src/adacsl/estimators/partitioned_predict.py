@@ -25,14 +25,13 @@ from adacsl.datasets.errors import DataError, listed
 from adacsl.datasets.readers.arrow import PARQUET, Part, holds_parquet, open_parts, split_parquet
 from adacsl.datasets.readers.base import Table, batch_name
 from adacsl.datasets.readers.formats import How, open_table, table_files
-from adacsl.decision.policy import Decisions, Policy
+from adacsl.decision.policy import Decisions, Policy, decide, ordered_labels
 from adacsl.estimators.artefact import DOCUMENT
 from adacsl.estimators.inputs import (
     RowBatches,
-    decide_batch,
     joined_columns,
     probability_columns,
-    settled_costs,
+    resolved_costs,
     table_rows,
     takes_images,
 )
@@ -137,7 +136,10 @@ def predict_rows(
     summary, scored = PredictionSummary(), _scored(classifier, opened, request.costs, progress)
     for batch in _joined(list(scored)) if request.policy.needs_all_rows else scored:
         times = batch.others.get(request.time_column or "")
-        decisions = decide_batch(classifier, batch.probabilities, batch.costs, request.policy, times)
+        decisions = decide(
+            batch.probabilities, classifier.decision_, ordered_labels(classifier), costs=batch.costs,
+            policy=request.policy, times=times,
+        )  # fmt: skip
         summary.add(decisions)
         predicted = {"decision": decision_column(decisions), "expected_cost": decisions.expected}
         write(batch.others | probability_columns(classifier, decisions.probabilities) | predicted)
@@ -159,7 +161,7 @@ def _scored(
     done = 0
     for inputs, others in opened.batches:
         table = inputs.assign(**others) if hasattr(inputs, "assign") else others
-        own = settled_costs(costs, table, batch_name(opened.name, done))
+        own = resolved_costs(costs, table, batch_name(opened.name, done))
         probabilities = classifier.decision_probabilities(inputs, costs=own)
         yield _Scored(probabilities, own, others)
         done += len(probabilities)

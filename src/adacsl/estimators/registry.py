@@ -18,7 +18,7 @@ WEIGHTED = {"loss": "weighted", "target_threshold": 0.5}
 ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}, "decide": "auto"}
 STOPPED = {"select": "log-loss"}
 BOOSTED = {**STOPPED, "learner": "boosting"}
-ROWS = {"loss": "row-weighted"}
+ROWS = {"loss": "instance-weighted"}
 LAST = {"select": "last"}
 FOLDS = {"cv": 5}
 
@@ -169,13 +169,13 @@ def offered(word: str, *, images: bool = False, n_classes: int = 2, row_costs: b
     >>> list(offered("default", images=True, n_classes=3))
     ['net-bayes', 'net-calibrated', 'net-weighted', 'adacsl', 'adacsl-cv', 'ensemble']
     """
-    from adacsl.learners.boosting import installed_engine  # noqa: PLC0415  narwhals
+    from adacsl.learners.boosting_libraries import installed_library  # noqa: PLC0415  narwhals
 
     usual = {*DEFAULT, *(OF_IMAGES if images else ())}
     for name in METHODS if word == "all" else [name for name in METHODS if name in usual]:
         made = method(name)
         # the library that gbm-bayes uses would give the same method twice
-        again = (made.loss == "row-weighted" and not row_costs) or name == installed_engine()
+        again = (made.loss == "instance-weighted" and not row_costs) or name == installed_library()
         if not again and not _missing(made) and not _unfit(made, images=images, n_classes=n_classes):
             yield name
 
@@ -194,10 +194,10 @@ def title_of(name: str, n_classes: int = 2) -> str:
 
 def needs_table(made: CostSensitiveClassifier) -> bool:
     """Return whether a method cannot be run on images."""
-    return not needs_net(made) and not is_ensemble(made) and made.decide not in ("negative", "positive")
+    return not needs_network(made) and not is_ensemble(made) and made.decide not in ("negative", "positive")
 
 
-def needs_net(made: CostSensitiveClassifier) -> bool:
+def needs_network(made: CostSensitiveClassifier) -> bool:
     """Return whether a method trains networks."""
     return made.learner == "net" or type(made.learner).__name__ == "NeuralLearner"
 

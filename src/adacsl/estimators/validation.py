@@ -6,14 +6,16 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from adacsl.base.arrays import number_or_nan
 from adacsl.costs.matrix import CostMatrix, no_costs
 from adacsl.decision.policy import Policy
 from adacsl.decision.rule import check_decide
 from adacsl.fitting.rows import example_costs
 from adacsl.fitting.settings import find_targets, make_controller
+from adacsl.thresholds.constraints import Constraints
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
-WEIGHTED = ("weighted", "row-weighted")
+WEIGHTED = ("weighted", "instance-weighted")
 """Losses with a weight for each class, which a controller can adapt."""
 LOSSES = ("plain", *WEIGHTED, "focal", "logit-adjusted")
 SELECT = ("best", "last", "log-loss")
@@ -37,12 +39,28 @@ def check_method(method: Any, learner: Any) -> None:
         make_controller(method.controller, like, targets[0], {})
     if not (method.policy is None or isinstance(method.policy, Policy)):
         raise TypeError(f"policy must be a Policy such as Policy(refer=3, capacity=200), got {method.policy!r}")
+    _check_constraints(method)
     _check_resume(method.resume)
     if isinstance(method.random_state, str | float | bool):
         raise TypeError(f"random_state must be a whole number, a RandomState or None, got {method.random_state!r}")
     if method.random_state is None and (method.resume is not None or _several_processes(learner)):
         what = "resume" if method.resume is not None else "training in several processes"
         raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
+
+
+def _check_constraints(method: Any) -> None:
+    if not (method.constraints is None or isinstance(method.constraints, dict)):
+        raise TypeError(f'constraints must be a dict such as {{"min_recall": 0.9}}, got {method.constraints!r}')
+    if Constraints.of(method.constraints) is None:
+        return
+    if not 0.0 < number_or_nan(method.certify) < 1.0:
+        raise ValueError(f"certify must be a share of the samples between 0 and 1, got {method.certify!r}")
+    if method.policy is not None and not method.policy.empty:
+        raise ValueError(
+            "a policy would move the threshold that the constraints certify: leave out policy, or constraints"
+        )
+    if method.costs is not None and method.costs.n_classes > 2:
+        raise ValueError(f"constraints are for two classes, the costs have {method.costs.n_classes}")
 
 
 def _check_resume(resume: Any) -> None:
@@ -55,7 +73,7 @@ def _check_resume(resume: Any) -> None:
 def _check_costs(costs: Any, decide: str) -> None:
     if not isinstance(costs, CostMatrix):
         raise no_costs(costs)
-    if costs.settled and costs.n_instances is not None:
+    if costs.resolved and costs.n_instances is not None:
         raise ValueError(
             f"costs must hold one cost per outcome, got {costs!r}; "
             "give costs of each row to fit and predict: fit(X, y, fn=amounts)"
@@ -76,18 +94,20 @@ def _check_loss(method: Any) -> None:
             f"got resample={method.resample!r}, loss={method.loss!r}"
         )
     if method.controller is not None and (method.loss not in WEIGHTED or method.resample is not None):
-        raise ValueError("a controller adapts a weight, so it needs loss='weighted' or 'row-weighted' and no resample")
+        raise ValueError(
+            "a controller adapts a weight, so it needs loss='weighted' or 'instance-weighted' and no resample"
+        )
     if method.resample is not None and method.loss != "plain":
         raise ValueError(f"resample={method.resample!r} goes with loss='plain'")
     if method.decide == "unweighted" and method.loss not in WEIGHTED:
         raise ValueError("decide='unweighted' undoes the weight of loss='weighted'")
     if method.target_threshold not in (None, 0.5) and method.loss not in (*WEIGHTED, "focal"):
-        raise ValueError("target_threshold is for losses with a weight, loss='weighted', 'row-weighted' and 'focal'")
+        raise ValueError("target_threshold is for losses with a weight: 'weighted', 'instance-weighted' and 'focal'")
 
 
 def _check_parts(method: Any, learner: Any) -> None:
-    for_nets = method.resample is not None or method.loss not in ("plain", *WEIGHTED)
-    if for_nets and not hasattr(learner, "module"):
+    for_networks = method.resample is not None or method.loss not in ("plain", *WEIGHTED)
+    if for_networks and not hasattr(learner, "module"):
         raise ValueError(
             "resample, focal, logit-adjusted and custom losses are for neural networks; "
             "put such steps inside the estimator"

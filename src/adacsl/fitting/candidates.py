@@ -125,9 +125,9 @@ class Candidate:
             return str(self.method.decide)
         if not hasattr(self.learner, "module"):
             return "bayes"
-        two_prices = self.costs.n_classes == 2 and self.costs.n_instances is None
+        two_costs = self.costs.n_classes == 2 and self.costs.n_instances is None
         one_table = len(self.folds) == 1 and not self.images
-        return "calibrated" if two_prices and one_table and len(self.folds[0][1]) >= CALIBRATES else "bayes"
+        return "calibrated" if two_costs and one_table and len(self.folds[0][1]) >= CALIBRATES else "bayes"
 
     @property
     def held_folds(self) -> list[tuple[NDArray[Any], NDArray[Any]]]:
@@ -151,21 +151,21 @@ class Candidate:
     @property
     def loss(self) -> Any:
         """The loss; what weighs samples weighs classes as well."""
-        return "weighted" if self.method.loss == "row-weighted" else self.method.loss
+        return "weighted" if self.method.loss == "instance-weighted" else self.method.loss
 
     @property
-    def row_weighted(self) -> bool:
+    def instance_weighted(self) -> bool:
         """Whether the loss weighs each sample by its own cost."""
-        return self.method.loss == "row-weighted" and self.costs.n_instances is not None
+        return self.method.loss == "instance-weighted" and self.costs.n_instances is not None
 
     @property
     def corrects_rows(self) -> bool:
         """Whether probabilities have to be corrected sample by sample."""
-        return self.row_weighted and self.method.decide != "raw"
+        return self.instance_weighted and self.method.decide != "raw"
 
     def row_weights(self, rows: NDArray[Any], y: NDArray[Any]) -> NDArray[np.float64] | None:
         """Return weights of these samples relative to others of their class; ``y`` are the labels of all samples."""
-        return row_weights(self.costs.rows(rows), self.class_costs, y[rows]) if self.row_weighted else None
+        return row_weights(self.costs.rows(rows), self.class_costs, y[rows]) if self.instance_weighted else None
 
     def offsets(self, rows: NDArray[Any]) -> Any:
         """Return what is added to the log-odds (or K logits) of these samples, as their own costs weighed them."""
@@ -181,7 +181,7 @@ class Candidate:
         """Whether the loss is plain cross-entropy: as it is, or unweighted (T' = T) without a controller."""
         costs = self.class_costs
         unweighted = self.target_threshold == check_targets("bayes", costs) and not self.adapts
-        return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.row_weighted)
+        return self.loss == "plain" or (self.loss == "weighted" and unweighted and not self.instance_weighted)
 
     def shift(self, y: NDArray[Any]) -> Any:
         """Return what turns the learner's log-odds into those of the probability; one for each of K logits.
@@ -263,7 +263,7 @@ CROSS_FITTED = 0.9716
 
 A bootstrap of samples lacks the variance due to the training samples, which the models share: the same 1.25 of
 the variance as in :mod:`adacsl.comparison.statistics`. On drawn data estimates missed the truth by 1.04 to 1.2 of what
-the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/portfolio_estimate.py``).
+the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/ensemble_estimate.py``).
 """
 
 

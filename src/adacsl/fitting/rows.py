@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class Rows:
         With times, held-out samples are later than those that train.
         """
         if self.validation is not None:
-            return [(np.arange(len(self.y) - len(self.validation)), self.validation)]
+            return [(self.use[self.use < self.validation[0]], self.validation)]
         split = random_folds if self.line is None else self.line.folds
         if cv is not None and not isinstance(cv, Integral):
             # a splitter of the user's is about all samples
@@ -216,7 +217,7 @@ def read_rows(
     groups = None if groups is None else column_or_1d(groups)
     check_consistent_length(X, groups)
     n = len(labels.numbers)
-    if costs is not None and costs.settled and costs.n_instances not in (None, n):
+    if costs is not None and costs.resolved and costs.n_instances not in (None, n):
         raise ValueError(f"costs of each row must be as many as rows: got {costs.n_instances} for {n} rows")
     use = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
     present = np.unique(labels.numbers[use])
@@ -254,8 +255,22 @@ def _read_training_features(classifier: Any, learner: Any, X: Any, y: Any) -> tu
     return read_features(classifier, X, reset=True), y
 
 
+def is_loader(X: Any) -> bool:  # noqa: N803
+    """Tell whether X gives batches: a DataLoader, or what can be iterated but not indexed.
+
+    Examples
+    --------
+    >>> is_loader(iter([1, 2])), is_loader([1, 2]), is_loader(np.zeros(3))
+    (True, False, False)
+    """
+    plain = any(hasattr(X, name) for name in ("__getitem__", "__array__", "__dataframe__", "dtype"))
+    return hasattr(X, "__iter__") and not plain and not isinstance(X, str | bytes | PathLike)
+
+
 def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training samples (``reset``), or of others, without the columns that are no features."""
+    if not reset and getattr(getattr(classifier, "model_", None), "kind", None) == "loaders":
+        return X  # batches of inputs that only the network knows
     refuse_masked(X, "X")
     if isinstance(X, Mapping) and (graph := graph_of(classifier)) is not None:
         X = graph.to_rows(X)  # noqa: N806
@@ -264,7 +279,7 @@ def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     if not reset:
         X = select_features(X, getattr(classifier, "cost_spec_", None), _other_columns(classifier))  # noqa: N806
     if getattr(classifier, "images_", False):
-        return _read_images(classifier, X, picture_size(classifier))
+        return _read_images(classifier, X, size_of_images(classifier))
     if not classifier.encodes:
         return _read_unencoded(classifier, X, reset=reset)
     with in_one_line():
@@ -405,7 +420,7 @@ def _channels_last(pixels: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(pixels.transpose(0, 2, 3, 1))
 
 
-def picture_size(classifier: Any) -> tuple[int, int]:
+def size_of_images(classifier: Any) -> tuple[int, int]:
     """Return the height and width of a model's images: that of the training, or to which its networks resize them."""
     side = getattr(getattr(classifier.model_, "settings", None), "image_size", None)
     height, width, _ = classifier.image_shape_
@@ -534,7 +549,7 @@ def resolve_costs(classifier: Any, rows: Rows, table: Any) -> Rows:
     if spec is not None and spec is classifier.costs:
         spec = aligned_costs(classifier, rows)  # it may name its classes
     # at other samples, what was given for each of these has its mean
-    classifier.cost_spec_ = spec.without_samples() if spec is not None and not spec.settled else None
+    classifier.cost_spec_ = spec.without_samples() if spec is not None and not spec.resolved else None
     if spec is None:
         return rows
     raw = spec.of(table, clipped=False)
@@ -580,7 +595,7 @@ def missing_costs(classifier: Any, given: Mapping[str, Any]) -> list[str]:
     return [name for name in getattr(classifier, "sample_costs_", ()) if given.get(name) is None]
 
 
-def prices_of(classifier: Any, X: Any, **given: Any) -> CostMatrix | None:  # noqa: N803
+def costs_for(classifier: Any, X: Any, **given: Any) -> CostMatrix | None:  # noqa: N803
     """Return the costs of samples to decide about: those given, else by the specification of the training.
 
     None where all samples cost the same, ``classifier.costs_``. Per-sample costs that were arrays in training are known
@@ -598,7 +613,7 @@ def prices_of(classifier: Any, X: Any, **given: Any) -> CostMatrix | None:  # no
     refuse_reordered(X, **given)
     spec = getattr(classifier, "cost_spec_", None)
     costs = row_costs(given, classifier.costs_ if spec is None else spec)
-    if costs is None or costs.settled:
+    if costs is None or costs.resolved:
         return None if costs is None else costs.clipped()
     try:
         return costs.of(X)
@@ -611,7 +626,7 @@ def prices_of(classifier: Any, X: Any, **given: Any) -> CostMatrix | None:  # no
 
 def example_costs(costs: CostMatrix | None) -> CostMatrix:
     """Return costs to check other settings by: the classifier's own, or equal ones, if none are known yet."""
-    if costs is not None and costs.settled:
+    if costs is not None and costs.resolved:
         return costs
     n = 2 if costs is None else costs.n_classes
     return CostMatrix.from_array(1.0 - np.eye(n), rows="predicted")

@@ -50,11 +50,11 @@ def settings_of(controller: AdaCSLController) -> dict[str, Any]:
 
 def make_controller(
     given: Any, costs: CostMatrix, target_threshold: float, usual: dict[str, Any], *, still: bool = False,
-    row_weighted: bool = False,
+    instance_weighted: bool = False,
 ) -> AdaCSLController:  # fmt: skip
     """Return a fresh controller from what the user gave: ``"auto"``, a dict, or an AdaCSLController to be like.
 
-    ``usual`` is what "auto" stands for; ``still`` keeps lambda at 1; ``row_weighted`` is the method's loss.
+    ``usual`` is what "auto" stands for; ``still`` keeps lambda at 1; ``instance_weighted`` is the method's loss.
     """
     if isinstance(given, AdaCSLController):
         chosen = settings_of(given)
@@ -67,7 +67,7 @@ def make_controller(
     else:
         raise TypeError(f"controller must be None, 'auto', a dict of settings or an AdaCSLController, got {given!r}")
     chosen |= {"bounds": (1.0, 1.0)} if still else {}
-    return AdaCSLController(costs, target_threshold=target_threshold, row_weighted=row_weighted, **chosen)
+    return AdaCSLController(costs, target_threshold=target_threshold, instance_weighted=instance_weighted, **chosen)
 
 
 def find_targets(target_threshold: Any, costs: CostMatrix) -> list[Any]:

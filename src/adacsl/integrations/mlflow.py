@@ -159,8 +159,8 @@ def _signature(model: Any, example: Any) -> Any:
 def _requirements(model: Any) -> list[str]:
     """Return what has to be installed where the model is loaded."""
     parts = getattr(model.model_, "models", [model.model_])
-    engines = sorted({part.library for part in parts if getattr(part, "library", None)})
-    packages = [*engines, "scikit-learn", "torch"]
+    libraries = sorted({part.library for part in parts if getattr(part, "library", None)})
+    packages = [*libraries, "scikit-learn", "torch"]
     return [f"adacsl[train]=={adacsl.__version__}", *(f"{name}=={_version(name)}" for name in packages)]
 
 

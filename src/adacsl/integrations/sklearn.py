@@ -20,7 +20,7 @@ from adacsl.base.arrays import Array, refuse_reordered
 from adacsl.base.extras import requires
 from adacsl.base.labels import customary_positive, find_class, find_named, unnamed_positive
 from adacsl.costs.cells import is_recipe
-from adacsl.costs.matrix import CostMatrix, merge_prices, no_costs
+from adacsl.costs.matrix import CostMatrix, merge_costs, no_costs
 
 with requires("sklearn"):
     from sklearn.metrics import make_scorer
@@ -38,7 +38,7 @@ def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> An
     Parameters
     ----------
     costs : CostMatrix, optional
-        Class-wide costs, or prices over columns of X (``fn="0.8 * amount"``); may be left out where ``fp`` and ``fn``
+        Class-wide costs, or costs over columns of X (``fn="0.8 * amount"``); may be left out where ``fp`` and ``fn``
         of two classes come with the rows. Those of more classes best name them: a fold may lack one.
     pos_label : label, optional
         The class ``fn`` speaks of, of two. 0/1, -1/1 and False/True need no naming.
@@ -52,7 +52,7 @@ def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> An
     """
     if costs is not None and not isinstance(costs, CostMatrix):
         raise no_costs(costs)
-    if costs is not None and not costs.settled:
+    if costs is not None and not costs.resolved:
         return _ColumnScorer(costs, pos_label)
     if costs is not None and costs.n_instances is not None:
         raise ValueError(
@@ -74,9 +74,9 @@ class _ColumnScorer:
         return -mean_cost(y_true, estimator.predict(X), costs=self.costs.of(X), pos_label=self.pos_label)
 
 
-def _cost_at_label(y_true: Array, y_pred: Array, *, pos_label: Any = None, **prices: Any) -> float:
+def _cost_at_label(y_true: Array, y_pred: Array, *, pos_label: Any = None, **costs: Any) -> float:
     """Speak scikit-learn's word: by it, its searches for a threshold know whose probability to cut."""
-    return mean_cost(y_true, y_pred, pos_label=pos_label, **prices)
+    return mean_cost(y_true, y_pred, pos_label=pos_label, **costs)
 
 
 def mean_cost(
@@ -117,16 +117,16 @@ def mean_cost(
     refuse_reordered(y_true, of="y_true", y_pred=y_pred, fp=fp, fn=fn, tp=tp, tn=tn, sample_weight=sample_weight)
     true, pred = column_or_1d(y_true), column_or_1d(y_pred)
     check_consistent_length(true, pred)
-    of_two = pos_label is not None or any(price is not None for price in (fp, fn, tp, tn))
+    of_two = pos_label is not None or any(cost is not None for cost in (fp, fn, tp, tn))
     if costs is not None and (costs.n_classes > 2 or not costs.square or (costs.classes is not None and not of_two)):
         if of_two:
             raise ValueError(f"pos_label, fp, fn, tp and tn apply to two classes, but these costs do not: {costs!r}")
         return costs.mean(*_numbered(costs, true, pred), sample_weight=sample_weight)
     true, pred = _as_binary(true, pred, pos_label)
-    prices = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
-    if prices is None:
+    unit_costs = row_costs({"fp": fp, "fn": fn, "tp": tp, "tn": tn}, costs) or costs
+    if unit_costs is None:
         raise ValueError("costs are missing: give costs=CostMatrix(fp=1, fn=8), or fp and fn of each sample")
-    return prices.clipped().mean(true, pred, sample_weight=sample_weight)
+    return unit_costs.clipped().mean(true, pred, sample_weight=sample_weight)
 
 
 def _numbered(costs: CostMatrix, true: Any, pred: Any) -> tuple[Any, Any]:
@@ -179,11 +179,11 @@ def row_costs(given: Mapping[str, Any], default: CostMatrix | None) -> CostMatri
     """
     said = {name: _as_given(value) for name, value in given.items() if value is not None}
     if not said:
-        return default if default is not None and not default.settled else None
+        return default if default is not None and not default.resolved else None
     missing = [name for name in ("fp", "fn") if default is None and name not in said]
     if missing:
         raise ValueError(f"per-sample costs need {' and '.join(missing)} too: give them, or costs=CostMatrix(...)")
-    return merge_prices(said, default)
+    return merge_costs(said, default)
 
 
 def _as_given(value: Any) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from adacsl.base.extras import requires, resolve
 from adacsl.base.scores import sigmoid, to_probabilities
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting_libraries import load_engine
+from adacsl.learners.boosting_libraries import load_library
 
 BOOSTERS = {"LGBMClassifier": "lightgbm", "XGBClassifier": "xgboost", "CatBoostClassifier": "catboost"}
 """Classifiers of libraries that have a format of their own for boosters."""
@@ -99,22 +99,22 @@ class LibraryBooster:
     ``margins`` returns whether its class has a ``decision_function``: a calibration around it was fitted to that.
     """
 
-    def __init__(self, engine: str, content: bytes, classes: Sequence[int], *, margins: bool = False) -> None:
-        self.engine, self.content, self.classes_, self.margins = engine, content, np.asarray(classes), margins
-        self.booster = load_engine(engine).from_bytes(content)
+    def __init__(self, library: str, content: bytes, classes: Sequence[int], *, margins: bool = False) -> None:
+        self.library, self.content, self.classes_, self.margins = library, content, np.asarray(classes), margins
+        self.booster = load_library(library).from_bytes(content)
 
     @classmethod
     def of(cls, model: Any) -> LibraryBooster:
         """Return a fitted classifier of one of the libraries; an error where there is more to it than its trees."""
-        engine = BOOSTERS[type(model).__name__]
+        library = BOOSTERS[type(model).__name__]
         names = _names_of(model)
-        if engine == "catboost":
+        if library == "catboost":
             made, rounds = model, model.tree_count_
             other = model.get_cat_feature_indices() or model.get_text_feature_indices()
             if names and not other:
                 made = model.copy()
                 made.set_feature_names([str(i) for i in range(len(names))])
-        elif engine == "lightgbm":
+        elif library == "lightgbm":
             made = model.booster_
             rounds, other = model.best_iteration_ or made.current_iteration(), made.pandas_categorical
         else:
@@ -127,12 +127,12 @@ class LibraryBooster:
                 made.feature_names = made.feature_types = None
         refusal = (
             f"{type(model).__name__} cannot be saved without pickle with categories or an objective of its own: encode "
-            f"categories as numbers in its pipeline, or take learner={engine!r}, which does"
+            f"categories as numbers in its pipeline, or take learner={library!r}, which does"
         )
         if other:
             raise ValueError(refusal)
-        content = load_engine(engine).to_bytes(made, rounds)
-        result = cls(engine, content, model.classes_, margins=hasattr(model, "decision_function"))
+        content = load_library(library).to_bytes(made, rounds)
+        result = cls(library, content, model.classes_, margins=hasattr(model, "decision_function"))
         points = np.stack([np.linspace(low, high, model.n_features_in_) for low, high in ((-1, 1), (2, -3))])
         given: Any = points
         if names:
@@ -146,7 +146,7 @@ class LibraryBooster:
     def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the booster's margins."""
         rows = Matrix(X if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64), None)
-        return np.asarray(load_engine(self.engine).margins(self.booster, rows), dtype=np.float64)
+        return np.asarray(load_library(self.library).margins(self.booster, rows), dtype=np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return probabilities, columns in the order of ``classes_``."""
@@ -155,14 +155,14 @@ class LibraryBooster:
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the library's bytes and plain values."""
-        about = {"engine": self.engine, "classes": self.classes_.tolist(), "margins": self.margins}
+        about = {"library": self.library, "classes": self.classes_.tolist(), "margins": self.margins}
         return {"booster": np.frombuffer(self.content, dtype=np.uint8)}, about
 
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> LibraryBooster:
         """Return the model of what :meth:`numbers` gave."""
         content = np.asarray(arrays["booster"]).tobytes()
-        return cls(document["engine"], content, document["classes"], margins=bool(document["margins"]))
+        return cls(document["library"], content, document["classes"], margins=bool(document["margins"]))
 
 
 OURS = {

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from adacsl.datasets.ordinal_encoder import ColumnEncoder
 from adacsl.fitting.candidates import mean_logits
 from adacsl.integrations.boosting import Matrix
-from adacsl.learners.boosting_libraries import load_engine
+from adacsl.learners.boosting_libraries import load_library
 
 
 class BoosterModel:
@@ -24,14 +24,14 @@ class BoosterModel:
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean margin of each sample, or K of them, whose mean is 0."""
         matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
-        engine = load_engine(self.library)
-        return mean_logits([centred(engine.margins(model, matrix)) for model in self.boosters])
+        library = load_library(self.library)
+        return mean_logits([centred(library.margins(model, matrix)) for model in self.boosters])
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays (the library's own format, byte by byte) and plain values."""
-        engine = load_engine(self.library)
+        library = load_library(self.library)
         arrays = {
-            f"booster.{i}": np.frombuffer(engine.to_bytes(model, rounds), dtype=np.uint8)
+            f"booster.{i}": np.frombuffer(library.to_bytes(model, rounds), dtype=np.uint8)
             for i, (model, rounds) in enumerate(zip(self.boosters, self.rounds, strict=True))
         }
         return arrays, {"library": self.library, "rounds": self.rounds, "encoder": self.encoder.to_dict()}
@@ -39,9 +39,9 @@ class BoosterModel:
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> BoosterModel:
         """Return the model of what :meth:`numbers` gave."""
-        engine = load_engine(document["library"])
+        library = load_library(document["library"])
         rounds = [int(value) for value in document["rounds"]]
-        models = [engine.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
+        models = [library.from_bytes(np.asarray(arrays[f"booster.{i}"]).tobytes()) for i in range(len(rounds))]
         return cls(document["library"], models, rounds, ColumnEncoder.from_dict(document["encoder"]))
 
 

@@ -70,7 +70,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         self.levels_ = frequent_levels(self.encoder_, x)
         x = as_positions(x, self.levels_)
         rounds = self._best_rounds(x, codes, sample_weight, groups) if self.early_stopping else self.max_iter
-        model = self._unfitted(max_iter=rounds).fit(without_gaps(x), y, sample_weight=sample_weight)
+        model = self._unfitted(max_iter=rounds).fit(without_missing(x), y, sample_weight=sample_weight)
         self.arrays_ = tree_arrays(model, list(self.levels_))
         return self
 
@@ -87,7 +87,7 @@ class HistogramBoosting(ClassifierMixin, BaseEstimator):
         own, other = (None if weight is None else weight[some] for some in (train, held))
         validation = {"X_val": x[held], "y_val": y[held], "sample_weight_val": other}
         model = self._unfitted(max_iter=self.max_iter, early_stopping=True, n_iter_no_change=PATIENCE)
-        scores = model.fit(without_gaps(x[train]), y[train], sample_weight=own, **validation).validation_score_
+        scores = model.fit(without_missing(x[train]), y[train], sample_weight=own, **validation).validation_score_
         return int(np.clip(round(int(np.argmax(scores)) * len(y) / len(train)), 1, self.max_iter))
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -170,7 +170,7 @@ def as_positions(x: NDArray[np.float64], levels: Levels) -> NDArray[np.float64]:
     return x
 
 
-def without_gaps(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def without_missing(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return training samples; a column without any value, which scikit-learn cannot bin, becomes constant."""
     return np.where(np.isnan(x).all(axis=0), 0.0, x)
 

@@ -21,7 +21,7 @@ def _network() -> Any:
 
 
 def _boosting(library: str = "auto") -> Any:
-    if library == "auto" and not resolve("adacsl.learners.boosting:installed_engine")():
+    if library == "auto" and not resolve("adacsl.learners.boosting_libraries:installed_library")():
         return _sklearn("adacsl.learners.histogram_boosting:HistogramBoosting", encode=False)
     return resolve("adacsl.learners.boosting:BoostingLearner")(library)
 

@@ -23,7 +23,7 @@ from adacsl.learners.histogram_boosting import (
     margins,
     predictors,
     tree_arrays,
-    without_gaps,
+    without_missing,
 )
 from adacsl.learners.trees import insist
 
@@ -216,7 +216,7 @@ class _Work:
         # in units of their mean: limits inside the learner know no currency
         unit = float(np.average(np.abs(self.costs[rows]), weights=self.weight[rows])) or 1.0
         weight = self.weight[rows] / self.weight[rows].mean()  # limits inside know no other mean
-        own = without_gaps(self.coded[rows]) if self.trees else self.coded[rows]
+        own = without_missing(self.coded[rows]) if self.trees else self.coded[rows]
         return _fitted(made, own, self.costs[rows] / unit, weight), unit
 
     def fit(self, rows: NDArray[np.int64], rounds: int, factor: float) -> Regression:

@@ -221,14 +221,14 @@ def _fitted(candidate: Candidate, rows: Rows, train: NDArray[Any], known: dict[A
     settings, weight = candidate.learner, rows.weights(train)
     model = settings.fresh(candidate.seed)
     options: dict[str, Any] = {}
-    weighted = candidate.loss == "weighted" and (candidate.row_weighted or not _is_bayes(candidate))
+    weighted = candidate.loss == "weighted" and (candidate.instance_weighted or not _is_bayes(candidate))
     taken = inspect.signature(model.fit).parameters
     if "costs" in taken:
         options["costs"] = candidate.costs.rows(train)
     if "groups" in taken and rows.groups is not None:
         options["groups"] = rows.groups[train]
     paid = weighted or "costs" in options
-    cost_key = (candidate.costs.to_json(), candidate.target_threshold, candidate.row_weighted) if paid else None
+    cost_key = (candidate.costs.to_json(), candidate.target_threshold, candidate.instance_weighted) if paid else None
     prefit = tuple(id(part) for part in prefit_parts(settings.estimator))  # those of equal settings may differ
     key = (in_full(model), prefit, train.tobytes(), cost_key)
     if key in known:
@@ -284,7 +284,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
     training, usual = settings.kind_of_training, USUAL if rows.n_classes == 2 else USUAL_OF_MANY
     controller = make_controller(
         method.controller, candidate.class_costs, candidate.target_threshold, usual, still=not candidate.adapts,
-        row_weighted=candidate.row_weighted,
+        instance_weighted=candidate.instance_weighted,
     )  # fmt: skip
     seed = None if method.random_state is None else candidate.seed
     learners = [settings.fresh(None if seed is None else seed + i) for i in range(len(candidate.folds))]
@@ -305,7 +305,7 @@ def _fit_in_rounds(candidate: Candidate, rows: Rows) -> tuple[list[Any], Any]:
             # passes go on with the same estimators
             models, undone = copy.deepcopy(learners) if training == "passes" else learners, moved
         candidate.history.append(about | measured(result, rows.n_classes) | {"val_cost": held.latest[0]})
-        if _settled(settings, held, controller, weights, adapted=adapt and training == "refits"):
+        if _resolved(settings, held, controller, weights, adapted=adapt and training == "refits"):
             break
     candidate.held = [held]
     kept = candidate.history[held.best]
@@ -334,7 +334,7 @@ def _undoing(weights: NDArray[np.float64]) -> Any:
     return math.log(weights[0]) if len(weights) == 2 else -np.log(weights)
 
 
-def _settled(
+def _resolved(
     settings: SklearnLearner,
     held: HeldOut,
     controller: AdaCSLController,

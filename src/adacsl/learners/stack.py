@@ -87,7 +87,7 @@ class StackModel:
         self.by_rows = [0.0] * len(models) if by_rows is None else by_rows
 
     @property
-    def row_weighted(self) -> bool:
+    def instance_weighted(self) -> bool:
         """Whether the log-odds of a sample depend on its own costs."""
         return any(self.by_rows)
 
@@ -147,7 +147,7 @@ def number_or_array(value: Any) -> Any:
     return np.asarray(value, dtype=np.float64) if isinstance(value, list) else float(value)
 
 
-def settled(model: Any) -> Any:
+def resolved(model: Any) -> Any:
     """Return a model whose predictions are, to the last bit, those of what would be saved and read."""
     if not isinstance(model, EstimatorModel):
         return model

@@ -37,7 +37,7 @@ def _users_level() -> int:
     return level
 
 
-_MAKING_NETS = threading.RLock()
+_MAKING_NETWORKS = threading.RLock()
 
 
 @contextlib.contextmanager
@@ -46,7 +46,7 @@ def alone() -> Iterator[None]:
 
     The caller's random numbers are left alone.
     """
-    with _MAKING_NETS, torch.random.fork_rng(devices=_cuda_devices()):
+    with _MAKING_NETWORKS, torch.random.fork_rng(devices=_cuda_devices()):
         yield
 
 

@@ -81,7 +81,7 @@ class NeuralLearner(BaseEstimator):
     """
 
     tables_only = False
-    trained_by = "adacsl.neural.fit:fit_nets"
+    trained_by = "adacsl.neural.fit:fit_networks"
     keeps_parts = True
 
     @keeps_settings
@@ -156,6 +156,11 @@ class NeuralLearner(BaseEstimator):
                 raise ValueError(f"{name} must be 'auto' or a number from 0, got {value!r}")
         check_trainer(self.trainer)
 
+    def changed(self) -> dict[str, Any]:
+        """Return the settings that differ from the defaults."""
+        usual = type(self)().get_params(deep=False)
+        return {name: value for name, value in self.get_params(deep=False).items() if value != usual[name]}
+
     def adapts(self, candidate: Candidate) -> bool:
         """Return whether "auto" adapts: with two classes, and on images.
 
@@ -189,6 +194,14 @@ class NeuralLearner(BaseEstimator):
         """Return after how many epochs without a better one training ends."""
         chosen = defaults_for(n, images=images)["patience"] if _is_auto(self.patience) else self.patience
         return None if chosen is None else int(chosen)
+
+
+def check_neural(given: Any) -> NeuralLearner:
+    """Return the settings that a parameter ``neural`` holds; refuse anything else."""
+    if not isinstance(given, NeuralLearner):
+        raise TypeError(f"neural must be a NeuralLearner, such as NeuralLearner(epochs=30), got {given!r}")
+    learner: NeuralLearner = given
+    return learner
 
 
 def check_trainer(options: Any) -> None:

@@ -497,7 +497,7 @@ class MemberTraining(pl.LightningModule):
         logits = logits.to(self._known.y.device)
         self._collected.clear()
         trained = [trained_with(member, self._data.n_classes) for member in self._members]
-        result = self._steer([m for m in self._members if m.every is None], logits)
+        result = self._adapt([m for m in self._members if m.every is None], logits)
         host = logits.cpu().numpy()
         kept = []
         for keeper, column in zip(self.keepers, self._columns, strict=True):
@@ -560,7 +560,7 @@ class MemberTraining(pl.LightningModule):
             losses /= self.trainer.world_size
         return losses.cpu()
 
-    def _steer(self, members: Sequence[Member], logits: Tensor) -> dict[int, dict[str, Any]]:
+    def _adapt(self, members: Sequence[Member], logits: Tensor) -> dict[int, dict[str, Any]]:
         """Step every controller of these members, once, on the scores of all members it adapts; return findings."""
         result = {}
         for controller in {id(m.controller): m.controller for m in members if m.controller is not None}.values():
@@ -585,7 +585,7 @@ class MemberTraining(pl.LightningModule):
             parts = torch.split(rows, self._settings.evaluation_batch_size)
             values = torch.cat([self._logits(part).mean(2) for part in parts])
             logits = spread_out(rows, values, len(self._data.y))
-            self._between |= self._steer(due, logits.to(self._known.y.device))
+            self._between |= self._adapt(due, logits.to(self._known.y.device))
         self.train()
         self._take_weights()
 
@@ -644,14 +644,21 @@ def train(
     From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
     tells digests of what is fitted by name: several processes compare theirs.
     """
-    resume = resume and resume.of(net)
-    path = resume and resume.last()
     if isinstance(net, TableNet) and settings.trainer.get("strategy") == "fsdp":
         raise ValueError(
             "strategy='fsdp' is for large networks, module=...; the networks for tables are small: use 'ddp'"
         )
     module = MemberTraining(net, data, members, keepers, settings, prepare, identity)
-    with alone(), quiet(settings.verbose), _tuned_convolutions(prepare):
+    run(module, keepers, settings, resume=resume)
+
+
+def run(
+    module: MemberTraining, keepers: Sequence[Keeper], settings: Settings, *, resume: Checkpoints | None = None
+) -> None:
+    """Train a module from the last checkpoint in ``resume``, if there is one."""
+    resume = resume and resume.of(module.net)
+    path = resume and resume.last()
+    with alone(), quiet(settings.verbose), _tuned_convolutions(module.prepare):
         trainer = _make_trainer(settings, resume)
         with _plain_interrupt(), _lost_processes():
             trainer.fit(module, ckpt_path=path, weights_only=True if path else None)

@@ -31,7 +31,7 @@ from adacsl.base.arrays import (
     widest,
 )
 from adacsl.base.html import html_record
-from adacsl.costs.cells import check_samples, price_like
+from adacsl.costs.cells import check_samples, cost_like
 from adacsl.costs.matrix import CostMatrix
 from adacsl.thresholds.search import ROUNDING, TIE_TOLERANCE, check_standard_errors
 from adacsl.thresholds.sorted_scores import sums_before
@@ -70,14 +70,14 @@ class Rows(NamedTuple):
         kind = default_float(xp, given)
         columns = (1.0 - widest(given), given) if given.ndim == 1 else [given[:, j] for j in range(k)]
         scores = xp.stack([xp.astype(column, kind) for column in columns])
-        prices = _prices(costs, scores)
-        least = xp.min(prices, axis=0)
+        unit_costs = _prices(costs, scores)
+        least = xp.min(unit_costs, axis=0)
         factors = move(np.ones(k) if weights is None else as_factors(weights, k, "weights"), scores)
         known = (
-            prices if costs.deciding is costs else _prices(costs.deciding, scores)
+            unit_costs if costs.deciding is costs else _prices(costs.deciding, scores)
         )  # what decides, before it is paid
         stakes = (known - xp.min(known, axis=0)) / (factors if known.ndim == 2 else factors[:, None])
-        base, paid = (_of_class(cells, classes, weight) for cells in (least[None, ...], prices - least))
+        base, paid = (_of_class(cells, classes, weight) for cells in (least[None, ...], unit_costs - least))
         return cls(scores, paid, stakes, xp, kind), float(xp.sum(base))
 
     @property
@@ -262,13 +262,13 @@ def _pick(table: Array, line: Array) -> Array:
     return xp.take(xp.reshape(table, (-1,)), line * n + xp.arange(n, device=device(line)))
 
 
-def _of_class(prices: Array, classes: Array, weight: Array | None) -> Array:
+def _of_class(costs: Array, classes: Array, weight: Array | None) -> Array:
     """Return the costs A x n of each sample's class out of A x K or A x K x n, times its weight."""
-    xp = array_namespace(prices)
-    if prices.ndim == 2:
-        own = xp.take(prices, classes, axis=1)
+    xp = array_namespace(costs)
+    if costs.ndim == 2:
+        own = xp.take(costs, classes, axis=1)
     else:
-        own = xp.stack([_pick(prices[i, :, :], classes) for i in range(prices.shape[0])])
+        own = xp.stack([_pick(costs[i, :, :], classes) for i in range(costs.shape[0])])
     return own if weight is None else own * weight
 
 
@@ -278,7 +278,7 @@ def _prices(costs: CostMatrix, like: Array) -> Array:
     if costs.n_instances is None:
         return move(np.asarray(costs._cells, dtype=np.float64), like)
     ones = xp.ones_like(like[0, :])
-    return xp.stack([xp.stack([price_like(cell, ones) * ones for cell in row]) for row in costs._cells])
+    return xp.stack([xp.stack([cost_like(cell, ones) * ones for cell in row]) for row in costs._cells])
 
 
 def as_factors(values: Array, k: int, name: str) -> Any:
@@ -483,7 +483,7 @@ def _sweep(
         middle = 1.0 if center is None else float(center[j])
         limits = middle / box, middle * box
         moved = values.copy()
-        moved[j] = _cheapest_place(_curve(rows, values, j, cost, limits, rule), float(values[j]), cost, limits, rule)
+        moved[j] = _lowest_cost_place(_curve(rows, values, j, cost, limits, rule), float(values[j]), cost, limits, rule)
         result = cost if moved[j] == values[j] else rows.cost(moved)
         if result < cost - rule.gain:
             values, cost = moved, result
@@ -506,7 +506,7 @@ def _curve(rows: Rows, values: Values, j: int, cost: float, limits: tuple[float,
     return Changes(places, changes, cost - float(xp.sum(xp.where(places < here, changes, 0.0), dtype=rows.wide)))
 
 
-def _cheapest_place(result: Changes, own: float, cost: float, limits: tuple[float, float], rule: Rule) -> float:
+def _lowest_cost_place(result: Changes, own: float, cost: float, limits: tuple[float, float], rule: Rule) -> float:
     """Return where the multiplier makes the decisions cheapest: where it is unless another place is cheaper."""
     places, changes, base = result
     if places.shape[0] == 0:
@@ -526,7 +526,7 @@ def _cheapest_place(result: Changes, own: float, cost: float, limits: tuple[floa
     fair = xp.nonzero(totals <= least + TIE_TOLERANCE * cost)[0]
     if rule.n_standard_errors:
         here = count_true(places <= own)
-        fair = _not_proven_dearer(totals, sums_before(changes * changes), fair, here, cost, rule.n_standard_errors)
+        fair = _not_proven_costlier(totals, sums_before(changes * changes), fair, here, cost, rule.n_standard_errors)
     return _nearest_place(xp.take(low, fair), xp.take(high, fair), own)
 
 
@@ -562,7 +562,7 @@ def _worth_sorting(result: Changes, cost: float) -> Changes:
     return Changes(places, np.concatenate((result.changes[mask], change[~worth])), result.base)
 
 
-def _not_proven_dearer(
+def _not_proven_costlier(
     totals: Array, squares: Array, cheapest: Array, own: int, cost: float, n_standard_errors: float
 ) -> Array:
     """Return the intervals from the nearest cheapest one towards ``own`` that may be as cheap, for all the rows tell.

@@ -14,7 +14,7 @@ from array_api_compat import array_namespace, device, is_numpy_array, is_torch_a
 
 from adacsl.base import floats
 from adacsl.base.arrays import Array, as_binary_labels, as_scores, as_vector, as_weights, default_float, widen, widest
-from adacsl.costs.cells import check_samples, is_free, price_like
+from adacsl.costs.cells import check_samples, cost_like, is_free
 from adacsl.costs.matrix import CostMatrix, check_binary
 
 
@@ -116,7 +116,7 @@ def cut_costs(samples: Samples, *, rising: bool = False, squares: bool = False) 
     xp = array_namespace(scores)
     zero = xp.zeros((1,), dtype=default_float(xp, scores), device=device(scores))
     # one signed number per sample, so that one gather brings everything into order
-    stake = xp.where(samples.positive, price_like(fn, zero), zero - price_like(fp, zero))
+    stake = xp.where(samples.positive, cost_like(fn, zero), zero - cost_like(fp, zero))
     if samples.weight is not None:
         stake = stake * samples.weight
     if order is not None:

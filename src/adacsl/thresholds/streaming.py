@@ -634,7 +634,7 @@ def _tune_streamed(batches: Iterable[Batch], level: float, seed: int) -> tuple[T
     whole = CostHistogram().merge(halves[0]).merge(halves[1])
     curve, second, paid = whole.curve(costs), whole.second_pass(costs), RunningMean(held=0)
     enough = all(half.filled.any() for half in halves) and counts.min() > 1
-    cuts = [_cheapest_cut(half.curve(costs)) for half in halves[::-1]] if enough else []
+    cuts = [_lowest_cost_cut(half.curve(costs)) for half in halves[::-1]] if enough else []
     for batch, parts in _halved(batches, seed):
         second.update(batch.scores, batch.labels, **batch.given())
         for cut, part in zip(cuts, parts, strict=False):
@@ -655,7 +655,7 @@ def _halved(batches: Iterable[Batch], seed: int) -> Iterator[tuple[Batch, tuple[
         yield batch, (np.flatnonzero(drawn), np.flatnonzero(~drawn))
 
 
-def _cheapest_cut(curve: CostCurve) -> float:
+def _lowest_cost_cut(curve: CostCurve) -> float:
     return float(curve.thresholds[int(np.argmin(curve.total_costs))])
 
 

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adacsl.base.arrays import check_whole
-from adacsl.torch.functional import positive_logit
+from adacsl.torch.samples import positive_logit
 
 
 class TableNet(nn.Module):

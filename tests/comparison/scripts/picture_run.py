@@ -14,10 +14,11 @@ from adacsl import CostMatrix, CostSensitiveClassifier, Task
 from adacsl.comparison.compare import compare_tasks
 from adacsl.comparison.protocol import Protocol
 from adacsl.neural import fit
+from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
 
-NET = {"epochs": 2, "batch_size": 16, "augment": Augment(rotate=True)}
-PROTOCOL = Protocol(net=NET, device="cpu")
+NEURAL = NeuralLearner(epochs=2, batch_size=16, augment=Augment(rotate=True))
+PROTOCOL = Protocol(neural=NEURAL, device="cpu")
 
 
 def made_pictures():
@@ -37,7 +38,7 @@ def compare(folder):
         methods=methods,
         repeats=1,
         folds=2,
-        net=NET,
+        neural=NEURAL,
         device="cpu",
         folder=folder,
         n_jobs=1,

@@ -55,9 +55,9 @@ class TextTable(Table):
     """
 
     def __init__(self, path: Path, separator: str | None, encoding: str | None) -> None:
-        self.path, self.encoding = path, found_encoding(path, encoding)
+        self.path, self.encoding = path, detected_encoding(path, encoding)
         text, cut = _beginning(path, self.encoding)
-        result = _found_separator(text, cut, SEPARATORS[path.name.lower().removesuffix(".gz")[-4:]])
+        result = _detected_separator(text, cut, SEPARATORS[path.name.lower().removesuffix(".gz")[-4:]])
         self.separator = result if separator is None else _named_separator(separator)
         with reading_text(path, self.encoding):
             names = next((line for line in _lines(text, self.separator) if line), None)
@@ -146,7 +146,7 @@ def open_text(path: Path, encoding: str) -> IO[str]:
     return io.TextIOWrapper(open_bytes(path), encoding=encoding, newline="")
 
 
-def found_encoding(path: Path, named: str | None = None) -> str:
+def detected_encoding(path: Path, named: str | None = None) -> str:
     """Return the encoding of a text file: the one named, else that of its mark, UTF-8, or that of Western Windows."""
     if named is not None:
         try:
@@ -232,7 +232,7 @@ def _lines(text: str, separator: str) -> Iterator[list[str]]:
     return csv.reader(io.StringIO(text, newline=""), delimiter=separator)
 
 
-def _found_separator(text: str, cut: bool, usual: str) -> str:
+def _detected_separator(text: str, cut: bool, usual: str) -> str:
     """Return what parts the header, and every line, into most fields; where nothing does, what is usual."""
 
     def parted(separator: str) -> tuple[int, int, bool]:
@@ -257,7 +257,7 @@ class JsonTable(Table):
     """JSON lines. All of them are looked at first: which columns there are, and what they hold."""
 
     def __init__(self, path: Path, encoding: str | None) -> None:
-        self.path, self.encoding = path, found_encoding(path, encoding)
+        self.path, self.encoding = path, detected_encoding(path, encoding)
         types: dict[str, set[type]] = {}
         counts: Counter[str] = Counter()
         n_rows = 0

@@ -98,10 +98,10 @@ def _capacity_words(given: Constraints, table: pd.DataFrame) -> str:
 def _referral_card(given: Constraints) -> Card | None:
     table = referral_table(given.outcome)
     even = break_even(given.outcome, table)
-    if not table["price"].iloc[-1] > 0:
+    if not table["referral_cost"].iloc[-1] > 0:
         return None
     columns = {
-        "cost of a referral": [show(price, 3) for price in table["price"]],
+        "cost of a referral": [show(cost, 3) for cost in table["referral_cost"]],
         "referred": [show_percent(share) for share in table["referred"]],
         _per_sample(given.unit): show_column(table["cost"]),
     }
@@ -123,15 +123,15 @@ def _referral_words(given: Constraints, table: pd.DataFrame, even: float) -> str
     alone = given.outcome.costs.mean(given.outcome.labels, given.outcome.decisions)
     if even <= 0:
         return f"No reject option pays with {given.method}: its errors cost too little."
-    highest = float(table["price"].iloc[-1])
-    at = table.iloc[(table["price"] - min(even, highest) / 2).abs().argmin()]
+    highest = float(table["referral_cost"].iloc[-1])
+    at = table.iloc[(table["referral_cost"] - min(even, highest) / 2).abs().argmin()]
     limit = f"up to about {with_unit(even, given.unit, 2)} each"
     if even > highest:
         limit = f"even above {with_unit(highest, given.unit, 2)} each, for a few samples with high costs"
     less = f" ({show_percent((alone - at['cost']) / alone)} less)" if alone > 0 else ""
     return (
-        f"Referrals pay {limit}. At {show(at['price'], 2)}, {show_percent(at['referred'])} of the samples are referred "
-        f"and the mean cost is {show(at['cost'], 3)} instead of {show(alone, 3)}{less}."
+        f"Referrals pay {limit}. At {show(at['referral_cost'], 2)}, {show_percent(at['referred'])} of the samples are "
+        f"referred and the mean cost is {show(at['cost'], 3)} instead of {show(alone, 3)}{less}."
     )
 
 
@@ -152,17 +152,17 @@ def referral_table(outcome: Outcome, *, points: int = POINTS) -> pd.DataFrame:
     """Return the effect of a reject option, at costs of a referral up to one at which hardly any sample is referred.
 
     A sample is referred where that costs less than the expected cost of its prediction (above being right). Columns:
-    price, referred (share of the samples), cost (per sample, referrals included).
+    referral_cost, referred (share of the samples), cost (per sample, referrals included).
     """
     risk, paid, base = _risks(outcome)
     order = np.argsort(-risk, kind="stable")
     # without the highest per cent: one sample of a high cost would stretch the axis
     high = float(np.quantile(risk, 0.99)) * 1.05
-    prices = np.linspace(0.0, high, points)
-    referred = np.searchsorted(-risk[order], -prices, side="left")  # those that risk more than the price
+    costs = np.linspace(0.0, high, points)
+    referred = np.searchsorted(-risk[order], -costs, side="left")  # those that risk more than a referral costs
     saved = np.concatenate(([0.0], np.cumsum(paid[order])))
-    cost = base + (saved[-1] - saved[referred] + prices * referred) / outcome.n
-    return pd.DataFrame({"price": prices, "referred": referred / outcome.n, "cost": cost})
+    cost = base + (saved[-1] - saved[referred] + costs * referred) / outcome.n
+    return pd.DataFrame({"referral_cost": costs, "referred": referred / outcome.n, "cost": cost})
 
 
 def break_even(outcome: Outcome, table: pd.DataFrame) -> float:
@@ -177,9 +177,9 @@ def break_even(outcome: Outcome, table: pd.DataFrame) -> float:
     if enough.all() or not enough[0]:
         return float("inf") if enough.all() else 0.0
     last = int(np.argmin(enough)) - 1
-    prices = table["price"].to_numpy()
+    costs = table["referral_cost"].to_numpy()
     fall = (saved[last] - WORTH * avoidable) / (saved[last] - saved[last + 1])
-    return float(prices[last] + fall * (prices[last + 1] - prices[last]))
+    return float(costs[last] + fall * (costs[last + 1] - costs[last]))
 
 
 def capacity_table(outcome: Outcome, *, points: int = POINTS) -> pd.DataFrame:
@@ -246,7 +246,7 @@ def referral_figure(table: pd.DataFrame, *, even: float, unit: str = "", theme: 
     )
     for row, (name, words, values, color, form) in enumerate(looks, start=1):
         figure.add_scatter(
-            x=table["price"], y=values, mode="lines", name=name, showlegend=False,
+            x=table["referral_cost"], y=values, mode="lines", name=name, showlegend=False,
             line={"color": color, "width": 2.4}, row=row, col=1,
             hovertemplate=f"referral %{{x:.4g}}<br>{words} {form}<extra></extra>",
         )  # fmt: skip

@@ -131,7 +131,7 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
     """Return the paper's Table 1: samples of similar score, and the cost-optimal threshold of each such subgroup.
 
     Among equally good thresholds T_m is the one nearest the chosen (else the Bayes) threshold: where T_m equals it,
-    nothing is lost in that subgroup. ``cost`` is the cost of the method's predictions there, ``cheapest_cost`` the one
+    nothing is lost in that subgroup. ``cost`` is the cost of the method's predictions there, ``lowest_cost`` the one
     at T_m.
     """
     numbers = np.asarray(UniformBins(bins)(outcome.scores))
@@ -148,22 +148,22 @@ def subgroup_table(outcome: Outcome, *, bins: int = 10) -> pd.DataFrame:
             "n": outcome.per_repeat(np.bincount(numbers, minlength=bins)[present]),
             "positives": outcome.per_repeat(np.bincount(numbers[outcome.labels == 1], minlength=bins)[present]),
             "threshold": [result.value for result in best],
-            "cheapest_cost": outcome.per_repeat(np.array([result.total_cost for result in best])),
+            "lowest_cost": outcome.per_repeat(np.array([result.total_cost for result in best])),
             "cost": outcome.per_repeat(np.bincount(numbers, weights=paid, minlength=bins)[present]),
         }
     )
 
 
 def confusion_table(outcome: Outcome) -> pd.DataFrame:
-    """Return the confusion matrix in counts and costs: outcome, actual, decided, count, price (mean), total_cost."""
+    """Return the confusion matrix in counts and costs: outcome, actual, decided, count, mean_cost, total_cost."""
     paid = as_host(outcome.costs.incurred(outcome.labels, outcome.decisions))
     rows = []
     for name, actual, decided in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
         here = (outcome.labels == actual) & (outcome.decisions == decided)
         count, total = int(here.sum()), float(paid[here].sum())
-        price = float(np.mean(as_host(getattr(outcome.costs, name)))) if count == 0 else total / count
-        rows.append((name, actual, decided, outcome.per_repeat(count), price, outcome.per_repeat(total)))
-    return pd.DataFrame(rows, columns=["outcome", "actual", "decided", "count", "price", "total_cost"])
+        cost = float(np.mean(as_host(getattr(outcome.costs, name)))) if count == 0 else total / count
+        rows.append((name, actual, decided, outcome.per_repeat(count), cost, outcome.per_repeat(total)))
+    return pd.DataFrame(rows, columns=["outcome", "actual", "decided", "count", "mean_cost", "total_cost"])
 
 
 def _cost_at(outcome: Outcome, threshold: float) -> float:
@@ -204,7 +204,7 @@ def group_table(name: str, table: pd.DataFrame, terms: Terms) -> Table:
     rows = [
         [
             f"{row.low:.1f} to {row.high:.1f}", show_count(row.n), show_count(row.positives),
-            f"{max(row.threshold, 0.0):.3f}", show(row.cheapest_cost), show(row.cost),
+            f"{max(row.threshold, 0.0):.3f}", show(row.lowest_cost), show(row.cost),
         ]
         for row in records(table)
     ]  # fmt: skip

@@ -143,14 +143,14 @@ def _wrong_words(names: list[str], cells: NDArray[np.int64]) -> str:
 def people_matrix(outcome: Outcome, people: int, terms: Terms) -> Matrix:
     """Return a confusion matrix of so many samples, with the cost of each in a cell; totals stand beside."""
     cells = whole_confusion(outcome, people)
-    prices = confusion_table(outcome).set_index("outcome")["price"]
-    largest = float((prices * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
+    costs = confusion_table(outcome).set_index("outcome")["mean_cost"]
+    largest = float((costs * [cells[1, 1], cells[1, 0], cells[0, 1], cells[0, 0]]).abs().max()) or 1.0
     result = {}
     for name, actual, predicted in (("tp", 1, 1), ("fn", 1, 0), ("fp", 0, 1), ("tn", 0, 0)):
-        price, count = float(prices[name]), int(cells[actual, predicted])
+        cost, count = float(costs[name]), int(cells[actual, predicted])
         mean = " on average" if np.ptp(as_host(getattr(outcome, name))) else ""
-        each = f"{with_unit(price, terms.unit, 3)} each{mean}" if price else "no cost"
-        result[name] = MatrixCell(name, f"{count:,}", each, abs(price) * count / largest)
+        each = f"{with_unit(cost, terms.unit, 3)} each{mean}" if cost else "no cost"
+        result[name] = MatrixCell(name, f"{count:,}", each, abs(cost) * count / largest)
     names = (f"{terms.classes[0]}: {cells[0].sum():,}", f"{terms.classes[1]}: {cells[1].sum():,}")
     heads = [f"predicted {terms.classes[k]}: {cells[:, k].sum():,}" for k in (1, 0)]
     return in_order(f"Whole {terms.people}, and the cost of each", names, result)._replace(headers=heads)

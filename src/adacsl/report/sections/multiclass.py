@@ -65,18 +65,18 @@ def class_errors_section(errors: Errors) -> Section | None:
 def confusion_cells(outcome: Outcome) -> pd.DataFrame:
     """Return the confusion matrix in counts and costs, a row for each pair of classes; of one repeat.
 
-    Columns: actual and decided (class numbers), count, price (the mean), total_cost, share (of all costs).
+    Columns: actual and decided (class numbers), count, mean_cost, total_cost, share (of all costs).
     """
     k = outcome.n_classes
     cell = outcome.decisions * k + outcome.labels
     count = np.bincount(cell, minlength=k * k).reshape(k, k)
     total = outcome.costs.confusion(outcome.labels, outcome.decisions)
     listed = outcome.costs.averaged().to_array()
-    price = np.where(count > 0, total / np.maximum(count, 1), listed)
+    cost = np.where(count > 0, total / np.maximum(count, 1), listed)
     paid = float(total.sum())
     decided, actual = np.indices((k, k)).reshape(2, -1)
     columns = {"actual": actual, "decided": decided, "count": outcome.per_repeat(count.ravel())}
-    columns |= {"price": price.ravel(), "total_cost": outcome.per_repeat(total.ravel())}
+    columns |= {"mean_cost": cost.ravel(), "total_cost": outcome.per_repeat(total.ravel())}
     columns["share"] = total.ravel() / paid if paid else np.zeros(k * k)
     return pd.DataFrame(columns).sort_values(["actual", "decided"], ignore_index=True)
 
@@ -141,7 +141,7 @@ def heat_map(outcome: Outcome, cells: pd.DataFrame, terms: Terms) -> Heat:
         share = show_percent(cell.share)
         words = (
             f"actual {names[cell.actual]}, predicted {names[cell.decided]}: {count} samples, cost {money}, "
-            f"{share} of all; {show(cell.price)} each"
+            f"{share} of all; {show(cell.mean_cost)} each"
         )
         money, share = ("", "") if right and cell.total_cost == 0 else (money, share)
         kind = "right" if right else "wrong"
@@ -159,7 +159,7 @@ def _largest_table(outcome: Outcome, cells: pd.DataFrame, terms: Terms) -> Table
     body = [
         [
             names[r.actual], names[r.decided], show(r.total_cost), show_percent(r.share), show_count(r.count),
-            show(r.price),
+            show(r.mean_cost),
         ]
         for r in records(rows)
     ]  # fmt: skip

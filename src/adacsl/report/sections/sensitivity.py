@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from adacsl.base.extras import requires
-from adacsl.costs.matrix import CostMatrix, or_nan, scale_misses
+from adacsl.costs.matrix import CostMatrix, or_nan, scale_fn
 from adacsl.report import style
 from adacsl.report.content import Card, Section, Table, listed, section
 from adacsl.report.data import Outcome, Regret, Terms
@@ -143,7 +143,7 @@ def with_ratio(outcome: Outcome, ratio: float) -> CostMatrix:
     """
     costs = outcome.costs
     if outcome.own_costs:
-        return scale_misses(costs, ratio)
+        return scale_fn(costs, ratio)
     return CostMatrix(fp=costs.fp, fn=costs.tp + ratio * (costs.fp - costs.tn), tp=costs.tp, tn=costs.tn)
 
 
