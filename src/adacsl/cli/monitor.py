@@ -167,7 +167,7 @@ def _of_scores(
     how = files.how | {"sql": None, "db": None}  # those are about the new samples
     table = ScoredTable(
         path, costs=cost_options.known, score=columns.score_column,
-        label=columns.label_column, pos_label=columns.pos_label, how=How(**how)
+        label=columns.label_column, pos_label=columns.pos_label, how=cast("How", how)
     )  # fmt: skip
     every, labels = Batch.joined(list(table.batches())), np.asarray(table.classes)
     own = every.costs.n_instances is not None

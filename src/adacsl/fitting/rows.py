@@ -384,7 +384,7 @@ def _read_vector(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
         if isinstance(name := getattr(X, "name", None), str) and name:
             classifier.feature_names_in_ = np.asarray([name], dtype=object)
         return X
-    names = getattr(classifier, "feature_names_in_", None)
+    names: Any = getattr(classifier, "feature_names_in_", None)
     columns = None if not hasattr(X, "columns") else [str(name) for name in X.columns]
     if columns is not None:
         if names is None and len(columns) != 1:

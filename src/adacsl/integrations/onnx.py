@@ -73,7 +73,7 @@ class GraphInput(NamedTuple):
         return None if None in self.shape else math.prod(side for side in self.shape if side is not None)
 
 
-class OnnxClassifier(ClassifierMixin, BaseEstimator):
+class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A fitted classifier in the ONNX format; use it as ``learner=OnnxClassifier("model.onnx")``.
 
     It is never fitted again: ``fit`` of a cost-sensitive classifier around it fits the decision alone.

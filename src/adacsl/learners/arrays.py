@@ -87,9 +87,8 @@ LINKS: dict[str, Any] = {"logistic": _two, "softmax": to_probabilities, "one-vs-
 
 def _names_of(model: Any) -> list[str]:
     """Return the names of the columns that a booster was fitted on; none where it was fitted on an array."""
-    names = getattr(model, "feature_names_in_", None) if hasattr(model, "feature_names_in_") else None
-    names = getattr(model, "feature_names_", ()) if names is None else names  # CatBoost's
-    named = [str(name) for name in names]
+    own: Any = "feature_names_in_" if hasattr(model, "feature_names_in_") else "feature_names_"  # CatBoost's
+    named = [str(name) for name in getattr(model, own, ())]
     return [] if named == [str(i) for i in range(len(named))] else named
 
 

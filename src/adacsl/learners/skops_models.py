@@ -216,7 +216,7 @@ class SavedBooster(ClassifierMixin, BaseEstimator):
         """Return probabilities."""
         return self.booster.predict_proba(X)
 
-    @available_if(lambda self: self.booster.margins)
+    @available_if(lambda self: self.booster.margins)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:  # noqa: N803
         """Return margins, where the booster's class does: a calibration around it was fitted to them."""
         return self.booster.decision_function(X)

@@ -115,7 +115,7 @@ def _read(
     scores: Any, labels: Any, costs: CostMatrix, pos_label: Any
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], list[str]]:
     """Return checked probabilities, class numbers and the names of the classes."""
-    if not isinstance(costs, CostMatrix) or not costs.settled:
+    if not isinstance(costs, CostMatrix) or not costs.resolved:
         raise TypeError(f"costs must be a CostMatrix of numbers, such as CostMatrix(fp=1, fn=8), got {costs!r}")
     proba = np.asarray(as_host(scores), dtype=np.float64)
     wanted = (costs.n_classes,) if costs.n_classes > 2 else ()
