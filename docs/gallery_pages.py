@@ -14,6 +14,7 @@ import io
 import re
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -86,7 +87,7 @@ def page(example: Example, outputs: list[str]) -> str:
     for cell, heard in zip(example.cells, outputs, strict=True):
         parts += [f"## {cell.title}", cell.text] if cell.title else []
         parts.append(f"```python\n{wrapped(cell.code)}```")
-        parts += [f"```text\n{heard.rstrip()}\n```"] if heard.strip() else []
+        parts += [f"```text\n{filled(heard)}\n```"] if heard.strip() else []
     parts += [
         f"```{{image}} {example.name}-{look}.png\n:class: only-{look}\n:alt: {example.cells[-1].title}\n```"
         for look in ("light", "dark")
@@ -100,6 +101,13 @@ def wrapped(code: str) -> str:
     """Return code in lines of at most ``WIDTH`` characters."""
     command = [sys.executable, "-m", "ruff", "format", "--isolated", f"--line-length={WIDTH}", "-"]
     return subprocess.run(command, input=code, capture_output=True, text=True, check=True).stdout  # noqa: S603
+
+
+def filled(output: str) -> str:
+    """Return what an example prints in lines of at most ``WIDTH`` characters."""
+    return "\n".join(
+        textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in output.rstrip().split("\n")
+    )
 
 
 def make(example: Example, styles: dict[str, dict[str, Any]]) -> None:

@@ -12,7 +12,7 @@ def test_bibtex_says_what_the_citation_file_says():
     said = dict(re.findall(r"^  (\w+) +?= \{+([^}]+)\}", page.split("@article")[0], re.MULTILINE))
     assert said["version"] == re.search(r"^version: (\S+)", cff, re.MULTILINE)[1]
     assert said["title"] == re.search(r'^title: "([^"]+)"', cff, re.MULTILINE)[1]
-    paper = page.split("@article")[1]
+    paper = " ".join(page.split("@article")[1].split())
     for name in re.findall(r"(?:family|given)-names: (\S+)", cff):
         assert name in paper
     assert re.search(r"^    title: (.+)$", cff, re.MULTILINE)[1] in paper

@@ -342,7 +342,8 @@ class Constraints:
             # the others keep their share of the error
             alike = np.ones(np.shape(counts.false_negatives), dtype=bool)
             for other in others.given:
-                one = Constraints(**{other: others.given[other]}, confidence=self._one_confidence)
+                own: dict[str, Any] = {other: others.given[other], "confidence": self._one_confidence}
+                one = Constraints(**own)
                 one = replace(one, caps=self.caps) if other == "min_recall" else one
                 alike &= np.asarray(one.allowed(counts, GRID if other == "min_precision" else 1))
             errors, samples = (
@@ -376,7 +377,7 @@ class Constraints:
         """Return how many samples of the same kind would be enough."""
         if self.caps is not None:
             return "relax one of them"
-        bare = Constraints(**self.given, confidence=None)
+        bare = Constraints(**(self.limits | {"confidence": None}))
         if not np.any(bare.allowed(counts)):
             return "on the samples themselves none does either: more samples alone do not help, relax a constraint"
 
