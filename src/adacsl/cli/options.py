@@ -461,7 +461,7 @@ def neural_learner(epochs: int | None, weights: Path | None, *, rotate: bool) ->
 
 
 def as_words(
-    options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions | ConstraintOptions,
+    options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions | ConstraintOptions | ScoreOptions,
 ) -> list[str]:
     """Return options as they would be typed.
 

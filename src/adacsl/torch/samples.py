@@ -391,7 +391,7 @@ def check_labels(targets: Tensor) -> None:
         if targets.numel() == 0:
             return
         low, high = torch.aminmax(targets)  # one pass; NaN is neither
-        if not (low.item() >= 0.0 and high.item() <= 1.0):
+        if not (0.0 <= low.item() and high.item() <= 1.0):
             inside = targets == targets.clamp(0, 1)
             raise ValueError(
                 f"targets must lie in [0, 1], got {targets[~inside][0].item():g}; give 0 for the negative class and 1 "
