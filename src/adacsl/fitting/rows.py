@@ -391,7 +391,7 @@ def _read_vector(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
             raise ValueError(f"the model was trained on one text per sample, got a table of {len(columns)} columns")
         if names is not None and names[0] not in columns:
             raise ValueError(f"X lacks the column {names[0]!r}, the text that the model was trained on")
-        return X[columns[0] if names is None else names[0]]
+        return X[columns[0] if names is None else str(names[0])]
     if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
         return X[:, 0]
     if isinstance(X, str) or getattr(X, "ndim", 1) != 1:
