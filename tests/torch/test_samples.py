@@ -167,7 +167,9 @@ def test_label_smoothing_and_soft_targets_are_torchs_but_for_the_mean():
     logits, targets = made("B,K")
     weights = torch.tensor(FOUR.class_weights(), dtype=torch.float32)
     loss = WeightedCrossEntropy(FOUR, label_smoothing=0.2)
-    assert_close(loss(logits, targets), F.cross_entropy(logits, targets, weights, label_smoothing=0.2, reduction="sum") / 30)
+    assert_close(
+        loss(logits, targets), F.cross_entropy(logits, targets, weights, label_smoothing=0.2, reduction="sum") / 30
+    )
     shares = torch.softmax(torch.randn(30, 4), 1)
     assert_close(WeightedCrossEntropy(FOUR)(logits, shares), F.cross_entropy(logits, shares, weights))
 

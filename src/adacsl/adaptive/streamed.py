@@ -199,7 +199,11 @@ class StreamedScores:
         if not self._parts:
             raise ValueError("there are no samples: at least one batch with labels that count is needed")
         p, y = (np.concatenate([part[i] for part in self._parts]) for i in (0, 1))
-        return p, y, np.concatenate([part[2] for part in self._parts if part[2] is not None]) if self._weighted else None
+        return (
+            p,
+            y,
+            np.concatenate([part[2] for part in self._parts if part[2] is not None]) if self._weighted else None,
+        )
 
     def samples(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         """Return scores, labels and weights: those that are held, or those that stand for what was counted."""

@@ -65,7 +65,7 @@ def _factory(word: str, module: str, name: str, *, option: str = "--method") -> 
     if factory is None:
         raise ValueError(f"{option} {word}: {module} ({loaded.__file__}) has no {name}")
     if not callable(factory):
-        raise TypeError(f"{option} {word}: {name} is no function, but {one_line(repr(factory))}")
+        raise TypeError(f"{option} {word}: {name} is not a function but {one_line(repr(factory))}")
     checked: Callable[..., Any] = factory
     return checked
 

@@ -74,7 +74,13 @@ def fit_classifier(
     """Fit a classifier; the arguments are those of its ``fit``, ``given`` the costs of each sample by name."""
     learner = classifier.check_settings()
     if is_loader(X) and y is None:
-        others = {"sample_weight": sample_weight, "groups": groups, "time": time, "gap": gap, "label_delay": label_delay}
+        others = {
+            "sample_weight": sample_weight,
+            "groups": groups,
+            "time": time,
+            "gap": gap,
+            "label_delay": label_delay,
+        }
         refuse_with_loaders(classifier, learner, others | given)
         fit_loaders(classifier, learner, X, validation)
         return
@@ -108,7 +114,9 @@ def refuse_with_loaders(classifier: CostSensitiveClassifier, learner: Any, given
         raise TypeError(f"loaders train networks: give learner=NeuralLearner(module), got {classifier.learner!r}")
     costs = classifier.costs
     if costs is None or not costs.resolved:
-        raise TypeError("with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): no sample is looked at first")
+        raise TypeError(
+            "with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): no sample is looked at first"
+        )
     unfit = {"cv": classifier.cv, "resample": classifier.resample}
     if wrong := [name for name, value in unfit.items() if value is not None]:
         raise ValueError(f"{wrong[0]}={unfit[wrong[0]]!r} needs all samples at once: leave it out with loaders")

@@ -253,9 +253,7 @@ class CostMetric(Metric):
             for number, division in enumerate(self._divisions):
                 scores, labels, weight = self._column(held, number)
                 if len(scores):
-                    for name, sums in zip(
-                        ("buckets", "divided"), division.count(scores, labels, weight), strict=True
-                    ):
+                    for name, sums in zip(("buckets", "divided"), division.count(scores, labels, weight), strict=True):
                         state = getattr(self, f"{name}_{number}")
                         state += torch.from_numpy(sums).to(state.device)
             self.scores, self.labels, self.weights = [], [], []
