@@ -369,8 +369,8 @@ def _is_vector(X: Any) -> bool:  # noqa: N803
     """Return whether samples are one text each: a list, array or series of texts, as vectorizers take them."""
     if isinstance(X, list | tuple):
         return bool(X) and isinstance(X[0], str)
-    first = X[:1].tolist() if isinstance(X, np.ndarray) and X.ndim == 1 else None
-    if first is None and getattr(X, "ndim", 0) != 2 and hasattr(X, "to_list"):
+    first: list[Any] = X[:1].tolist() if isinstance(X, np.ndarray) and X.ndim == 1 else []
+    if not first and getattr(X, "ndim", 0) != 2 and hasattr(X, "to_list"):
         first = X.head(1).to_list()
     return bool(first) and isinstance(first[0], str)
 
