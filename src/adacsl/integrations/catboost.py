@@ -268,6 +268,8 @@ def from_bytes(content: bytes) -> Any:
 
 
 def _pool(data: Matrix) -> Any:
+    if hasattr(data.x, "toarray"):  # sparse, of a pipeline
+        return Pool(data.x, data.y, weight=data.weight)
     frame = pd.DataFrame(data.x)
     for column in data.categories:
         # a missing or unknown level is a level of its own

@@ -30,6 +30,7 @@ with requires("sklearn"):
     import sklearn
     from sklearn.base import BaseEstimator, clone
     from sklearn.compose import ColumnTransformer
+    from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
@@ -84,7 +85,6 @@ class SklearnLearner(BaseEstimator):
     3
     """
 
-    tables_only = True
     trained_by = "adacsl.learners.sklearn:fit_models"
 
     @keeps_settings
@@ -120,6 +120,16 @@ class SklearnLearner(BaseEstimator):
         params: dict[str, Any] = getattr(self.estimator, "get_params", dict)()
         selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
         return not selects and not prefit_parts(self.estimator)
+
+    @property
+    def tables_only(self) -> bool:
+        """Whether samples are rows of tables: not where the estimator is a graph that takes images."""
+        return not getattr(self.estimator, "takes_images", False)
+
+    @property
+    def image_size(self) -> tuple[int, int] | None:
+        """Height and width of the images that the estimator takes."""
+        return None if self.tables_only else self.estimator.image_size
 
     def adapts(self, candidate: Candidate) -> bool:
         """Return whether "auto" adapts: always."""
@@ -175,7 +185,9 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             else:
                 models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
         labels = prefit_labels(candidate.learner.estimator, rows)
-        models = [numbered(model, labels) for model in candidate.deciding(models)]
+        models = candidate.deciding(models)
+        models = list({id(model): model for model in models}.values())  # a frozen one is the same in each fold
+        models = [numbered(model, labels) for model in models]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             tested = rows.to_encode(candidate.watch) if encode else rows.take(candidate.watch)
@@ -378,7 +390,11 @@ def _learn(settings: SklearnLearner, estimator: Any, rows: Rows, train: NDArray[
 def prefit_parts(estimator: Any) -> list[Any]:
     """Return the parts of an estimator that were fitted before: a copy of them knows its classes already."""
     params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
-    parts = [part for part in (estimator, *params.values()) if hasattr(part, "fit") and _knows_classes(part)]
+    frozen = [f"{name}__" for name, part in params.items() if isinstance(part, FrozenEstimator)]
+    if isinstance(estimator, FrozenEstimator):
+        params = {}  # what is inside is never fitted, and may be no estimator that can be copied
+    inner = [part for name, part in params.items() if not name.startswith(tuple(frozen))]
+    parts = [part for part in (estimator, *inner) if hasattr(part, "fit") and _knows_classes(part)]
     # skorch's networks are given their classes as a setting
     return [part for part in parts if not hasattr(part, "classes") and _knows_classes(clone(part))]
 
