@@ -99,16 +99,19 @@ class StreamedScores:
     Parameters
     ----------
     n_classes : int
-        How many classes there are.
-    thresholds : sequence of float
+        The number of classes.
+    thresholds : sequence of float, default (0.5,)
         Of two classes: where costs are to be exact; the first one is T'.
     n_labels : int, optional
-        How many labels there are; ``thresholds`` then has a sequence for each.
-    kept : int
+        The number of labels, of multi-label problems; ``thresholds`` then has a sequence for each.
+    kept : int, default 4194304
         So many scores are held; more are counted in buckets, or of K classes sampled.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import AdaCSLController, CostMatrix
+    >>> from adacsl.adaptive import StreamedScores
     >>> stream = StreamedScores(2, [0.5])
     >>> stream.add(np.asarray([0.2, 0.9]), np.asarray([0, 1]))
     >>> stream.step(AdaCSLController(CostMatrix(fp=1, fn=4))).cost
@@ -129,7 +132,20 @@ class StreamedScores:
 
     @classmethod
     def of(cls, controller: AdaCSLController | MultiLabelController, *, kept: int = KEPT) -> StreamedScores:
-        """Return an empty one for the steps of a controller."""
+        """Return an empty one for the steps of a controller.
+
+        Parameters
+        ----------
+        controller : AdaCSLController or MultiLabelController
+            The controller.
+        kept : int, default 4194304
+            So many scores are held.
+
+        Returns
+        -------
+        StreamedScores
+            Without samples.
+        """
         if isinstance(controller, MultiLabelController):
             thresholds: Any = [[each.target_threshold] for each in controller.controllers]
             return cls(2, thresholds, n_labels=controller.n_labels, kept=kept)
@@ -141,7 +157,17 @@ class StreamedScores:
         return self._counted is None and self._held == self.rows
 
     def add(self, scores: Array, labels: Array, weight: Array | None = None) -> None:
-        """Add samples: scores (n,), (n, K) or (n, L), labels, and how much each counts."""
+        """Add samples.
+
+        Parameters
+        ----------
+        scores : array of shape (n,), (n, K) or (n, L)
+            Raw predicted probabilities.
+        labels : array of shape (n,) or (n, L)
+            Class numbers; of several labels 0 or 1.
+        weight : array of shape (n,) or (n, L), optional
+            How much each sample counts.
+        """
         p = np.ascontiguousarray(as_host(scores), dtype=np.float32)
         y = np.asarray(as_host(labels))
         w = None if weight is None else np.asarray(as_host(weight), dtype=np.float64)
@@ -212,7 +238,20 @@ class StreamedScores:
         return self._divisions[0].represent(self._counted[0])
 
     def step(self, controller: Any, *, adapt: bool = True) -> Any:
-        """Step a controller with all samples so far."""
+        """Return the step of a controller on all samples.
+
+        Parameters
+        ----------
+        controller : AdaCSLController or MultiLabelController
+            The controller.
+        adapt : bool, default True
+            False only measures.
+
+        Returns
+        -------
+        ControllerStep or MultiLabelStep
+            What was measured.
+        """
         if self._counted is None:
             p, y, w = self._joined()
             plain = w is None or (self.n_labels is not None and bool((w == 1.0).all()))

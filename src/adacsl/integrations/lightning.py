@@ -53,7 +53,7 @@ ModelParallelStrategy = pl.strategies.ModelParallelStrategy
 
 
 class AdaCSLCallback(pl.Callback):
-    """Step the controller after every validation and hand its weight to the module's loss.
+    """Lightning callback that steps the controller after every validation and adapts the module's loss.
 
     The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
     ``validation_step`` passes to it (sample weights too) is collected, merged over all processes without the duplicates
@@ -71,8 +71,19 @@ class AdaCSLCallback(pl.Callback):
     every : int, default 1
         Adapt after every so many validations; ``val_cost`` is logged after each.
     costs : CostMatrix, optional
-        Costs of each validation row, in their order, where they differ. Training rows weigh what the loss is given as
+        Per-sample costs of the validation samples, in their order. Training samples weigh what the loss is given as
         ``sample_weight``: ``costs.row_weights(labels)``.
+
+    See Also
+    --------
+    adacsl.torch.AdaptiveCrossEntropy : The loss.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightning import AdaCSLCallback
+    >>> callback = AdaCSLCallback(CostMatrix(fp=1, fn=8))
+    >>> trainer = pl.Trainer(callbacks=[callback], max_epochs=3)  # doctest: +SKIP
     """
 
     def __init__(
@@ -295,7 +306,33 @@ def by_name(state: dict[str, Any], optimizer: Optimizer, net: nn.Module) -> dict
 
 
 def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
-    """Return the one adaptive loss inside a module, or raise with what was found instead."""
+    """Return the one adaptive loss inside a module.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Searched with all its submodules.
+
+    Returns
+    -------
+    AdaptiveLoss
+        The loss.
+
+    Raises
+    ------
+    ValueError
+        Where there is none, or more than one.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightning import find_adaptive_loss
+    >>> from adacsl.torch import AdaptiveCrossEntropy
+    >>> module = nn.ModuleDict({"loss": AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))})
+    >>> find_adaptive_loss(module)
+    AdaptiveCrossEntropy(negative_weight=0.125, reduction='mean')
+    """
     result = [m for m in module.modules() if isinstance(m, AdaptiveLoss)]
     if len(result) == 1:
         return result[0]

@@ -183,10 +183,32 @@ def flat_samples(
     sample_weight: Tensor | None = None,
     ignore_index: int | None = None,
 ) -> Samples:
-    """Return the samples of a batch, one row each, detached: flat logits, flat labels and weights.
+    """Return the samples of a batch that count, one row each, detached.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Of any shape that a loss takes.
+    targets : Tensor
+        Labels.
+    n_classes : int, default 2
+        The number of classes.
+    n_labels : int, optional
+        The number of labels, of multi-label problems.
+    sample_weight : Tensor, optional
+        How much each sample counts.
+    ignore_index : int, optional
+        Samples with this label are left out. Default: -100 of K classes; none of two.
+
+    Returns
+    -------
+    Samples
+        Flat logits, labels and weights, and the place of each in the batch.
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch import flat_samples
     >>> logits, targets = torch.zeros(2, 1, 4, 4), torch.zeros(2, 4, 4)
     >>> targets[0, 0, 0] = 255
     >>> rows = flat_samples(logits, targets, ignore_index=255)
@@ -251,9 +273,31 @@ def _binary(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, torch.Size
 
 
 def positive_logit(logits: Tensor) -> Tensor:
-    """Return one logit per sample, shape (n, ...), from a head with one or two outputs: (n,), (n, 1, ...), (n, 2, ...).
+    """Return one logit per sample from a head with one or two outputs.
 
     Maps of one logit per pixel, (n, height, width), are returned as they are.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n,), (n, 1, ...) or (n, 2, ...)
+        The outputs.
+
+    Returns
+    -------
+    Tensor of shape (n, ...)
+        Logits of the positive class.
+
+    Raises
+    ------
+    ValueError
+        Where the shape is another.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch import positive_logit
+    >>> positive_logit(torch.tensor([[0.5, 2.0], [1.0, 0.0]])).tolist()
+    [1.5, -1.0]
     """
     if logits.ndim == 1:
         return logits
