@@ -347,7 +347,7 @@ def read_graph(content: bytes, output: str | None) -> Graph:
         raise ValueError(f"the graph has no output {output!r}, but {', '.join(outputs)}")
     if not outputs[output].type.HasField("tensor_type"):
         raise ValueError(
-            f"the output {output!r} is not an array: export without ZipMap, as to_onnx(..., options={{'zipmap': False}})"
+            f"the output {output!r} is not an array: export without ZipMap, to_onnx(..., options={{'zipmap': False}})"
         )
     tensor = outputs[output].type.tensor_type
     sides = [side.dim_value or None for side in tensor.shape.dim] if tensor.HasField("shape") else []
