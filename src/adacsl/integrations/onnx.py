@@ -170,7 +170,7 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = self.labels is not None
         labels = np.asarray(list(self.labels)) if self.labels is not None else np.arange(max(width or 0, 2))
         if width is None and not known:
-            raise ValueError("the graph does not say how many classes it has: give labels=[...]")
+            raise ValueError("the graph does not state its number of classes: give labels=[...]")
         if len(labels) != max(width or len(labels), 2) or len(np.unique(labels)) < len(labels):
             raise ValueError(
                 f"the graph has scores of {max(width or 0, 2)} classes, and labels are {labels.tolist()}: give one "
@@ -231,7 +231,7 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not probable:
             proba = to_probabilities(raw)
         elif (raw < -1e-4).any() or (raw > 1.0 + 1e-4).any():
-            raise ValueError("the graph's scores are no probabilities: give OnnxClassifier(..., scores='logits')")
+            raise ValueError("the graph's scores are not probabilities: give OnnxClassifier(..., scores='logits')")
         else:
             proba = np.clip(raw, 0.0, 1.0)
         if proba.ndim == 1:
@@ -347,7 +347,7 @@ def read_graph(content: bytes, output: str | None) -> Graph:
         raise ValueError(f"the graph has no output {output!r}, but {', '.join(outputs)}")
     if not outputs[output].type.HasField("tensor_type"):
         raise ValueError(
-            f"the output {output!r} is no array: export without ZipMap, as to_onnx(..., options={{'zipmap': False}})"
+            f"the output {output!r} is not an array: export without ZipMap, to_onnx(..., options={{'zipmap': False}})"
         )
     tensor = outputs[output].type.tensor_type
     sides = [side.dim_value or None for side in tensor.shape.dim] if tensor.HasField("shape") else []
@@ -437,7 +437,7 @@ def _tensors(graph: Any) -> Iterator[Any]:
 def _input_of(given: Any) -> GraphInput:
     tensor = given.type.tensor_type
     if not given.type.HasField("tensor_type") or tensor.elem_type not in TYPES or not tensor.HasField("shape"):
-        raise ValueError(f"the graph's input {given.name[:60]!r} is no array of numbers or text with known axes")
+        raise ValueError(f"the graph's input {given.name[:60]!r} is not an array of numbers or text with known axes")
     sides = [side.dim_value or None for side in tensor.shape.dim]
     if not sides or len(sides) > 5:
         raise ValueError(f"the graph's input {given.name[:60]!r} has {len(sides)} axes: the first is that of samples")
