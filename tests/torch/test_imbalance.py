@@ -70,7 +70,9 @@ def test_equal_to_the_papers(kind, k):
     weight = torch.rand(50)
     assert_close(loss(z, y, weight).double(), (each * weight).mean(), rtol=1e-5, atol=1e-6)
     ignoring = kind(COUNTS[:k], ignore_index=-100)
-    assert_close(ignoring(z, torch.where(torch.arange(50) < 20, -100, y)).double(), each[20:].mean(), rtol=1e-5, atol=1e-6)
+    assert_close(
+        ignoring(z, torch.where(torch.arange(50) < 20, -100, y)).double(), each[20:].mean(), rtol=1e-5, atol=1e-6
+    )
     maps, labels = z.reshape(2, 5, 5, k).movedim(-1, 1), y.reshape(2, 5, 5)
     assert_close(loss(maps, labels), loss(z, y))
 

@@ -134,7 +134,10 @@ def test_a_label_without_both_classes_changes_nothing():
     [
         (lambda: MultiLabelController([]), "must not be empty"),
         (lambda: MultiLabelController([CostMatrix.ordinal(3)]), "each label is a problem of two classes"),
-        (lambda: MultiLabelController(COSTS).step(torch.zeros(4, 2), torch.zeros(4, 2)), r"scores must have shape \(n, 3\)"),
+        (
+            lambda: MultiLabelController(COSTS).step(torch.zeros(4, 2), torch.zeros(4, 2)),
+            r"scores must have shape \(n, 3\)",
+        ),
         (lambda: MultiLabelController(COSTS).load_state_dict({"labels": []}), "the state has 0 labels"),
         (lambda: AdaptiveCrossEntropy(COSTS).adapt(batch()[0], torch.full((200, 3), 0.5)), "must be 0 or 1"),
     ],

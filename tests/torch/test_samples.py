@@ -26,7 +26,8 @@ SHAPES = {
     "B,H,W": ((3, 5, 6), (3, 5, 6)), "B,1,H,W": ((3, 1, 5, 6), (3, 5, 6)), "B,1,H,W same": ((3, 1, 5, 6), (3, 1, 5, 6)),
     "B,2,H,W": ((3, 2, 5, 6), (3, 5, 6)), "B,2,H,W column": ((3, 2, 5, 6), (3, 1, 5, 6)),
     "B,K,H,W": ((3, 4, 5, 6), (3, 5, 6)), "B,K,H,W column": ((3, 4, 5, 6), (3, 1, 5, 6)),
-    "B,T,K": ((3, 7, 4), (3, 7)), "B,T,2": ((3, 7, 2), (3, 7)), "B,T,1": ((3, 7, 1), (3, 7)), "B,K,T": ((3, 4, 7), (3, 7)),
+    "B,T,K": ((3, 7, 4), (3, 7)), "B,T,2": ((3, 7, 2), (3, 7)), "B,T,1": ((3, 7, 1), (3, 7)),
+    "B,K,T": ((3, 4, 7), (3, 7)),
     "volume": ((2, 3, 4, 5, 6), (2, 3, 4, 5, 6)),
     "one-hot B,2": ((30, 2), (30, 2)), "one-hot B,K": ((30, 4), (30, 4)),
     "one-hot B,2,H,W": ((3, 2, 5, 6), (3, 2, 5, 6)), "one-hot B,K,H,W": ((3, 4, 5, 6), (3, 4, 5, 6)),
@@ -65,10 +66,7 @@ def by_hand(name, logits, targets):
     """Probabilities of each class, and shares of each class, (n, K), in float64, from the definition."""
     k, axis = classes_of(name), axis_of(name)
     z = logits.double()
-    if axis is None:
-        z = z.reshape(-1, 1)
-    else:
-        z = z.movedim(axis, -1).reshape(-1, z.shape[axis])
+    z = z.reshape(-1, 1) if axis is None else z.movedim(axis, -1).reshape(-1, z.shape[axis])
     if z.shape[1] == 1:
         z = torch.cat((torch.zeros_like(z), z), dim=1)
     p = torch.softmax(z, dim=1)
@@ -167,7 +165,9 @@ def test_label_smoothing_and_soft_targets_are_torchs_but_for_the_mean():
     logits, targets = made("B,K")
     weights = torch.tensor(FOUR.class_weights(), dtype=torch.float32)
     loss = WeightedCrossEntropy(FOUR, label_smoothing=0.2)
-    assert_close(loss(logits, targets), F.cross_entropy(logits, targets, weights, label_smoothing=0.2, reduction="sum") / 30)
+    assert_close(
+        loss(logits, targets), F.cross_entropy(logits, targets, weights, label_smoothing=0.2, reduction="sum") / 30
+    )
     shares = torch.softmax(torch.randn(30, 4), 1)
     assert_close(WeightedCrossEntropy(FOUR)(logits, shares), F.cross_entropy(logits, shares, weights))
 

@@ -846,9 +846,7 @@ class MultiLabelController:
                 counted = own > 0
                 column, there, own = column[counted], there[counted], own[counted]
             try:
-                steps.append(
-                    controller.step(column, there, costs=given[number], sample_weight=own, adapt=adapt)
-                )
+                steps.append(controller.step(column, there, costs=given[number], sample_weight=own, adapt=adapt))
             except ValueError as error:
                 self.load_state_dict(before)
                 raise ValueError(f"label {number}: {error}") from None
@@ -887,7 +885,9 @@ class MultiLabelController:
         labels = state.get("labels") if isinstance(state, dict) else None
         if not isinstance(labels, list) or len(labels) != self.n_labels:
             saved = len(labels) if isinstance(labels, list) else "no"
-            raise ValueError(f"the state has {saved} labels, this controller {self.n_labels}: make it with the saved costs")
+            raise ValueError(
+                f"the state has {saved} labels, this controller {self.n_labels}: make it with the saved costs"
+            )
         for controller, own in zip(self.controllers, labels, strict=True):
             controller.load_state_dict(own)
 

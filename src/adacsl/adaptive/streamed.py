@@ -144,36 +144,42 @@ class StreamedScores:
         """Add samples: scores (n,), (n, K) or (n, L), labels, and how much each counts."""
         p = np.ascontiguousarray(as_host(scores), dtype=np.float32)
         y = np.asarray(as_host(labels))
-        w = None if weight is None else np.asarray(as_host(weight), dtype=np.float64)
-        if self.n_labels is not None and w is None:
-            w = np.ones(p.shape)
-        elif self.n_labels is not None and w is not None and w.ndim == 1:
-            w = np.repeat(w[:, None], self.n_labels, axis=1)
         if len(p) == 0:
             return
+        w = self._weights_of(p, weight)
+        self.rows += len(p)
+        if self.n_classes > 2:
+            self._draw(p, y, w)
+        elif self._counted is not None:
+            self._count(p, y, w)
+        else:
+            self._parts.append((p, y.astype(np.float32), w))
+            self._held += len(p)
+            if self._held * (self.n_labels or 1) > self.kept:
+                self._counted = [division.empty() for division in self._divisions]
+                for part in self._parts:
+                    self._count(*part)
+                self._parts = []
+
+    def _weights_of(self, p: NDArray[Any], weight: Array | None) -> NDArray[np.float64] | None:
+        """Return how much samples count, (n,), of labels always (n, L); raise where only some batches have weights."""
+        w = None if weight is None else np.asarray(as_host(weight), dtype=np.float64)
+        if self.n_labels is not None:
+            w = np.ones(p.shape) if w is None else np.broadcast_to(w[:, None], p.shape) if w.ndim == 1 else w
         if self._weighted is not None and self._weighted != (w is not None):
             raise ValueError("sample_weight must be given for all batches, or for none")
         self._weighted = w is not None
-        self.rows += len(p)
-        if self._counted is not None:
-            self._count(p, y, w)
-            return
-        if self.n_classes > 2:
-            keys = self._random.random(len(p))
-            drawn = keys <= self._cut
-            if not drawn.all():
-                p, y, w, keys = p[drawn], y[drawn], None if w is None else w[drawn], keys[drawn]
-            self._keys.append(keys)
-        self._parts.append((p, y.astype(np.float32 if self.n_classes == 2 else np.int64), w))
-        self._held += len(p)
-        if self.n_classes > 2:
-            if self._held * self.n_classes > self.kept:
-                self._sample()
-        elif self._held * (self.n_labels or 1) > self.kept:
-            self._counted = [division.empty() for division in self._divisions]
-            for part in self._parts:
-                self._count(*part)
-            self._parts = []
+        return w
+
+    def _draw(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None) -> None:
+        """Hold samples of K classes: all, or those with low random keys."""
+        keys = self._random.random(len(p))
+        low = keys <= self._cut
+        self._parts.append((p[low], y[low].astype(np.int64), None if w is None else w[low]))
+        self._keys.append(keys[low])
+        self._held += int(low.sum())
+        if self._held * self.n_classes > self.kept:
+            self._sample()
 
     def _count(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None) -> None:
         for number, (division, sums) in enumerate(zip(self._divisions, self._counted or (), strict=True)):
@@ -183,8 +189,8 @@ class StreamedScores:
                 there = w[:, number] > 0 if w is not None else slice(None)
                 own = None if w is None else w[there, number]
                 more = division.count(np.ascontiguousarray(p[there, number]), y[there, number], own)
-            for total, part in zip(sums, more, strict=True):
-                total += part
+            np.add(sums.buckets, more.buckets, out=sums.buckets)
+            np.add(sums.divided, more.divided, out=sums.divided)
 
     def _sample(self) -> None:
         """Keep the samples with the lower half of the random keys, now and from now on: a uniform random sample."""
@@ -199,7 +205,11 @@ class StreamedScores:
         if not self._parts:
             raise ValueError("there are no samples: at least one batch with labels that count is needed")
         p, y = (np.concatenate([part[i] for part in self._parts]) for i in (0, 1))
-        return p, y, np.concatenate([part[2] for part in self._parts if part[2] is not None]) if self._weighted else None
+        return (
+            p,
+            y,
+            np.concatenate([part[2] for part in self._parts if part[2] is not None]) if self._weighted else None,
+        )
 
     def samples(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         """Return scores, labels and weights: those that are held, or those that stand for what was counted."""

@@ -72,7 +72,13 @@ def fit_classifier(
     """Fit a classifier; the arguments are those of its ``fit``, ``given`` the costs of each sample by name."""
     learner = classifier.check_settings()
     if is_loader(X) and y is None:
-        others = {"sample_weight": sample_weight, "groups": groups, "time": time, "gap": gap, "label_delay": label_delay}
+        others = {
+            "sample_weight": sample_weight,
+            "groups": groups,
+            "time": time,
+            "gap": gap,
+            "label_delay": label_delay,
+        }
         refuse_with_loaders(classifier, learner, others | given)
         fit_loaders(classifier, learner, X, validation)
         return
@@ -100,7 +106,9 @@ def refuse_with_loaders(classifier: CostSensitiveClassifier, learner: Any, given
         raise TypeError(f"loaders train networks: give learner=NeuralLearner(module), got {classifier.learner!r}")
     costs = classifier.costs
     if costs is None or not costs.resolved:
-        raise TypeError("with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): no sample is looked at first")
+        raise TypeError(
+            "with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): no sample is looked at first"
+        )
     unfit = {"cv": classifier.cv, "resample": classifier.resample}
     if wrong := [name for name, value in unfit.items() if value is not None]:
         raise ValueError(f"{wrong[0]}={unfit[wrong[0]]!r} needs all samples at once: leave it out with loaders")
@@ -112,8 +120,7 @@ def fit_loaders(classifier: CostSensitiveClassifier, learner: Any, train: Any, v
     """Fit a classifier on batches of a training loader, adapted and tuned on those of a validation loader."""
     if validation is None:
         raise TypeError("a training loader needs a validation loader: fit(train_loader, validation=val_loader)")
-    costs = classifier.costs
-    assert costs is not None  # refused before
+    costs: Any = classifier.costs
     for name, loader in (("X", train), ("validation", validation)):
         resolve("adacsl.neural.loaders:check_loader")(name, loader)
     labels = resolve("adacsl.neural.loaders:validation_labels")(validation, costs.n_classes)

@@ -66,7 +66,8 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
     ----------
     controller : AdaCSLController or CostMatrix, optional
         Adapts the class weights; costs stand for ``AdaCSLController(costs)``, a list of them for one controller per
-        label. Default: the criterion's own controller, which is new in every ``fit``. One given here is copied, and starts again too.
+        label. Default: the criterion's own controller, which is new in every ``fit``. One given here is copied, and
+        starts again too.
     every : int, default 1
         Adapt after every so many epochs; ``val_cost`` is recorded after each.
     costs : CostMatrix, optional

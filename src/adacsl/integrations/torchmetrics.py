@@ -75,6 +75,14 @@ class CostMetric(Metric):
     higher_is_better = False
     full_state_update = False
 
+    scores: Any  # lists of tensors, and of several processes one tensor
+    labels: Any
+    weights: Any
+    keys: Any
+    cut: Tensor
+    paid: Tensor
+    size: Tensor
+
     def __init__(
         self,
         costs: CostMatrix | Sequence[CostMatrix],
@@ -253,9 +261,7 @@ class CostMetric(Metric):
             for number, division in enumerate(self._divisions):
                 scores, labels, weight = self._column(held, number)
                 if len(scores):
-                    for name, sums in zip(
-                        ("buckets", "divided"), division.count(scores, labels, weight), strict=True
-                    ):
+                    for name, sums in zip(("buckets", "divided"), division.count(scores, labels, weight), strict=True):
                         state = getattr(self, f"{name}_{number}")
                         state += torch.from_numpy(sums).to(state.device)
             self.scores, self.labels, self.weights = [], [], []

@@ -42,7 +42,9 @@ NO_ROWS = np.empty(0, dtype=np.int64)
 def check_loader(name: str, loader: Any) -> None:
     """Raise unless a loader can be iterated again and again."""
     if not isinstance(loader, Iterable) or isinstance(loader, str | bytes | Mapping):
-        raise TypeError(f"{name} must be an iterable of (inputs, labels), such as a DataLoader, got {type(loader).__name__}")
+        raise TypeError(
+            f"{name} must be an iterable of (inputs, labels), such as a DataLoader, got {type(loader).__name__}"
+        )
     if isinstance(loader, Iterator):
         raise TypeError(
             f"{name} is an iterator, which is empty after one epoch: give a DataLoader, or an object whose __iter__ "
@@ -67,8 +69,7 @@ def split_batch(batch: Any, *, labels: bool = True) -> tuple[Any, Any]:
     elif labels or (isinstance(batch, tuple | list) and len(batch) != 1):
         raise TypeError(
             "each batch must be (inputs, labels), or a mapping with 'labels'; inputs may be a tensor, a tuple or a "
-            f"mapping, got {type(batch).__name__}"
-            + (f" of {len(batch)}" if isinstance(batch, tuple | list) else "")
+            f"mapping, got {type(batch).__name__}" + (f" of {len(batch)}" if isinstance(batch, tuple | list) else "")
         )
     else:
         inputs, given = batch[0] if isinstance(batch, tuple | list) else batch, None
@@ -85,8 +86,7 @@ def call_net(net: nn.Module, inputs: Any) -> Any:
         out = net(*inputs)
     else:
         out = net(inputs)
-    logits = out.get("logits", out) if isinstance(out, Mapping) else getattr(out, "logits", out)
-    return logits
+    return out.get("logits", out) if isinstance(out, Mapping) else getattr(out, "logits", out)
 
 
 def read_labels(labels: Any, n_classes: int) -> Tensor:
@@ -99,9 +99,7 @@ def read_labels(labels: Any, n_classes: int) -> Tensor:
     numbers = values.long()
     strange = (numbers < 0) | (numbers >= n_classes) | (numbers != values)
     if bool(strange.any()):
-        raise ValueError(
-            f"labels must be class numbers from 0 to {n_classes - 1}, got {values[strange][0].item():g}"
-        )
+        raise ValueError(f"labels must be class numbers from 0 to {n_classes - 1}, got {values[strange][0].item():g}")
     return numbers
 
 
@@ -125,7 +123,8 @@ class SeededLoader:
     def __iter__(self) -> Iterator[Any]:
         epoch = self.epoch()
         torch.manual_seed(mix(self.seed + 1, epoch))
-        for holder in (self.loader, getattr(self.loader, "sampler", None), getattr(self.loader, "dataset", None)):
+        holders: list[Any] = [self.loader, getattr(self.loader, "sampler", None), getattr(self.loader, "dataset", None)]
+        for holder in holders:
             if hasattr(holder, "set_epoch"):
                 holder.set_epoch(epoch)
         yield from self.loader
@@ -153,8 +152,8 @@ class LoaderTraining(MemberTraining):
         """Refuse several processes, which would all see the same batches."""
         if self.trainer.world_size > 1:
             raise ValueError(
-                "loaders of one's own train in one process: leave devices and strategy out, or train with Lightning and "
-                "adacsl.integrations.lightning.AdaCSLCallback"
+                "loaders of one's own train in one process: leave devices and strategy out, or train with Lightning "
+                "and adacsl.integrations.lightning.AdaCSLCallback"
             )
 
     def train_dataloader(self) -> Any:
@@ -300,14 +299,12 @@ class LoaderModel:
     def numbers(self) -> Any:
         """Refuse to be saved: the classifier knows nothing of the inputs."""
         raise ValueError(
-            "a classifier that was fitted on loaders has inputs of your own, which it cannot describe: save the network, "
-            "torch.save(clf.net_[0].state_dict(), path), and decide by clf.threshold_"
+            "a classifier that was fitted on loaders has inputs of your own, which it cannot describe: save the "
+            "network, torch.save(clf.net_[0].state_dict(), path), and decide by clf.threshold_"
         )
 
 
-def fit_on_loaders(
-    candidates: Sequence[Candidate], rows: Rows, train: Any, validation: Any
-) -> Iterator[Candidate]:
+def fit_on_loaders(candidates: Sequence[Candidate], rows: Rows, train: Any, validation: Any) -> Iterator[Candidate]:
     """Train a network for each candidate that needs another one; yield each candidate with its model.
 
     Parameters
@@ -338,8 +335,9 @@ def fit_on_loaders(
 
 def _training(key: str, candidate: Candidate, rows: Rows) -> Training:
     learner: NeuralLearner = candidate.learner
-    settings = learner.settings(len(rows.y), images=True, device=choose_device(candidate.method.device),
-                                verbose=candidate.method.verbose)
+    settings = learner.settings(
+        len(rows.y), images=True, device=choose_device(candidate.method.device), verbose=candidate.method.verbose
+    )
     member = make_member(candidate, make_training_controller(candidate, rows), NO_ROWS, np.arange(len(rows.y)), 0, rows)
     return Training(key, [member], learner, settings, {})
 

@@ -244,7 +244,9 @@ def _focal_losses_of_classes(batch: Batch, weights: Tensor, gamma: float, smooth
         # the logarithm of 1 - p from the other logits: finite, and so is its gradient
         log_q = torch.logsumexp(z.scatter(1, own, -torch.inf), dim=1) - norm
         return -weights[own[:, 0]] * torch.exp(gamma * log_q) * log_p
-    shares = smoothed(y if batch.soft else as_shares(y.clamp(min=0), batch.n_classes, z.dtype), smoothing, batch.n_classes)
+    shares = smoothed(
+        y if batch.soft else as_shares(y.clamp(min=0), batch.n_classes, z.dtype), smoothing, batch.n_classes
+    )
     log_p = torch.log_softmax(z, dim=1)
     others = -torch.expm1(log_p)
     scale = torch.exp(gamma * torch.log(others.clamp(min=1e-12)))

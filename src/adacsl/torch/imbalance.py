@@ -54,9 +54,7 @@ class _CountsLoss(nn.Module):
         self.register_buffer("weights", torch.ones(self.n_classes), persistent=False)
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        batch = read_batch(
-            logits, targets, self.n_classes, sample_weight=sample_weight, ignore_index=self.ignore_index
-        )
+        batch = read_batch(logits, targets, self.n_classes, sample_weight=sample_weight, ignore_index=self.ignore_index)
         batch = batch._replace(logits=self.adjusted(batch))
         if self.n_classes > 2:
             return cross_entropy_of(batch, self.weights, self.reduction, self.label_smoothing)
@@ -263,7 +261,9 @@ class CostSampler(Sampler[int]):
     def __init__(self, labels: Any, costs: CostMatrix, *, num_samples: int | None = None, seed: int = 0) -> None:
         if not isinstance(costs, CostMatrix):
             raise no_costs(costs)
-        y = np.asarray(as_host(labels) if hasattr(labels, "__array_namespace__") or isinstance(labels, Tensor) else labels)
+        y = np.asarray(
+            as_host(labels) if hasattr(labels, "__array_namespace__") or isinstance(labels, Tensor) else labels
+        )
         if y.ndim != 1 or len(y) == 0 or (y != np.round(y)).any() or y.min() < 0 or y.max() >= costs.n_classes:
             raise ValueError(f"labels must be class numbers from 0 to {costs.n_classes - 1}, one for each sample")
         if num_samples is not None:
