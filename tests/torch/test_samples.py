@@ -292,3 +292,15 @@ def test_flat_samples_are_those_of_a_loop(data):
     assert rows.place.tolist() == [i for *_, i in expected]
     if expected:
         assert_close(rows.logits, torch.tensor([z for z, *_ in expected], dtype=torch.float64))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_shape_on_a_gpu(name):
+    logits, targets = made(name)
+    ours, theirs = AdaptiveCrossEntropy(loss_costs(name)), AdaptiveCrossEntropy(loss_costs(name)).cuda()
+    assert_close(theirs(logits.cuda(), targets.cuda()).cpu(), ours(logits, targets))
+    assert theirs.adapt(logits.cuda(), targets.cuda()).cost == pytest.approx(ours.adapt(logits, targets).cost)
+    parts = ((logits[rows].cuda(), targets[rows].cuda()) for rows in torch.arange(len(logits)).split(2))
+    assert theirs.adapt(parts).cost == pytest.approx(ours.adapt(logits, targets).cost)

@@ -124,7 +124,7 @@ class StreamedScores:
         self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]] = []
         self._counted: list[Counted] | None = None
         self._keys: list[NDArray[np.float64]] = []
-        self._random, self._weighted = np.random.default_rng(0), None if n_labels is None else True
+        self._random, self._weighted = np.random.default_rng(0), n_labels is not None
         self.rows, self._held, self._cut = 0, 0, 1.0
 
     @classmethod
@@ -162,13 +162,11 @@ class StreamedScores:
                 self._parts = []
 
     def _weights_of(self, p: NDArray[Any], weight: Array | None) -> NDArray[np.float64] | None:
-        """Return how much samples count, (n,), of labels always (n, L); raise where only some batches have weights."""
+        """Return how much samples count, (n,), of labels always (n, L); None: each is 1."""
         w = None if weight is None else np.asarray(as_host(weight), dtype=np.float64)
         if self.n_labels is not None:
             w = np.ones(p.shape) if w is None else np.broadcast_to(w[:, None], p.shape) if w.ndim == 1 else w
-        if self._weighted is not None and self._weighted != (w is not None):
-            raise ValueError("sample_weight must be given for all batches, or for none")
-        self._weighted = w is not None
+        self._weighted = self._weighted or w is not None
         return w
 
     def _draw(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None) -> None:
@@ -205,11 +203,8 @@ class StreamedScores:
         if not self._parts:
             raise ValueError("there are no samples: at least one batch with labels that count is needed")
         p, y = (np.concatenate([part[i] for part in self._parts]) for i in (0, 1))
-        return (
-            p,
-            y,
-            np.concatenate([part[2] for part in self._parts if part[2] is not None]) if self._weighted else None,
-        )
+        weights = [np.ones(len(part[0])) if part[2] is None else part[2] for part in self._parts]
+        return p, y, np.concatenate(weights) if self._weighted else None
 
     def samples(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         """Return scores, labels and weights: those that are held, or those that stand for what was counted."""

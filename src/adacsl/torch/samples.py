@@ -46,6 +46,13 @@ class Samples(NamedTuple):
             return torch.sigmoid(self.logits)
         return torch.softmax(self.logits, dim=1)
 
+    @property
+    def weights(self) -> Tensor:
+        """How much each sample counts, of labels (n, L); 1 where nothing says so."""
+        if self.weight is not None:
+            return self.weight
+        return torch.ones_like(self.logits if self.n_labels is not None or self.logits.ndim == 1 else self.logits[:, 0])
+
 
 class Batch(NamedTuple):
     """A batch in one layout; classes or labels are axis 1 of the logits.
