@@ -83,7 +83,15 @@ def show_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
         lines[:] = [line.replace("\0", ":") for line in lines]
 
 
+# generated tables beside the benchmarks are files to download here, and pages in the repository
+
+
+def link_results(app: Any, page: str, content: list[str]) -> None:
+    content[0] = re.sub(r"\]\(((?:\.\./)+benchmarks/results/)", r"](path:\1", content[0])
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("source-read", link_results)
     app.connect("autodoc-process-docstring", hide_colons, priority=400)
     app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))

@@ -3,7 +3,7 @@
     python -m benchmarks.quality.peers.run                        # everything that is not finished or published yet
     python -m benchmarks.quality.peers.run --tables wine --methods logistic ensemble
     python -m benchmarks.quality.peers.run --add mine.py          # with tables and methods of your own
-    python -m benchmarks.quality.peers.run --page docs/arena.md   # the page and its details, from the results
+    python -m benchmarks.quality.peers.run --page benchmarks/results/peers.md   # the page and its details
 
 Every finished fit is kept in the work folder; those of published results are put there too. Published are the tables
 that all methods have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are

@@ -7,7 +7,7 @@ import math
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from adacsl.cli.options import (
     ADVANCED_REPORT,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
+    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EVALUATION_DEFAULTS,
@@ -33,6 +34,7 @@ from adacsl.cli.options import (
     REPORT_DEFAULTS,
     TIME_DEFAULTS,
     CheckOptions,
+    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
@@ -63,13 +65,14 @@ class Training:
     cost_options: CostOptions = COST_DEFAULTS
     times: TimeOptions = TIME_DEFAULTS
     check_options: CheckOptions = CHECK_DEFAULTS
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS
     method: str = ""
     networks: Mapping[str, Any] = field(default_factory=dict)
     """Settings of neural networks, by the name of the option."""
 
     def command(self, out: str = "model/") -> str:
         """Return the command to type."""
-        parts = (self.source, self.times, self.cost_options, self.check_options)
+        parts = (self.source, self.times, self.cost_options, self.constraint_options, self.check_options)
         words = [word for part in parts for word in as_words(part)]
         for name, value in self.networks.items():
             words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
@@ -82,6 +85,7 @@ class Training:
         silent = AlreadyShown(**vars(screen) | {"quiet": True})  # the comparison has shown the findings
         options = {"source": self.source, "times": self.times}
         options |= {"cost_options": self.cost_options, "check_options": self.check_options}
+        options |= {"constraint_options": self.constraint_options}
         return train(self.data, out=out, method=self.method, screen=silent, **options, **self.networks)  # type: ignore[arg-type]
 
     def predicting(self, model: Path) -> str:
@@ -130,6 +134,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of images, or names (adacsl data)")],
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     methods: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
     everything: Annotated[bool, Parameter(name="--all", group=ADVANCED_METHODS, show_default=False)] = False,
@@ -196,11 +201,14 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare photos/ --pos-label melanoma --fn 8 --fp 1 --ratios 4,8,16 --backend ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --segment region,age --unit EUR
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --min-recall 0.9
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --all
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --method mine:svm
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-column applied --gap 7d --label-delay
     90d
     """
+    limits = constraint_options.given
+    constraint_options.check(groups=source.group_column is not None)
     neural = neural_learner(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
@@ -239,13 +247,16 @@ def compare(  # noqa: PLR0913  one argument for each option
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
             folds=evaluation.folds, tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
             **vars(execution), progress=not screen.quiet, device=device, neural=neural,
-            gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes,
+            gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes, constraints=limits,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         networks = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
         if baseline:
             source = replace(source, drop=(*source.drop, baseline))
-        asked = [Training(name, source, cost_options, times, check_options, networks=networks) for name in names]
+        asked = [
+            Training(name, source, cost_options, times, check_options, constraint_options, networks=networks)
+            for name in names
+        ]
         trainings = [training_of(result, task, each, words) for task, each in zip(tasks, asked, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen, result.best)
         command = shlex.join(["adacsl", *sys.argv[1:]])
@@ -316,8 +327,10 @@ def _default_folder(tasks: list[Task]) -> Path:
 
 def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
     from adacsl.comparison.model_card import describe_duplicates  # noqa: PLC0415  torch
+    from adacsl.comparison.recommendation import INFEASIBLE  # noqa: PLC0415  pandas
 
-    failed = failed_fits(result)
+    every = failed_fits(result)
+    failed = [row for row in every if not row["error"].startswith("InfeasibleError")]
     document = {
         "best": result.best,
         "recommendation": result.recommendation,
@@ -343,6 +356,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
+        "infeasible": [each._asdict() for each in result.missing if each.reason.startswith(INFEASIBLE)],
         "missing": [each._asdict() for each in result.missing],
         "checks": {name: about.get("checks", []) for name, about in result.facts["data"].items()},
         "left_out": {
@@ -356,7 +370,11 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     for (name, ratio), block in result.table.groupby(["data", "ratio"], sort=False):
         classes = result.facts["data"].get(name, {}).get("classes", ())
         costs = f"{len(classes)} classes" if len(classes) > 2 else f"a false negative costs {ratio:g} false positives"
-        shown += [f"{name}, {costs}; mean cost per sample", "", _table(block), ""]
+        shown += [f"{name}, {costs}; mean cost per sample", ""]
+        shown += [
+            _table(block, [own for own in document["infeasible"] if (own["data"], own["ratio"]) == (name, ratio)])
+        ]
+        shown += [""]
     copies = {name: describe_duplicates(about) for name, about in result.facts["data"].items()}
     several = len(copies) > 1
     shown += [result.intervals, *(f"{name}: {text}" if several else text for name, text in copies.items() if text), ""]
@@ -408,7 +426,7 @@ def _by_segment(part: dict[str, Any]) -> list[Any]:
     return ["", f"{part['data']} by {part['column']}, ratio {part['ratio']:g}; mean cost per sample", "", table]
 
 
-def _table(block: Any) -> Any:
+def _table(block: Any, infeasible: Sequence[Mapping[str, Any]] = ()) -> Any:
     from adacsl.comparison.statistics import CONSTANTS  # noqa: PLC0415  pandas
 
     table = listing("method", right=("cost", "95 % interval", "costs more by"), then=("",))
@@ -421,6 +439,8 @@ def _table(block: Any) -> Any:
         )
         interval = interval_text(row["low"], row["high"])
         table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, increase, str(row["significance"]))
+    for row in infeasible:
+        table.add_row(str(row["method"]), "", "", "", row["reason"].partition(" (")[0])
     return table
 
 

@@ -293,6 +293,72 @@ class CheckOptions:
 CHECK_DEFAULTS = CheckOptions()
 
 
+@Parameter(name="*", group=ADVANCED_DECISIONS)
+@dataclass(frozen=True)
+class ConstraintOptions:
+    """Constraints on the decisions, of two classes."""
+
+    min_recall: Annotated[float | None, within(0, 1)] = None
+    """Least share of the positives that are predicted positive, such as 0.9; the threshold is the one of least cost
+    that meets it on new data, with --confidence."""
+
+    min_precision: Annotated[float | None, within(0, 1)] = None
+    """Least share of positives among the samples predicted positive."""
+
+    max_fpr: Annotated[float | None, within(0, 1)] = None
+    """Largest share of the negatives that are predicted positive."""
+
+    max_positive_rate: Annotated[float | None, within(0, 1)] = None
+    """Largest share of all samples that are predicted positive."""
+
+    confidence: str = "0.95"
+    """Probability that all constraints hold on new data; none: they hold on the samples of the search, without a
+    guarantee (needed with groups and sample weights)."""
+
+    @property
+    def given(self) -> dict[str, Any] | None:
+        """The constraints by name, with their confidence; None where there are none."""
+        limits = {option.name: getattr(self, option.name) for option in fields(self)}
+        del limits["confidence"]
+        limits = {name: value for name, value in limits.items() if value is not None}
+        if not limits:
+            if self != CONSTRAINT_DEFAULTS:
+                raise ValueError("--confidence is that of constraints: give --min-recall 0.9, or omit --confidence")
+            return None
+        try:
+            limits["confidence"] = None if self.confidence.lower() == "none" else float(self.confidence)
+        except ValueError:
+            raise ValueError(
+                f"--confidence must be a number between 0 and 1 such as 0.95, or none; got {self.confidence!r}"
+            ) from None
+        from adacsl.thresholds.constraints import Constraints  # noqa: PLC0415  numpy
+
+        try:
+            Constraints.of(limits)
+        except ValueError as error:
+            text = str(error)
+            for name in limits:
+                text = text.replace(name + "=None", f"--{name} none") if name in text else text
+            first = text.partition(" ")[0]
+            raise ValueError(f"--{first.replace('_', '-')}{text.removeprefix(first)}") from None
+        return limits
+
+    def check(self, *, groups: bool = False, weights: str | None = None) -> None:
+        """Refuse a confidence where samples are not independent, or do not count alike."""
+        limits = self.given
+        if limits is None or limits["confidence"] is None:
+            return
+        option = "--group-column" if groups else weights
+        if option is not None:
+            raise ValueError(
+                f"a constraint with confidence needs independent samples that count alike: omit {option}, or take "
+                "--confidence none"
+            )
+
+
+CONSTRAINT_DEFAULTS = ConstraintOptions()
+
+
 @Parameter(name="*", group=ADVANCED_REPORT)
 @dataclass(frozen=True)
 class ReportOptions:
@@ -375,7 +441,9 @@ def neural_learner(epochs: int | None, weights: Path | None, *, rotate: bool) ->
     return learner
 
 
-def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions) -> list[str]:
+def as_words(
+    options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions | ConstraintOptions,
+) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(CostOptions(fn="8", fp="amount"))

@@ -23,6 +23,7 @@ from adacsl.cli.options import (
     ADVANCED_METHODS,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
+    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EXECUTION_DEFAULTS,
@@ -30,6 +31,7 @@ from adacsl.cli.options import (
     MOST_SPLITS,
     TIME_DEFAULTS,
     CheckOptions,
+    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
@@ -68,6 +70,7 @@ def train(  # noqa: PLR0913  one argument for each option
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
     policy_options: PolicyOptions = POLICY_DEFAULTS,
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     check_options: CheckOptions = CHECK_DEFAULTS,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -128,6 +131,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-limit 60s --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --min-recall 0.9 --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --backend ray --address auto --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
@@ -142,6 +146,8 @@ def train(  # noqa: PLR0913  one argument for each option
     if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _ensemble_settings(method, estimators, time_limit)
+    limits = constraint_options.given
+    constraint_options.check(groups=source.group_column is not None)
     started = time.perf_counter()
     task, findings = load_checked(source, data, cost_options, check_options, refuse=True, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
@@ -157,7 +163,8 @@ def train(  # noqa: PLR0913  one argument for each option
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(policy_options, times, task, made)
-    made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy)
+    made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy, constraints=limits)
+    made.check_settings()
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to resume from"
     if resume:
         advice = f"start it again, with --resume {resume} it resumes where it was"
@@ -319,6 +326,8 @@ def _answer(
             "probability_threshold": decision.probability_threshold,
             "bayes_threshold": float(made.costs_.threshold),
         }
+    if made.constraints_:
+        document["constraints"] = {name: each._asdict() for name, each in made.constraints_.items()}
     under = _policy_cost(made, task)
     if under is not None:
         document["policy_cost"] = {"mean": under.estimate, "interval": [under.low, under.high]}
@@ -328,6 +337,7 @@ def _answer(
         how, rule = "on these samples", f"decides {task.classes[decision.decide == 'positive']} for every sample"
     else:
         how = "on validation samples" if np.isnan(made.oof_scores_).any() else "out of fold"
+        how = "on held-out samples" if made.constraints else how
         how = "on later samples" if made.times_ else how
         rule = _rule(made, task)
     stopped = board is not None and bool((board["left_out"] == "interrupted").any())
@@ -339,6 +349,7 @@ def _answer(
             f"95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None or made.policy is None else [_under_policy(under, made.policy, task)]),
             rule,
+            *_constraint_lines(made),
             *([made.times_] if made.times_ else []),
             *_predicted_costs(made),
             *(() if board is None else _leaderboard(board)),
@@ -380,6 +391,14 @@ def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
         rate = f"in all {len(task.y):,} samples" if policy.per is None else f"per {policy.per}"
         how = f"at most {policy.capacity:,} {str(action)!r} {rate}"
     return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"
+
+
+def _constraint_lines(made: CostSensitiveClassifier) -> Iterator[str]:
+    """Yield what is known of each constraint."""
+    from adacsl.decision.rule import describe_certified  # noqa: PLC0415  scikit-learn
+
+    for name, each in (made.constraints_ or {}).items():
+        yield describe_certified(name, each)
 
 
 def _predicted_costs(made: CostSensitiveClassifier) -> Iterator[str]:

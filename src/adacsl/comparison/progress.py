@@ -170,8 +170,11 @@ def _listed(running: Sequence[Collection[FitKey]]) -> str:
 def _failure_line(event: Event) -> str:
     more = f" and {len(event.fits) - 1} more" if len(event.fits) > 1 else ""
     message = " ".join(event.message.split())
+    unmet = message.startswith("InfeasibleError: ")
+    message = message.removeprefix("InfeasibleError: ")
     message = message if len(message) <= 200 else f"{message[:197]}..."
-    return f"{'failed, tried again' if event.again else 'failed'}: {event.fits[0]}{more}: {message}"
+    what = "not feasible" if unmet else "failed, tried again" if event.again else "failed"
+    return f"{what}: {event.fits[0]}{more}: {message}"
 
 
 def duration(seconds: float) -> str:

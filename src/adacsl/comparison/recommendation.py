@@ -28,6 +28,7 @@ from adacsl.comparison.statistics import (
     span,
 )
 from adacsl.metrics.intervals import Interval
+from adacsl.thresholds.constraints import InfeasibleError
 
 with requires("compare"):
     import pandas as pd
@@ -441,6 +442,10 @@ LONGEST = 200
 """The largest number of characters of a reason that are shown."""
 
 
+INFEASIBLE = "not feasible"
+"""How the reason of a method begins whose decisions cannot meet the constraints in some folds: it is not compared."""
+
+
 class Missing(NamedTuple):
     """A method that lacks folds on one data set at one ratio."""
 
@@ -462,6 +467,8 @@ class Missing(NamedTuple):
         return self.failed < self.folds
 
     def __str__(self) -> str:
+        if self.reason.startswith(INFEASIBLE):
+            return f"{self.method} is {self.reason}"
         if self.failed:
             rest = self.folds - self.done - self.failed
             unfinished = f", {rest} to do" if rest else ""
@@ -472,13 +479,19 @@ class Missing(NamedTuple):
 def missing_of(planned: Iterable[FitKey], done: Collection[FitKey], failures: pd.DataFrame) -> list[Missing]:
     """Return the methods that lack folds, in the order of their names."""
     errors: dict[tuple[str, float, str], list[str]] = {}
+    infeasible: dict[tuple[str, float, str], list[str]] = {}
     fits = set(planned)
     for row in failures.to_dict("records"):
         fit = FitKey(*(row[name] for name in FitKey._fields))
         fits.add(fit)
+        if row["type"] == InfeasibleError.__name__:
+            infeasible.setdefault(fit[:3], []).append(_one_line(row["message"]))
         errors.setdefault(fit[:3], []).append(_one_line(f"{row['type']}: {row['message']}"))
     folds = Counter(fit[:3] for fit in fits)
     lacking = Counter(fit[:3] for fit in fits if fit not in done)
+    for view, own in infeasible.items():  # of all its folds
+        lacking[view] = folds[view]
+        errors[view] = [f"{INFEASIBLE} in {len(own)} of {folds[view]} folds ({own[0]})"] * folds[view]
     return [
         Missing(*view, folds[view], folds[view] - count, len(errors.get(view, ())), errors.get(view, [""])[0])
         for view, count in sorted(lacking.items())

@@ -494,6 +494,8 @@ def unfitted_method(
         made.set_params(learner=compared_neural(result.neural, neural))
     elif neural and is_ensemble(made):
         set_ensemble(made, compared_neural(result.neural, neural))
+    if limits := result.facts["protocol"].get("constraints"):
+        made.set_params(constraints=dict(limits), certify=result.facts["protocol"]["certify"])
     if len(classes) > 2:
         return made.set_params(costs=named_costs([costs], classes), pos_label=None)
     return made.set_params(costs=costs, pos_label=plain_labels(classes)[1])

@@ -259,6 +259,11 @@ def decide(
         raise ValueError(
             f"a policy decides by expected costs, and decide={decision.decide!r} looks at none: fit with decide='bayes'"
         )
+    if decision.constraints is not None and not policy.empty:
+        raise ValueError(
+            "a policy (reject option, capacity, other actions, class prior) would move the threshold that the "
+            "constraints certify: leave out one of them"
+        )
     matrix = action_costs(policy, decision.costs, costs, [label_name(label) for label in labels])
     moved, prior, notes = _shifted(policy, decision.prior, probabilities, labels)
     if policy.capacity is None:

@@ -7,6 +7,7 @@ One fit from top to bottom:
    their learner fit them; a training that several candidates need happens once.
 3. :func:`choose` takes the candidate of lowest held-out cost, with the decision rule fitted on held-out scores
    (:func:`fit_decision`), and estimates what its decisions cost (:func:`estimate`).
+4. Constraints are certified on samples that were set aside before (:mod:`adacsl.estimators.certification`).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.time import take_times
 from adacsl.decision.policy import training_prior
 from adacsl.decision.rule import Decision
+from adacsl.estimators.certification import certify, reserve
 from adacsl.execution.threads import MANY_ROWS, limited_for
 from adacsl.fitting.candidates import CROSS_FITTED, PLAIN, Candidate, add_seconds, averaged_costs, usual_costs
 from adacsl.fitting.rows import (
@@ -93,8 +95,14 @@ def fit_classifier(
     X, times, column = take_times(X, time)  # noqa: N806
     classifier.left_out_ = () if column is None else (column,)
     rows = read_rows(classifier, learner, select_features(X, costs), y, sample_weight, groups, costs)
-    rows = resolve_costs(classifier, with_times(rows, times, gap, label_delay), X)
+    seed = _seed(classifier.random_state) if classifier.constraints else 0
+    rows, certifying = reserve(classifier, learner, with_times(rows, times, gap, label_delay), seed)
+    rows = resolve_costs(classifier, rows, X)
     ((_, chosen),) = fit_methods([(classifier, rows.costs)], rows)
+    if classifier.constraints:
+        certify(classifier, chosen, rows, certifying)
+        if chosen.held:  # what the constrained decisions cost
+            estimate(classifier, chosen, rows)
     classifier.times_ = rows.describe_times(chosen.held_folds)
 
 

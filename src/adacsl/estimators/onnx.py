@@ -458,7 +458,8 @@ class BinaryHead(nn.Module):
             self.register_buffer("first", first)
             self.register_buffer("ramps", slopes)
         # a calibrated probability is compared itself, and a score where there is nothing in between
-        self.by_probability = decision.decide == "calibrated" and self.calibration is not None
+        calibrated = decision.decide == "calibrated" and self.calibration is not None
+        self.by_probability = calibrated or decision.offset_ is not None
         self.threshold = decision.probability_threshold if self.by_probability else decision.threshold_
 
     def forward(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:

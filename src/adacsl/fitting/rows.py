@@ -125,7 +125,7 @@ class Rows:
         With times, held-out samples are later than those that train.
         """
         if self.validation is not None:
-            return [(np.arange(len(self.y) - len(self.validation)), self.validation)]
+            return [(self.use[self.use < self.validation[0]], self.validation)]
         split = random_folds if self.line is None else self.line.folds
         if cv is not None and not isinstance(cv, Integral):
             # a splitter of the user's is about all samples
