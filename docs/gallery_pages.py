@@ -93,7 +93,7 @@ def page(example: Example, outputs: list[str]) -> str:
         for look in ("light", "dark")
     ]
     parts.append(f"*`examples/gallery/{example.name}.py`: runs on one core in less than half a minute.*")
-    parts.append("Next: [gallery](../gallery.md), [tutorials](../tutorials/index.md)")
+    parts.append("**Next:** [gallery](../gallery.md), [tutorials](../tutorials/index.md)")
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -105,9 +105,7 @@ def wrapped(code: str) -> str:
 
 def filled(output: str) -> str:
     """Return what an example prints in lines of at most ``WIDTH`` characters."""
-    return "\n".join(
-        textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in output.rstrip().split("\n")
-    )
+    return "\n".join(textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in output.rstrip().split("\n"))
 
 
 def make(example: Example, styles: dict[str, dict[str, Any]]) -> None:

@@ -457,7 +457,7 @@ def test_damage_is_found_set_aside_and_counts_as_missing(store, damage):
     content = path.read_bytes()
     with pytest.raises(StoreError, match=r"seed-3.json is damaged \(.*\): start the comparison again, it re-runs"):
         store.read(FIT)
-    with pytest.warns(UserWarning, match=r"seed-3.json is damaged \(.*\) and left out: start the comparison again"):
+    with pytest.warns(UserWarning, match=r"seed-3.json is damaged \(.*\) and excluded: start the comparison again"):
         assert set(store.results()["seed"]) == {5}
     reader = Store.read_only(store.folder)
     assert list(reader.scan().corrupt) == [path]  # a reader leaves it where it is

@@ -111,7 +111,7 @@ def lines():
 def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert again() == 0
     said = capsys.readouterr()
-    assert "elsewhere is left out: there is no virtual environment" in said.err
+    assert "elsewhere is skipped: there is no virtual environment" in said.err
     result = {(row["table"], row["method"], row["split"]): row for row in lines()}
     assert len(result) == 2 * 4 + 2 * 3
     assert result["toy", "broken", "0"]["error"] == "RuntimeError: no luck"

@@ -299,7 +299,7 @@ def main(words: list[str] | None = None) -> int:
     arena = Arena(options)
     for name, why in arena.skipped.items():
         if name in options.methods:
-            print(f"{name} is left out: {why}", file=sys.stderr)
+            print(f"{name} is skipped: {why}", file=sys.stderr)
     try:
         if not options.publish:
             for table in options.tables:

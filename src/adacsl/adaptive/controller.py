@@ -170,7 +170,7 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
     """Raise unless a saved state is whole and comes from a controller with these settings."""
     if not isinstance(state, dict) or set(state) != {"version", "settings", "lambda", "history"}:
         raise ValueError(
-            "this is no state of an AdaCSLController: expected the keys version, settings, lambda and history, "
+            "the state is not that of an AdaCSLController: expected the keys version, settings, lambda and history, "
             f"got {sorted(state) if isinstance(state, dict) else type(state).__name__}"
         )
     if state["version"] != 1:
@@ -311,7 +311,7 @@ def refuse_thresholds(costs: CostMatrix, *settings: Any) -> None:
     """Raise where a setting speaks of thresholds, which more than two classes do not have."""
     for (name, usual), value in zip(TWO_CLASSES_ONLY.items(), settings, strict=True):
         if value is not None and (usual is None or value != usual):
-            raise ValueError(f"{name} is for two classes, these costs have {costs.n_classes}: leave it out")
+            raise ValueError(f"{name} is for two classes, these costs have {costs.n_classes}: omit it")
 
 
 def check_both_classes(labels: Array, weight: Array | None) -> None:
@@ -689,7 +689,7 @@ class AdaCSLController:
 
     def _of_two_classes(self, name: str, instead: str) -> None:
         if self.n_classes > 2:
-            raise ValueError(f"{name} speaks of two classes, this controller has {self.n_classes}: read {instead}")
+            raise ValueError(f"{name} is for two classes, this controller has {self.n_classes}: read {instead}")
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in PLAIN_SETTINGS} | {

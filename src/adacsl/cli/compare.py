@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from adacsl.base.extras import requires
 from adacsl.cli.check import load_checked
-from adacsl.cli.console import PLAIN, AlreadyShown, Answer, Screen, listing, one_line, stoppable
+from adacsl.cli.console import PLAIN, WINNER, AlreadyShown, Answer, Screen, listing, next_command, one_line, stoppable
 from adacsl.cli.custom_methods import own_method
 from adacsl.cli.model_folder import check_model_folder
 from adacsl.cli.options import (
@@ -46,6 +46,7 @@ from adacsl.cli.options import (
     hidden_text,
     interval_text,
     neural_learner,
+    predict_command,
     split_words,
     within,
 )
@@ -82,7 +83,7 @@ class Training:
         """Fit the method on all samples and save it."""
         from adacsl.cli.train import train  # noqa: PLC0415  as slow as the command itself
 
-        silent = AlreadyShown(**vars(screen) | {"quiet": True})  # the comparison has shown the findings
+        silent = AlreadyShown(**vars(screen))  # the comparison has shown the findings
         options = {"source": self.source, "times": self.times}
         options |= {"cost_options": self.cost_options, "check_options": self.check_options}
         options |= {"constraint_options": self.constraint_options}
@@ -90,9 +91,7 @@ class Training:
 
     def predicting(self, model: Path) -> str:
         """Return the command that predicts with the saved model."""
-        where = [] if self.source.folder is None else ["--folder", str(self.source.folder)]
-        where += as_words(self.source.files)
-        return shlex.join(["adacsl", "predict", str(model), *self._data, *where, "--out", "decisions.csv"])
+        return predict_command(model, self.data, self.source)
 
     @property
     def _data(self) -> list[str]:
@@ -370,16 +369,16 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     for (name, ratio), block in result.table.groupby(["data", "ratio"], sort=False):
         classes = result.facts["data"].get(name, {}).get("classes", ())
         costs = f"{len(classes)} classes" if len(classes) > 2 else f"a false negative costs {ratio:g} false positives"
-        shown += [f"{name}, {costs}; mean cost per sample", ""]
-        shown += [
-            _table(block, [own for own in document["infeasible"] if (own["data"], own["ratio"]) == (name, ratio)])
-        ]
-        shown += [""]
+        recommended = result.recommendations[name, ratio].recommended
+        excluded = [own for own in document["infeasible"] if (own["data"], own["ratio"]) == (name, ratio)]
+        shown += [f"{name}, {costs}; mean cost per sample", "", _table(block, recommended, excluded), ""]
     copies = {name: describe_duplicates(about) for name, about in result.facts["data"].items()}
     several = len(copies) > 1
     shown += [result.intervals, *(f"{name}: {text}" if several else text for name, text in copies.items() if text), ""]
     shown += [f"window {seed}: {words}" for windows in result.windows.values() for seed, words in windows.items()]
-    shown += ["", result.recommendation] if result.windows else [result.recommendation]
+    one = len(result.recommendations) == 1
+    advice = next(iter(result.recommendations.values())).brief if one else result.recommendation
+    shown += ["", advice] if result.windows else [advice]
     if result.cost_range:
         shown += ["", result.cost_range]
     shown += [line for part in _segments(result) for line in _by_segment(part)]
@@ -400,10 +399,10 @@ def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> lis
             *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} samples)",
             written,
-            f"next: {saved['next']}",
+            next_command(saved["next"]),
         ]
     lines = [f"no model was saved: {saved['not_saved']}"] if "not_saved" in saved else []
-    return [*lines, written, *(f"fit and save it: {training.command()}" for training in trainings)]
+    return [*lines, written, *(next_command(training.command()) for training in trainings)]
 
 
 def _segments(result: Comparison) -> list[dict[str, Any]]:
@@ -418,29 +417,42 @@ def _segments(result: Comparison) -> list[dict[str, Any]]:
 
 
 def _by_segment(part: dict[str, Any]) -> list[Any]:
-    table = listing(str(part["column"]), right=("samples", "cost", "95 % interval", "than the others"), then=("",))
+    table = listing(
+        str(part["column"]), right=("samples", "cost", "95 % interval", "than the others"), then=("significant",)
+    )
     for row in part["segments"]:
         interval = interval_text(row["low"], row["high"])
         more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
-        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["significance"])
+        significant = SIGNIFICANT.get(row["significance"], row["significance"])
+        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, significant)
     return ["", f"{part['data']} by {part['column']}, ratio {part['ratio']:g}; mean cost per sample", "", table]
 
 
-def _table(block: Any, infeasible: Sequence[Mapping[str, Any]] = ()) -> Any:
+SIGNIFICANT = {
+    "no significant difference": "no", "not significant (corrected)": "no (corrected)", "significantly higher": "yes",
+    "significant difference": "yes",
+}  # fmt: skip
+"""Whether a difference is significant, in one word for a table."""
+
+
+def _table(block: Any, recommended: str | None, infeasible: Sequence[Mapping[str, Any]] = ()) -> Any:
+    """Return the methods with their costs; the recommended one is marked."""
     from adacsl.comparison.statistics import CONSTANTS  # noqa: PLC0415  pandas
 
-    table = listing("method", right=("cost", "95 % interval", "costs more by"), then=("",))
+    table = listing("  method", right=("cost", "95 % interval", "vs lowest"), then=("significant",))
     rows = block.to_dict("records")
     for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # constant baselines last
-        increase = (
-            ""
-            if row["significance"] == "lowest cost" or row["percent"] != row["percent"]
-            else f"{row['percent']:+.1f} %"
-        )
+        lowest, unknown = row["significance"] == "lowest cost", row["percent"] != row["percent"]
+        increase = "" if lowest or unknown else f"{row['percent']:+.1f} %"
         interval = interval_text(row["low"], row["high"])
-        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, increase, str(row["significance"]))
+        marked = row["method"] == recommended
+        significant = SIGNIFICANT.get(row["significance"], str(row["significance"]))
+        table.add_row(
+            f"{'*' if marked else ' '} {row['method']}", f"{row['mean']:.4g}", interval, increase, significant,
+            style=WINNER if marked else None,
+        )  # fmt: skip
     for row in infeasible:
-        table.add_row(str(row["method"]), "", "", "", row["reason"].partition(" (")[0])
+        table.add_row(f"  {row['method']}", "", "", "", row["reason"].partition(" (")[0])
     return table
 
 

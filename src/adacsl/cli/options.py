@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -441,9 +442,7 @@ def neural_learner(epochs: int | None, weights: Path | None, *, rotate: bool) ->
     return learner
 
 
-def as_words(
-    options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions | ConstraintOptions,
-) -> list[str]:
+def as_words(options: Any) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(CostOptions(fn="8", fp="amount"))
@@ -455,8 +454,15 @@ def as_words(
         if isinstance(value, ReadingOptions):
             words += as_words(value)
         elif value != option.default:
-            words += [f"--{option.name.replace('_', '-')}", _typed(value)]
+            words += [f"--{option.name.replace('_', '-')}", *([] if value is True else [_typed(value)])]
     return words
+
+
+def predict_command(model: Path, data: str | None, source: DataOptions) -> str:
+    """Return the command that predicts data of that source with a saved model."""
+    where = [] if source.folder is None else ["--folder", str(source.folder)]
+    words = [*([] if data is None else [data]), *where, *as_words(source.files)]
+    return shlex.join(["adacsl", "predict", str(model), *words, "--out", "decisions.csv"])
 
 
 def _typed(value: Any) -> str:
@@ -471,7 +477,10 @@ def hidden_text(task: Task) -> str | None:
     if not hidden:
         return None
     named = ", ".join(map(repr, hidden))
-    return f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is no feature"
+    return (
+        f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is excluded from the "
+        "features"
+    )
 
 
 def task_text(task: Task) -> str:

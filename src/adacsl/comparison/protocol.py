@@ -78,8 +78,8 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
     own = mean_ratio(costs)
     if costs.n_classes > 2 and ratios is not None:
         raise ValueError(
-            f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: leave "
-            "them out, and give another matrix for other costs"
+            f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: omit "
+            "them, and give another matrix for other costs"
         )
     result = []
     for ratio in [own] if ratios is None else ratios:
@@ -245,7 +245,7 @@ def compared_neural(given: NeuralLearner | None, settings: Mapping[str, Any]) ->
         return kept
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
-            f"its networks had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+            f"its networks had {name}={settings[name]['code']!r}, which is code, and code is not saved: "
             f"fit a method with  learner=NeuralLearner({name}=...)  yourself, or compare again"
         )
     read: NeuralLearner = NeuralLearner(**settings)

@@ -180,7 +180,9 @@ class _Course:
         self.missing = [left for job in jobs if (left := self.remaining(job)) is not None]
         self.report("start")
         for path, why in scan.corrupt.items():
-            self.report("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its fit runs again")
+            self.report(
+                "corrupt", message=f"{path} was damaged ({why}): the file was moved there, and its fit runs again"
+            )
         for fit in sorted(self.done):
             self.report("kept", (fit,), **scan.costs[fit])
 

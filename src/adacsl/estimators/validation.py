@@ -114,7 +114,7 @@ def _check_parts(method: Any, learner: Any) -> None:
         )
     if method.resample == "smote" and method.cv is not None:
         raise ValueError(
-            "SMOTE mixes training rows, some of which a cross-fit holds out; take resample='oversample', or cv=None"
+            "SMOTE mixes training rows, some of which a cross-fit holds out; use resample='oversample', or cv=None"
         )
     if (method.decide in ("negative", "positive")) != (not getattr(learner, "learns", True)):
         raise ValueError("decide='negative' and decide='positive' go with learner='constant'")

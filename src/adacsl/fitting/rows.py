@@ -400,9 +400,7 @@ def _read_labels(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
     if y.dtype == object:
         missing = np.flatnonzero([not isinstance(label, str) and str(label) in MISSING for label in y.tolist()])
         if missing.size:
-            raise ValueError(
-                f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or leave the row out"
-            )
+            raise ValueError(f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or remove the row")
         texts = [isinstance(label, str) for label in y.tolist()]
         if any(texts) and not all(texts):
             first, other = y[texts.index(True)], y[texts.index(False)]
@@ -474,7 +472,7 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, label_delay: Any
             raise ValueError("gap and label_delay are for samples with a time: give it as fit(X, y, time=...)")
         return rows
     if rows.validation is not None:
-        raise ValueError("validation rows given apart have no time: leave out time, or give validation=0.2")
+        raise ValueError("validation rows given separately have no time: omit time, or give validation=0.2")
     if len(time) != len(rows.y):
         raise ValueError(f"time must hold one time for each of {len(rows.y)} rows, got {len(time)}")
     return dataclasses.replace(rows, line=Timeline.of(time, gap, label_delay))

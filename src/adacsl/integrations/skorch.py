@@ -41,7 +41,7 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
         super().__init__(costs, **settings)
         if self.n_classes > 2:
             raise ValueError(
-                f"these are costs of {self.n_classes} classes: say NeuralNetClassifier(..., "
+                f"these are costs of {self.n_classes} classes: use NeuralNetClassifier(..., "
                 "criterion=AdaptiveSoftmaxCrossEntropy) and give the network one output for each"
             )
 

@@ -94,7 +94,7 @@ class AdaCSLCallback(TrainerCallback):
             raise RuntimeError(
                 "AdaCSLCallback.loss is computed in a training without its callback, so nothing would adapt it: give "
                 "the "
-                "Trainer callbacks=[cost] too, or in a training loop of your own use adacsl.torch.AdaptiveCrossEntropy"
+                "Trainer callbacks=[cost] too, or in a custom training loop use adacsl.torch.AdaptiveCrossEntropy"
             )
         labels, weight = self._labels_and_weights(labels)
         logits, labels = self._of_tokens(logits, labels)

@@ -427,7 +427,7 @@ def _about_constant(result: MonitoringReport) -> Iterator[str]:
         if constant.saving_retuned is None
         else f"; {_against(constant.saving_retuned, result, 'the re-tuned model')}"
     )
-    yield f"The best constant decision, {constant.decision}, costs {constant.cost:.4g} per sample: {now}{again}."
+    yield f"The best constant baseline, always {constant.decision}, costs {constant.cost:.4g} per sample: {now}{again}."
 
 
 def _against(saving: Interval, result: MonitoringReport, what: str) -> str:

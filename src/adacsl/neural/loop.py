@@ -221,7 +221,7 @@ def gather_logits(parts: Sequence[tuple[Tensor, Tensor]], n: int, epoch: int, *,
     rows, values = (torch.cat(own) for own in zip(*parts, strict=True))
     if not bool(torch.isfinite(values).all()):  # before a maximum over the processes hides it
         raise FloatingPointError(
-            f"the net's output became NaN or infinite in epoch {epoch}: "
+            f"the output of the network became NaN or infinite in epoch {epoch}: "
             "lower learning_rate, or check the features for extreme values"
         )
     logits = spread_out(rows, values, n)
@@ -734,7 +734,7 @@ def _lost_processes() -> Iterator[None]:
         gloo = any(words in str(error) for words in ("gloo", "timeout caused pair closure"))
         if gloo or isinstance(error, torch.distributed.DistError):
             raise RuntimeError(
-                "another process of this fit has ended, or does not answer: see its own output; start all of them "
+                "another process of this fit has ended or does not respond: see its own output; start all of them "
                 "again (with resume=, they go on from the last finished epoch)"
             ) from None
         raise

@@ -384,7 +384,7 @@ class AdaptiveFocalLoss(AdaptiveLoss):
 def _warn_of_gradients(logits: Any) -> None:
     if isinstance(logits, Tensor) and logits.requires_grad:
         warnings.warn(
-            "adapt was given logits that require gradients, as of a net in training mode: dropout and batch "
+            "adapt was given logits that require gradients, as of a network in training mode: dropout and batch "
             "statistics then change what is measured. Compute them after net.eval() and torch.no_grad(), and call "
             "net.train() afterwards",
             stacklevel=4,  # above the decorator
