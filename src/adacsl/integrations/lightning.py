@@ -98,6 +98,7 @@ class AdaCSLCallback(pl.Callback):
         self._seen: list[Samples] = []
         self._batch: Samples | None = None
         self._samples = 0
+        self._weighted: set[bool] = set()
         self._collecting = False
         self._hook: Any = None
         self._restored: dict[str, Any] | None = None
@@ -141,6 +142,7 @@ class AdaCSLCallback(pl.Callback):
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Reset the state of the callback."""
         self._seen.clear()
+        self._weighted.clear()
         self._samples = 0
 
     def on_validation_batch_start(
@@ -205,6 +207,7 @@ class AdaCSLCallback(pl.Callback):
             return
         given = dict(zip(("logits", "targets", "sample_weight"), args, strict=False)) | kwargs
         logits, weight = given["logits"].float(), given.get("sample_weight")
+        self._weighted.add(weight is not None)
         rows = self._loss.samples(logits, given["targets"], weight)
         if self._batch is None:
             self._batch = rows._replace(place=rows.place + self._samples)
@@ -218,9 +221,12 @@ class AdaCSLCallback(pl.Callback):
 
     def _merged(self, trainer: pl.Trainer) -> Samples:
         """Return the samples of the whole validation set, each once, in its order."""
-        if len({part.weight is None for part in self._seen}) > 1:
+        if len(self._weighted) > 1:
             raise RuntimeError("the loss got sample_weight for some validation batches only: give it for all or none")
         device = self._seen[0].logits.device
+        if trainer.world_size > 1 or any(part.weight is not None for part in self._seen):
+            # ignored and soft labels weigh samples in some batches, and in some processes, only
+            self._seen = [part._replace(weight=part.weights) for part in self._seen]
         rows = _joined(self._seen, lambda parts: torch.cat(parts).to(device))
         if trainer.world_size == 1:
             return rows
@@ -229,7 +235,8 @@ class AdaCSLCallback(pl.Callback):
         rows = _joined([rows], lambda parts: torch.cat(gather_all_tensors(parts[0])))
         order = torch.argsort(rows.place, stable=True)
         order = order[rows.place[order] < _samples_without_padding(trainer)]
-        return _joined([rows], lambda parts: parts[0][order])
+        rows = _joined([rows], lambda parts: parts[0][order])
+        return rows._replace(weight=None) if bool((rows.weights == 1.0).all()) else rows
 
 
 def _joined(parts: list[Samples], join: Callable[[list[Tensor]], Tensor]) -> Samples:

@@ -23,7 +23,7 @@ with requires("skorch"):
     import torch
     from skorch.callbacks import Callback
     from skorch.dataset import unpack_data
-    from torch import Tensor, nn
+    from torch import nn
 
     from adacsl.torch import losses
     from adacsl.torch.losses import AdaptiveLoss
@@ -179,7 +179,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
         seen, self.seen_ = self.seen_, []
         logits, labels = torch.cat([each.logits for each in seen]), torch.cat([each.labels for each in seen])
         weighted = any(each.weight is not None for each in seen)
-        weight = torch.cat([_weight_of(each) for each in seen]) if weighted else None
+        weight = torch.cat([each.weights for each in seen]) if weighted else None
         rows, loss = Samples(logits, labels, weight, labels, seen[0].n_labels), _adaptive_loss(net)
         adapt = len(net.history) % self.every == 0
         measured = loss.controller.step(
@@ -194,13 +194,6 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"seen_": []}
-
-
-def _weight_of(rows: Samples) -> Tensor:
-    """Return how much each sample counts; 1 where a batch has no weights."""
-    if rows.weight is not None:
-        return rows.weight
-    return torch.ones_like(rows.logits if rows.logits.ndim == 1 or rows.n_labels is not None else rows.logits[:, 0])
 
 
 def _adaptive_loss(net: Any) -> AdaptiveLoss:

@@ -79,6 +79,14 @@ class CostMetric(Metric):
     higher_is_better = False
     full_state_update = False
 
+    scores: Any  # lists of tensors, and of several processes one tensor
+    labels: Any
+    weights: Any
+    keys: Any
+    cut: Tensor
+    paid: Tensor
+    size: Tensor
+
     def __init__(
         self,
         costs: CostMatrix | Sequence[CostMatrix],

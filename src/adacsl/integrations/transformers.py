@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.adaptive.controller import AdaCSLController, callback_controller
+from adacsl.adaptive.controller import callback_controller
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 
@@ -85,7 +85,7 @@ class AdaCSLCallback(TrainerCallback):
         self._measured_at = -1
 
     @property
-    def controller(self) -> AdaCSLController:
+    def controller(self) -> Any:
         """The controller: lambda, history, and ``correct`` for usable probabilities."""
         return self.adaptive_loss.controller
 
@@ -199,8 +199,8 @@ class AdaCSLCallback(TrainerCallback):
         if not one_hot and bool((labels != IGNORED).all()):
             raise ValueError(
                 f"labels must be class numbers, one for each row, or one-hot rows, got shape {tuple(labels.shape)}; "
-                "two columns are label and weight with AdaCSLController(..., instance_weighted=True), and several labels "
-                "need a list of costs"
+                "two columns are label and weight with AdaCSLController(..., instance_weighted=True), and several "
+                "labels need a list of costs"
             )
         return labels, None
 

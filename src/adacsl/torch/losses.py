@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -323,8 +323,9 @@ class AdaptiveLoss(_WeightedLoss):
         if targets is None:
             measured = self._stream(logits, costs)
         else:
-            _warn_of_gradients(logits)
-            rows = self.samples(logits, targets, sample_weight)
+            whole = cast("Tensor", logits)
+            _warn_of_gradients(whole)
+            rows = self.samples(whole, targets, sample_weight)
             measured = self.controller.step(rows.scores, rows.labels, sample_weight=rows.weight, costs=costs)
         self.refresh()
         return measured
