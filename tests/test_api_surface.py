@@ -22,8 +22,10 @@ MODULES = [
     "adacsl.integrations.keras",
     "adacsl.integrations.lightgbm",
     "adacsl.integrations.lightning",
+    "adacsl.integrations.onnx",
     "adacsl.integrations.sklearn",
     "adacsl.integrations.skorch",
+    "adacsl.integrations.torchmetrics",
     "adacsl.integrations.transformers",
     "adacsl.integrations.xgboost",
 ]

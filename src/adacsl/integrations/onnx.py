@@ -135,7 +135,18 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in state.items() if name != "_session"}
 
     def fit(self, X: Any, y: Any = None) -> Self:  # noqa: N803
-        """Return itself: it is fitted."""
+        """Return itself: it is fitted.
+
+        Parameters
+        ----------
+        X : ignored
+        y : ignored
+
+        Returns
+        -------
+        OnnxClassifier
+            Itself.
+        """
         return self
 
     @functools.cached_property
@@ -205,7 +216,18 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # what it answers
 
     def to_rows(self, X: Mapping[str, Any]) -> Any:  # noqa: N803
-        """Return arrays by name as one matrix with a row for each sample; shorter arrays of tokens end in zeros."""
+        """Return arrays by name as one matrix with a row for each sample; shorter arrays of tokens end in zeros.
+
+        Parameters
+        ----------
+        X : mapping of str to array
+            An array for each input of the graph.
+
+        Returns
+        -------
+        array of shape (n, m)
+            The arrays side by side.
+        """
         missing = [each.name for each in self.inputs_ if each.name not in X]
         if missing:
             raise ValueError(f"the graph takes {self._names()}, and X lacks {', '.join(missing)}")
@@ -215,7 +237,18 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.concatenate([part.reshape(len(part), -1).astype(np.float64) for part in parts], axis=1)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return probabilities, columns in the order of ``classes_``."""
+        """Return probabilities, columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : array, data frame or mapping of str to array
+            Samples as the graph takes them.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Probability of each class.
+        """
         feeds = self._feeds(X)
         n = len(next(iter(feeds.values())))
         if n == 0:
@@ -242,7 +275,18 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.asarray(proba / sums)
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the likeliest label of each sample."""
+        """Return the likeliest label of each sample; costs are not used.
+
+        Parameters
+        ----------
+        X : array, data frame or mapping of str to array
+            Samples as the graph takes them.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels.
+        """
         return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
 
     def _names(self) -> str:
@@ -290,7 +334,13 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # as numbers
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return the graph's bytes and plain values."""
+        """Return the graph's bytes and plain values.
+
+        Returns
+        -------
+        tuple of two dicts
+            Arrays by name, and values that JSON holds.
+        """
         about = {"output": self._graph.output, "scores": self.scores, "classes": self.classes_.tolist()}
         about |= {name: None if value is None else np.ravel(value).astype(float).tolist() for name, value in (
             ("mean", self.mean), ("std", self.std))}  # fmt: skip
@@ -298,7 +348,20 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> OnnxClassifier:
-        """Return the classifier of what :meth:`numbers` gave, once its graph is checked and has answered."""
+        """Return the classifier of what :meth:`numbers` gave, once its graph is checked and has answered.
+
+        Parameters
+        ----------
+        arrays : dict
+            Arrays by name.
+        document : dict
+            Values that JSON holds.
+
+        Returns
+        -------
+        OnnxClassifier
+            The same classifier.
+        """
         result = cls(
             np.asarray(arrays["graph"], dtype=np.uint8).tobytes(), labels=document["classes"],
             output=str(document["output"]), scores=document["scores"], mean=document["mean"], std=document["std"],

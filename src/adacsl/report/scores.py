@@ -69,9 +69,9 @@ def report_scores(
         The file to write; an existing one is replaced completely or not at all.
     pos_label : optional
         The label of the positive class; not needed for 0/1, -1/1 and false/true.
-    title : str
+    title : str, default "Scores and costs"
         Title of the page.
-    unit : str
+    unit : str, default ""
         Unit of the costs, such as EUR.
 
     Returns
@@ -81,10 +81,13 @@ def report_scores(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, report_scores
     >>> rng = np.random.default_rng(0)
     >>> labels = rng.integers(0, 2, 500)
     >>> scores = np.clip(0.3 * labels + 0.6 * rng.random(500), 0, 1)
-    >>> report_scores(scores, labels, CostMatrix(fp=1, fn=8), "scores.html")  # doctest: +SKIP
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> report_scores(scores, labels, costs, "scores.html")  # doctest: +SKIP
     PosixPath('scores.html')
     """
     return write_text(render_scores(scores, labels, costs, pos_label=pos_label, title=title, unit=unit), path)

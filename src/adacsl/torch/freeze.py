@@ -62,6 +62,10 @@ def freeze(
 
     Examples
     --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from torch import nn
+    >>> from adacsl.torch import freeze
     >>> net = nn.Sequential(nn.Linear(3, 8), nn.ReLU(), nn.Linear(8, 2))
     >>> classifier = freeze(net, torch.randn(4, 3))  # doctest: +SKIP
     >>> classifier.predict_proba(np.zeros((2, 3))).shape  # doctest: +SKIP
