@@ -139,8 +139,10 @@ class OnnxClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        X : ignored
-        y : ignored
+        X : array
+            Not used.
+        y : array, optional
+            Not used; default: None.
 
         Returns
         -------
