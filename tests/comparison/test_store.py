@@ -313,7 +313,7 @@ def test_the_folder_of_an_older_adacsl_is_refused_and_left_alone(store):
     store.close()
     forge(store.folder / "run.json", schema_version=4)
     before = files(store.folder)
-    with pytest.raises(StoreError, match=r"run.json has schema version 4; .* reads version 5: choose another --out"):
+    with pytest.raises(StoreError, match=r"run.json has schema version 4; .* reads version 6: choose another --out"):
         Store.open(store.folder, IDENTITY)
     assert files(store.folder) == before
 
