@@ -49,9 +49,9 @@ class NeuralLearner(BaseEstimator):
         For tables: a network, or a factory called with the number of encoded features, with one logit per sample (or
         two; for K > 2 classes K); a dict of sizes of :class:`~adacsl.torch.tabular.TableNet` (``{"bins": 16, "heads":
         4, "width": 128}``); ``"realmlp"``, or ``{"kind": "realmlp", "width": 256, "dropout": 0.1}``, sizes of
-        :class:`~adacsl.torch.realmlp.RealMLP`; ``"tabm"``, or ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}``
-        (extra ``tabm``). For images: a network, a factory called without arguments, or a name (``"resnet18"``,
-        ``"timm:..."``, ``"torchvision:..."``); it gets normalised images of three channels. Default:
+        :class:`~adacsl.torch.realmlp.RealMLP`; ``"tabm"``, or ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block":
+        256, "n_bins": 48}`` (extra ``tabm``). For images: a network, a factory called without arguments, or a name
+        (``"resnet18"``, ``"timm:..."``, ``"torchvision:..."``); it gets normalised images of three channels. Default:
         :class:`~adacsl.torch.tabular.TableNet` or ResNet-18.
     epochs : int or "auto", default "auto"
         Epochs at most.
