@@ -24,7 +24,7 @@ class RealMLP(MemberNet):
     A number x becomes x and ``embedding`` linear combinations of cos(2 pi w x + b), with ``frequencies`` learned w and
     b. Every feature then has a learned scale. The hidden layers are in neural tangent parametrisation (weights start
     standard normal, products are divided by the root of the number of inputs) and end in (1 - a) x + a selu(x) with a
-    learned slope a for each unit. The output layer starts at zero.
+    learned slope a for each unit. Biases and the output layer start at zero.
 
     No batch statistics are used anywhere: each member may be given rows of its own.
 
@@ -94,8 +94,7 @@ class RealMLP(MemberNet):
         self.layers = nn.ModuleList(NTKLinear(width if i else inputs, width, generators) for i in range(depth))
         self.slopes = nn.ParameterList(torch.ones(members, 1, width) for _ in range(depth))
         self.output = NTKLinear(width, outputs, generators)
-        for parameter in self.output.parameters():  # a random function would outlast few samples
-            nn.init.zeros_(parameter)
+        nn.init.zeros_(self.output.weight)  # a random function would outlast few samples
         self.noise, self.rates = None, {"scale": 6.0}
 
     def forward(self, x: Tensor) -> Tensor:
@@ -161,7 +160,7 @@ class NTKLinear(nn.Module):
     def __init__(self, inputs: int, outputs: int, generators: Sequence[torch.Generator]) -> None:
         super().__init__()
         self.weight = nn.Parameter(_normal(generators, (inputs, outputs)))
-        self.bias = nn.Parameter(_normal(generators, (1, outputs)))
+        self.bias = nn.Parameter(torch.zeros(len(generators), 1, outputs))
         self.factor = 1.0 / math.sqrt(inputs)
 
     def forward(self, x: Tensor) -> Tensor:
