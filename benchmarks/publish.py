@@ -1,4 +1,4 @@
-"""Turn benchmarks/results into docs/benchmarks.md (speed), results.md, results_images.md (costs) and evidence.md.
+"""Write the pages of benchmarks/results: speed.md, tables.md and images.md (costs), statistics.md.
 
 python -m benchmarks.publish
 
@@ -50,21 +50,21 @@ def main(root: Path = ROOT) -> None:
     result = {name: run for name, run in every.items() if "results" in run and "ours" in next(iter(run["results"]), "")}
     runs = {name: result[name] for name in [*(n for n in ORDER if n in result), *(n for n in result if n not in ORDER)]}
     short = f"\n## In short\n\n{short_table(runs)}\n" if runs else "\nNot measured yet with this version.\n"
-    (root / "docs/benchmarks.md").write_text(HEAD + short + "".join(section(run, name) for name, run in runs.items()))
+    (folder / "speed.md").write_text(HEAD + short + "".join(section(run, name) for name, run in runs.items()))
     studies = read_studies(folder)
     bars = all_bars(studies, runs)
     page = RESULTS_HEAD + suite_section(folder) + plain_threshold(folder)
     page += f"\n## The bars\n\n{bar_table(bars, studies)}\n{words_read(studies)}" + table_section(studies.get("tables"))
     page += bank_section(every.get("cpu_instance_costs")) + fraud_section(every.get("cpu_fraud_fit"))
     page += policy_section(every.get("cpu_policies")) + predict_section(every.get("cpu_predict_memory"))
-    (root / "docs/results.md").write_text(page)
+    (folder / "tables.md").write_text(page)
     images = [image_section(name, studies.get(name)) for name in ("ham10k_image", "ham10k_lesion")]
     page = "".join([IMAGES_HEAD, paper_again(root / "docs/paper/results"), *images])
-    (root / "docs/results_images.md").write_text(page)
+    (folder / "images.md").write_text(page)
     about = folder / "suite.meta.json"
     suite = json.loads(about.read_text()) if about.exists() else {}
     evidence = evidence_page(every.get("cpu_power"), every.get("recommendation_regret"), suite)
-    (root / "docs/evidence.md").write_text(evidence)
+    (folder / "statistics.md").write_text(evidence)
 
 
 # speed
@@ -176,8 +176,8 @@ RESULTS_HEAD = """\
 # Results
 
 Mean costs of the methods on real tables, per-sample costs included, and the project's goals set before
-measuring. Missed goals and lost comparisons are listed like the others. Images: [results on images](results_images.md);
-times: [benchmarks](benchmarks.md); to measure again: the command above each table, then
+measuring. Missed goals and lost comparisons are listed like the others. [Images](images.md);
+times: [speed](speed.md); to measure again: the command above each table, then
 `python -m benchmarks.publish`.
 """
 
@@ -195,13 +195,14 @@ IMAGES_HEAD = """\
 
 What `AdaCSLClassifier` costs on images. "95 %" over random splits is Student's interval with the variance of Nadeau and
 Bengio (2003), `(1 / splits + test rows / training rows) s^2`: training sets of different splits overlap. Bars:
-[results](results.md#the-bars).
+[tables](tables.md#the-bars).
 """
 
 PAPER_AGAIN = """
 ## The paper, run again
 
-`python -m paper` ([results](paper/results.md), [discussion](paper/discussion.md)), ResNet-18, {splits} random splits,
+`python -m paper` ([results](../../docs/paper/results.md),
+[does AdaCSL hold up?](../../docs/paper/does-it-hold-up.md)), ResNet-18, {splits} random splits,
 k = 1, 3, 5. Excess cost of the method over AdaCSL (mean cost over the three k; below 0 it costs less), with its 95 %
 interval (paired differences of the splits, variance of Nadeau and Bengio). AdaCSL weights the loss and adapts the
 weights: against plain cross-entropy both contribute, against weighted cross-entropy the adaptation alone. With more
@@ -212,7 +213,7 @@ samples and fits, by lesion: [adaptation on images](claims.md).
 {rows}
 
 Normalised cost, means over the splits with their 95 % intervals (Nadeau and Bengio); the paper's own figures stand
-beside ours in [results](paper/results.md):
+beside ours in [results](../../docs/paper/results.md):
 
 | data, split | method | k = 1 | k = 3 | k = 5 |
 |---|---|--:|--:|--:|
@@ -220,9 +221,8 @@ beside ours in [results](paper/results.md):
 
 `docs/paper/results/table2.csv`.
 
-```{{image}} paper/results/table2-ham10k-modern.png
-:alt: Normalised cost of twenty methods on HAM10K with their intervals, for three cost ratios.
-```
+![Normalised cost of twenty methods on HAM10K, with intervals, by cost ratio.]\
+(../../docs/paper/results/table2-ham10k-modern.png)
 """
 
 AGAIN = (
@@ -326,7 +326,7 @@ def bar_table(bars: list[dict[str, Any]], studies: dict[str, dict[str, Any]]) ->
     dates = sorted({str(study["about"].get("date", "date not recorded")) for study in studies.values()})
     lines.append(
         f"\nMeans over the splits, {' and '.join(dates)}; spreads, seeds and commands: below, "
-        "[images](results_images.md), [benchmarks](benchmarks.md)."
+        "[images](images.md), [speed](speed.md)."
     )
     return "\n".join(lines)
 
@@ -383,7 +383,7 @@ def plain_threshold(folder: Path) -> str:
         f"Often; that is what `adacsl compare` is for.{over} Much of the lead of cross-fitted networks is "
         "cross-fitting's. "
         "On images: [adaptation on images](claims.md). For boosters with early stopping adaptation saved nothing "
-        "on average, so the default there is the Bayes threshold ([figures](integrations/xgboost.md)).\n"
+        "on average, so the default there is the Bayes threshold ([figures](../../docs/integrations/xgboost.md)).\n"
     )
 
 

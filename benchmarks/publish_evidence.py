@@ -1,4 +1,4 @@
-"""The page docs/evidence.md: power and coverage of a comparison's statistics, and the regret of its recommendation."""
+"""The page statistics.md: power and coverage of a comparison's statistics, and the regret of its recommendation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ HEAD = """\
 # Power and coverage
 
 `adacsl compare` tests every sample in repeated cross-validation and compares methods by their per-sample costs.
-Intervals are those of paired costs over samples and fits ([how](guide/compare/statistics.md)); the recommendation is
-the simplest method whose upper bound of excess over the lowest cost is at most 10 %, else the lowest mean. Both are
+Intervals are those of paired costs over samples and fits
+([how](../../docs/guide/compare/statistics.md)); the recommendation is the simplest method whose upper bound of excess
+over the lowest cost is at most 10 %, else the lowest mean. Both are
 compared with the former protocol: five random splits, the corrected variance of Nadeau and Bengio over the means of the
 splits, and the simplest method without a significant difference from the lowest mean.
 """

@@ -83,7 +83,41 @@ def show_colons(app: Any, what: str, name: str, obj: Any, options: Any, lines: l
         lines[:] = [line.replace("\0", ":") for line in lines]
 
 
+# generated tables beside the benchmarks are files to download here, and pages in the repository
+
+
+def link_results(app: Any, page: str, content: list[str]) -> None:
+    content[0] = re.sub(r"\]\(((?:\.\./)+benchmarks/results/)", r"](path:\1", content[0])
+
+
+# what readers search for, and the page that answers it: entries of the index, which the site's search ranks first
+
+SEARCH_WORDS = {
+    "guide/diagnose/checks": ("data leakage", "target leakage", "leakage", "duplicates"),
+    "guide/compare/statistics": ("statistically significant", "significance", "confidence interval", "p-value"),
+    "guide/constraints/reject-option": ("abstain", "abstention", "reject option"),
+    "guide/constraints/capacity": ("alerts per day", "capacity constraint"),
+    "guide/constraints/prior-shift": ("prior shift", "class prior"),
+    "guide/deploy/monitor": ("drift", "data drift", "monitoring"),
+    "guide/thresholds/threshold": ("optimal threshold", "decision threshold", "threshold tuning"),
+    "guide/thresholds/probabilities": ("calibration",),
+    "guide/train/methods": ("class_weight", "class weights", "scale_pos_weight", "sample_weight"),
+    "integrations/sklearn": ("hyperparameter", "hyperparameters", "hyperparameter search", "gridsearchcv"),
+    "which-tool": ("imbalanced", "imbalance", "class imbalance"),
+    "glossary": ("glossary",),
+    "cite": ("cite", "citation", "bibtex"),
+}
+
+
+def index_words(app: Any, page: str, content: list[str]) -> None:
+    if words := SEARCH_WORDS.get(page):
+        entries = ", ".join(f"! {word}" for word in words)
+        content[0] = re.sub(r"(?m)^(# .+)$", rf"\1\n\n```{{index}} {entries}\n```", content[0], count=1)
+
+
 def setup(app: Any) -> dict[str, bool]:
+    app.connect("source-read", link_results)
+    app.connect("source-read", index_words)
     app.connect("autodoc-process-docstring", hide_colons, priority=400)
     app.connect("autodoc-process-docstring", show_colons, priority=600)
     app.add_html_math_renderer("mathml", (inline_math, None), (block_math, None))

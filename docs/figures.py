@@ -7,6 +7,8 @@ python docs/figures.py crossfit       # some
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -14,8 +16,10 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
+import pandas as pd
 import torch
 from matplotlib import pyplot as plt
+from scipy import stats
 from torch import nn
 
 from adacsl import AdaCSLController, CostMatrix, CostSensitiveClassifier, cost_curve, find_threshold
@@ -46,7 +50,9 @@ def main() -> None:
         "credit": lambda: credit_cost(credit_run()),
         "curves": lambda: credit_curves(credit_run()),
         "which": lambda: which_method,
+        "peers": lambda: peers(committed_peers()),
         "scale": lambda: scale_plan(committed_plan()),
+        "adacsl": lambda: adaptation(fixed_run(), committed_claims()),
     }
     wanted = [name for name in figures if name in sys.argv] or list(figures)
     drawn = {name: figures[name]() for name in wanted}
@@ -84,7 +90,9 @@ def draw_data(n: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x, (torch.rand(n, generator=generator) < p).float()
 
 
-def fit(epochs: int, n_train: int, seed: int = 0) -> tuple[nn.Module, AdaptiveCrossEntropy, Any, Any]:
+def fit(
+    epochs: int, n_train: int, seed: int = 0, *, adapted: bool = True
+) -> tuple[nn.Module, AdaptiveCrossEntropy, Any, Any]:
     """Train a small network with the adaptive loss; return it, the loss, validation scores and labels."""
     (x, y), (val_x, val_y) = draw_data(n_train, 1), draw_data(2000, 2)
     torch.manual_seed(seed)
@@ -99,7 +107,8 @@ def fit(epochs: int, n_train: int, seed: int = 0) -> tuple[nn.Module, AdaptiveCr
         net.eval()
         with torch.no_grad():
             logits = net(val_x)
-        loss.adapt(logits, val_y)
+        if adapted:
+            loss.adapt(logits, val_y)
         net.train()
     return net, loss, torch.sigmoid(logits).numpy(), val_y.numpy()
 
@@ -110,6 +119,10 @@ def train_run() -> Any:
 
 def weighted_run() -> Any:
     return fit(epochs=12, n_train=20000)
+
+
+def fixed_run() -> Any:
+    return fit(epochs=30, n_train=1000, adapted=False)
 
 
 def credit_run() -> tuple[Any, Any, CostMatrix]:
@@ -207,6 +220,70 @@ def overview(run: Any) -> Callable[[dict[str, Any]], Any]:
             xlabel="epoch", xlim=(0, len(steps) + 2), ylim=(0, None), title="What the controller measured, and did"
         )
         right.legend(loc="upper right")
+        return figure
+
+    return draw
+
+
+COMPARISONS = (
+    ("last epoch: Bayes threshold", "adacsl", "net-bayes", "HAM10K; one, last"),
+    ("last epoch: fixed weight", "adacsl", "net-weighted", "HAM10K; one, last"),
+    (
+        "last epoch: fixed weight, both calibrated",
+        "adacsl-calibrated",
+        "net-weighted-calibrated",
+        "HAM10K; one, last",
+    ),
+    ("best epoch: Bayes threshold", "adacsl", "net-bayes", "HAM10K; one, best"),
+    ("best epoch: fixed weight", "adacsl", "net-weighted", "HAM10K; one, best"),
+    ("adapted on 2 % of the lesions: fixed weight", "adacsl", "net-weighted",
+     "HAM10K; one, best; smaller validation set, 0.02"),
+)  # fmt: skip
+
+
+def committed_claims() -> list[tuple[str, float, float, float]]:
+    """Return comparisons of the committed page of claims: excess cost of AdaCSL in percent at k = 3, its interval."""
+    root = Path(__file__).resolve().parent.parent
+    text = (root / "benchmarks/results/claims.md").read_text(encoding="utf-8")
+    result = []
+    for words, ours, theirs, where in COMPARISONS:
+        row = re.search(rf"^\| \d+ \| {ours} \| {theirs} \| {re.escape(where)} \|[^|]*\|([^|]*)\|", text, re.MULTILINE)
+        if row is None:
+            raise LookupError(f"no comparison of {ours} with {theirs} for {where}")
+        middle, low, high = (float(number) for number in re.findall(r"[-+]?\d+\.\d+", row[1]))
+        result.append((words, middle, low, high))
+    return result
+
+
+def adaptation(run: Any, rows: list[tuple[str, float, float, float]]) -> Callable[[dict[str, Any]], Any]:
+    """Draw what the controller measures, and how AdaCSL compares with a threshold and a fixed weight."""
+    _, _, scores, labels = run
+    curve, best = cost_curve(scores, labels, COSTS), find_threshold(scores, labels, COSTS)
+
+    def draw(style: dict[str, Any]) -> Any:
+        blue, orange, *_ = style["colors"]
+        figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.4), width_ratios=(1, 1.05))
+        left.plot(curve.thresholds, curve.costs, lw=1.5, drawstyle="steps-post")
+        left.axvline(0.5, color=style["ink"], lw=1, ls=":")
+        left.text(0.515, 1.17, "target T' = 0.5", va="top")
+        left.plot([best.value], [best.cost], "o", color=orange, ms=7)
+        left.annotate(f"optimal: {best.value:.2f}", (best.value, best.cost), (0, -17), textcoords="offset points",
+                      ha="center", color=orange)  # fmt: skip
+        left.annotate("", (0.5, 0.17), (best.value, 0.17), arrowprops={"arrowstyle": "->", "color": orange, "lw": 1.6})
+        left.text(0.515, 0.17, f"lambda x {step_factor(best.value):.2f}", color=orange, va="center")
+        left.set(xlabel="threshold", xlim=(0, 1), ylim=(0, 1.2), title="1. Validation cost after an epoch")
+        places = range(len(rows))[::-1]
+        for place, (_, middle, low, high) in zip(places, rows, strict=True):
+            color = blue if high < 0 else orange if low > 0 else style["ink"]
+            right.plot([low, high], [place, place], "-", color=color, lw=1.6)
+            right.plot([middle], [place], "o", color=color, ms=6)
+        right.axvline(0, color=style["ink"], lw=1, ls=":")
+        right.set_yticks(list(places), [row[0] for row in rows], fontsize=8.5)
+        right.set(
+            xlabel="cost of AdaCSL against it, %",
+            ylim=(-0.6, len(rows) - 0.4),
+            title="2. Skin lesions, inverse priors, k = 3",
+        )
         return figure
 
     return draw
@@ -355,6 +432,40 @@ def scale_plan(document: dict[str, Any]) -> Callable[[dict[str, Any]], Any]:
         axis.set_yticks([0.01, 0.1, 1, 10, 100], ["0.01", "0.1", "1", "10", "100"])
         axis.grid(color=style["faint"], lw=0.6)
         axis.legend()
+        return figure
+
+    return draw
+
+
+def committed_peers() -> Any:
+    """Return each method's cost relative to the ensemble: geometric mean over tables and its interval, best first."""
+    path = Path(__file__).resolve().parent.parent / "benchmarks/results/arena.csv"
+    rows = pd.read_csv(path).assign(total=lambda frame: frame["cost"] * frame["n_test"])
+    sums = rows.groupby(["table", "method"])[["total", "n_test"]].sum()
+    logs = np.log((sums["total"] / sums["n_test"]).unstack()).drop(columns="constant")
+    logs = logs.sub(logs["ensemble"], axis=0)
+    n = logs.count()
+    about = pd.DataFrame({"mean": logs.mean(), "reach": stats.t.ppf(0.975, n - 1) * logs.std() / np.sqrt(n), "n": n})
+    return about.sort_values("mean")
+
+
+def peers(about: Any) -> Callable[[dict[str, Any]], Any]:
+    """Draw what other methods cost relative to the ensemble."""
+
+    def draw(style: dict[str, Any]) -> Any:
+        figure, axis = plt.subplots(figsize=(6.4, 3.9))
+        for place, (name, row) in enumerate(about.iterrows()):
+            color = style["colors"][1 if name in ("ensemble", "adacsl", "adacsl-cv") else 0]
+            low, middle, high = (math.exp(row["mean"] + sign * row["reach"]) for sign in (-1, 0, 1))
+            axis.plot([low, high], [place, place], color=color, lw=2)
+            axis.plot(middle, place, "o", color=color, ms=5)
+        axis.axvline(1, color=style["ink"], lw=1, ls=":")
+        axis.set(xscale="log", xlabel="cost relative to the ensemble (left: less); tables in brackets")
+        axis.set_yticks(range(len(about)), [f"{name} ({row['n']:.0f})" for name, row in about.iterrows()])
+        axis.set_xticks([0.75, 1, 1.5, 2, 3], ["0.75", "1", "1.5", "2", "3"])
+        axis.minorticks_off()
+        axis.invert_yaxis()
+        axis.grid(axis="x", color=style["faint"], lw=0.6)
         return figure
 
     return draw

@@ -15,6 +15,7 @@ import posixpath
 import re
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple
 DOCS = Path(__file__).resolve().parent
 TUTORIALS, NOTEBOOKS = DOCS / "tutorials", DOCS.parent / "examples" / "notebooks"
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```\n(?:\n?```text\n(?P<said>.*?)^```\n)?", re.DOTALL | re.MULTILINE)
+WIDTH = 88
 LINK = re.compile(r"\]\((?!\w+:|#)([^)\s#]+)")
 
 
@@ -90,12 +92,18 @@ def run(page: Path) -> Iterator[tuple[Cell, str]]:
                 yield cell, heard.getvalue()
 
 
+def wrapped(text: str) -> str:
+    """Return what a cell prints in lines that fit into the page."""
+    lines = text.rstrip().split("\n")
+    return "\n".join(textwrap.fill(line, WIDTH) if len(line) > WIDTH else line for line in lines)
+
+
 def write_outputs(page: Path) -> None:
     """Run a page and write what it prints into it, wherever it shows an output."""
     text, end, parts = page.read_text(encoding="utf-8"), 0, []
     for block, (cell, heard) in zip(BLOCK.finditer(text), run(page), strict=True):
         parts.append(text[end : block.start()])
-        shown = block[0] if cell.said is None else f"```python\n{block['code']}```\n\n```text\n{heard.rstrip()}\n```\n"
+        shown = block[0] if cell.said is None else f"```python\n{block['code']}```\n\n```text\n{wrapped(heard)}\n```\n"
         parts.append(shown)
         end = block.end()
     page.write_text("".join([*parts, text[end:]]), encoding="utf-8")

@@ -2,10 +2,15 @@
 
 adacsl compare --save model --out runs/german-credit
 python docs/report_picture.py runs/german-credit/report.html
-adacsl explain model new.csv --html columns.html
+adacsl explain model new.csv --html columns.html  # docs/guide/compare/command-line.md has model and data
 python docs/report_picture.py columns.html columns "#view-0-worth"
-adacsl compare wine --repeats 1 --methods net --methods net-bayes --methods gbm-bayes --methods adacsl --out runs/wine
+adacsl compare wine --repeats 1 --methods net,net-bayes,gbm-bayes,adacsl --out runs/wine
 python docs/report_picture.py runs/wine/report.html classes "#view-0-heat"
+adacsl compare german-credit --methods logistic,always-positive --segment age --unit EUR --out runs/age
+python docs/report_picture.py runs/age/report.html segments "#view-0-segments .grid"
+adacsl monitor model summer.csv --labels outcomes.csv --id case --time-column when --html summer.html
+python docs/report_picture.py summer.html monitor "#view-0-time"  # docs/guide/deploy/monitor.md has model and data
+python docs/report_picture.py prices.html prices "#view-0-regret"  # the comparison of docs/guide/costs/uncertain-costs.md
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ def main() -> None:
                 if page.locator(f"{card} .plot").count():
                     page.wait_for_selector(f"{card} .plot[data-drawn='{look}']")
             taken = page.screenshot() if card is None else page.locator(card).screenshot()
-            image = Image.open(io.BytesIO(taken)).convert("RGB").quantize(128, dither=Image.Dither.NONE)
+            image = Image.open(io.BytesIO(taken)).convert("RGB").quantize(256, dither=Image.Dither.NONE)
             image.save(FOLDER / f"{name}-{look}.png", optimize=True)
         browser.close()
 

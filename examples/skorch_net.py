@@ -21,7 +21,7 @@ net = NeuralNetBinaryClassifier(
     nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 1)),
     criterion=AdaptiveCrossEntropy,  # 1: instead of nn.BCEWithLogitsLoss
     criterion__costs=CostMatrix(fp=1, fn=8),
-    callbacks=[AdaCSLCallback(), EarlyStopping(monitor="valid_cost", patience=5)],  # 2
+    callbacks=[AdaCSLCallback(), EarlyStopping(monitor="val_cost", patience=5)],  # 2
     optimizer=torch.optim.Adam, lr=3e-3, max_epochs=15,
 )  # fmt: skip
 net.fit(X, y)

@@ -21,7 +21,7 @@ model = BertForSequenceClassification(BertConfig(vocab_size=100, max_position_em
 cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))  # 1
 args = TrainingArguments(
     tempfile.mkdtemp(), num_train_epochs=4, learning_rate=3e-3, eval_strategy="epoch", save_strategy="epoch",
-    metric_for_best_model="cost", greater_is_better=False, load_best_model_at_end=True, report_to=[], use_cpu=True,
+    metric_for_best_model="val_cost", greater_is_better=False, load_best_model_at_end=True, report_to=[], use_cpu=True,
 )  # fmt: skip
 trainer = Trainer(
     model, args, train_dataset=rows[:800], eval_dataset=rows[800:],

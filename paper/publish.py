@@ -10,8 +10,12 @@ from paper.pictures import words_for
 from paper.report import to_markdown, write_pictures
 from paper.running import ABOUT
 from paper.sheets import SHEETS, read_results
-from paper.tables import grids
+from paper.tables import dataset_grid, grids
 
+CLAIMS = "does-it-hold-up.md"
+"""The page written by hand into which the tables of some data sets are filled."""
+BLOCKS = {"rffd": "RFFD", "idc": "IDC"}
+"""Names of the blocks of that page, and their data sets."""
 PAGES = Path(__file__).resolve().parents[1] / "docs" / "paper"
 HEAD = """\
 <!-- made by python -m paper publish from docs/paper/results/*.csv: do not edit -->
@@ -20,7 +24,7 @@ HEAD = """\
 
 Normalised cost: 0 is perfect, 1 is predicting everything positive. Means over random splits with 95 % intervals of the
 corrected resampled t-test (Nadeau and Bengio 2003). How it was run: [Reproduction](reproduce.md).
-Interpretation: [Discussion](discussion.md). Table 2 in full: [method by method](table2.md).
+Interpretation: [Does AdaCSL hold up?](does-it-hold-up.md). Table 2 in full: [method by method](table2.md).
 """
 TABLE2 = """\
 <!-- made by python -m paper publish from docs/paper/results/table2.csv: do not edit -->
@@ -57,7 +61,24 @@ def publish_pages(folder: Path = PAGES) -> list[Path]:
     page.write_text("\n".join(parts), encoding="utf-8")
     whole = [to_markdown(grid) for grid in tables if grid.name.startswith("table2")]
     methods.write_text("\n".join([TABLE2, *(whole or ["Not run yet.\n"])]), encoding="utf-8")
-    return [page, methods, *figures]
+    by_hand = folder / CLAIMS
+    if by_hand.is_file():
+        text = by_hand.read_text(encoding="utf-8")
+        for name, dataset in BLOCKS.items():
+            grid = dataset_grid(result["table2"], dataset)
+            text = fill(text, name, "Not run yet.\n" if grid is None else to_markdown(grid))
+        by_hand.write_text(text, encoding="utf-8")
+    return [page, methods, *([by_hand] if by_hand.is_file() else []), *figures]
+
+
+def fill(text: str, name: str, content: str) -> str:
+    """Return a page with other content between the two marks of a block."""
+    begin, end = f"<!-- {name}: begin (python -m paper publish) -->\n", f"<!-- {name}: end -->"
+    head, found, rest = text.partition(begin)
+    _, closed, tail = rest.partition(end)
+    if not found or not closed:
+        raise ValueError(f"the page has no block {name!r}: it needs the lines {begin.strip()} and {end}")
+    return f"{head}{begin}\n{content}\n{end}{tail}"
 
 
 def _calls(path: Path) -> str:

@@ -12,13 +12,15 @@ import pandas as pd
 from scipy import stats
 
 from paper.claims import VIEW, Claim, against, claims, mean_over_k, summary
-from paper.figures import DATASETS, SPLIT_TITLES, TABLE_1, TITLES, normalized, title_of
+from paper.figures import DATASETS, METHODS, SPLIT_TITLES, TABLE_1, TITLES, normalized, title_of
 from paper.methods import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_methods
 from paper.pictures import FEW
 from paper.sheets import Row
 from paper.subgroups import PER_CLASS
 
 NOT_RUN = "not run yet"
+CORE = (*METHODS, "net-bayes", "net-tuned", "net-calibrated", "net-bayes-cv", "net-tuned-cv", "adacsl-cv")
+"""The paper's methods and strong baselines, in the short table of a data set."""
 
 
 class Grid(NamedTuple):
@@ -66,6 +68,33 @@ def _overview(table: pd.DataFrame) -> Grid:
             rows.append((name, str(k), _printed(dataset, k, "adacsl"), *ours))
     note = "Normalised cost: 1 is calling everything positive. In brackets 95 % intervals (corrected resampled t)."
     return Grid("overview", "AdaCSL: the paper's figures and ours", ("data", "k", "paper", *columns), rows, note)
+
+
+def dataset_grid(rows: Sequence[Row], dataset: str) -> Grid | None:
+    """Return the core methods of a data set in all profiles and splits beside the paper's; None where none was run."""
+    own = [row for row in rows if row["dataset"] == dataset and row["method"] in CORE]
+    if not own:
+        return None
+    table = summary(own)
+    factors = sorted(table["k"].unique().tolist())
+    views = sorted(
+        set(table[["profile", "split", "method"]].itertuples(index=False, name=None)),
+        key=lambda view: (list(PROFILES).index(view[0]), list(SPLIT_TITLES).index(view[1]), CORE.index(view[2])),
+    )
+    body = [
+        (
+            f"{profile}, {SPLIT_TITLES[split]}",
+            method,
+            *(_entry(table, dataset, k, profile, split, method, count=True) for k in factors),
+            *(_printed(dataset, k, method) if split == "random" else "-" for k in factors),
+        )
+        for profile, split, method in views
+    ]
+    header = ("profile, split", "method", *(f"k = {k}" for k in factors), *(f"paper, k = {k}" for k in factors))
+    few, runs = int(table["n"].min()), int(table["n"].max())
+    note = f"Normalised cost, means of {runs if few == runs else f'{few} to {runs}'} runs with 95 % intervals."
+    note += "" if few == runs else " Means of few runs are not to be compared with those of more: splits differ."
+    return Grid(_slug("dataset", dataset), title_of(dataset), header, body, note)
 
 
 def _method_grids(table: pd.DataFrame) -> list[Grid]:
@@ -250,4 +279,4 @@ def _slug(*words: Any) -> str:
     return re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower()).strip("-")
 
 
-__all__ = ["Grid", "grids"]
+__all__ = ["Grid", "dataset_grid", "grids"]

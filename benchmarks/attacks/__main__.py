@@ -3,7 +3,7 @@
 python -m benchmarks.attacks                               all, the long form: hours on 2 cores
 python -m benchmarks.attacks --short                       what CI runs
 python -m benchmarks.attacks --only artefacts --seed 7     one class, other draws
-python -m benchmarks.attacks --page docs/attacks.md        no attack: the page, from the results
+python -m benchmarks.attacks --page benchmarks/results/robustness.md        no attack: the page, from the results
 
 Results are added to benchmarks/results/attacks.json class by class: what is finished is not lost.
 """

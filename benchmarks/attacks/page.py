@@ -1,17 +1,17 @@
-"""The scoreboard as a page of the documentation."""
+"""The scoreboard as a page."""
 
 from __future__ import annotations
 
 from typing import Any
 
 HEAD = """\
-<!-- made by python -m benchmarks.attacks --page docs/attacks.md: do not edit -->
+<!-- made by python -m benchmarks.attacks --page benchmarks/results/robustness.md: do not edit -->
 
 # Robustness tests
 
 Attempts to make adacsl lose work, run code of untrusted files, accept damaged files or show a traceback, and the number
 of failures; the goal is 0 in every row. The long form is `python -m benchmarks.attacks`; a short form of every class is
-part of the tests. What is *not* guaranteed: [security](security.md).
+part of the tests. What is *not* guaranteed: [security](../../SECURITY.md).
 
 | test | tried | failed | what counts as failed, and what was tried |
 |---|--:|--:|---|

@@ -8,7 +8,7 @@ every test row are kept, so that intervals count lesions and fits, and other pre
     python -m benchmarks.quality.claims --data plantvillage_64 --parts main --out claims_pv    # PV-D
     python -m benchmarks.quality.claims --limit 400 --epochs 1 --parts main --repeats 1 --processes 1 --device cpu --k 3
     python -m benchmarks.quality.claims --show benchmarks/results/claims
-    python -m benchmarks.quality.claims_page docs/claims.md                                    # the page
+    python -m benchmarks.quality.claims_page benchmarks/results/claims.md                                    # the page
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The page about images: every claim of the paper and of ours with the comparisons that speak for and against it.
 
-    python -m benchmarks.quality.claims_page docs/claims.md  # from benchmarks/results/claims.* and claims_pv.*
+    python -m benchmarks.quality.claims_page benchmarks/results/claims.md  # from claims.* and claims_pv.* there
 
 A claim states that one method costs less than another. Confirmed: the 95 % interval of every comparison named lies
 below 0. Refuted: one lies above 0. In part: some below, none above. Not confirmed: none below, none above.
@@ -174,7 +174,7 @@ negatives k times as costly. 20 % of the training groups adapt, select, calibrat
 
 A number is the excess cost of the first method over the second in percent (below 0: it costs less), with its 95 %
 interval: Student's t on paired per-sample costs, by lesion or leaf, over repeated cross-validation, groups and fits
-counted ([power and coverage](evidence.md)). Confirmed: every interval lies below 0. Refuted: one lies above. In part:
+counted ([power and coverage](statistics.md)). Confirmed: every interval lies below 0. Refuted: one lies above. In part:
 some below, none above. These are many comparisons: of twenty intervals one excludes 0 at random. The costs themselves:
 [cost of each method on images](claims_costs.md).
 """

@@ -232,7 +232,7 @@ Without `ann_thyroid`:
 benchmarks/results/ensemble.csv` (without CatBoost, as in the first run, see below; with it installed it
 takes part; card fraud, splits 100, 103 and 104, on the Intel Xeon server) and
 `python -m benchmarks.quality.ensemble_peers` (what each peer is: `benchmarks/README.md`), on 2 cores of an AMD EPYC.
-This page: `python -m benchmarks.quality.ensemble --page docs/ensemble_results.md`.
+This page: `python -m benchmarks.quality.ensemble --page benchmarks/results/ensemble.md`.
 
 ## The first run, and what was changed after it
 
@@ -284,7 +284,7 @@ def main() -> None:
     parser.add_argument("--time-limit", type=float, help="seconds of EnsembleClassifier; default: its own")
     parser.add_argument("--without", nargs="+", default=[], help="members of the ensemble to leave out")
     parser.add_argument("--show", type=Path, nargs="+", help="compare these files instead of running")
-    parser.add_argument("--page", type=Path, help="write the page of the docs from the committed results")
+    parser.add_argument("--page", type=Path, help="write the page from the committed results")
     options = parser.parse_args()
     options.methods = options.methods or ["ensemble"]
     if options.show:

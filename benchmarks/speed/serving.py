@@ -7,7 +7,7 @@ A server of its own process (``adacsl serve``, one worker) on the loopback, and 
 connections, each of which asks again when it is answered, for some seconds. Between the cases the same rows are
 predicted here, without a server; the ratio is that of the medians. Before anything is timed, the decisions of both are
 compared. German credit, 1,000 rows of 20 columns, most of them text. Writes benchmarks/results/serving.json and the
-table in docs/guide/deploy/serve.md.
+table in benchmarks/results/serving.md.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ROOT = Path(__file__).resolve().parents[2]
-RESULTS, PAGE = ROOT / "benchmarks/results/serving.json", ROOT / "docs/guide/deploy/serve.md"
+RESULTS, PAGE = ROOT / "benchmarks/results/serving.json", ROOT / "benchmarks/results/serving.md"
 BLOCK = re.compile(r"<!-- serving: made by .*?<!-- serving: end -->", re.DOTALL)
 ARROW = "application/vnd.apache.arrow.stream"
 METHODS = ("logistic", "gbm-bayes", "ensemble")

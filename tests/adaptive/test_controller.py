@@ -528,7 +528,7 @@ def test_step_factor_stays_finite():
         ({"labels": [0, 1, 1]}, ValueError, "labels has 3 entries, expected 2"),
         ({"scores": [[0.1], [0.9]]}, ValueError, "validation scores must be one-dimensional"),
         ({"sample_weight": [1, -1]}, ValueError, "sample_weight must not be negative"),
-        ({"costs": CostMatrix(fp=[1, 2, 3], fn=1)}, ValueError, "belong to 3 samples, but 2 came"),
+        ({"costs": CostMatrix(fp=[1, 2, 3], fn=1)}, ValueError, "belong to 3 samples, got 2"),
         ({"labels": ["cat", "dog"]}, TypeError, "labels must be numbers"),
     ],
 )  # fmt: skip

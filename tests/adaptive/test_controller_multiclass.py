@@ -162,7 +162,7 @@ def test_a_class_may_be_absent_but_not_all_but_one():
     ("name", "instead"), [("lambda_", "lambdas"), ("weight", "weights"), ("base_weight", "base_weights")]
 )
 def test_numbers_of_two_classes_are_refused(name, instead):
-    with pytest.raises(ValueError, match=f"{name} speaks of two classes, this controller has 3: read {instead}"):
+    with pytest.raises(ValueError, match=f"{name} is for two classes, this controller has 3: read {instead}"):
         getattr(AdaCSLController(THREE), name)
 
 

@@ -23,7 +23,9 @@ def test_the_committed_page_is_made_from_the_committed_results():
     results = json.loads((ROOT / "benchmarks/results/attacks.json").read_text())
     assert set(results["attacks"]) == set(ATTACKS)
     made = page(results)
-    assert made == (ROOT / "docs/attacks.md").read_text(), "python -m benchmarks.attacks --page docs/attacks.md"
+    assert made == (ROOT / "benchmarks/results/robustness.md").read_text(), (
+        "python -m benchmarks.attacks --page benchmarks/results/robustness.md"
+    )
 
 
 def test_faults_are_counted_and_the_folder_is_gone():

@@ -64,7 +64,7 @@ def test_custom(labels, pos_label):
 @pytest.mark.parametrize("labels", [[1, 2], ["no", "yes"], [0, 2], [-1, 0]])
 def test_custom_says_nothing(labels):
     assert customary_positive(labels) is None
-    with pytest.raises(ValueError, match=r"which class of y is positive \(.*\)\? Name the one .* as positive: .* or "):
+    with pytest.raises(ValueError, match=r"the positive class of y is not given \(.*\): .* cost fn: .* or "):
         order_classes(labels)
 
 
@@ -73,7 +73,7 @@ def test_labels_become_0_and_1():
     assert (result.numbers.tolist(), result.classes.tolist(), result.pos_label) == ([0, 1, 0], [3, 5], 3)
     result = encode_labels(np.array([1, -1, 1]))
     assert (result.numbers.tolist(), result.classes.tolist(), result.pos_label) == ([1, 0, 1], [-1, 1], 1)
-    with pytest.warns(UserWarning, match="was not named: taking .*7.*name it as positive") as told:
+    with pytest.warns(UserWarning, match="pos_label is not given: the positive class is .*7.*pass pos_label") as told:
         assert encode_labels(np.array([3, 7])).pos_label == 7
     assert told[0].filename == __file__
 
@@ -82,16 +82,16 @@ def test_labels_become_0_and_1():
     "labels", [np.array(["no", "yes"]), np.array(["no", "yes"], dtype=object), np.array([b"n", b"y"])]
 )
 def test_the_positive_class_of_text_is_not_guessed(labels):
-    with pytest.raises(ValueError, match=r"which class of y is positive .*as positive: .* or "):
+    with pytest.raises(ValueError, match=r"the positive class of y is not given .*cost fn: .* or "):
         encode_labels(labels)
 
 
 @pytest.mark.parametrize(
     ("y", "pos_label", "message"),
     [
-        ([0, 1, 2], 1, "positive 1 is for two classes, but y has 3: leave it out"),
+        ([0, 1, 2], 1, "pos_label=1 is for two classes, but y has 3: omit it"),
         ([0, 0], None, "Tree needs two classes, but y holds one class only"),
-        ([0, 1], "yes", r"y has no class 'yes' \(it has 0, 1\); if these are positions of sorted labels, name "),
+        ([0, 1], "yes", r"y has no class 'yes' \(it has 0, 1\); if these are positions of sorted labels, pass "),
         ([0, 2], "yes", r"y has no class 'yes' \(it has 0, 2\)$"),
     ],
 )
@@ -122,7 +122,7 @@ def test_numbers_are_positions_in_the_sorted_names_or_an_error(names, random):
         assert find_named(listed, numbers[1:]) == numbers[1:]
         return
     for asked in (lambda: order_classes(numbers, names=listed), lambda: find_named(listed, numbers[:1])):
-        with pytest.raises(ValueError, match="which is which"):
+        with pytest.raises(ValueError, match="order is not known"):
             asked()
 
 
@@ -131,7 +131,7 @@ def test_positive_says_which_number_is_the_second_of_two_unsorted_names(pos_labe
     order = order_classes([0, 1], pos_label, ["good", "bad"])
     assert order.labels[1] == int(pos_label)
     assert order.names == ("good", "bad")
-    with pytest.raises(ValueError, match="or name 0 or 1 as positive"):
+    with pytest.raises(ValueError, match="or pass 0 or 1 as pos_label"):
         order_classes([0, 1], "bad", ["good", "bad"])
 
 

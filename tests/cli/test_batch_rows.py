@@ -164,7 +164,7 @@ def test_rows_without_a_label_are_left_out_of_batches(adacsl, refused, place, ro
     batches, whole = adacsl(*said, "--batch-rows", 100, "--json"), adacsl(*said, "--json")
     same(batches.json, whole.json)
     assert batches.json["unlabelled"] == 120
-    assert "120 rows have no label and are left out, 280 are used" in batches.err
+    assert "120 rows have no label and are excluded, 280 are used" in batches.err
     stopped = refused(*said, "--batch-rows", 100, "--on-error", "stop")
     assert "is missing in 100 of 100 rows" in stopped
     rows.assign(churn=None).to_csv(table, index=False)

@@ -36,10 +36,10 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
 def test_check_of_clean_data_and_silenced_codes(adacsl, refused, leaking):
     said = adacsl("check", leaking, *WORDS, "--drop", "left,id", "--time-column", "since")
     assert (said.code, said.err) == (0, "")
-    assert said.out.endswith("; no findings\n")
+    assert said.out.splitlines()[0].endswith("; no findings")
     said = adacsl("check", leaking, *WORDS, "--ignore", "target-leakage,looks-like-id", "--ignore", "time-ignored")
     assert said.code == 0
-    assert said.out.endswith("no findings; skipped: target-leakage, looks-like-id, time-ignored\n")
+    assert said.out.splitlines()[0].endswith("no findings; skipped: target-leakage, looks-like-id, time-ignored")
     assert adacsl("check", "wine").code == 0
     assert "did you mean 'looks-like-id'" in refused("check", leaking, *WORDS, "--ignore", "look-like-id")
 

@@ -73,7 +73,7 @@ def test_templates_that_cannot_be_written(refused, wines, tmp_path):
     def line(data, *words, out="m.csv"):
         return refused("check", data, *words, "--write-costs", tmp_path / out)
 
-    assert "which column of" in line(table)
+    assert "the label column of" in line(table)
     assert "no column 'kid'; did you mean 'kind'" in line(table, "--target", "kid")
     assert "exists and may hold your costs" in line("wine", out="there.csv")
     assert (tmp_path / "there.csv").read_text(encoding="utf-8") == "x"
@@ -134,7 +134,7 @@ def test_matrices_and_other_words_exclude_each_other(refused, wines, tmp_path):
     matrix = wines / "later.csv"
     words = ("train", wines / "train.csv", "--target", "kind", "--out", tmp_path / "model")
     assert "--costs holds all costs: omit --fn" in refused(*words, "--costs", matrix, "--fn", "8", "--fp", "1")
-    assert "positive 'red' is for two classes" in refused(*words, "--costs", matrix, "--pos-label", "red")
+    assert "pos_label='red' is for two classes" in refused(*words, "--costs", matrix, "--pos-label", "red")
     assert "there is no file" in refused(*words, "--costs", tmp_path / "nowhere.csv")
     told = refused(*words)
     assert "has 3 classes (rose: 35, red: 30, white: 24)" in told

@@ -68,7 +68,7 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
     # a folder keeps no code: the figures are there, the classifier is the user's
     again = library.load_comparison(mine / "run")
     assert np.isfinite(again.table["mean"]).all()
-    with pytest.raises(ValueError, match="'forest' was a method of your own, and no folder keeps code"):
+    with pytest.raises(ValueError, match="'forest' is a custom method, and code is not saved"):
         again.method("forest")
 
 
@@ -85,7 +85,7 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
             "broken_rivals cannot be imported: ModuleNotFoundError: No module named 'a_package_nob",
         ),
         ("rivals:woods", "rivals.py) has no woods"),
-        ("rivals:thing", "thing is no function, but 5"),
+        ("rivals:thing", "thing is not a function but 5"),
         ("rivals:unlucky", "unlucky() failed with RuntimeError: no luck today"),
         (
             "rivals:odd",

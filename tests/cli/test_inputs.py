@@ -55,14 +55,14 @@ def test_what_was_left_out_is_said_and_kept(adacsl, refused, place, tmp_path):
     frame.to_csv(tmp_path / "gaps.csv", index=False)
     words = (tmp_path / "gaps.csv", *WORDS, "--drop", "id,since")
     said = adacsl("train", *words, "--method", "always-positive", "--out", tmp_path / "m", "--json")
-    assert "3 rows have no label and are left out, 397 are used" in said.err
+    assert "3 rows have no label and are excluded, 397 are used" in said.err
     assert (said.json["rows"], said.json["unlabelled"]) == (397, 3)
     assert load_noted(tmp_path / "m")[1]["unlabelled"] == 3
     assert adacsl("evaluate", place / "model", tmp_path / "gaps.csv", *WORDS, "--json").json["unlabelled"] == 3
     methods = ("--methods", "always-positive,always-negative", "--folds", 2, "--repeats", 1, "--n-jobs", 1)
     said = adacsl("compare", *words, *methods, "--out", tmp_path / "run", "--json", "--quiet")
     assert said.json["left_out"] == {"gaps": {"unlabelled": 3}}
-    assert "3 rows have no label and are left out" in (tmp_path / "run" / "report.html").read_text()
+    assert "3 rows have no label and are excluded" in (tmp_path / "run" / "report.html").read_text()
     line = refused("train", *words, "--method", "always-positive", "--on-error", "stop", "--out", tmp_path / "m")
     assert "missing in 3 of 400 rows, first in row 4" in line
 
@@ -89,7 +89,7 @@ def test_broken_pictures_are_left_out_of_predictions(adacsl, refused, pictures, 
     whole = pd.read_csv(tmp_path / "all.csv")
     pd.testing.assert_frame_equal(came, whole[whole["file"] != "ill/03.png"].reset_index(drop=True))
     words = ("predict", pictures / "model", tmp_path / "data", "--out", tmp_path / "p.csv")
-    assert "1 images cannot be read and are left out (ill/03.png), 23 are used" in adacsl(*words).out
+    assert "1 images cannot be read and are excluded (ill/03.png), 23 are used" in adacsl(*words).out
     assert "cannot read image" in refused(*words, "--on-error", "stop")
 
 
@@ -98,5 +98,5 @@ def test_other_commands_read_queries_too(adacsl, refused, place, formats, tmp_pa
     words = ("check", *query, "--target", "shop", "--write-costs", tmp_path / "m.csv", "--json")
     assert "churn" not in adacsl(*words).json["classes"]
     assert adacsl("monitor", place / "model", *query, "--json").json["rows"] == 400
-    assert "what is to be read? Name a file, or give an SQL query" in refused("evaluate", place / "model", *WORDS)
+    assert "no data are given: name a file, or give an SQL query" in refused("evaluate", place / "model", *WORDS)
     assert "db is the database of an SQL query" in refused("train", place / "rows.csv", "--db", "x", "--out", "m")

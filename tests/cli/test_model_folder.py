@@ -3,6 +3,7 @@
 import errno
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -55,7 +56,8 @@ def test_train_text_names_cost_threshold_and_place(adacsl, place, tmp_path):
         "estimated mean cost per sample (on validation samples)",
         "95 % interval",
         "probability above 0.1111",
-        "model saved",
+        f"model: {tmp_path / 'm'}",
+        f"next: adacsl predict {tmp_path / 'm'} {place / 'rows.csv'} --out decisions.csv",
     ):
         assert words in said.out
     assert said.err == ""
@@ -270,7 +272,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
         assert adacsl("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx").code == 0
     elif name in WITHOUT_NETS:
         line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-        assert line.startswith("error: ONNX files are written of neural networks and logistic regressions")
+        assert line.startswith("error: only neural networks and logistic regressions can be exported to ONNX")
         assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
 
 
@@ -355,7 +357,7 @@ def test_epochs_are_shown_while_nets_train(adacsl, place, tmp_path, monkeypatch)
 
     monkeypatch.setattr(Screen, "progress", progress)
     assert adacsl("train", place / "rows.csv", *TRAIN, "--out", tmp_path / "m").code == 0
-    assert shown == [("training", "epochs", epoch, 2, "mean ") for epoch in (1, 2)]
+    assert shown == [("adacsl", "epochs", epoch, 2, "cost ") for epoch in (1, 2)]
     shown.clear()
     assert adacsl("train", place / "rows.csv", *SAID, "--method", "gbm-bayes", "--out", tmp_path / "m").code == 0
     assert shown == []
@@ -890,7 +892,7 @@ def test_notes_are_part_of_the_model_and_no_byte_of_them_is_taken_otherwise(adac
     path.write_bytes(whole[:begin])
     assert "is damaged (its digest does not fit its content)" in refused("predict", noted, place / "rows.csv")
     path.unlink()
-    assert "is no adacsl model (it has no model.json)" in refused("evaluate", noted, place / "rows.csv")
+    assert "is not an adacsl model (it has no model.json)" in refused("evaluate", noted, place / "rows.csv")
 
 
 def test_a_model_saved_in_python_has_no_notes(adacsl, noted, place):
@@ -962,3 +964,20 @@ def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
         assert result.json["training_share"] == pytest.approx(share)
         assert ("of these samples trained the model" in result.err) == (share > 0)
     assert (tmp_path / "m/model.json").stat().st_size < 100_000
+
+
+def test_each_command_ends_with_the_next_one_which_runs(adacsl, place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("train", place / "rows.csv", *SAID, "--method", "logistic", "--out", "m")
+    commands = [shlex.split(adacsl(*words).out.splitlines()[-1])]
+    assert commands[0][:3] == ["next:", "adacsl", "predict"]
+    for start in (("evaluate", "m"), ("monitor", "m")):
+        last = adacsl(*start, place / "rows.csv", "--fn", 8, "--fp", 1).out.splitlines()[-1]
+        commands.append(shlex.split(last))
+    assert commands[1][2] == "explain"
+    assert commands[2][-2:] == ["--html", "monitor.html"]
+    for command in commands:
+        said = adacsl(*command[2:])
+        assert said.code == 0, said.err
+    assert (tmp_path / "monitor.html").is_file()
+    assert (tmp_path / "decisions.csv").is_file()

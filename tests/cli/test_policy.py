@@ -87,7 +87,7 @@ def test_actions_from_a_file(predicted, model, rows, tmp_path):
     matrix = tmp_path / "actions.csv"
     matrix.write_text("action,no,yes\nno,0,8\nyes,1,0\nmail,0.1,3\n")
     document, table = predicted("--no-policy")
-    with pytest.raises(AssertionError, match="leave it out, or the other options"):
+    with pytest.raises(AssertionError, match="omit it, or the other options"):
         predicted("--actions", matrix, "--no-policy")
     document, table = predicted("--actions", matrix, "--capacity", 10, "--capacity-of", "mail")
     costs = CostMatrix.from_array(

@@ -215,11 +215,13 @@ def test_places_and_data_that_do_not_fit_are_refused(refused, place, data, pictu
     words = ("predict", place / "model")
     assert "is inside the data to predict" in refused(*words, data, "--out", data / "out")
     assert "holds other files and no predictions" in refused(*words, data, "--out", tmp_path / "full")
-    assert "none is no table, and no folder of tables" in refused(*words, tmp_path / "none", "--out", tmp_path / "out")
-    assert "a query is no table" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
+    assert "none is neither a table nor a folder of tables" in refused(
+        *words, tmp_path / "none", "--out", tmp_path / "out"
+    )
+    assert "a query is neither a table" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
     assert "holds no tables that can be read" in refused(*words, tmp_path / "full", "--out", tmp_path / "out")
     line = refused("predict", pictures / "model", pictures / "data", "--out", tmp_path / "out")
-    assert "is no table, and no folder of tables: write its predictions to one file" in line
+    assert "is neither a table nor a folder of tables: write its predictions to one file" in line
     assert not (tmp_path / "out").exists()
 
 
@@ -237,7 +239,7 @@ def test_nothing_that_can_be_read_is_refused(refused, place, data, tmp_path):
         "predict", place / "model", data, "--out", tmp_path / "out"
     )
     line = refused("predict", place / "model", data / "a.parquet", "--out", tmp_path / "out")
-    assert "a.parquet is no Parquet file, or a damaged one" in line
+    assert "a.parquet is not a Parquet file, or is damaged" in line
 
 
 def test_a_file_with_other_columns_is_refused_before_any_work(refused, place, data, rows, tmp_path, counted):
@@ -261,7 +263,7 @@ def test_a_bad_file_is_named_and_the_others_go_on(adacsl, place, data, rows, pre
     assert said.json["rows"] == 300
     (line,) = said.json["failed"]
     assert line.startswith(f"{data / 'b.parquet'}: ")
-    assert "is no Parquet file, or a damaged one" in line
+    assert "is not a Parquet file, or is damaged" in line
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "c.parquet"]
     said = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out")
     assert (said.code, said.err) == (1, "")

@@ -357,7 +357,7 @@ def test_a_body_or_a_head_that_does_not_come_ends_the_connection(model, tmp_path
         begun.sendall(head[:-5])
         status, headers, text = read_answer(slow)
         assert (status, headers["connection"]) == (408, "close")
-        assert "the body was incomplete after 1 second: 1 of 1,000 bytes came" in json.loads(text)["detail"]
+        assert "the body was incomplete after 1 second: 1 of 1,000 bytes received" in json.loads(text)["detail"]
         assert [line.recv(100) for line in (slow, begun, silent)] == [b""] * 3
         assert counted(address) == {"408": 1}
     assert (tmp_path / "err").read_text().count("\n") == 1

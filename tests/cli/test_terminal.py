@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import signal
 import sys
 
@@ -12,7 +13,7 @@ import pytest
 
 from adacsl import cli
 from adacsl.cli import app
-from adacsl.cli.console import Answer, Screen, Terminated, listing, one_line, stoppable
+from adacsl.cli.console import WINNER, Answer, Screen, Terminated, listing, next_command, one_line, stoppable
 from adacsl.datasets.costs import read_costs
 
 ESCAPES = "a\x1b[31mred\x9b0m\x07\u202eb"
@@ -252,3 +253,69 @@ def test_who_was_stopped_waits_for_nobody(monkeypatch, code):
     monkeypatch.setattr(signal, "signal", lambda *_: None)
     cli.main()
     assert left == [code]
+
+
+# terminals: whole words, colours, the next command
+
+
+class Terminal(io.StringIO):
+    """A stream that is a terminal."""
+
+    def isatty(self):
+        return True
+
+
+def shown(command, monkeypatch, width, work=None, **environment):
+    """Return what a command writes to a terminal of that width: stdout and stderr."""
+
+    def long(screen):
+        screen.warn("a word of warning " * 9)
+        table = listing("  method", right=("cost", "95 % interval", "vs lowest"), then=("significant",))
+        table.add_row("* net-weighted-bayes", "0.5455", "[0.4671, 0.6239]", "+188.5 %", "no (corrected)", style=WINNER)
+        return Answer({}, ("1 % of " * 30, table, next_command("adacsl predict " + "x" * 90)))
+
+    command(work or long)
+    out, err = Terminal(), Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
+    for name, value in ({"COLUMNS": str(width), "TERM": "xterm-256color"} | environment).items():
+        monkeypatch.setenv(name, value)
+    assert app.run(["command", "--quiet"]) == 0
+    return out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_a_terminal_gets_whole_words_and_one_line_for_each_row_and_command(command, monkeypatch, width):
+    out, err = (re.sub(r"\x1b\[[0-9;]*m", "", text) for text in shown(command, monkeypatch, width))
+    *prose, head, row, following = out.splitlines()
+    assert all(len(line) <= width for line in [*prose, head, row, *err.splitlines()])
+    assert not any(line.lstrip().startswith("%") for line in prose)  # a number keeps its unit
+    assert " ".join(prose).split() == ("1 % of " * 30).split()
+    assert " ".join(row.split()) == "* net-weighted-bayes 0.5455 [0.4671, 0.6239] +188.5 % no (corrected)"
+    assert following == "next: adacsl predict " + "x" * 90  # can be copied
+    assert err.splitlines()[0].startswith("warning: a word of warning")
+    assert len(err.splitlines()) > 1
+
+
+def test_the_winner_and_warnings_have_colours_only_in_a_terminal_that_wants_them(command, monkeypatch, adacsl):
+    out, err = shown(command, monkeypatch, 100)
+    assert "\x1b[1;32m" in out
+    assert err.startswith("\x1b[1;33mwarning:\x1b[0m a word")
+    monkeypatch.undo()
+    out, err = shown(command, monkeypatch, 100, NO_COLOR="1")
+    assert "32m" not in out
+    assert "\x1b" not in err
+
+
+def test_a_pipe_gets_unbroken_lines_without_blanks_at_their_ends(command, adacsl, monkeypatch):
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+    def work(_):
+        table = listing("name", right=("rows",), then=("what",))
+        table.add_row("a", "1", "w" * 150)
+        table.add_row("b", "2", "short")
+        return Answer({}, ("many words " * 30, table))
+
+    command(work)
+    lines = adacsl("command").out.splitlines()
+    assert lines == ["many words " * 30, "name  rows  what", f"a        1  {'w' * 150}", "b        2  short"]

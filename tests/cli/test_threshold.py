@@ -144,7 +144,7 @@ def test_curve_holds_every_cut(adacsl, table, tmp_path):
         ({"score": [0.1, None], "label": [0, 1]}, [], "must hold a score in every row, got nothing in row 2"),
         ({"score": [0.1, 0.9], "label": [0, 0]}, [], "one class only"),
         ({"score": [0.1, 0.9, 0.5], "label": [0, 1, 2]}, [], "has 3 classes"),
-        ({"score": [0.1, 0.9], "label": ["no", "yes"]}, [], "as positive: 'no' or 'yes'"),
+        ({"score": [0.1, 0.9], "label": ["no", "yes"]}, [], "cost fn: 'no' or 'yes'"),
         ({"score": [0.1, 0.9], "label": ["no", "yes"]}, ["--pos-label", "Y"], "no class 'Y'"),
     ],
 )

@@ -29,7 +29,7 @@ def test_compare_says_what_was_tested_on(adacsl, loans, tmp_path):
     lines = said.out.splitlines()
     (first,) = [line for line in lines if line.startswith("window 0: ")]
     assert "tested on 2024-06-29 to 2024-07-18" in first
-    assert "rows left out for gap and label_delay" in first
+    assert "rows excluded for gap and label_delay" in first
     assert "--time-column applied --gap 2d --label-delay 5d" in lines[-1]
     again = adacsl(*words, "--folds", 2, "--out", tmp_path / "run", "--quiet", "--json").json
     assert again["windows"]["loans"]["0"] == first.removeprefix("window 0: ")

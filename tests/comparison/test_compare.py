@@ -265,7 +265,7 @@ def test_the_nets_of_a_comparison_keep_their_settings(found):
     x, y = table()
     one, two = (which.fit(x, y, name="net-bayes") for which in (found, again))
     assert np.array_equal(one.predict_proba(x), two.predict_proba(x))
-    with pytest.raises(ValueError, match="'mine' was a method of your own, and no folder keeps code"):
+    with pytest.raises(ValueError, match="'mine' is a custom method, and code is not saved"):
         again.method("mine")  # code is not kept
 
 
@@ -280,7 +280,7 @@ def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_
     found = compare(x, y, pos_label="sick", folder=tmp_path / "run", **options)
     compare(x, y, pos_label="sick", folder=tmp_path / "run", **options)  # the same code is told to be the same
     assert found.method("net").learner.augment.rotate is True
-    with pytest.raises(ValueError, match=r"its networks had augment='Augment\(.*no folder keeps code"):
+    with pytest.raises(ValueError, match=r"its networks had augment='Augment\(.*code is not saved"):
         load_comparison(tmp_path / "run").method("net")
 
 

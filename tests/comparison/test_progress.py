@@ -130,7 +130,7 @@ def test_a_resumed_run_says_what_is_there_and_counts_from_it():
         bar(Event("end", 10, 10))
     assert written(out).splitlines() == [
         "9 of 10 fits are done already",
-        "x.json was damaged: it is kept there, and its fit runs again",
+        "warning: x.json was damaged: it is kept there, and its fit runs again",
         "10 / 10 fits, lowest cost so far: net 0.5 per sample",
     ]
 
@@ -169,24 +169,31 @@ def test_the_bar_shows_fits_and_the_cheapest():
         bar(Event("done", 2, 4, (fit("[b]net", 1),), cost=0.75))
         bar(Event("failed", 2, 4, (fit("net-weighted"),), message="ValueError: x"))
         bar(Event("end", 2, 4))
+        bar._bar.refresh()
     text = written(out)
     assert "2/4" in text
     assert re.search(r"2/4 fits 0:00:0\d \+ \S+ left", text)  # spent, and to come
-    assert "lowest: 0.5 per sample [b]net" in text
+    assert "lowest cost so far: 0.5 per sample, [b]net" in text
     assert text.count("failed: toy, ratio 8, net-weighted, seed 0: ValueError: x") == 1
     assert "2 / 4 fits" not in text
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_the_bar_is_one_line_and_shows_the_cost_however_narrow(width):
+def test_the_terminal_shows_count_time_what_is_running_and_the_cost_however_narrow(width):
     out = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     with Progress(36, console=out) as bar:
         bar(Event("start", 0, 36))
+        bar(Event("running", 0, 36, (fit("adacsl"), fit("net-weighted-calibrated-last"))))
+        bar(Event("running", 0, 36, (fit("gbm-bayes", 2), fit("logistic", 3))))
         bar(Event("done", 12, 36, (fit("adacsl-cv-target-bayes-cautious"),), cost=0.4712))
-    last = [line for line in written(out).splitlines() if "lowest" in line][-1]
-    assert "12/36 fits" in last
-    assert "lowest: 0.471" in last
-    assert "\x1b[1A" not in written(out)  # never up a line
+        bar._bar.refresh()
+        shown = written(out)
+    lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.replace("\r", "")).splitlines()
+    counted, running, lowest = lines[-3:]
+    assert re.search(r"12/36 fits 0:00:0\d \+ \S+ left", counted)
+    assert running.startswith("running: adacsl and net-weighted-calibrated-last (fold 1)"[: width - 1])
+    assert "lowest cost so far: 0.4712 per sample, adacsl-cv-target" in lowest
+    assert all(len(line) <= width for line in (running, lowest))
 
 
 # where it writes
@@ -215,4 +222,10 @@ def test_quiet_is_quiet(capfd, terminal):
     with Progress(1, quiet=True) as bar:
         play(bar)
     assert written(out) == ""
+    assert capfd.readouterr() == ("", "")
+
+
+def test_quiet_hides_no_warning(capfd):
+    with Progress(1, quiet=True) as bar, pytest.warns(UserWarning, match="x.json was damaged"):
+        bar(Event("corrupt", 0, 1, message="x.json was damaged: its fit runs again"))
     assert capfd.readouterr() == ("", "")

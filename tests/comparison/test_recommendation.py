@@ -187,7 +187,7 @@ def test_a_simpler_one():
     assert result.text == (
         "Recommended: net-bayes, the simplest method with no significant difference from the lowest cost (adacsl) and "
         "at most 10 % above it. Mean cost 0.25 (95 % CI 0.24-0.26) per sample. It costs 1.2 % (95 % CI -2.8 to 5.2 %) "
-        "more than adacsl, no significant difference; no significant difference between adacsl and gbm-bayes; logistic "
+        "more than adacsl, no significant difference. No significant difference between adacsl and gbm-bayes; logistic "
         "costs significantly more."
     )
 
@@ -223,6 +223,15 @@ def test_one_method_is_no_comparison():
     )
 
 
+def test_a_place_with_the_table_shows_the_text_without_the_other_methods():
+    result = said({"adacsl": (0.25, 0.0), "net-bayes": (0.253, 0.01), "logistic": (0.5, 0.1)})
+    assert result.others.endswith("logistic costs significantly more.")
+    assert result.text == f"{result.brief} {result.others}"
+    assert "logistic" not in result.brief
+    unfinished = replace(result, text="No recommendation until every method has every fold.")
+    assert unfinished.brief == unfinished.text
+
+
 def test_constants():
     best = said({"always-positive": (0.1, 0.0), "net-bayes": (0.2, 0.01), "adacsl": (0.3, 0.01)})
     assert best.recommended == "always-positive"
@@ -234,7 +243,7 @@ def test_constants():
     assert unsure.text == (
         "Recommended: net-bayes, the lowest cost of the methods that predict. Mean cost 0.11 (95 % CI 0.1-0.12) per "
         "sample. It costs 10 % (95 % CI -10 to 30 %) more than always predicting positive, no significant difference: "
-        "predicting is not shown to cost less; adacsl costs significantly more."
+        "predicting is not shown to cost less. adacsl costs significantly more."
     )
     alone = said({"always-positive": (0.1, 0.0), "always-negative": (0.2, 0.01)})
     assert alone.text.startswith("Recommended: always predicting positive, the lowest cost. ")

@@ -298,14 +298,14 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
-    forge(store.folder / "fits" / PLACE, schema_version=6)
+    forge(store.folder / "fits" / PLACE, schema_version=7)
     for act in (store.scan, store.results, lambda: store.read(FIT)):
-        with pytest.raises(StoreError, match=r"has schema version 6; adacsl .* reads version 5: update adacsl"):
+        with pytest.raises(StoreError, match=r"has schema version 7; adacsl .* reads version 6: update adacsl"):
             act()
     store.close()
-    forge(store.folder / "run.json", schema_version=7)
+    forge(store.folder / "run.json", schema_version=8)
     for act in (lambda: Store.read_only(store.folder), lambda: Store.open(store.folder, IDENTITY)):
-        with pytest.raises(StoreError, match=r"run.json has schema version 7; .*: update adacsl"):
+        with pytest.raises(StoreError, match=r"run.json has schema version 8; .*: update adacsl"):
             act()
 
 
@@ -457,7 +457,7 @@ def test_damage_is_found_set_aside_and_counts_as_missing(store, damage):
     content = path.read_bytes()
     with pytest.raises(StoreError, match=r"seed-3.json is damaged \(.*\): start the comparison again, it re-runs"):
         store.read(FIT)
-    with pytest.warns(UserWarning, match=r"seed-3.json is damaged \(.*\) and left out: start the comparison again"):
+    with pytest.warns(UserWarning, match=r"seed-3.json is damaged \(.*\) and excluded: start the comparison again"):
         assert set(store.results()["seed"]) == {5}
     reader = Store.read_only(store.folder)
     assert list(reader.scan().corrupt) == [path]  # a reader leaves it where it is

@@ -62,13 +62,13 @@ def test_what_is_said_about_the_windows(found):
     said = found.windows["data"][0]
     assert said.startswith("trained on rows until 2024-0")
     assert "tested on 2024-07-06 to 2024-07-18" in said
-    assert "rows left out for gap and label_delay" in said
+    assert "rows excluded for gap and label_delay" in said
     facts = found.report_data().facts
     assert facts["window 0 of data"] == said
     assert "not shuffled: 3 test windows" in facts["protocol"]
     assert "(gap 2d, label_delay 5d)" in facts["protocol"]
     assert "stratified" not in facts["protocol"]
-    assert found.report(found.folder / "page.html").read_text().count("left out for gap and label_delay") >= 3
+    assert found.report(found.folder / "page.html").read_text().count("excluded for gap and label_delay") >= 3
 
 
 def test_a_folder_keeps_the_windows_and_refuses_others(found):
@@ -142,4 +142,4 @@ def test_groups_of_a_window_teach_nothing_before_it():
         rest, tested = protocol.split(task, seed)
         assert not set(groups[rest]) & set(groups[tested])
         assert task.time[rest].max() < task.time[tested].min()
-    assert "left out for gap, label_delay and groups" in protocol.describe_windows(task)[0]
+    assert "excluded for gap, label_delay and groups" in protocol.describe_windows(task)[0]

@@ -123,7 +123,7 @@ FORGERIES = {
 def test_a_result_whose_numbers_do_not_follow_from_its_decisions_is_run_again(folder, finished, forgery):
     whole = load_comparison(finished)
     forge(folder / FIT_PATH, forgery)
-    with pytest.warns(UserWarning, match=rf"ratio-5_seed-1.json is damaged \({FORGERIES[forgery]}.*\) and left out"):
+    with pytest.warns(UserWarning, match=rf"ratio-5_seed-1.json is damaged \({FORGERIES[forgery]}.*\) and excluded"):
         load_comparison(folder)
     same(compared(folder), whole)
     assert len(list((folder / "corrupt").rglob("*.json"))) == 1
@@ -198,7 +198,7 @@ def test_results_on_data_that_nobody_knows_are_told(folder):
     with Store.open(folder.parent / "mine", {"data": {}}) as store:
         shutil.copytree(folder / "splits", store.folder / "splits")
         store.write(result_from_json(comparison_store.read_document(folder / FIT_PATH, "fit")))
-    with pytest.raises(StoreError, match=r"holds results on 'data', which its run.json does not know: remove them"):
+    with pytest.raises(StoreError, match=r"holds results on 'data', which is not in its run.json: remove them"):
         load_comparison(store.folder)
 
 
@@ -302,7 +302,7 @@ def test_locks_are_ordinary_files(folder, tmp_path, trap):
         (folder / name).symlink_to(tmp_path / "made")
     else:
         os.mkfifo(folder / name)
-    with pytest.raises(StoreError, match=rf"{name} is a link or no ordinary file: remove it, or choose another"):
+    with pytest.raises(StoreError, match=rf"{name} is a link or not a regular file: remove it, or choose another"):
         compared(folder)
     assert not (tmp_path / "made").exists()
 

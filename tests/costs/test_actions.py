@@ -97,9 +97,9 @@ def test_actions_that_make_no_sense_are_refused():
         THREE.with_action("wait", {"ant": 1, "bee": 2})
     with pytest.raises(ValueError, match="must not be negative"):
         THREE.with_referral(-1)
-    with pytest.raises(ValueError, match="'refer' is cheapest whatever is true"):
+    with pytest.raises(ValueError, match="'refer' has the lowest cost for every class"):
         THREE.with_referral(0)
-    with pytest.raises(ValueError, match="predict none"):
+    with pytest.raises(ValueError, match="predict no class"):
         CostMatrix.from_array(
             [[1, 2], [2, 1], [3, 3]], rows="predicted", classes=["a", "b"], actions=["x", "y", "z"]
         ).with_referral(0.1, errors=0.1)

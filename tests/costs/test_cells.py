@@ -200,7 +200,7 @@ def test_weights_use_reduced_costs_and_are_one_for_class_wide_ones():
     assert costs.row_weights([0, 0, 1]).tolist() == pytest.approx([1 / 1.5, 2 / 1.5, 1])
     assert CostMatrix(fp=1, fn=8).row_weights([0, 1, 1]).tolist() == [1, 1, 1]
     assert CostMatrix(fp=1, fn=8).averaged([0, 1]) == CostMatrix(fp=1, fn=8)
-    with pytest.raises(ValueError, match="belong to 3 samples, but 2 came"):
+    with pytest.raises(ValueError, match="belong to 3 samples, got 2"):
         costs.averaged([0, 1])
     with pytest.raises(ValueError, match="class numbers from 0 to 1"):
         costs.row_weights([0, 1, 2])

@@ -137,7 +137,7 @@ def test_prices_beyond_all_sums_are_refused():
             CostMatrix(**prices)
     with pytest.raises(ValueError, match="is too large to be added up"):
         CostMatrix.from_array([[0, 1, 1], [1, 0, 1], [1e200, 1, 0]], rows="predicted")
-    with pytest.raises(ValueError, match="fn is too small to be counted with"):
+    with pytest.raises(ValueError, match="fn is too small to compute with"):
         CostMatrix(fp=1, fn=5e-324)
     with pytest.raises(ValueError, match=r"sample_weight must be at most 1e\+100"):
         find_threshold([0.1, 0.9], [0, 1], CostMatrix(fp=1, fn=8), sample_weight=[1e308, 1e308])

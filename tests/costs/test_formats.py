@@ -212,7 +212,7 @@ def test_actions_of_their_own():
     np.testing.assert_array_equal(sort.reduced().to_array(), np.array(lanes) - [[0, 1, 0]])
     two = CostMatrix.from_array(lanes[:2], rows="predicted", classes=NAMES, actions=["left", "right"])
     assert two.decide([[1, 0, 0], [0, 0, 1]]).tolist() == [0, 1]
-    with pytest.raises(ValueError, match="other actions are here"):
+    with pytest.raises(ValueError, match="the matrix has other actions"):
         _ = CostMatrix.from_array([[0, 8], [1, 0], [0.5, 0.5]], rows="predicted").threshold
 
 
@@ -246,15 +246,15 @@ def given_frame(values, index, columns):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (given_array(K3, classes=["a", "b"]), "has 3 classes, but 2 names came: 'a', 'b'"),
+        (given_array(K3, classes=["a", "b"]), "has 3 classes, got 2 names: 'a', 'b'"),
         (given_array(K3, classes=["a", "b", "a"]), "must differ, but 'a' is there more"),
         (given_array(K3, classes=["a", " ", "c"]), "number 2 has none"),
         (given_array(K3, actions=["a", "b", "c"]), "its classes have none: name both"),
         (given_array([[0.0], [1.0]]), "K >= 2 classes"),
-        (given_array(K3[:2]), "2 actions for 3 classes: is it transposed"),
+        (given_array(K3[:2]), "2 actions for 3 classes: transpose it"),
         (given_array(K3 * [1, 0, 1], classes=NAMES), "same when 'bee' is true"),
-        (given_array(K3 * [[0], [1], [1]]), "0 is cheapest whatever is true"),
-        (given_array([[0, 5], [1, 6], [2, 7]]), "0 is cheapest whatever is true"),
+        (given_array(K3 * [[0], [1], [1]]), "0 has the lowest cost for every class"),
+        (given_array([[0, 5], [1, 6], [2, 7]]), "0 has the lowest cost for every class"),
         (given_array(K3 - [[0], [0], [3]], classes=NAMES), "predicting 'cat' when 'ant' is true costs less"),
         (given_array(K3 * np.nan, classes=NAMES), "predicting 'ant' when 'ant' is true must be finite"),
         (given_frame(K3, ["ant", "bee", "kat"], NAMES), "'cat' is missing among 'ant', 'bee', 'kat'"),

@@ -119,7 +119,7 @@ def test_scores_of_usual_rows_stay_to_the_last_bit():
     moved = at_one_threshold(scores, prices, usual)
     assert np.array_equal(moved[:8], scores[:8])
     assert moved[8] == pytest.approx(expit(logit(scores[8]) - np.log(2)))
-    with pytest.raises(ValueError, match="belong to 9 samples, but 3 came"):
+    with pytest.raises(ValueError, match="belong to 9 samples, got 3"):
         at_one_threshold(scores[:3], prices, usual)
 
 

@@ -244,9 +244,9 @@ def test_costs_do_not_change():
     assert costs.fp.tolist() == [1, 2]
     with pytest.raises(ValueError, match="read-only"):
         costs.fp[0] = 5
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         costs.fn = 3
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         del costs._cells
 
 
@@ -290,7 +290,7 @@ def test_round_trips_are_exact(costs):
         (lambda: CostMatrix(fp=1, fn=0), ValueError, "fn must cost more than tp, got fn=0 and tp=0"),
         (lambda: CostMatrix(fp=-1, fn=2), ValueError, "fp must cost more than tn, got fp=-1 and tn=0"),
         (lambda: CostMatrix(fp=1, fn=2, tp=2), ValueError, "fn must cost more than tp"),
-        (lambda: CostMatrix(fp=1, fn=2, tn=3), ValueError, "where being wrong costs no more"),
+        (lambda: CostMatrix(fp=1, fn=2, tn=3), ValueError, "where an error costs no more"),
         (lambda: CostMatrix(fp=np.nan, fn=2), ValueError, "fp must be finite, got nan"),
         (lambda: CostMatrix(fp=1, fn=np.inf), ValueError, "fn must be finite, got inf"),
         (lambda: CostMatrix(fp=[1, np.nan], fn=2), ValueError, "fp must be finite, got nan at position 1"),
@@ -349,8 +349,8 @@ BINARY, THREE = CostMatrix(fp=1, fn=8), CostMatrix.from_array(K3, rows="predicte
         (lambda: BINARY.total([0, 0.5], [0, 1]), "y_true must be class numbers, got fractional values"),
         (lambda: BINARY.total([0, np.nan], [0, 1]), "y_true must be finite, got nan at position 1"),
         (lambda: BINARY.total([0, 1], [0.1, 0.9]), "y_pred must be class numbers"),
-        (lambda: CostMatrix(fp=[1, 2], fn=1).total([0], [1]), "pick theirs with .rows"),
-        (lambda: CostMatrix(fp=[1, 2], fn=1).decide([0.5]), "belong to 2 samples, but 1 came"),
+        (lambda: CostMatrix(fp=[1, 2], fn=1).total([0], [1]), "select their costs with .rows"),
+        (lambda: CostMatrix(fp=[1, 2], fn=1).decide([0.5]), "belong to 2 samples, got 1"),
         (lambda: BINARY.normalized([1, 1], [1, 0]), "normalised cost is undefined here"),
         (lambda: BINARY.savings([0, 0], [0, 1]), "savings are undefined here"),
         (lambda: BINARY.total([0, 1], [0, 1], sample_weight=[1]), "sample_weight has 1 entries"),

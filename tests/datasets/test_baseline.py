@@ -82,5 +82,5 @@ def test_in_python_it_is_an_array_or_a_column_of_x():
         Task.from_data(X, y, pos_label="yes", baseline=[0, 1])
     pictures = np.zeros((4, 8, 8, 3), np.uint8)
     assert Task.from_data(pictures, y, pos_label="yes", baseline=[0.1, 0.2, 0.3, 0.4]).baseline.kind == "scores"
-    with pytest.raises(DataError, match="baseline='now' names a column, and X is no table"):
+    with pytest.raises(DataError, match="baseline='now' names a column, but X is not a table"):
         Task.from_data(pictures, y, pos_label="yes", baseline="now")

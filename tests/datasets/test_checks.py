@@ -582,7 +582,7 @@ def test_every_code_has_a_section():
     sections = re.findall(r"^### (\S+)$", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert sorted(sections) == sorted(CODES)
     for section in re.split(r"^### ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
-        for part in ("**Why", "**How", "**What to do"):
+        for part in ("**Why", "**How", "**Remedy"):
             assert part in section, section.split("\n")[0]
 
 

@@ -36,7 +36,7 @@ def test_columns_are_taken_by_name_and_others_ignored():
     encoder = TableEncoder().fit(frame)
     mixed = {"other": [0, 0, 0], "b": ["x", None, "y"], "a": frame["a"]}
     np.testing.assert_array_equal(encoder.transform(mixed), encoder.transform(frame))
-    with pytest.raises(ValueError, match="lacks columns that fit saw: 'b'"):
+    with pytest.raises(ValueError, match="lacks columns of the fit: 'b'"):
         encoder.transform({"a": [1.0]})
 
 

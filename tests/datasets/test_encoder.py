@@ -145,7 +145,7 @@ def test_round_trip_through_json_changes_nothing(train, other, scaling):
 
 def test_foreign_and_newer_states_are_refused():
     state = TableEncoder().fit(pd.DataFrame(DATA)).to_dict()
-    with pytest.raises(ValueError, match="this is no table encoder"):
+    with pytest.raises(ValueError, match="the document is not a table encoder"):
         TableEncoder.from_dict({"a": 1})
     with pytest.raises(ValueError, match="has format 99; this version of adacsl reads 1"):
         TableEncoder.from_dict(state | {"format": 99})
@@ -423,7 +423,7 @@ def test_numbers_that_come_back_as_text_are_read():
 
 def test_lost_columns_are_named():
     encoder = TableEncoder().fit(pd.DataFrame({"a": [1, 2], "b": [1, 2], "c": [3, 4]}))
-    with pytest.raises(ValueError, match="X lacks columns that fit saw: 'a', 'c'; it has 'b'"):
+    with pytest.raises(ValueError, match="X lacks columns of the fit: 'a', 'c'; it has 'b'"):
         encoder.transform(pd.DataFrame({"b": [1]}))
     with pytest.raises(ValueError, match="X has 2 features, but TableEncoder is expecting 3 features as input"):
         encoder.transform(np.zeros((1, 2)))

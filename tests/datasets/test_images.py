@@ -303,7 +303,7 @@ class Stream(IterableDataset):
     ("dataset", "message"),
     [
         (Pairs(), "is empty"),
-        (Pairs((torch.zeros(3, 8, 8), 1)), "leave out ToTensor"),
+        (Pairs((torch.zeros(3, 8, 8), 1)), "omit ToTensor"),
         (Pairs((torch.zeros(3, 8, 8, dtype=torch.int64), 1)), "uint8"),
         (Pairs((random_bytes(8), 1)), "expected"),
         (Pairs((random_bytes(8, 8, 3), 1, 2)), "3 values per item"),

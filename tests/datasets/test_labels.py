@@ -61,9 +61,9 @@ def test_labels_follow_their_name(values):
     [
         (["yes", "no"], "Yes", "has no class 'Yes'; did you mean 'yes'.*yes: 1, no: 1"),
         (["yes", "no", "no"], "5", "has no class '5' \\(it has no: 2, yes: 1\\)"),
-        (["yes", "no", "no"], None, "which class of y is positive .*as positive: 'no' or 'yes'"),
-        ([1, 2, 2], None, "as positive: 1 or 2"),
-        (["a", "b", "c", "a"], "a", "positive 'a' is for two classes, but y has 3: leave it out"),
+        (["yes", "no", "no"], None, "the positive class of y is not given .*cost fn: 'no' or 'yes'"),
+        ([1, 2, 2], None, "cost fn: 1 or 2"),
+        (["a", "b", "c", "a"], "a", "pos_label='a' is for two classes, but y has 3: omit it"),
         (np.arange(100) / 7, None, "has 100 classes .*\\(100 in all\\)\\): state the costs"),
         ([1, 1, 1], None, "one class only \\(1: 3\\): both are needed"),
         ([0, np.nan, 1, np.nan], None, "y is missing in 2 of 4 rows, first in row 2"),

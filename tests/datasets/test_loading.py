@@ -133,10 +133,13 @@ def test_bad_costs_are_explained(costs, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({}, "which column of .*my shop.csv holds the labels \\(the target\\)\\? Name it; it has customer, amount"),
+        (
+            {},
+            "the label column of .*my shop.csv is not given: name it as target \\(--target\\); it has customer, amount",
+        ),
         ({"target": "Fraud"}, "no column 'Fraud'; did you mean 'fraud'\\? \\(it has customer, amount"),
         ({"target": "zzz"}, "no column 'zzz' \\(it has customer"),
-        ({"target": "fraud"}, "which class of column 'fraud' of .*my shop.csv is positive"),
+        ({"target": "fraud"}, "the positive class of column 'fraud' of .*my shop.csv is not given"),
         ({"target": "fraud", "pos_label": "1"}, "no class '1' \\(it has no: 4, yes: 2\\)"),
         ({"target": "customer"}, "has 4 classes"),
         ({"target": "C_FN"}, "one class only"),
@@ -254,7 +257,7 @@ def test_an_image_folder_becomes_a_task(pets):
 
 def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
     with pytest.raises(
-        DataError, match=r"which class of .*pets is positive \(cat: 3, dog: 2\)\? .* as positive: 'cat' or 'dog'"
+        DataError, match=r"the positive class of .*pets is not given \(cat: 3, dog: 2\): .* cost fn: 'cat' or 'dog'"
     ):
         load_task(pets)
     with pytest.raises(DataError, match="no class 'Dog'; did you mean 'dog'"):
@@ -389,7 +392,7 @@ def test_a_broken_picture_of_an_archive_is_named(tmp_path):
     np.savez(tmp_path / "skin.npz", **arrays)
     with pytest.raises(DataError, match=r"cannot read image 3 of .*skin\.npz \(ISIC_2\)"):
         load_task(tmp_path / "skin.npz", on_error="stop")
-    with pytest.warns(DataWarning, match=r"1 images cannot be read and are left out \(image 3 of .*ISIC_2"):
+    with pytest.warns(DataWarning, match=r"1 images cannot be read and are excluded \(image 3 of .*ISIC_2"):
         task = load_task(tmp_path / "skin.npz")
     assert (len(task.X), task.y.tolist(), task.groups.tolist()) == (4, [0, 1, 1, 0], [0, 0, 1, 2])
     np.savez(tmp_path / "skin.npz", **jpegs())
@@ -404,7 +407,7 @@ def test_a_damaged_archive_is_named(tmp_path, content):
         np.savez(path, jpeg=np.asarray([{}, []], dtype=object))
     else:
         path.write_bytes(content)
-    with pytest.raises(DataError, match=r"x\.npz is no \.npz archive of arrays"):
+    with pytest.raises(DataError, match=r"x\.npz is not an \.npz archive of arrays"):
         load_task(path)
 
 

@@ -119,14 +119,14 @@ def test_an_accent_far_from_the_beginning_is_found(tmp_path):
     path.write_bytes(b"a,b\n" + b"1,x\n" * 400_000 + "2,é\n".encode("latin-1"))
     pieces = list(stream_table(path, rows=300_000))
     assert pieces[-1]["b"].iloc[-1] == "é"
-    assert open_table(path).read_as == ["is no UTF-8 text and was read as cp1252 (name the encoding for another)"]
+    assert open_table(path).read_as == ["is not UTF-8 text and was read as cp1252 (name the encoding for another)"]
 
 
 @pytest.mark.parametrize(
     ("content", "how", "message"),
     [
         (b"a,b\n1,\x81\n", {}, "neither UTF-8 nor cp1252"),
-        ("a,b\n1,é\n".encode("cp1252"), {"encoding": "utf-8"}, "is no utf-8-sig text .*name its encoding"),
+        ("a,b\n1,é\n".encode("cp1252"), {"encoding": "utf-8"}, "is not utf-8-sig text .*name its encoding"),
         (b"a,b\n1,2\n", {"encoding": "utf-88"}, "encoding 'utf-88' is not known"),
         (b"a,b\n1,2\n", {"encoding": "base64"}, "encoding 'base64' is not known"),
         (b"a,b\n1,2\n", {"separator": ";;"}, "separator ';;' must be one character, or one of comma"),
@@ -209,7 +209,7 @@ def test_arrow_files_come_back(tmp_path, name):
     same(pd.concat(pieces), frame[["word", "whole"]])
     assert open_table(path).kind("whole") == pa.int64()
     path.write_bytes(path.read_bytes()[:200])
-    with pytest.raises(DataError, match=r"arrow|feather.* (is no Feather or Arrow file|is damaged)"):
+    with pytest.raises(DataError, match=r"arrow|feather.* (is not a Feather or Arrow file|is damaged)"):
         read_table(path)
 
 
@@ -242,9 +242,9 @@ def test_json_lines_may_differ(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": 1}\n{"a": \n', "line 2 of .*t.jsonl is no JSON: .*expected one object a line"),
+        ('{"a": 1}\n{"a": \n', "line 2 of .*t.jsonl is not JSON: .*expected one object a line"),
         ("[1]\n", "line 1 of .*t.jsonl holds list, expected one object a line"),
-        ('{"a": 1, "a": 2}\n', "line 1 of .*: a is said twice"),
+        ('{"a": 1, "a": 2}\n', "line 1 of .*: a is given twice"),
         ("\n \n", "no rows"),
     ],
 )
@@ -367,7 +367,7 @@ def test_a_long_query_keeps_its_order(tmp_path):
         ("pragma journal_mode = delete", "bank.sqlite", "failed: not authorized"),
         ("select 1; select 2", "bank.sqlite", "failed: .*one statement"),
         ("select 1", "nowhere.db", "there is no database .*nowhere.db"),
-        ("select 1", "loans.parquet", "is no DuckDB or SQLite file"),
+        ("select 1", "loans.parquet", "is not a DuckDB or SQLite file"),
         ("select * from loans where false", "bank.duckdb", "no rows"),
         ("select * from loans where 0", "bank.sqlite", "no rows"),
     ],
@@ -381,9 +381,9 @@ def test_queries_only_read_and_say_what_failed(bank, sql, db, message):
 
 def test_words_that_do_not_belong_together(bank):
     for words, message in (
-        ({"db": bank / "bank.duckdb"}, "what is to be read"),
+        ({"db": bank / "bank.duckdb"}, "no data are given"),
         ({"path": bank / "loans.parquet", "db": bank / "bank.duckdb"}, "db is the database of an SQL query"),
-        ({"path": bank / "loans.parquet", "sql": "select 1"}, "leave out .*loans.parquet"),
+        ({"path": bank / "loans.parquet", "sql": "select 1"}, "omit .*loans.parquet"),
         ({"sql": "select 1", "separator": ";"}, "separator is for .csv, .tsv, and a query is none of these"),
     ):
         with pytest.raises(DataError, match=message):
@@ -406,7 +406,7 @@ def test_a_query_is_a_task(bank):
 def test_rows_without_a_label_are_left_out_and_said(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,price,y\n1,2,yes\n2,2,\n3,2,no\n4,2, \n5,2,no\n")
-    with pytest.warns(DataWarning, match=r"t\.csv: 2 rows have no label and are left out, 3 are used"):
+    with pytest.warns(DataWarning, match=r"t\.csv: 2 rows have no label and are excluded, 3 are used"):
         task = load_task(path, target="y", pos_label="yes")
     assert (task.X["x"].tolist(), task.y.tolist()) == ([1, 3, 5], [1, 0, 0])
     assert task.reading.facts() == {"unlabelled": 2}
@@ -432,7 +432,7 @@ def test_broken_pictures_are_left_out_and_listed(tmp_path):
     (tmp_path / "cat" / "1.png").write_bytes(b"no picture")
     cut = (tmp_path / "dog" / "2.png").read_bytes()
     (tmp_path / "dog" / "2.png").write_bytes(cut[:-30])
-    with pytest.warns(DataWarning, match=r"2 images cannot be read and are left out \(cat/1.png, dog/2.png\), 4 are"):
+    with pytest.warns(DataWarning, match=r"2 images cannot be read and are excluded \(cat/1.png, dog/2.png\), 4 are"):
         task = load_task(tmp_path, pos_label="cat", image_size=6)
     np.testing.assert_array_equal(task.X, whole.X[[0, 2, 3, 4]])
     assert task.y.tolist() == [1, 1, 0, 0]

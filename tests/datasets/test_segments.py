@@ -91,7 +91,7 @@ def test_wrong_segments_are_refused(frame, tmp_path):
         Task.from_data(frame[["a", "city"]], frame["y"], costs, segments=["town"])
     with pytest.raises(ValueError, match="one value for each of 4 samples"):
         Task.from_data(frame[["a"]], frame["y"], costs, segments={"half": [0, 1]})
-    with pytest.raises(DataError, match="X is no table"):
+    with pytest.raises(DataError, match="X is not a table"):
         Task.from_data(np.zeros((4, 2, 2, 3), dtype=np.uint8), frame["y"], costs, segments=["city"])
     frame.to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(DataError, match="has no column 'town'"):

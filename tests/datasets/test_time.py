@@ -119,7 +119,7 @@ def test_the_column_of_times_is_no_feature(library):
 def test_a_column_that_is_not_there():
     with pytest.raises(DataError, match="did you mean 'when'"):
         take_times(pd.DataFrame({"when": DAYS}), "When")
-    with pytest.raises(DataError, match="X is no table"):
+    with pytest.raises(DataError, match="X is not a table"):
         take_times(np.zeros((3, 2)), "when")
 
 

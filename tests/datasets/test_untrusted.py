@@ -250,7 +250,7 @@ def test_a_view_makes_no_giant_values(tmp_path):
         (f'{{"age": -{"9" * 400}, "y": "no"}}', "'age' is an integer beyond 64 bits"),
         (f'{{"age": 1.5, "y": {"9" * 400}}}', "'y' is an integer beyond 64 bits"),
         (f'{{"age": {"[" * 200_000}{"]" * 200_000}, "y": "no"}}', "nested too deeply"),
-        ('{"age": 1, "y": "\\uD800"}', "half a character"),
+        ('{"age": 1, "y": "\\uD800"}', "half of a surrogate"),
     ],
 )
 def test_json_that_no_table_can_hold_is_refused_with_its_line(tmp_path, capsys, line, says):

@@ -194,7 +194,7 @@ def test_classes_of_three_are_limited_by_name(three):
     result = three.decisions(X, capacity=30, action="cat")
     each = K3.expected_of_each(three.predict_proba(X))
     assert (result.actions == limit_action(each, 2, 30).actions).all()
-    with pytest.raises(ValueError, match="say which action is limited: action= one of 'ant', 'bee', 'cat'"):
+    with pytest.raises(ValueError, match="name the limited action: action= one of 'ant', 'bee', 'cat'"):
         three.decisions(X, capacity=30)
 
 
@@ -274,7 +274,7 @@ def test_models_of_before_say_that_they_do_not_know_their_shares(model, tmp_path
     read = load(model.save(tmp_path / "model"))
     read.decision_.prior = None
     assert (read.predict(X) == model.predict(X)).all()
-    with pytest.raises(ValueError, match="does not know the class prior of its training"):
+    with pytest.raises(ValueError, match="holds no class prior of its training"):
         read.predict(X, prior=0.1)
 
 
@@ -311,10 +311,10 @@ def test_prices_over_columns_are_those_of_the_rows(tmp_path):
     ("settings", "error", "message"),
     [
         ({"refer": -1}, ValueError, "refer must be a cost"),
-        ({"errors": 0.1}, ValueError, "errors is nothing without refer"),
-        ({"action": "x"}, ValueError, "action is nothing without capacity"),
-        ({"per": "day"}, ValueError, "per is nothing without capacity"),
-        ({"capacity": 3, "time": "when"}, ValueError, "time is nothing without per"),
+        ({"errors": 0.1}, ValueError, "errors needs refer"),
+        ({"action": "x"}, ValueError, "action needs capacity"),
+        ({"per": "day"}, ValueError, "per needs capacity"),
+        ({"capacity": 3, "time": "when"}, ValueError, "time needs per"),
         ({"capacity": 3, "per": "year"}, ValueError, "per must be one of 'hour', 'day'"),
         ({"capacity": 2.5}, ValueError, "whole number"),
         ({"prior": "auto"}, ValueError, "'em'"),
@@ -335,7 +335,7 @@ def test_policies_that_make_no_sense_are_refused(settings, error, message):
         ({"prior": {"0": 0.5}}, ValueError, "the share of each of '0', '1'"),
         ({"capacity": 3, "action": "call"}, ValueError, "there is no action 'call' to limit"),
         ({"capacity": 3, "per": "day"}, ValueError, "needs the time of each row"),
-        ({"capacity": 3, "per": "day", "time": "when"}, DataError, "X is no table"),
+        ({"capacity": 3, "per": "day", "time": "when"}, DataError, "X is not a table"),
         ({"capacity": 3, "per": "day", "time": np.arange(600)}, ValueError, "must be dates"),
         ({"capacity": 3, "per": "day", "time": DAYS[:5]}, ValueError, "one date for each of 600 rows, got 5"),
         ({"capacity": 3, "per": "day", "time": np.where(Y, DAYS, np.datetime64("NaT"))}, ValueError, "is missing in"),
@@ -357,7 +357,7 @@ def test_a_column_that_is_not_there_is_named():
 
 def test_decisions_that_look_at_no_costs_take_no_policy():
     model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), decide="half", random_state=0).fit(X, Y)
-    with pytest.raises(ValueError, match="decide='half' looks at none"):
+    with pytest.raises(ValueError, match="decide='half' does not use"):
         model.predict(X, capacity=3)
 
 

@@ -56,6 +56,11 @@ def largest(values: Sequence[float]) -> float:
     return max(values)
 
 
+def average(values: Sequence[float]) -> float:
+    """Return the mean of some values."""
+    return math.fsum(values) / len(values)
+
+
 def geometric(values: Sequence[float]) -> float:
     """Return the geometric mean."""
     return math.exp(math.fsum(math.log(value) for value in values) / len(values))
@@ -67,6 +72,12 @@ def field(file: str, path: str) -> Any:
     for step in path.split("/"):
         value = value[int(step)] if isinstance(value, list) else value[step]
     return value
+
+
+def constrained(column: str, constraint: str = "") -> list[float]:
+    """Return a column of the drawn data under constraints: of all settings, or of those with one constraint."""
+    rows = field("cpu_constraints.json", "results")
+    return [row[column] for row in rows if column in row and constraint in ("", row["constraint"])]
 
 
 def estimates(name: str, *learners: str) -> list[float]:
@@ -157,6 +168,21 @@ def saved(*args: Any, **kwargs: Any) -> list[float]:
     """Return by how many percent a method is cheaper than another: :func:`dearer`, turned round."""
     middle, low, high = dearer(*args, **kwargs)
     return [-middle, -high, -low]
+
+
+def distance(dataset: str, profile: str, k: int, end: str) -> float:
+    """Return the mean distance of T_actual from 0.5 after the first or the last epoch, random splits."""
+    rows = sheet("docs/paper/results/figure1.csv").query(
+        "dataset == @dataset and profile == @profile and split == 'random' and k == @k"
+    )
+    own = rows[rows["epoch"] == {"first": rows["epoch"].min(), "last": rows["epoch"].max()}[end]]
+    return float((own["threshold"] - 0.5).abs().mean())
+
+
+def subgroups_lower() -> float:
+    """Return in how many percent of the subgroups of Table 1 the adjustment lowers the cross-entropy."""
+    rows = sheet("docs/paper/results/table1.csv")
+    return 100 * float((rows["val_ce_with"] < rows["val_ce_without"]).mean())
 
 
 # two repeats of five folds: HAM10K by lesion (claims.npz), PV-D by leaf (claims_pv.npz)
@@ -351,3 +377,67 @@ def table_costs(mode: str, without: str = "") -> float:
     means = sheet("tables.csv").pivot_table(index=["table", "k"], columns="mode", values="cost")
     means = means[means.index.get_level_values("table") != without]
     return geometric((means[mode] / means["net-weighted-single"]).dropna().tolist())
+
+
+# beside other libraries
+
+
+@cache
+def _peers() -> Any:
+    """Return the mean cost of each table and method of the cost benchmark."""
+    rows = sheet("arena.csv").assign(total=lambda frame: frame["cost"] * frame["n_test"])
+    sums = rows.groupby(["table", "method"])[["total", "n_test"]].sum()
+    return (sums["total"] / sums["n_test"]).unstack()
+
+
+def peers_ratio(method: str, against: str = "ensemble") -> list[float]:
+    """Return a method's cost relative to another's: geometric mean over the tables, Student's interval over them."""
+    logs = np.log(_peers()[method] / _peers()[against]).dropna()
+    reach = float(stats.t.ppf(0.975, len(logs) - 1)) * float(logs.std(ddof=1)) / math.sqrt(len(logs))
+    return [math.exp(float(logs.mean()) + sign * reach) for sign in (0, -1, 1)]
+
+
+def peers_rank(method: str) -> float:
+    """Return the average rank among the methods that every table has."""
+    return float(_peers().dropna(axis=1).rank(axis=1).mean()[method])
+
+
+def _best_other(method: str) -> Any:
+    """Return the cost relative to the best method of another library, chosen on the test samples of each table."""
+    others = _peers().drop(columns=["adacsl", "adacsl-cv", "ensemble"])
+    return _peers()[method] / others.min(axis=1)
+
+
+def peers_lost(method: str) -> int:
+    """Return on how many tables a method of another library costs less."""
+    return int((_best_other(method) > 1).sum())
+
+
+def peers_best(method: str) -> float:
+    """Return the geometric mean of the cost relative to the best of the others."""
+    return geometric(_best_other(method).tolist())
+
+
+@cache
+def ensemble_ratio(ours: str, *theirs: str, without: str = "") -> float:
+    """Return the ensemble's cost relative to the best method of some files: geometric mean over tables and k."""
+    rows = sheet(ours).query("method == 'ensemble' and table != @without")
+    keys = ["table", "k", "split"]
+    peers = pd.concat([sheet(file) for file in theirs]).merge(rows[keys], on=keys)  # the splits that both have
+    own = rows.groupby(["table", "k"])["normalized_cost"].mean()
+    best = peers.groupby(["table", "k", "method"])["normalized_cost"].mean().groupby(["table", "k"]).min()
+    return geometric((own / best).tolist())
+
+
+# statistics and robustness
+
+
+def simulated(column: str, how: str) -> float:
+    """Return the least or the most of a column of the drawn data, over sizes and groups, of 2 x 5 folds in percent."""
+    rows = [row for row in field("cpu_power.json", "rows") if row["protocol"] == "2 x 5 folds"]
+    return {"least": min, "most": max}[how](100 * row[column] for row in rows)
+
+
+def robustness(column: str) -> int:
+    """Return how many damaged inputs were tried, or failed, in all."""
+    return sum(row[column] for row in field("attacks.json", "attacks").values())

@@ -61,6 +61,7 @@ def pages() -> list[str]:
     """Return the pages whose figures are checked here."""
     result = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     names = [path.relative_to(ROOT).as_posix() for path in result if "_build" not in path.parts]
+    names += sorted({claim["page"] for claim in TABLE["claim"]} - set(names))
     return [name for name in names if not name.startswith(tuple(TABLE["elsewhere"]))]
 
 

@@ -111,7 +111,7 @@ def lines():
 def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert again() == 0
     said = capsys.readouterr()
-    assert "elsewhere is left out: there is no virtual environment" in said.err
+    assert "elsewhere is skipped: there is no virtual environment" in said.err
     result = {(row["table"], row["method"], row["split"]): row for row in lines()}
     assert len(result) == 2 * 4 + 2 * 3
     assert result["toy", "broken", "0"]["error"] == "RuntimeError: no luck"
@@ -130,8 +130,8 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     for unit in np.unique(priced.units):  # never torn apart
         assert len(set(priced.fits[priced.units == unit])) == 1
 
-    assert again("--page", "arena.md") == 0
-    page, details = Path("arena.md").read_text(), Path("arena_details.md").read_text()
+    assert again("--page", "peers.md") == 0
+    page, details = Path("peers.md").read_text(), Path("peers_details.md").read_text()
     # those who call all positive pay 3 / 4
     assert "| toy | own | shares | 1.000 | 1.333 | +33.3 % (" in page
     assert page.index("## Where negative loses") < page.index("## Ranks") < page.index("## Every table")
@@ -143,8 +143,11 @@ def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
 
 def test_the_page_of_the_docs_is_that_of_the_published_results():
     made = page.pages_of(*store.read_results(run.RESULTS))
-    committed = (ROOT / "docs/arena.md").read_text(), (ROOT / "docs/arena_details.md").read_text()
-    assert made == committed, "python -m benchmarks.quality.peers.run --page docs/arena.md"
+    committed = (
+        (ROOT / "benchmarks/results/peers.md").read_text(),
+        (ROOT / "benchmarks/results/peers_details.md").read_text(),
+    )
+    assert made == committed, "python -m benchmarks.quality.peers.run --page benchmarks/results/peers.md"
     assert run.RESULTS.with_suffix(".npz").stat().st_size < 1e6
 
 

@@ -88,26 +88,26 @@ def committed(name):
 
 def test_the_page_of_ensembles_is_that_of_the_committed_files():
     page = ensemble.page(ROOT / "benchmarks/results")
-    assert page == committed("docs/ensemble_results.md"), "run python -m benchmarks.quality.ensemble --page"
+    assert page == committed("benchmarks/results/ensemble.md"), "run python -m benchmarks.quality.ensemble --page"
 
 
 def test_the_table_of_savings_is_that_of_the_committed_files():
     files = [ROOT / f"benchmarks/results/{name}.csv" for name in ("savings", "savings_peers")]
-    assert savings.table(files) in committed("docs/guide/costs/instance-costs.md")
+    assert savings.table(files) in committed("benchmarks/results/savings.md")
 
 
 def test_the_table_of_estimates_is_that_of_the_committed_file():
     document = json.loads(committed("benchmarks/results/cpu_estimate.json"))
-    assert estimate.table(document) in committed("docs/guide/train/crossfit.md")
+    assert estimate.table(document) in committed("benchmarks/results/estimate.md")
 
 
 def test_the_table_of_ways_to_decide_is_that_of_the_committed_file():
     result = pd.read_csv(ROOT / "benchmarks/results/adacsl_defaults.csv")
-    assert adacsl_defaults.show(result) in committed("docs/guide/thresholds/probabilities.md")
+    assert adacsl_defaults.show(result) in committed("benchmarks/results/adacsl_defaults.md")
 
 
 def test_the_page_of_a_billion_rows_is_that_of_the_committed_file():
-    assert scale_plan.page(scale_plan.committed()) == committed("docs/guide/scale/scale-plan.md"), (
+    assert scale_plan.page(scale_plan.committed()) == committed("benchmarks/results/scale_plan.md"), (
         "run python -m benchmarks.speed.scale_plan --page"
     )
 
@@ -127,7 +127,9 @@ def again(method, against, where, k):
 
 def test_intervals_of_claims_are_those_of_the_committed_decisions():
     rows = re.findall(
-        r"^\| \d+ \| ([\w-]+) \| ([\w-]+) \| ([^|]+) \| (.*) \|$", committed("docs/claims.md"), re.MULTILINE
+        r"^\| \d+ \| ([\w-]+) \| ([\w-]+) \| ([^|]+) \| (.*) \|$",
+        committed("benchmarks/results/claims.md"),
+        re.MULTILINE,
     )
     checked = 0
     for method, against, where, cells in rows:
@@ -142,9 +144,11 @@ def test_intervals_of_claims_are_those_of_the_committed_decisions():
 @pytest.mark.weekly
 def test_the_page_of_claims_is_that_of_the_committed_decisions():
     made = claims_page
-    assert made.page() == committed("docs/claims.md"), "run python -m benchmarks.quality.claims_page docs/claims.md"
-    assert made.costs_page() == committed("docs/claims_costs.md"), (
-        "run python -m benchmarks.quality.claims_page docs/claims.md"
+    assert made.page() == committed("benchmarks/results/claims.md"), (
+        "run python -m benchmarks.quality.claims_page benchmarks/results/claims.md"
+    )
+    assert made.costs_page() == committed("benchmarks/results/claims_costs.md"), (
+        "run python -m benchmarks.quality.claims_page benchmarks/results/claims.md"
     )
 
 

@@ -47,7 +47,7 @@ def table_rows(costs):
 def run(checkout):
     publish.main(checkout)
     costs, images, speed = (
-        (checkout / f"docs/{name}.md").read_text() for name in ("results", "results_images", "benchmarks")
+        (checkout / f"benchmarks/results/{name}.md").read_text() for name in ("tables", "images", "speed")
     )
     return costs + images, speed
 
@@ -56,15 +56,15 @@ def test_nothing_measured_is_said(checkout):
     page, speed = run(checkout)
     assert page.count("Not measured yet with this version.") == 9
     assert "Not measured yet with this version." in speed
-    assert (checkout / "docs/evidence.md").read_text().count("Not measured yet with this version.") == 2
+    assert (checkout / "benchmarks/results/statistics.md").read_text().count("Not measured yet with this version.") == 2
 
 
 def test_the_committed_pages_are_what_the_files_say(checkout):
     shutil.copytree(ROOT / "benchmarks/results", checkout / "benchmarks/results", dirs_exist_ok=True)
     shutil.copytree(ROOT / "docs/paper/results", checkout / "docs/paper/results")
     publish.main(checkout)
-    for page in ("benchmarks.md", "results.md", "results_images.md", "evidence.md"):
-        made, committed = (root / "docs" / page for root in (checkout, ROOT))
+    for page in ("speed.md", "tables.md", "images.md", "statistics.md"):
+        made, committed = (root / "benchmarks/results" / page for root in (checkout, ROOT))
         assert made.read_text() == committed.read_text(), f"run python -m benchmarks.publish: {page} is older"
 
 
@@ -158,7 +158,7 @@ def test_regret_stands_beside_the_old_protocols(checkout):
     }
     (checkout / "benchmarks/results/recommendation_regret.json").write_text(json.dumps(made))
     publish.main(checkout)
-    page = (checkout / "docs/evidence.md").read_text()
+    page = (checkout / "benchmarks/results/statistics.md").read_text()
     for line in (
         "| 5 random splits, 20 methods, simplest without significant difference "
         "| 1 | 27.2 % | 1.30 x | 4.0 % | 1.20 x |",

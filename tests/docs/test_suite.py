@@ -45,7 +45,7 @@ def written(tmp_path_factory):
 
 def test_the_suite_writes_what_is_published(written):
     publish.main(written)
-    page = (written / "docs/results.md").read_text()
+    page = (written / "benchmarks/results/tables.md").read_text()
     assert "72 fits (2 tables, 3 ratios, 3 methods, 2 x 2 folds)" in page
     assert "| logistic |" in page
     about = json.loads((written / "benchmarks/results/suite.meta.json").read_text())

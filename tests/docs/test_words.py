@@ -1,5 +1,6 @@
 """README, documentation, source and examples use the field's words."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -72,3 +73,76 @@ def test_private_words_are_found_with_the_word_to_use():
 @pytest.mark.parametrize("path", checked_files(), ids=lambda path: str(path.relative_to(ROOT)))
 def test_files_use_the_words_of_the_field(path):
     assert not private_words(path.read_text(encoding="utf-8"))
+
+
+# messages: errors, warnings, findings and notes
+
+MESSAGES = {
+    r"(?<!there )\bis no (?!longer\b)": "is not a",
+    r"(?<!there )\bare no (?!longer\b)": "are not",
+    r"\bspeaks? of\b": "is for",
+    r"\bsays?\b|\bsaid\b": "state, give, name",
+    r"\bcame\b": "got",
+    r"\bknows? (?:no|none|other|the|its)\b": "has, was fitted on",
+    r"\bleft out\b": "excluded, skipped",
+    r"\bwants?\b": "needs",
+    r"\bnobody\b": "name it",
+    r"\bwhich is which\b": "the order is not known",
+    r"\bkeeps? code\b|\bgone away\b|\bwent away\b|\bkeeps? .* to itself\b": "no personification",
+    r"\bnothing follows\b|\bnothing is left\b": "there is nothing to",
+    r"^which [^?]*\?": "state what is missing",
+}
+CALLS = {"warn", "note", "say", "Finding"}
+
+
+def message_parts(node: ast.expr) -> list[str]:
+    """Return the literal parts of an expression, joined where they are one text."""
+    if isinstance(node, ast.Constant):
+        return [node.value] if isinstance(node.value, str) else []
+    if isinstance(node, ast.JoinedStr):
+        return ["".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)]
+    return [
+        text for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr) for text in message_parts(child)
+    ]
+
+
+def messages_of(path: Path) -> list[tuple[int, str]]:
+    """Return the texts of a module that users may get as errors, warnings and findings, each with its line."""
+    result = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in CALLS or name.endswith(("Error", "Warning")):
+            arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+            result += [(node.lineno, text) for each in arguments for text in message_parts(each) if " " in text]
+    return result
+
+
+def unclear_messages(path: Path) -> list[str]:
+    """Return the messages of a module in another voice than the field's, each with what to write."""
+    return [
+        f"{number}: {text!r}, write {better}"
+        for number, text in messages_of(path)
+        for pattern, better in MESSAGES.items()
+        if re.search(pattern, text)
+    ]
+
+
+def test_unclear_messages_are_found(tmp_path):
+    module = tmp_path / "module.py"
+    module.write_text('def f(x):\n    raise ValueError(f"{x} is no table" + f": leave {x} out, or say why")\n')
+    assert [line.split(", write ")[1] for line in unclear_messages(module)] == ["is not a", "state, give, name"]
+    module.write_text('def f(x):\n    raise ValueError(f"there is no file {x}: check the name")\n')
+    assert unclear_messages(module) == []
+
+
+def test_there_are_many_messages():
+    assert sum(len(messages_of(path)) for path in (ROOT / "src").rglob("*.py")) > 700
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "src").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT / "src" / "adacsl"))
+)
+def test_messages_state_what_was_expected_in_the_voice_of_the_field(path):
+    assert not unclear_messages(path)

@@ -323,7 +323,7 @@ EXPECTED_FAILURES = {
 } | {"check_classifiers_classes": "the positive class of text labels has to be named"}
 
 
-@pytest.mark.filterwarnings("ignore:the positive class was not named")
+@pytest.mark.filterwarnings("ignore:pos_label is not given")
 @pytest.mark.filterwarnings("ignore:.*alone separates the classes")
 @pytest.mark.filterwarnings("ignore:of the classes numbered")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")

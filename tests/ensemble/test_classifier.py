@@ -299,7 +299,7 @@ def test_a_rare_class_gets_fewer_folds():
 
 
 def test_constant_columns_only_give_the_share_of_positives():
-    with pytest.warns(UserWarning, match="'lightgbm' is left out: every column is constant"):
+    with pytest.warns(UserWarning, match="'lightgbm' is skipped: every column is constant"):
         clf = EnsembleClassifier(COSTS, estimators=[LogisticRegression(), "lightgbm"], **ONE).fit(np.ones((240, 2)), Y)
     np.testing.assert_allclose(clf.predict_proba(np.ones((3, 2)))[:, 1], Y.mean(), atol=0.01)
 
@@ -348,7 +348,7 @@ def test_tables_of_all_kinds_are_taken():
 )
 def test_a_member_that_fails_is_left_out_and_the_rest_goes_on(member, why):
     member = CostSensitiveClassifier(learner="constant", decide="negative") if member == "constant" else member
-    with pytest.warns(UserWarning, match=f"base estimator 'bad' is left out: .*{why}") as told:
+    with pytest.warns(UserWarning, match=f"base estimator 'bad' is skipped: .*{why}") as told:
         clf = fitted([QUICK[0], ("bad", member), QUICK[1]])
     assert len(told) == 1
     assert "\n" not in str(told[0].message)
@@ -363,14 +363,14 @@ def test_a_member_that_fails_is_left_out_and_the_rest_goes_on(member, why):
 def test_a_named_member_whose_package_is_missing_is_left_out(monkeypatch, name, module, words):
     monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.delitem(sys.modules, "adacsl.integrations.catboost", raising=False)
-    with pytest.warns(UserWarning, match=f"base estimator '{name}' is left out: .*{words}"):
+    with pytest.warns(UserWarning, match=f"base estimator '{name}' is skipped: .*{words}"):
         clf = fitted([name, QUICK[0]])
     assert left_out(clf)[name]
 
 
 def test_with_no_member_left_every_reason_is_named():
     with (
-        pytest.warns(UserWarning, match="is left out"),
+        pytest.warns(UserWarning, match="is skipped"),
         pytest.raises(ValueError, match=r"no base estimator could be fitted: a: it is not to be; b: .*not finite"),
     ):
         fitted([("a", Failing()), ("b", Unsure())])
@@ -378,14 +378,14 @@ def test_with_no_member_left_every_reason_is_named():
 
 def test_the_budget_ends_what_takes_too_long_and_the_first_is_waited_for():
     start = time.monotonic()
-    with pytest.warns(UserWarning, match="base estimator 'slow' is left out: out of time"):
+    with pytest.warns(UserWarning, match="base estimator 'slow' is skipped: out of time"):
         clf = fitted([("slow", Sleeper()), QUICK[0]], time_limit="0.5s", n_jobs=2)
     assert time.monotonic() - start < 50
     assert left_out(clf) == {"logisticregression": "", "slow": "out of time"}
 
 
 def test_an_interrupt_ends_with_what_there_is_and_before_that_is_raised():
-    with pytest.warns(UserWarning, match="left out: interrupted") as told:
+    with pytest.warns(UserWarning, match="skipped: interrupted") as told:
         clf = fitted([*QUICK, ("a", Interrupted()), ("b", LogisticRegression(C=2.0))])
     assert len(told) == 2
     assert {name for name, why in left_out(clf).items() if why == "interrupted"} == {"a", "b"}
@@ -431,7 +431,7 @@ def test_neither_repetition_nor_processes_nor_their_death_change_a_bit():
         ("booster", CostSensitiveClassifier(learner=BoostingLearner("lightgbm", n_estimators=10))),
     ]
     one, again = (fitted(members) for _ in range(2))
-    with pytest.warns(UserWarning, match="base estimator 'bad' is left out: the worker process died") as told:
+    with pytest.warns(UserWarning, match="base estimator 'bad' is skipped: the worker process died") as told:
         other = fitted([("bad", Dying()), *members], n_jobs=2)
     assert len(told) == 1
     assert left_out(other).pop("bad")
@@ -474,7 +474,8 @@ def test_progress_is_told_on_stderr(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     fitted(verbose=True)
     shown = capsys.readouterr().err
-    assert shown.count("\r\x1b[2K") == 2
+    assert "ensemble: 0 of 2 base estimators, 0 s, running: " in shown
+    assert shown.count("\r\x1b[2K") >= 4
     assert shown.count("\n") == 1
     assert shown.endswith("\n")
     fitted()

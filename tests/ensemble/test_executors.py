@@ -140,7 +140,7 @@ def test_folds_of_three_classes_come_together(away):
 def test_a_fold_that_fails_leaves_its_member_out(away):
     X, y = numbers()
     X[0, 0] = 99.0  # in the training rows of two folds
-    with pytest.warns(UserWarning, match="base estimator 'picky' is left out: no such row, please"):
+    with pytest.warns(UserWarning, match="base estimator 'picky' is skipped: no such row, please"):
         clf = stacked([("picky", SklearnLearner(Picky(), encode=False)), ("light", LIGHT)], RAY).fit(X, y)
     assert ("picky", 2, 3) in away
     assert list(clf.estimators_) == ["light"]
@@ -148,7 +148,7 @@ def test_a_fold_that_fails_leaves_its_member_out(away):
 
 def test_with_too_little_time_folds_are_left_out_too(away):
     X, y = numbers()
-    with pytest.warns(UserWarning, match="left out: out of time"):
+    with pytest.warns(UserWarning, match="skipped: out of time"):
         clf = stacked(["logistic", ("tabm", GaussianNB())], RAY, time_limit=1e-3).fit(X, y)
     assert list(clf.estimators_) == ["logistic"]
 

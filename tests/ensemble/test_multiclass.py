@@ -84,7 +84,7 @@ def test_a_failing_member_is_left_out_and_said():
         def fit(self, X, y, sample_weight=None):
             raise ValueError("it knows two classes only")
 
-    with pytest.warns(UserWarning, match="base estimator 'failing' is left out: it knows two classes only"):
+    with pytest.warns(UserWarning, match="base estimator 'failing' is skipped: it knows two classes only"):
         clf = fitted([*QUICK, Failing()])
     assert clf.leaderboard_["left_out"].tolist() == ["", "", "it knows two classes only"]
 

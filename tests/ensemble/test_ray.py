@@ -110,7 +110,7 @@ def test_the_processes_of_a_member_may_die(cluster):
 
     trainer = {"backend": "ray", "address": cluster.address}
     made = EnsembleClassifier(COSTS, estimators=["logistic", ("deadly", Deadly())], cv=3, random_state=0, **trainer)
-    with pytest.warns(UserWarning, match="base estimator 'deadly' is left out: the worker process died"):
+    with pytest.warns(UserWarning, match="base estimator 'deadly' is skipped: the worker process died"):
         made.fit(X, y)
     assert list(made.estimators_) == ["logistic"]
 

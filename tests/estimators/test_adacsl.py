@@ -73,7 +73,7 @@ EXPECTED_FAILURES = {
 } | {"check_classifiers_classes": "the positive class of text labels has to be named"}
 
 
-@pytest.mark.filterwarnings("ignore:the positive class was not named")
+@pytest.mark.filterwarnings("ignore:pos_label is not given")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @parametrize_with_checks(
     [AdaCSLClassifier(learner=NeuralLearner(epochs=15), random_state=0)],
@@ -500,14 +500,14 @@ def test_labels_in_any_container(data, wrap):
 def test_the_positive_class_of_text_labels_is_not_guessed(data):
     X, y = data
     text = np.array(["no", "yes"])[y]
-    with pytest.raises(ValueError, match=r"which class of y is positive \(no, yes\).*as positive: 'no' or "):
+    with pytest.raises(ValueError, match=r"the positive class of y is not given \(no, yes\).*cost fn: 'no' or "):
         quick().fit(X, text)
 
 
 @pytest.mark.parametrize("names", [[1, 2], [0.0, 5.0]])
 def test_a_guessed_positive_class_is_never_silent(data, names):
     X, y = data
-    with pytest.warns(UserWarning, match=r"the positive class was not named: taking .*name it as positive"):
+    with pytest.warns(UserWarning, match=r"pos_label is not given: the positive class is .*pass pos_label"):
         clf = quick().fit(X, np.array(names)[y])
     assert clf.pos_label_ == names[1]
 

@@ -478,14 +478,14 @@ def test_unreadable_file(folder, monkeypatch):
 
 
 def test_newer_version_asks_for_an_update(folder):
-    forge(folder, schema_version=3, adacsl_version="9.0.0", novelty=[1])
-    with pytest.raises(ArtefactError, match=r"schema version 3 .* adacsl 9.0.0.*update adacsl"):
+    forge(folder, schema_version=4, adacsl_version="9.0.0", novelty=[1])
+    with pytest.raises(ArtefactError, match=r"schema version 4 .* adacsl 9.0.0.*update adacsl"):
         read_artefact(folder)
 
 
 def test_an_older_version_asks_for_training(folder):
     forge(folder, schema_version=1, adacsl_version="0.2.0")
-    with pytest.raises(ArtefactError, match=r"schema version 1 .* 0.2.0; .* reads version 2: train the model again"):
+    with pytest.raises(ArtefactError, match=r"schema version 1 .* 0.2.0; .* reads version 3: train the model again"):
         read_artefact(folder)
 
 

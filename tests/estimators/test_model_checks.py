@@ -56,7 +56,7 @@ def test_prices_that_leave_no_choice():
     X, y = drawn(signal=0.3)
     result = logistic(CostMatrix(fp=1, fn=5000)).fit(X, y).check()
     assert "threshold-at-border" in result.codes
-    assert "all 600 held-out samples are decided 1 (the threshold" in str(result)
+    assert "all 600 held-out samples are predicted 1 (the threshold" in str(result)
     three = logistic(CostMatrix.from_array([[0, 1, 1], [900, 0, 900], [900, 900, 0]], rows="predicted"))
     assert "threshold-at-border" in three.fit(X, np.arange(600) % 3).check().codes
 

@@ -96,7 +96,9 @@ def test_cross_validation_and_searches(make):
 
 def test_numbers_of_names_that_are_not_sorted_are_refused():
     turned = COSTS.aligned(["oak", "ash", "elm"])
-    with pytest.raises(ValueError, match=r"labels 0 to 2, and the costs name .*'oak', 'ash', 'elm': which is which"):
+    with pytest.raises(
+        ValueError, match=r"labels 0 to 2, and the costs name .*'oak', 'ash', 'elm': their order is not known"
+    ):
         CostSensitiveClassifier(turned, learner=GaussianNB(), random_state=0).fit(X, np.searchsorted(NAMES, Y))
 
 
@@ -297,11 +299,11 @@ def fitted(costs, labels=Y, **prices):
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
-        (lambda: fitted(THREE), r"an array of 3 x 3: say what its rows are, CostMatrix\.from_array"),
+        (lambda: fitted(THREE), r"an array of 3 x 3: state what its rows are, CostMatrix\.from_array"),
         (lambda: fitted(None, **RARE), r"those of 3 are a matrix, CostMatrix\.from_array"),
         (lambda: fitted(COSTS, (Y == "oak").astype(int)), r"2 classes, the costs 3.*: CostMatrix\(fp=1, fn=8\)"),
         (lambda: fitted(TWO), r"3 classes, the costs 2.*: CostMatrix\.from_array\(K x K"),
-        (lambda: fitted(COSTS).predict(X, fn=8.0), "leave them out, or give another matrix"),
+        (lambda: fitted(COSTS).predict(X, fn=8.0), "omit them, or give another matrix"),
         (lambda: TWO.mean([0, 1, 2], [0, 1, 2]), "costs are of 2 classes, those of 3 are a matrix"),
         (lambda: Decision(COSTS, "tuned").fit(np.full(9, 0.5), np.arange(9) % 3), r"shape \('n', 3\), as the costs"),
     ],

@@ -322,7 +322,7 @@ def test_a_logistic_regression_of_numbers_and_of_three_classes(tmp_path):
 def test_other_estimators_say_what_can_be_exported(tmp_path):
     X, y = numbers()
     clf = CostSensitiveClassifier(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
-    with pytest.raises(ValueError, match=r"ONNX files are written of .*, not of estimators"):
+    with pytest.raises(ValueError, match=r"only neural networks .*, not estimators"):
         clf.export_onnx(tmp_path / "model.onnx", X)
 
 

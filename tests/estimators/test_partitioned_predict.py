@@ -112,8 +112,8 @@ def test_an_error_that_all_parts_share_ends_the_call(place, tmp_path):
     ("policy", "data", "match"),
     [
         (Policy(capacity=3), "data", "decided part by part: write one file"),
-        (Policy(), "none", "is no table, and no folder of tables: write its predictions to one file"),
-        (Policy(), None, "a query is no table"),
+        (Policy(), "none", "is neither a table nor a folder of tables: write its predictions to one file"),
+        (Policy(), None, "a query is neither a table"),
     ],
 )
 def test_what_has_no_parts_is_refused_before_anything_is_written(place, tmp_path, policy, data, match):

@@ -178,9 +178,9 @@ def test_nets_of_ones_own_have_to_be_given_again(tmp_path):
     folder = clf.save(tmp_path / "model")
     check_same(clf, adacsl.load(folder, module=Net), X)
     check_same(clf, adacsl.load(folder, module=Net(clf.encoder_.n_features_out_)), X)
-    with pytest.raises(ArtefactError, match=r"a net that is not adacsl's: give that net too, load\(folder, module="):
+    with pytest.raises(ArtefactError, match=r"a custom network: give it too, load\(folder, module="):
         adacsl.load(folder)
-    with pytest.raises(ArtefactError, match=r"(?s)the saved weights do not fit .*give the net it was trained with"):
+    with pytest.raises(ArtefactError, match=r"(?s)the saved weights do not fit .*give the network it was trained with"):
         adacsl.load(folder, module=lambda d: Net(d, hidden=5))
 
 
@@ -366,7 +366,7 @@ def test_forged_sizes_of_tabm(tabm, tmp_path, size):
     tensors, document = read_artefact(tabm)
     document["model"]["net"][size] = 10**7
     write_artefact(tmp_path / "other", tensors, document)
-    with pytest.raises(ArtefactError, match="the sizes of the net are not those of its weights"):
+    with pytest.raises(ArtefactError, match="the sizes of the network are not those of its weights"):
         adacsl.load(tmp_path / "other")
 
 
@@ -390,7 +390,7 @@ def test_a_named_net_is_not_built_unless_the_weights_are_its_own(tmp_path):
         adacsl.load(tmp_path / "other")
     document["model"]["net"] = {"name": "resnet34"}
     write_artefact(tmp_path / "other", tensors, document)
-    with pytest.raises(ArtefactError, match="the saved weights have not the shapes of the net that is named"):
+    with pytest.raises(ArtefactError, match="the shapes of the saved weights are not those of the network"):
         adacsl.load(tmp_path / "other")
 
 
@@ -422,7 +422,7 @@ def test_forged_sizes_take_no_memory(saved, tmp_path):
     command = [sys.executable, "-c", LIMITED, str(saved), *folders]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("the sizes of the net are not those of its weights") == len(folders)
+    assert done.stdout.count("the sizes of the network are not those of its weights") == len(folders)
 
 
 def test_saving_over_another_model_replaces_it(saved):

@@ -151,7 +151,9 @@ def test_classes_that_are_not_those_of_the_task(known, given):
     X, y = data(known)
     learner = frozen(LogisticRegression(), X, y)
     Z, labels = data(given)
-    with pytest.raises(ValueError, match=r"prefit .*knows the classes .*, but .* labels .*: fit it on the same labels"):
+    with pytest.raises(
+        ValueError, match=r"prefit .*was fitted on the classes .*, but .* labels .*: fit it on the same labels"
+    ):
         CostSensitiveClassifier(COSTS, learner=learner, pos_label=given[1]).fit(Z, labels)
 
 
@@ -200,7 +202,9 @@ def test_labels_that_scikit_learn_has_numbered_are_positions_in_the_names_of_the
     model = CostSensitiveClassifier(named, learner=frozen(own, X, y), pos_label="bad")
     proba = cross_val_predict(model, X, y, cv=3, method="predict_proba")
     np.testing.assert_allclose(proba, own.predict_proba(X), atol=1e-9)
-    with pytest.raises(ValueError, match=r"knows the classes .*'good'\], but the labels given to fit are \[0, 1"):
+    with pytest.raises(
+        ValueError, match=r"was fitted on the classes .*'good'\], but the labels given to fit are \[0, 1"
+    ):
         CostSensitiveClassifier(COSTS, learner=frozen(own, X, y), pos_label=0).fit(X, (y == "good").astype(int))
 
 

@@ -129,7 +129,7 @@ def test_every_learner_holds_out_the_latest_rows(kind):
     share = held.mean()
     assert share == pytest.approx(0.5 if "cv" in LEARNERS[kind] or kind in ("histogram", "line") else 0.2, abs=0.02)
     assert np.isfinite(clf.predict_proba(X)).all()
-    assert "left out for gap and label_delay" in clf.times_ or share > 0.4
+    assert "excluded for gap and label_delay" in clf.times_ or share > 0.4
 
 
 def test_the_models_of_the_two_latest_windows_decide():
@@ -210,7 +210,7 @@ def test_shuffling_is_refused():
     [
         ({"gap": "7d"}, "for samples with a time"),
         ({"time": [1, 2]}, "one time for each of 600 rows, got 2"),
-        ({"time": "when"}, "X is no table"),
+        ({"time": "when"}, "X is not a table"),
         ({"time": np.arange(600), "gap": "7d"}, "gap='7d' is for dates, and the times are numbers"),
         ({"time": np.arange(600), "label_delay": 600}, "none may train"),
         ({"time": np.zeros(600)}, "there are 1 different times"),
@@ -225,7 +225,7 @@ def test_what_makes_no_sense_is_said(given, said):
 def test_validation_rows_given_apart_have_no_time():
     X, y, when = drifting()
     clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), validation=(X[:50], y[:50]))
-    with pytest.raises(ValueError, match="given apart have no time"):
+    with pytest.raises(ValueError, match="given separately have no time"):
         clf.fit(X[50:], y[50:], time=when[50:])
 
 

@@ -77,7 +77,7 @@ def test_without_names_the_positive_class_of_numbers_is_asked_for():
         lambda: adapted(plain).fit(X, CODES),
         lambda: VotingClassifier([("one", adapted(plain))], voting="soft").fit(X, TEXT),
     ):
-        with pytest.raises(ValueError, match=r"y has no class 'bad' .*name 0 or 1 as positive"):
+        with pytest.raises(ValueError, match=r"y has no class 'bad' .*pass 0 or 1 as pos_label"):
             fit()
     voting = VotingClassifier([("one", adapted(plain, 0))], voting="soft").fit(X, TEXT)
     np.testing.assert_array_equal(voting.estimators_[0].predict_proba(X), adapted().fit(X, TEXT).predict_proba(X))
@@ -86,7 +86,9 @@ def test_without_names_the_positive_class_of_numbers_is_asked_for():
 def test_names_in_another_order_leave_open_which_number_is_which():
     numbers = (TEXT == "bad").astype(int)  # positions among the names as the costs list them, not as they are sorted
     for positive in (None, "bad"):
-        with pytest.raises(ValueError, match=r"labels 0 to 1.*'good', 'bad': which is which.*name 0 or 1 as positive"):
+        with pytest.raises(
+            ValueError, match=r"labels 0 to 1.*'good', 'bad': their order is not " r"known.*pass 0 or 1 as pos_label"
+        ):
             adapted(TURNED, positive).fit(X, numbers)
     text = adapted(TURNED, None).fit(X, TEXT)
     meant, sorted_names = adapted(TURNED, 1).fit(X, numbers), adapted(TURNED, 0).fit(X, 1 - numbers)

@@ -162,7 +162,7 @@ def test_the_rarest_class_of_a_group_stands_for_it():
 
 def test_folds_that_leave_too_little_are_refused():
     y = np.zeros(40, int)
-    with pytest.raises(ValueError, match=r"3 folds leave too little .* 40 rows, 40 by class; take fewer folds"):
+    with pytest.raises(ValueError, match=r"3 folds leave too little .* 40 rows, 40 by class; use fewer folds"):
         folds_of(y, None, 3, 0)
     y[:2] = 1
     assert set(folds_of(y, None, 3, 0)) == {0, 1, 2}  # one fold has no positive

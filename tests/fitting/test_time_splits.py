@@ -190,7 +190,7 @@ def test_windows_of_one_class_are_named():
 def test_shuffles_are_refused_with_the_reason(cv):
     task = Task.from_data(np.zeros((30, 1)), np.arange(30) % 2, CostMatrix(fp=1, fn=2), time=np.arange(30))
     rows = Rows.of_task(task, np.arange(30))
-    with pytest.raises(ValueError, match=r"not shuffled, but fold 0 of cv=KFold\(.*which is later; take a number"):
+    with pytest.raises(ValueError, match=r"not shuffled, but fold 0 of cv=KFold\(.*which is later; use a number"):
         rows.folds(cv, None, 0)
 
 
@@ -216,7 +216,7 @@ def test_what_is_told_counts_what_was_left_out():
     assert out == 6
     assert rows.describe_times([(train, adapts)], tested) == protocol.describe_windows(task)[1] == (
         f"trained on rows until {train.max()}, adapted on {adapts.min()} to 76, tested on 80 to 89; "
-        "6 rows left out for gap and label_delay"
+        "6 rows excluded for gap and label_delay"
     )  # fmt: skip
     line = Timeline.of(time)
     assert describe_folds(line, expanding_folds(line, y, None, 2)) == (

@@ -250,7 +250,7 @@ def test_wrong_models(make, error, match):
         (
             lambda: AdaptiveCrossEntropy(COSTS, partition=lambda s: s > 0.5).get_config(),
             ValueError,
-            "partition of your own .* cannot be saved",
+            "custom partition .* cannot be saved",
         ),
     ],
 )

@@ -64,7 +64,7 @@ EXPECTED_FAILURES = {
 } | {"check_classifiers_classes": "the positive class of text labels has to be named"}
 
 
-@pytest.mark.filterwarnings("ignore:the positive class was not named")
+@pytest.mark.filterwarnings("ignore:pos_label is not given")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
@@ -569,7 +569,11 @@ def test_sample_weights_of_the_score():
             "per-sample costs come as metadata",
         ),
         (lambda: mean_cost([0, 1], [0, 1]), ValueError, "costs are missing"),
-        (lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS), ValueError, r"which class of the labels is positive"),
+        (
+            lambda: mean_cost(["a", "b"], ["a", "a"], costs=COSTS),
+            ValueError,
+            r"the positive class of the labels is not given",
+        ),
         (
             lambda: mean_cost(["a", "b"], ["c", "a"], costs=COSTS, pos_label="a"),
             ValueError,

@@ -46,11 +46,11 @@ def test_the_history_is_that_of_the_controller(data):
     steps = net.criterion_.controller.history
     assert len(steps) == 4
     assert net.history[:, "lambda"] == [s.lambda_ for s in steps]
-    assert net.history[:, "valid_cost"] == [s.cost for s in steps]
+    assert net.history[:, "val_cost"] == [s.cost for s in steps]
     assert net.history[:, "threshold"] == [s.thresholds[0] for s in steps]
     assert float(net.criterion_.negative_weight) == pytest.approx(steps[-1].weight, rel=1e-6)
-    lowest = np.minimum.accumulate([np.inf, *net.history[:-1, "valid_cost"]])
-    assert net.history[:, "valid_cost_best"] == (np.asarray(net.history[:, "valid_cost"]) < lowest).tolist()
+    lowest = np.minimum.accumulate([np.inf, *net.history[:-1, "val_cost"]])
+    assert net.history[:, "val_cost_best"] == (np.asarray(net.history[:, "val_cost"]) < lowest).tolist()
 
 
 def test_the_cost_is_that_of_the_validation_rows(data):
@@ -60,7 +60,7 @@ def test_the_cost_is_that_of_the_validation_rows(data):
     rows = np.asarray(valid.indices)
     decided = net.predict(X[rows])
     expected = ((decided > y[rows]) + 8 * (decided < y[rows])).mean()
-    assert net.history[-1, "valid_cost"] == pytest.approx(expected)
+    assert net.history[-1, "val_cost"] == pytest.approx(expected)
 
 
 def test_probabilities_have_a_sigmoid(data):
@@ -103,7 +103,7 @@ def test_every_second_epoch(data):
     first, second = net.criterion_.controller.history
     lambdas = net.history[:, "lambda"]
     assert lambdas == [1.0, first.lambda_, first.lambda_, second.lambda_, second.lambda_]
-    assert len(set(net.history[:, "valid_cost"])) > 2
+    assert len(set(net.history[:, "val_cost"])) > 2
 
 
 def test_a_controller_of_ones_own_is_copied(data):
@@ -134,9 +134,9 @@ def test_clone_pickle_and_search(data):
 
 
 def test_early_stopping_on_cost(data):
-    stop = EarlyStopping(monitor="valid_cost", patience=2, load_best=True)
+    stop = EarlyStopping(monitor="val_cost", patience=2, load_best=True)
     net = make([("stop", stop)], max_epochs=50).fit(*data)
-    costs = net.history[:, "valid_cost"]
+    costs = net.history[:, "val_cost"]
     assert len(costs) < 50
     assert min(costs) not in costs[-2:]
 
@@ -159,9 +159,9 @@ def test_a_checkpoint_holds_the_controller(data, tmp_path, own, use_safetensors)
 
 
 def test_the_cheapest_checkpoint_is_kept(data, tmp_path):
-    saving = Checkpoint(dirname=tmp_path, monitor="valid_cost_best", load_best=True)
+    saving = Checkpoint(dirname=tmp_path, monitor="val_cost_best", load_best=True)
     net = make([("save", saving)], max_epochs=12).fit(*data)
-    best = int(np.argmin(net.history[:, "valid_cost"]))
+    best = int(np.argmin(net.history[:, "val_cost"]))
     assert [row["epoch"] for row in net.history if row["event_cp"]][-1] == best + 1
 
 
@@ -170,7 +170,7 @@ def test_a_history_from_before_the_callback(data):
     net.set_params(callbacks=[AdaCSLCallback()])
     net.initialize_callbacks()
     net.partial_fit(*data)
-    assert net.history[-1, "valid_cost"] == net.criterion_.controller.history[-1].cost
+    assert net.history[-1, "val_cost"] == net.criterion_.controller.history[-1].cost
 
 
 def test_without_validation_data_the_error_says_so(data):
@@ -200,7 +200,7 @@ def test_wrong_settings(data, settings, error, match):
 
 def test_the_example_runs(capsys):
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "skorch_net.py"))
-    assert "valid_cost" in capsys.readouterr().out
+    assert "val_cost" in capsys.readouterr().out
 
 
 def test_costs_of_rows_are_those_of_the_validation_rows(data):
@@ -211,7 +211,7 @@ def test_costs_of_rows_are_those_of_the_validation_rows(data):
     prices = CostMatrix(fp=1, fn=amounts[rows])
     net = make(callbacks=[AdaCSLCallback(costs=prices)], max_epochs=1).fit(X, y)
     proba = AdaCSLController(COSTS).correct(net.predict_proba(X[rows])[:, 1])
-    assert net.history[-1, "valid_cost"] == pytest.approx(prices.mean(y[rows], prices.decide(proba)))
+    assert net.history[-1, "val_cost"] == pytest.approx(prices.mean(y[rows], prices.decide(proba)))
 
 
 def test_a_net_without_the_callback_warns(data):

@@ -135,8 +135,8 @@ def test_transformers(tmp_path, capsys):
     cost = in_transformers.AdaCSLCallback(AdaCSLController(COSTS, **HALF))
     whole = trainer(tmp_path / "a", cost)
     whole.train()
-    rows = [row for row in whole.state.log_history if "eval_cost" in row]
-    names = ("eval_cost", "eval_lambda_min", "eval_lambda_max")
+    rows = [row for row in whole.state.log_history if "eval_val_cost" in row]
+    names = ("eval_val_cost", "eval_lambda_min", "eval_lambda_max")
     check_steps(cost.controller.history, *([row[name] for row in rows] for name in names))
     assert cost.adaptive_loss.class_weights.tolist() == pytest.approx(cost.controller.weights.tolist(), rel=1e-6)
     again = in_transformers.AdaCSLCallback(AdaCSLController(COSTS, **HALF))
@@ -165,7 +165,7 @@ def skorch_net(**settings):
 
 def test_skorch(tmp_path):
     net = skorch_net().fit(X, Y)
-    names = ("valid_cost", "lambda_min", "lambda_max")
+    names = ("val_cost", "lambda_min", "lambda_max")
     check_steps(net.criterion_.controller.history, *(net.history[:, name] for name in names))
     probabilities = net.predict_proba(X)
     assert probabilities.shape == (240, 3)

@@ -139,7 +139,7 @@ def test_skorch_to_tensorboard(tmp_path):
     writer.close()
     result = scalars(tmp_path)
     assert result["lambda"] == pytest.approx(net.history[:, "lambda"], rel=1e-6)
-    assert result["Loss/valid_cost"] == pytest.approx(net.history[:, "valid_cost"], rel=1e-6)
+    assert result["val_cost"] == pytest.approx(net.history[:, "val_cost"], rel=1e-6)
 
 
 def test_transformers_to_tensorboard_and_mlflow(tmp_path, monkeypatch):

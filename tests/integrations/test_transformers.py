@@ -85,9 +85,9 @@ def test_text_and_images_with_one_and_two_logits(tmp_path, build, data, outputs)
     fitted = trainer(tmp_path, build(outputs), cost, data, num_train_epochs=3)
     fitted.train()
     steps = cost.controller.history
-    logged = [row for row in fitted.state.log_history if "eval_cost" in row]
+    logged = [row for row in fitted.state.log_history if "eval_val_cost" in row]
     assert len(steps) == len(logged) == 3
-    assert [row["eval_cost"] for row in logged] == [s.cost for s in steps]
+    assert [row["eval_val_cost"] for row in logged] == [s.cost for s in steps]
     assert [row["eval_lambda"] for row in logged] == [s.lambda_ for s in steps]
     assert [row["eval_threshold"] for row in logged] == [s.thresholds[0] for s in steps]
     # an oracle of the last cost, from the model's own logits
@@ -159,14 +159,14 @@ def test_early_stopping_and_the_cheapest_model(tmp_path):
     cost = adaptive()
     fitted = trainer(
         tmp_path, bert(), cost, callbacks=[EarlyStoppingCallback(2)], num_train_epochs=30, save_strategy="epoch",
-        metric_for_best_model="cost", greater_is_better=False, load_best_model_at_end=True, save_total_limit=2,
+        metric_for_best_model="val_cost", greater_is_better=False, load_best_model_at_end=True, save_total_limit=2,
     )  # fmt: skip
     fitted.train()
     costs = [s.cost for s in cost.controller.history]
     assert len(costs) < 30
     assert fitted.state.best_metric == min(costs)
     assert fitted.state.best_global_step == 6 * (costs.index(min(costs)) + 1)
-    assert fitted.evaluate()["eval_cost"] == pytest.approx(min(costs))
+    assert fitted.evaluate()["eval_val_cost"] == pytest.approx(min(costs))
 
 
 def test_evaluating_by_hand_changes_nothing(tmp_path):
@@ -188,7 +188,7 @@ def test_only_the_first_of_several_evaluation_sets_adapts(tmp_path):
     fitted.train()
     assert [sum(s.sizes) for s in cost.controller.history] == [50, 50]
     logged = {name for row in fitted.state.log_history for name in row}
-    assert {"eval_a_cost", "eval_b_cost", "eval_b_lambda"} <= logged
+    assert {"eval_a_val_cost", "eval_b_val_cost", "eval_b_lambda"} <= logged
 
 
 def test_trials_of_a_search_start_anew():
@@ -212,7 +212,7 @@ def test_metrics_take_what_the_trainer_gives():
     cost, labels = adaptive(), np.array([0, 1, 1, 0])
     logits = np.array([[-2.0], [-1.0], [3.0], [0.5]], dtype=np.float32)
     result = cost.metrics(EvalPrediction(predictions=(logits, np.zeros(3)), label_ids=labels[:, None]))
-    assert result["cost"] == pytest.approx((8 + 1) / 4)
+    assert result["val_cost"] == pytest.approx((8 + 1) / 4)
     assert result["lambda"] == 1.0
     assert cost.controller.history == ()  # outside a training nothing adapts
     copy.deepcopy(cost)
@@ -234,7 +234,7 @@ def test_wrong_settings(call, error, match):
 
 def test_the_example_runs(capsys):
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / "transformers_trainer.py"))
-    assert "eval_cost" in capsys.readouterr().out
+    assert "eval_val_cost" in capsys.readouterr().out
 
 
 @pytest.mark.weekly
@@ -266,23 +266,27 @@ def test_a_second_column_of_the_labels_is_what_a_row_weighs():
     assert float(by_hand) != pytest.approx(float(cost.loss({"logits": logits}, y)))
     result = cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=labels.numpy()))
     raw = torch.sigmoid(logits[:, 1] - logits[:, 0])
-    assert result["cost"] == pytest.approx(prices.mean(y, raw > 0.5))
+    assert result["val_cost"] == pytest.approx(prices.mean(y, raw > 0.5))
 
 
 # labels
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [[[1.0, 0.0], [0.0, 1.0]], [[0.3, 0.7], [0.8, 0.2]], [[1, 1], [0, 1]], [[1, 0], [0, 1]]],
-    ids=["one-hot", "soft", "two labels", "one-hot integers"],
-)
-def test_two_columns_of_labels_are_no_weights_unless_rows_are_weighted(labels):
+def test_two_columns_of_labels_are_no_weights_unless_rows_are_weighted():
     cost, logits = adaptive(), torch.tensor([[0.5, 0.1], [-1.0, 0.4]])
-    with pytest.raises(ValueError, match=r"not one-hot rows.*instance_weighted=True"):
-        cost.loss({"logits": logits}, torch.tensor(labels))
-    with pytest.raises(ValueError, match=r"not one-hot rows.*instance_weighted=True"):
-        cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=np.asarray(labels)))
+    for labels in ([[1.0, 2.5], [0.0, 1.0]], [[1, 1], [0, 1]]):
+        with pytest.raises(ValueError, match=r"or one-hot rows.*instance_weighted=True"):
+            cost.loss({"logits": logits}, torch.tensor(labels))
+        with pytest.raises(ValueError, match=r"or one-hot rows.*instance_weighted=True"):
+            cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=np.asarray(labels)))
+
+
+def test_one_hot_labels_are_class_numbers():
+    cost, logits = adaptive(), torch.tensor([[0.5, 0.1], [-1.0, 0.4]])
+    numbers, rows = torch.tensor([0, 1]), torch.tensor([[1, 0], [0, 1]])
+    assert cost.loss({"logits": logits}, rows).item() == pytest.approx(cost.loss({"logits": logits}, numbers).item())
+    measured = [cost.metrics(EvalPrediction(predictions=logits.numpy(), label_ids=y.numpy())) for y in (numbers, rows)]
+    assert measured[0] == measured[1]
 
 
 def test_weighted_labels_are_checked_too():

@@ -192,7 +192,7 @@ def test_what_goes_wrong_is_said(matrices):
 
 def test_the_sklearn_wrapper_is_refused_with_advice():
     model = xgb.XGBClassifier(n_estimators=3, n_jobs=1, callbacks=[AdaCSLCallback(AdaCSLController(COSTS))])
-    with pytest.raises(TypeError, match="XGBClassifier keeps its matrices to itself"):
+    with pytest.raises(TypeError, match="XGBClassifier does not expose its matrices"):
         model.fit(*made_up(100))
 
 

@@ -359,5 +359,5 @@ def test_histogram_boosting_is_scikit_learns():
     assert np.array_equal(ours.predict(X), theirs.predict(X))
     arrays, about = ours.numbers()
     for change in ({"start": arrays["start"][:1]}, {"start": arrays["start"][:4]}, {"start": np.zeros(2)}):
-        with pytest.raises(ValueError, match="these are no trees"):
+        with pytest.raises(ValueError, match="the trees are not valid"):
             HistogramBoosting.from_numbers(arrays | change, about)

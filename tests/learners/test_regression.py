@@ -168,7 +168,7 @@ def test_any_table_will_do(fitted):
         (lambda: CostModel("12"), "expression over columns"),
         (lambda: CostModel(object()), "a cost is a column"),
         (lambda: CostModel("amount", estimator=3), "regressor with fit and predict"),
-        (lambda: CostModel("amount").predict(drawn(20)[0]), "has not learned its cost"),
+        (lambda: CostModel("amount").predict(drawn(20)[0]), "is not fitted yet"),
         (lambda: CostModel("amount").fit(drawn(9)[0]), "at least 10"),
         (lambda: CostModel("amount").fit(drawn(20)[0].assign(amount=0.0)), "costs of 0 or more, not all 0"),
         (lambda: CostModel("amount").fit(drawn(20)[0].assign(amount=-1.0)), "costs of 0 or more"),

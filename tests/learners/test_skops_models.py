@@ -120,7 +120,7 @@ def own_function(rows):
             X,
             "own_function, .*: functions and classes",
         ),
-        (make_pipeline(HashingVectorizer(input="filename"), GaussianNB()), None, "reads files: take input='content'"),
+        (make_pipeline(HashingVectorizer(input="filename"), GaussianNB()), None, "reads files: use input='content'"),
         (Pipeline([("nb", GaussianNB())], memory="cache"), X, r"Pipeline\(memory=\.\.\.\) reads and writes files"),
         (make_pipeline(SelectFromModel(RandomForestClassifier(2)), GaussianNB()), X, "importances, .*: take RFE"),
     ],
@@ -287,7 +287,7 @@ def test_sparse_matrices_may_not_point_outside_nor_swell():
     np.save(outside, indices)
     with pytest.raises(ValueError, match="indices must be"):
         read(rewritten({"indices.npy": outside.getvalue()}))
-    with pytest.raises(ValueError, match="is no sparse matrix"):
+    with pytest.raises(ValueError, match="is not a sparse matrix"):
         read(rewritten({"more.npy": b""}))
     with pytest.raises(ValueError, match="compressed or encrypted"):
         read(rewritten({"data.npy": bytes(10**6)}, compression=zipfile.ZIP_DEFLATED))
@@ -342,7 +342,7 @@ def test_placeholders_of_no_part_and_forests_that_are_forged_are_refused():
         from_numbers(arrays, about | {"parts": []})
     feature = arrays["0.feature"].copy()
     feature[0] = 10**6
-    with pytest.raises(ValueError, match="these are no trees: feature"):
+    with pytest.raises(ValueError, match="the trees are not valid: feature"):
         from_numbers(arrays | {"0.feature": feature}, about)
 
 

@@ -309,13 +309,13 @@ def copied(numbers):
 def test_what_is_no_tree_is_refused(kind, change, kept):
     arrays, about = copied(kept[kind])
     change(arrays, about)
-    with pytest.raises(ValueError, match="these are no trees"):
+    with pytest.raises(ValueError, match="the trees are not valid"):
         from_numbers(arrays, about)
 
 
 def test_a_single_tree_is_not_read_from_several(kept):
     arrays, about = copied(kept["forest"])
-    with pytest.raises(ValueError, match="these are no trees"):
+    with pytest.raises(ValueError, match="the trees are not valid"):
         from_numbers(arrays, about | {"kind": "DecisionTreeClassifier"})
 
 
@@ -347,5 +347,5 @@ def test_a_forged_folder_is_an_error_of_artefacts(tmp_path):
         {f"0.{name}": value for name, value in (arrays | {"right": arrays["right"] * 9}).items()},
         {"encoder": None, "undone": 0.0, "estimators": [about]},
     )
-    with pytest.raises(ArtefactError, match="these are no trees: children cannot be right"):
+    with pytest.raises(ArtefactError, match="the trees are not valid: children cannot be right"):
         load(made.save(tmp_path / "model"))

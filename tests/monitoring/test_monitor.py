@@ -254,7 +254,7 @@ def test_errors_say_what_to_do(model):
     X, y = drawn(50, 0.3, 1)
     for given, message in (
         ({"level": 1.0}, "level"), ({"tolerance": -1}, "tolerance"), ({"fn": np.ones(3)}, "3 for 50 samples"),
-        ({"time": "when"}, "X is no table"), ({"time": [1.0]}, "inconsistent"), ({"groups": [1]}, "inconsistent"),
+        ({"time": "when"}, "X is not a table"), ({"time": [1.0]}, "inconsistent"), ({"groups": [1]}, "inconsistent"),
     ):  # fmt: skip
         with pytest.raises((ValueError, TypeError), match=message):
             monitor(model, X, y, **given)
@@ -301,7 +301,7 @@ def test_a_constant_that_costs_less_than_the_retuned_model_is_named():
     assert constant.saving_retuned.estimate == pytest.approx(constant.saving.estimate - found.labels.saving.estimate)
     assert 0 < constant.saving_retuned.estimate <= constant.saving_retuned.high
     assert "than the re-tuned model" in found.headline
-    assert any("The best constant decision, 0, costs" in sentence for sentence in found.sentences)
+    assert any("The best constant baseline, always 0, costs" in sentence for sentence in found.sentences)
 
 
 def test_a_useful_model_costs_less_than_the_constants(model):
@@ -309,7 +309,7 @@ def test_a_useful_model_costs_less_than_the_constants(model):
     assert found.recommendation == "keep"
     assert found.labels.constant.saving.high < 0
     assert not found.constant_costs_less
-    assert any("The best constant decision" in sentence for sentence in found.sentences)
+    assert any("The best constant baseline" in sentence for sentence in found.sentences)
 
 
 def test_a_constant_that_costs_less_by_chance_is_named_without_alarm():

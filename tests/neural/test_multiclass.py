@@ -211,7 +211,7 @@ def test_a_loss_of_ones_own_sees_every_logit():
 @pytest.mark.parametrize("outputs", [1, 2, 4])
 def test_a_net_of_ones_own_has_one_output_per_class(outputs):
     X, y = table()
-    with pytest.raises(ValueError, match=r"there are 3 classes, so the net's last layer must have 3 outputs"):
+    with pytest.raises(ValueError, match=r"there are 3 classes, so the last layer of the network must have 3 outputs"):
         fitted(lambda features: nn.Linear(features, outputs), data=(X, y))
     with pytest.raises(ValueError, match=r"must have 3 outputs; for \d+ rows it gave outputs of shape"):
         fitted(tiny(outputs), data=pictures())

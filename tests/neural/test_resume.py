@@ -275,7 +275,7 @@ def test_a_checkpoint_belongs_to_its_fit_and_its_net(script, two_fits, tmp_path,
 def test_a_checkpoint_without_its_digest_is_refused(script, tmp_path):
     script.fit(tmp_path, net={"epochs": 1})
     (tmp_path / "together" / "last.sha256").unlink()
-    with pytest.raises(ValueError, match=r"last\.ckpt is damaged \(last\.sha256 is no ordinary file, or not there\)"):
+    with pytest.raises(ValueError, match=r"last\.ckpt is damaged \(last\.sha256 is missing, or not a regular file\)"):
         script.fit(tmp_path, net={"epochs": 1})
 
 

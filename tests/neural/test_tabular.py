@@ -204,5 +204,5 @@ def test_sizes_that_make_no_sense_are_refused(module, line):
 @NETS
 def test_images_are_refused(module):
     pictures = np.random.default_rng(0).integers(0, 255, (30, 16, 16, 3)).astype(np.uint8)
-    with pytest.raises(TypeError, match="is a net for tables, but X holds images"):
+    with pytest.raises(TypeError, match="is a network for tables, but X holds images"):
         fitted(module, data=(pictures, np.arange(30) % 3 == 0), cv=None)

@@ -1,9 +1,12 @@
 """The page of results: made from the CSV files, and honest about what is not there."""
 
 import json
+import re
 from pathlib import Path
 
-from paper.publish import publish_pages
+import pytest
+
+from paper.publish import CLAIMS, fill, publish_pages
 from paper.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -14,8 +17,9 @@ def test_the_committed_page_is_made_from_the_committed_results(tmp_path):
     for path in (ROOT / "docs/paper/results").glob("*"):
         if path.suffix in (".csv", ".json"):
             (tmp_path / "results" / path.name).write_bytes(path.read_bytes())
+    (tmp_path / CLAIMS).write_text((ROOT / "docs/paper" / CLAIMS).read_text(encoding="utf-8"), encoding="utf-8")
     publish_pages(tmp_path)
-    for page in ("results.md", "table2.md"):
+    for page in ("results.md", "table2.md", CLAIMS):
         committed = (ROOT / "docs/paper" / page).read_text(encoding="utf-8")
         assert (tmp_path / page).read_text(encoding="utf-8") == committed, "run python -m paper publish"
 
@@ -56,3 +60,47 @@ def test_runs_become_tables_pictures_and_commands(tmp_path):
     assert "| 2026-01-02 | H200 | 10 | - | `python -m paper table2` |" in page
     assert page.count("Not run yet.") == 2
     assert "| 0.340 (0.307-0.373) | 0.329 |" in (tmp_path / "table2.md").read_text()
+
+
+def runs(dataset, split, method, cost):
+    return [
+        {"dataset": dataset, "profile": "modern", "split": split, "k": k, "method": method, "seed": seed, "cost": 100,
+         "normalized_cost": cost + 0.01 * seed, "accuracy": 0.8, "epoch": 3, "seconds": 2}
+        for k in (1, 3) for seed in range(3)
+    ]  # fmt: skip
+
+
+def test_tables_of_single_data_sets_are_filled_in_and_a_part_of_the_data_is_called_so(tmp_path):
+    marks = "\n".join(
+        f"<!-- {name}: begin (python -m paper publish) -->\n<!-- {name}: end -->" for name in ("rffd", "idc")
+    )
+    (tmp_path / CLAIMS).write_text(f"# By hand\n\n{marks}\n\nThe end.\n")
+    rows = [
+        *runs("RFFD", "random", "adacsl", 0.7),
+        *runs("RFFD", "random", "net-smote", 0.8),
+        *runs("RFFD", "random", "net-weighted-last", 0.9),  # not of the short table
+        *runs("IDC", "patient", "adacsl", 0.5),
+        *runs("IDC", "random", "adacsl", 0.2),
+    ]
+    Sheet(tmp_path / "results/table2.csv", SHEETS["table2"], key=SHEET_KEYS["table2"]).start(rows)
+    made = publish_pages(tmp_path)
+    page = (tmp_path / CLAIMS).read_text()
+    rffd, idc = page.split("<!-- rffd: end -->")
+    assert "| modern, random split | adacsl | 0.710 (" in rffd
+    assert rffd.count("net-smote") == 1
+    assert "| 0.729 |" in rffd  # the paper's 210 of 288
+    assert "net-weighted-last" not in page
+    assert "**IDC (3 % of the data, not a reproduction)**" in idc
+    assert "| modern, one patient left out | adacsl | 0.510 (" in idc
+    assert idc.rstrip().endswith("The end.")
+    every = (tmp_path / "results.md").read_text() + (tmp_path / "table2.md").read_text()
+    named = re.findall(r"IDC(?! \(3 % of the data, not a reproduction\))", every)
+    assert not named
+    assert {"table2-idc-modern.png", "table2-idc-modern-patient.png"} <= {path.name for path in made}
+    publish_pages(tmp_path)
+    assert (tmp_path / CLAIMS).read_text() == page
+
+
+def test_a_page_without_its_block_is_an_error():
+    with pytest.raises(ValueError, match="no block 'idc': it needs the lines"):
+        fill("# A page\n", "idc", "a table")

@@ -188,7 +188,7 @@ def test_a_choice_takes_what_was_cheapest_on_held_out_rows():
 
 
 def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
-    # what docs/guide/train/target-threshold.md says; the choices themselves stay as they were published
+    # what docs/guide/train/adaptation.md says; the choices themselves stay as they were published
     result = read_results(ROOT / "docs/paper/results")
     names = ("net-bayes-cv", *CHOICES[1].among)
     monkeypatch.setattr(running, "CHOICES", (*CHOICES, CHOICES[1]._replace(name="four", among=names)))

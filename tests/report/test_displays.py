@@ -124,13 +124,13 @@ def test_rows_with_costs_of_their_own_have_no_bayes_line(fitted, axes):
 
 def test_what_cannot_be_drawn_is_said(fitted):
     _, plain, X, words, y = fitted
-    with pytest.raises(ValueError, match="knows no costs"):
+    with pytest.raises(ValueError, match="has no costs"):
         CostCurveDisplay.from_estimator(plain, X, y)
     with pytest.raises(ValueError, match="no predict_proba"):
         BrierCurveDisplay.from_estimator(LinearSVC().fit(X, y), X, y)
     with pytest.raises(ValueError, match="say which label is the positive one"):
         BrierCurveDisplay.from_predictions(words, y)
-    with pytest.raises(ValueError, match=r"say which label is the positive one, pos_label='bad' or pos_label='good'"):
+    with pytest.raises(ValueError, match=r"name the positive label, pos_label='bad' or pos_label='good'"):
         BrierCurveDisplay.from_estimator(LogisticRegression().fit(X, np.where(y == 1, "bad", "good")), X, y)
     with pytest.raises(ValueError, match="pos_label must be one of"):
         BrierCurveDisplay.from_estimator(plain, X, y, pos_label="bad")

@@ -81,7 +81,7 @@ def test_wrong_columns_are_named(client, table):
     far = table.set_column(0, "age", pa.array([*ages[:-1], np.inf]))
     assert (
         refused(client, far)
-        == "row 29 (the first is 0), column 'age': expected a number or null, got inf, which is no number"
+        == "row 29 (the first is 0), column 'age': expected a number or null, got inf, which is not a number"
     )
     spelt = table.set_column(0, "age", pa.array(["old"] * len(table)))
     assert "row 0 (the first is 0), column 'age': expected a number or null, got 'old'" in refused(client, spelt)

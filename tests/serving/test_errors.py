@@ -23,8 +23,8 @@ def refused(client, body, status=422, **headers):
     [
         ("age", "forty", "expected a number or null, got 'forty' (text)"),
         ("age", [1], "expected a number or null, got [1] (a list)"),
-        ("age", float("nan"), "expected a number or null, got nan, which is no number"),
-        ("gap", float("-inf"), "got -inf, which is no number"),
+        ("age", float("nan"), "expected a number or null, got nan, which is not a number"),
+        ("gap", float("-inf"), "got -inf, which is not a number"),
         ("gap", 10**400, "(a number)"),
         ("age", "nan", "expected a number or null, got 'nan' (text)"),
         ("age", {}, "got {} (an object)"),

@@ -90,7 +90,7 @@ def test_what_is_no_picture_is_named(client, pixels, monkeypatch):
     place = "row 1 (the first is 0), column 'image': "
     assert said("%%%").startswith(f"{place}expected an image, as base64 text")
     assert said(3).endswith("got 3 (a number)")
-    assert said(as_text(b"hello")).startswith(f"{place}these 5 bytes are no readable image (PNG, JPEG")
+    assert said(as_text(b"hello")).startswith(f"{place}these 5 bytes are not a readable image (PNG, JPEG")
     torn = as_text(encoded(pixels[0])[:-40])
     assert "cannot read row 1" in said(torn)
     monkeypatch.setattr("adacsl.serving.images.PIXELS", 1000)

@@ -144,7 +144,7 @@ def test_what_is_no_ordinary_file_is_neither_read_nor_waited_for(tmp_path):
     with socket.socket(socket.AF_UNIX) as own:
         own.bind(str(tmp_path / "socket"))
         for path in (tmp_path / "pipe", tmp_path / "folder", tmp_path / "socket", Path("/dev/zero")):
-            with pytest.raises(DamagedError, match="it is no ordinary file"):
+            with pytest.raises(DamagedError, match="it is not a regular file"):
                 read_regular(path, at_most=10**9)
 
 
@@ -170,9 +170,9 @@ def test_a_file_that_says_another_size_than_it_has():
         ('{"a": 1, "b": 2, "a": 1}', "a key comes twice"),
         ("[" * 61 + "]" * 61, "lists are nested more than 60 deep"),
         ('{"a": ' * 61 + "1" + "}" * 61, "lists are nested more than 60 deep"),
-        ("[" * 10**5 + "]" * 10**5, "no JSON: maximum recursion depth"),
-        ("9" * 5000, "no JSON: Exceeds the limit"),
-        ("{1: 2}", "no JSON: Expecting property name"),
+        ("[" * 10**5 + "]" * 10**5, "not JSON: maximum recursion depth"),
+        ("9" * 5000, "not JSON: Exceeds the limit"),
+        ("{1: 2}", "not JSON: Expecting property name"),
         ('{"$float": ["nan"]}', "unknown number"),
     ],
 )

@@ -69,7 +69,7 @@ def test_only_ordinary_files_are_read(tmp_path, kind):
     KIND.write(other, {"cost": 1})
     made = {"link": lambda: path.symlink_to(other), "folder": path.mkdir, "pipe": lambda: os.mkfifo(path)}
     made[kind]()
-    with pytest.raises(DamagedError, match=r"link|ordinary"):
+    with pytest.raises(DamagedError, match=r"link|regular"):
         KIND.read(path)
     with pytest.raises(DamagedError):
         file_digest(path)
@@ -143,7 +143,7 @@ def test_a_file_and_its_digest(tmp_path, monkeypatch):
     [
         (lambda path: path.write_bytes(b"firsT"), "digest is not the one in last.sha256"),
         (lambda path: path.write_bytes(b"first, longer"), "longer than it was"),
-        (lambda path: path.with_suffix(".sha256").unlink(), "last.sha256 is no ordinary file, or not there"),
+        (lambda path: path.with_suffix(".sha256").unlink(), "last.sha256 is missing, or not a regular file"),
         (lambda path: path.with_suffix(".sha256").write_text("x"), "last.sha256"),
         (lambda path: path.with_suffix(".sha256").write_text("x" * 300), "at most 200"),
         (lambda path: path.with_suffix(".sha256").write_text(""), "last.sha256"),
@@ -237,7 +237,7 @@ def test_a_lock_ends_with_its_process(tmp_path, theirs, ours, free):
 
 def test_a_lock_follows_no_link(tmp_path):
     (tmp_path / ".lock").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(DamagedError, match="link or no ordinary"), locked(tmp_path / ".lock"):
+    with pytest.raises(DamagedError, match="link or not a regular"), locked(tmp_path / ".lock"):
         pass
     assert names(tmp_path) == [".lock"]
 

@@ -168,7 +168,7 @@ def test_training_loop_with_two_changed_lines_gets_cheaper():
         ((8, 2), (8,), r"logits must have shape \(n, 3\), one for each class, got \(8, 2\)"),
         ((8,), (8,), r"logits must have shape \(n, 3\)"),
         ((8, 3), (7,), r"targets must have shape \(8,\) for logits of shape \(8, 3\), got \(7,\)"),
-        ((8, 3), (8, 3), "class numbers from 0 to 2, not one-hot rows"),
+        ((8, 3), (8, 3), "one-hot or soft rows that sum to 1, got a row with the sum 0"),
     ],
 )
 @pytest.mark.parametrize("kind", ADAPTIVE)

@@ -248,7 +248,7 @@ def test_dense_maps_are_one_loss_per_cell(loss):
     ("logits", "targets", "message"),
     [
         ((8,), (7,), r"targets must have shape \(8,\) for logits of shape \(8,\), got \(7,\)"),
-        ((8, 2), (8, 2), "not one-hot rows"),
+        ((8, 2), (8, 2), "one-hot or soft rows that sum to 1, got a row with the sum 0"),
         ((8,), (8, 8), r"got \(8, 8\)"),
         ((8, 1), (1, 8), r"got \(1, 8\)"),
         ((8, 3), (8,), r"logits must have shape \(n,\), \(n, 1\) or \(n, 2\), got \(8, 3\)"),

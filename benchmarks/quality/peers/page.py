@@ -226,12 +226,12 @@ together; the same samples, one core and {seconds:g} processor seconds for each 
 test labels or was tuned on test samples. Rules, and how to add a method or a table:
 `benchmarks/quality/peers/README.md`. The losses of adacsl come first. "The best of the others" is chosen on the test
 samples, in their favour; no interval is corrected for that choice, nor for the number of tables. All intervals, times,
-versions and costs: [details](arena_details.md)."""
+versions and costs: [details](peers_details.md)."""
 DETAILS = """<!-- made by benchmarks/quality/peers/run.py --page: do not edit -->
 
 # Cost benchmark: details
 
-How [the benchmark](arena.md) was run, how long fits took, and the interval of every cost."""
+How [the benchmark](peers.md) was run, how long fits took, and the interval of every cost."""
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
 NORMALISED = """Mean cost relative to the constant baseline on the same samples; 1 saves nothing. "-": does not
 apply to such tables."""

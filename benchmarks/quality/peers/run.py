@@ -3,7 +3,7 @@
     python -m benchmarks.quality.peers.run                        # everything that is not finished or published yet
     python -m benchmarks.quality.peers.run --tables wine --methods logistic ensemble
     python -m benchmarks.quality.peers.run --add mine.py          # with tables and methods of your own
-    python -m benchmarks.quality.peers.run --page docs/arena.md   # the page and its details, from the results
+    python -m benchmarks.quality.peers.run --page benchmarks/results/peers.md   # the page and its details
 
 Every finished fit is kept in the work folder; those of published results are put there too. Published are the tables
 that all methods have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are
@@ -299,7 +299,7 @@ def main(words: list[str] | None = None) -> int:
     arena = Arena(options)
     for name, why in arena.skipped.items():
         if name in options.methods:
-            print(f"{name} is left out: {why}", file=sys.stderr)
+            print(f"{name} is skipped: {why}", file=sys.stderr)
     try:
         if not options.publish:
             for table in options.tables:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,7 +24,7 @@ from adacsl.thresholds.sorted_scores import Samples
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["AdaCSLController", "as_controller", "callback_controller"]
+__all__ = ["AdaCSLController", "MultiLabelController", "as_controller", "callback_controller"]
 
 
 ODDS_LIMITS = (1e-6, 1.0 - 1e-6)
@@ -89,6 +90,48 @@ class ControllerStep:
         return {name: getattr(self, name) for name in step_fields(len(self.lambdas) or 2)}
 
 
+@dataclass(frozen=True)
+class MultiLabelStep:
+    """What one step measured and decided of several labels.
+
+    Attributes
+    ----------
+    steps : tuple of ControllerStep
+        One per label.
+    """
+
+    steps: tuple[ControllerStep, ...]
+
+    @property
+    def cost(self) -> float:
+        """Mean cost of a sample: the sum over its labels."""
+        return math.fsum(step.cost for step in self.steps)
+
+    @property
+    def converged(self) -> bool:
+        """Whether the lambda of every label moved by less than the tolerance."""
+        return all(step.converged for step in self.steps)
+
+    @property
+    def thresholds(self) -> tuple[float, ...]:
+        """The cost-optimal threshold of each label."""
+        return tuple(step.threshold for step in self.steps)
+
+    @property
+    def lambdas(self) -> tuple[float, ...]:
+        """The accumulated correction of each label, after this step."""
+        return tuple(step.lambda_ for step in self.steps)
+
+    @property
+    def logged(self) -> dict[str, float]:
+        """What callbacks log beside the cost: ``lambda_0``, ``threshold_0`` and so on."""
+        return {
+            f"{name}_{number}": value
+            for number, step in enumerate(self.steps)
+            for name, value in step.logged.items()
+        }  # fmt: skip
+
+
 def step_fields(n_classes: int) -> tuple[str, ...]:
     """Return which fields of a step so many classes have."""
     if n_classes == 2:
@@ -127,7 +170,7 @@ def check_state(state: dict[str, Any], settings: dict[str, Any]) -> None:
     """Raise unless a saved state is whole and comes from a controller with these settings."""
     if not isinstance(state, dict) or set(state) != {"version", "settings", "lambda", "history"}:
         raise ValueError(
-            "this is no state of an AdaCSLController: expected the keys version, settings, lambda and history, "
+            "the state is not that of an AdaCSLController: expected the keys version, settings, lambda and history, "
             f"got {sorted(state) if isinstance(state, dict) else type(state).__name__}"
         )
     if state["version"] != 1:
@@ -268,7 +311,7 @@ def refuse_thresholds(costs: CostMatrix, *settings: Any) -> None:
     """Raise where a setting speaks of thresholds, which more than two classes do not have."""
     for (name, usual), value in zip(TWO_CLASSES_ONLY.items(), settings, strict=True):
         if value is not None and (usual is None or value != usual):
-            raise ValueError(f"{name} is for two classes, these costs have {costs.n_classes}: leave it out")
+            raise ValueError(f"{name} is for two classes, these costs have {costs.n_classes}: omit it")
 
 
 def check_both_classes(labels: Array, weight: Array | None) -> None:
@@ -428,6 +471,11 @@ class AdaCSLController:
     def n_classes(self) -> int:
         """The number of classes."""
         return self.costs.n_classes
+
+    @property
+    def n_labels(self) -> None:
+        """None: this is one problem, not several labels."""
+        return None
 
     @property
     def lambdas(self) -> NDArray[np.float64]:
@@ -641,7 +689,7 @@ class AdaCSLController:
 
     def _of_two_classes(self, name: str, instead: str) -> None:
         if self.n_classes > 2:
-            raise ValueError(f"{name} speaks of two classes, this controller has {self.n_classes}: read {instead}")
+            raise ValueError(f"{name} is for two classes, this controller has {self.n_classes}: read {instead}")
 
     def _settings(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in PLAIN_SETTINGS} | {
@@ -679,13 +727,192 @@ class AdaCSLController:
         return float(factor**self.damping)
 
 
-def as_controller(costs: CostMatrix | AdaCSLController, settings: dict[str, Any]) -> AdaCSLController:
-    """Return a controller of these costs and settings, or the one that was given."""
-    if not isinstance(costs, AdaCSLController):
+class MultiLabelController:
+    """One controller per label: a multi-label problem is a list of independent problems of two classes.
+
+    Parameters
+    ----------
+    costs : sequence of CostMatrix or AdaCSLController
+        One per label, of two classes.
+    **settings
+        Passed to every :class:`AdaCSLController` that is made of costs.
+
+    Attributes
+    ----------
+    controllers : tuple of AdaCSLController
+        One per label; read their ``history``, ``lambda_`` and ``weight``.
+
+    Examples
+    --------
+    >>> controller = MultiLabelController([CostMatrix(fp=1, fn=4), CostMatrix(fp=2, fn=1)])
+    >>> controller.weight.tolist()
+    [0.25, 2.0]
+    >>> step = controller.step([[0.1, 0.9], [0.8, 0.2]], [[0, 1], [1, 0]])
+    >>> step.cost, step.thresholds
+    (0.0, (0.5, 0.5))
+    """
+
+    instance_weighted = False
+
+    def __init__(self, costs: Sequence[CostMatrix | AdaCSLController], **settings: Any) -> None:
+        given = list(costs)
+        if not given:
+            raise ValueError("costs of several labels must not be empty: give one CostMatrix for each label")
+        self.controllers = tuple(
+            each if isinstance(each, AdaCSLController) else as_controller(each, settings) for each in given
+        )
+        for number, controller in enumerate(self.controllers):
+            if not isinstance(controller, AdaCSLController) or controller.n_classes != 2:
+                raise ValueError(
+                    f"each label is a problem of two classes, but the costs of label {number} are {given[number]!r}"
+                )
+
+    @property
+    def n_classes(self) -> int:
+        """Two: each label is there or not."""
+        return 2
+
+    @property
+    def n_labels(self) -> int:
+        """The number of labels."""
+        return len(self.controllers)
+
+    @property
+    def costs(self) -> tuple[CostMatrix, ...]:
+        """The costs of each label."""
+        return tuple(controller.costs for controller in self.controllers)
+
+    @property
+    def weight(self) -> NDArray[np.float64]:
+        """The weight of the negatives of each label in the loss."""
+        return np.asarray([controller.weight for controller in self.controllers])
+
+    @property
+    def lambdas(self) -> NDArray[np.float64]:
+        """The accumulated correction of each label; 1 at the start."""
+        return np.asarray([controller.lambda_ for controller in self.controllers])
+
+    @property
+    def history(self) -> tuple[MultiLabelStep, ...]:
+        """All steps so far."""
+        return tuple(map(MultiLabelStep, zip(*(controller.history for controller in self.controllers), strict=True)))
+
+    @property
+    def stopped(self) -> bool:
+        """Whether steps of all labels only measure from now on."""
+        return all(controller.stopped for controller in self.controllers)
+
+    def reset(self) -> None:
+        """Forget everything: every lambda is 1 again."""
+        for controller in self.controllers:
+            controller.reset()
+
+    def step(
+        self,
+        scores: Array,
+        labels: Array,
+        *,
+        costs: Sequence[CostMatrix] | None = None,
+        sample_weight: Array | None = None,
+        adapt: bool = True,
+    ) -> MultiLabelStep:
+        """Measure the validation set and correct the weight of each label.
+
+        Parameters
+        ----------
+        scores, labels : arrays of shape (n, L)
+            Raw predicted probabilities, and 0 or 1.
+        costs : sequence of CostMatrix, optional
+            Of each label the costs of these very samples, where every sample has its own.
+        sample_weight : array of shape (n,) or (n, L), optional
+            How much each sample counts; 0 where a label is unknown.
+        adapt : bool, default True
+            False only measures.
+        """
+        given = list(costs) if costs is not None else [None] * self.n_labels
+        if len(given) != self.n_labels:
+            raise ValueError(f"costs must be one for each of {self.n_labels} labels, got {len(given)}")
+        scores, labels = as_array(scores, "scores"), as_array(labels, "labels")
+        check_columns("scores", scores, self.n_labels)
+        check_columns("labels", labels, self.n_labels)
+        weight = None if sample_weight is None else as_array(sample_weight, "sample_weight")
+        columns = weight is not None and weight.ndim == 2
+        before = self.state_dict()
+        steps = []
+        for number, controller in enumerate(self.controllers):
+            own = weight[:, number] if columns and weight is not None else weight
+            column, there = scores[:, number], labels[:, number]
+            if columns and own is not None:
+                counted = own > 0
+                column, there, own = column[counted], there[counted], own[counted]
+            try:
+                steps.append(controller.step(column, there, costs=given[number], sample_weight=own, adapt=adapt))
+            except ValueError as error:
+                self.load_state_dict(before)
+                raise ValueError(f"label {number}: {error}") from None
+        return MultiLabelStep(tuple(steps))
+
+    def correct(self, probabilities: Array) -> Array:
+        """Turn raw scores (n, L) into probabilities; see :meth:`AdaCSLController.correct`."""
+        raw = as_array(probabilities, "probabilities")
+        check_columns("probabilities", raw, self.n_labels)
+        columns = [controller.correct(raw[:, number]) for number, controller in enumerate(self.controllers)]
+        return array_namespace(raw).stack(columns, axis=1)
+
+    def decide(self, scores: Array, costs: Sequence[CostMatrix] | None = None) -> Array:
+        """Return the decision about each label of each sample, (n, L): 1 where its score is above its T'."""
+        raw, given = as_array(scores, "scores"), costs if costs is not None else [None] * self.n_labels
+        check_columns("scores", raw, self.n_labels)
+        columns = [
+            controller.decide(raw[:, number], own)
+            for number, (controller, own) in enumerate(zip(self.controllers, given, strict=True))
+        ]
+        return array_namespace(raw).stack(columns, axis=1)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return the history as a pandas DataFrame, one row per step and label (needs pandas)."""
+        import pandas as pd  # noqa: PLC0415  pandas stays optional
+
+        frames = [controller.to_frame() for controller in self.controllers]
+        return pd.concat(dict(enumerate(frames)), names=["label", "step"]).reset_index()
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to go on later, as plain JSON values."""
+        return {"version": 1, "labels": [controller.state_dict() for controller in self.controllers]}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a saved state; it must come from a controller with the same settings."""
+        labels = state.get("labels") if isinstance(state, dict) else None
+        if not isinstance(labels, list) or len(labels) != self.n_labels:
+            saved = len(labels) if isinstance(labels, list) else "no"
+            raise ValueError(
+                f"the state has {saved} labels, this controller {self.n_labels}: make it with the saved costs"
+            )
+        for controller, own in zip(self.controllers, labels, strict=True):
+            controller.load_state_dict(own)
+
+    def __repr__(self) -> str:
+        return f"MultiLabelController([{', '.join(map(repr, self.controllers))}])"
+
+
+def check_columns(name: str, values: Array, count: int) -> None:
+    """Raise unless there is one column for each label."""
+    if values.ndim != 2 or values.shape[1] != count:
+        raise ValueError(f"{name} must have shape (n, {count}), one column for each label, got {tuple(values.shape)}")
+
+
+def is_several(costs: Any) -> bool:
+    """Tell whether these are costs of several labels."""
+    return isinstance(costs, list | tuple)
+
+
+def as_controller(costs: Any, settings: dict[str, Any]) -> Any:
+    """Return a controller of these costs (of several labels: a list) and settings, or the one that was given."""
+    if not isinstance(costs, AdaCSLController | MultiLabelController):
         known = [*inspect.signature(AdaCSLController).parameters][1:]
         if unknown := [name for name in settings if name not in known]:
             raise TypeError(f"a controller has no setting {unknown[0]!r}; it has {', '.join(known)}")
-        return AdaCSLController(costs, **settings)
+        return MultiLabelController(costs, **settings) if is_several(costs) else AdaCSLController(costs, **settings)
     if settings:
         raise TypeError(f"the controller brings its own settings: {', '.join(settings)} cannot be given too")
     return costs
@@ -697,9 +924,9 @@ def callback_controller(given: Any, every: Any, *, optional: bool = True) -> Any
     Raise where something else was given, or ``every`` is not a number of rounds from 1.
     """
     arrays.check_whole("every", every)
-    if isinstance(given, CostMatrix):
-        return AdaCSLController(given)
-    if isinstance(given, AdaCSLController) or (optional and given is None):
+    if isinstance(given, CostMatrix) or (is_several(given) and all(isinstance(c, CostMatrix) for c in given)):
+        return as_controller(given, {})
+    if isinstance(given, AdaCSLController | MultiLabelController) or (optional and given is None):
         return given
     raise TypeError(
         "controller must be an AdaCSLController or a CostMatrix, such as AdaCSLController(CostMatrix(fp=1, fn=8)), "

@@ -206,18 +206,21 @@ class HeldOut:
 
 
 def tune_cut(
-    logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
-) -> tuple[float, float]:
+    logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None,
+    **limits: Any,
+) -> tuple[float, float]:  # fmt: skip
     """Return the total cost of the cost-optimal threshold, and how far (in log-odds) it lies above the Bayes threshold.
 
-    Where rows have costs of their own, each row's Bayes threshold is moved by the same factor of its odds.
+    Where rows have costs of their own, each row's Bayes threshold is moved by the same factor of its odds. ``limits``
+    are constraints and ``n_standard_errors`` of :func:`~adacsl.find_threshold`.
     """
     bayes = bayes_log_odds(costs)
+    limits |= {"sample_weight": weight}
     if costs.n_instances is None:
         target_threshold = two_class_target("bayes", costs)
-        result = find_threshold(sigmoid(logits), labels, costs, target_threshold=target_threshold, sample_weight=weight)
+        result = find_threshold(sigmoid(logits), labels, costs, target_threshold=target_threshold, **limits)
     else:
-        result = find_threshold(sigmoid(logits - bayes), labels, costs, target_threshold=0.5, sample_weight=weight)
+        result = find_threshold(sigmoid(logits - bayes), labels, costs, target_threshold=0.5, **limits)
         bayes = np.zeros(())
     place, low, high, bayes = np.clip(
         [*log_odds(np.asarray([result.value, result.low, result.high])), float(bayes)], -FARTHEST_CUT, FARTHEST_CUT

@@ -67,7 +67,7 @@ def refuse_masked(values: Any, name: str) -> None:
     """Raise where some values are masked: what lies beneath a mask is not meant."""
     if np.ma.is_masked(values):
         count = int(np.ma.getmaskarray(values).sum())
-        raise ValueError(f"{name} has {count} masked value{'s' if count > 1 else ''}: fill them in, or leave them out")
+        raise ValueError(f"{name} has {count} masked value{'s' if count > 1 else ''}: fill them in, or remove them")
 
 
 def refuse_reordered(reference: Any, *, of: str = "X", **given: Any) -> None:
@@ -262,7 +262,7 @@ def as_weights(values: Array | None, like: Array, name: str = "sample_weight") -
     if float(xp.min(array)) < 0:
         raise ValueError(f"{name} must not be negative, got {float(xp.min(array)):g}")
     if float(xp.max(array)) == 0:
-        raise ValueError(f"{name} is zero everywhere: nothing is left to weigh")
+        raise ValueError(f"{name} is zero everywhere: give some samples a positive weight")
     if float(xp.max(array)) > LARGEST:
         raise ValueError(f"{name} must be at most {LARGEST:g}, got {float(xp.max(array)):g}: divide all by their mean")
     return array

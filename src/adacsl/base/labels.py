@@ -138,8 +138,8 @@ def unnamed_positive(labels: Sequence[Any], what: str, counts: str = "") -> Valu
     """Return the error that asks which of two classes is positive."""
     choice = f": {' or '.join(map(repr, labels))}" if len(labels) == 2 else ""
     return ValueError(
-        f"which class of {what} is positive ({counts or _shown(labels)})? Name the one whose false negatives cost fn "
-        f"as positive{choice}"
+        f"the positive class of {what} is not given ({counts or _shown(labels)}): pass as pos_label (--pos-label) the "
+        f"class whose false negatives cost fn{choice}"
     )
 
 
@@ -195,15 +195,15 @@ def order_classes(
     >>> order_classes([0, 1, 2], names=["oak", "elm", "ash"])
     Traceback (most recent call last):
         ...
-    ValueError: y has the labels 0 to 2, and the costs name the classes 'oak', 'elm', 'ash': which is which? Give \
-labels that are these names, or name the classes of the costs in sorted order
+    ValueError: y has the labels 0 to 2, and the costs name the classes 'oak', 'elm', 'ash': their order is not \
+known. Give labels that are these names, or name the classes of the costs in sorted order
     """
     numbered = names is not None and _are_positions(labels, names)
     open_order = numbered and names is not None and list(names) != sorted(names)
     called = list(names if numbered and names is not None and not open_order else labels)
     if len(labels) != 2:
         if pos_label is not None:
-            raise ValueError(f"positive {pos_label!r} is for two classes, but {what} has {len(labels)}: leave it out")
+            raise ValueError(f"pos_label={pos_label!r} is for two classes, but {what} has {len(labels)}: omit it")
         if open_order:
             raise _unordered(labels, names or (), what)
         return ClassOrder(tuple(labels), tuple(called))
@@ -216,7 +216,7 @@ labels that are these names, or name the classes of the costs in sorted order
     if where is None and open_order:
         raise _unordered(labels, names or (), what)
     if where is None:
-        numbers = "; if these are positions of sorted labels, name 0 or 1 as positive" * (list(labels) == [0, 1])
+        numbers = "; if these are positions of sorted labels, pass 0 or 1 as pos_label" * (list(labels) == [0, 1])
         raise ValueError(f"{what} has no class {pos_label!r}{hint} (it has {counts or _shown(labels)}){numbers}")
     pair = tuple(names or ()) if open_order else (called[1 - where], called[where])
     return ClassOrder((labels[1 - where], labels[where]), pair)
@@ -230,11 +230,12 @@ def _are_positions(labels: Sequence[Any], names: Sequence[str]) -> bool:
 
 
 def _unordered(labels: Sequence[Any], names: Sequence[str], what: str) -> ValueError:
-    choice = ", or name 0 or 1 as positive" if len(labels) == 2 else ""
+    choice = ", or pass 0 or 1 as pos_label" if len(labels) == 2 else ""
     return ValueError(
         f"{what} has the labels 0 to {len(labels) - 1}, and the costs name the classes "
-        f"{', '.join(map(repr, names))}: which is which? Give labels that are these names, or name the classes of the "
-        f"costs in sorted order{choice}"
+        f"{', '.join(map(repr, names))}: their order is not known. Give labels that are these names, "
+        f"or name the classes "
+        f"of the costs in sorted order{choice}"
     )
 
 
@@ -301,8 +302,8 @@ def encode_labels(
     unnamed = pos_label is None and (names is None or len(names) != 2) and customary_positive(labels) is None
     if len(labels) == 2 and unnamed and classes.dtype.kind in "biuf":
         warnings.warn(
-            f"the positive class was not named: taking {classes[1]!r} (the other is {classes[0]!r}); "
-            "name it as positive to choose",
+            f"pos_label is not given: the positive class is {classes[1]!r}, the negative one {classes[0]!r}; "
+            "pass pos_label to choose",
             stacklevel=stacklevel + 1,
         )
         pos_label = labels[1]

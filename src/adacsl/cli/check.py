@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from adacsl.cli.console import CODES_HELP, PLAIN, Answer, Screen
+from adacsl.cli.console import CODES_HELP, PLAIN, Answer, Screen, next_command
 from adacsl.cli.options import (
     CHECK_DEFAULTS,
     COST_DEFAULTS,
@@ -16,6 +18,7 @@ from adacsl.cli.options import (
     CostOptions,
     DataOptions,
     TimeOptions,
+    as_words,
     task_text,
 )
 from adacsl.storage.atomic import check_file
@@ -93,12 +96,22 @@ def check(
     task, checks = load_checked(source, data, cost_options, check_options, time_column=times.time_column)
     skipped = f"; skipped: {', '.join(checks.ignored)}" if checks.ignored else ""
     count = "no findings" if not checks else f"{len(checks)} finding{'s' if len(checks) > 1 else ''}"
-    shown = [f"{task.name}: {task_text(task)}; {count}{skipped}"]
+    shown: list[str] = [f"{task.name}: {task_text(task)}; {count}{skipped}"]
     if checks:
         shown += ["", *map(str, checks), "", CODES_HELP]
+    if not checks.has_errors:
+        shown.append(_compare_command(data, source, cost_options, times, check_options))
     document = {"data": task.name, "rows": len(task.y), "findings": checks.to_list(), "ignored": list(checks.ignored)}
     document |= task.reading.facts()
     return Answer(document, tuple(shown), code=1 if checks.has_errors else 0)
+
+
+def _compare_command(data: str | None, *options: Any) -> str:
+    """Return the line with the command that compares methods on the data."""
+    words = [word for part in options for word in as_words(part)]
+    return next_command(
+        shlex.join(["adacsl", "compare", *([] if data is None else [data]), *words, "--save", "model/"])
+    )
 
 
 def _write_costs(data: str | None, source: DataOptions, out: Path) -> Answer:
@@ -120,6 +133,6 @@ def _write_costs(data: str | None, source: DataOptions, out: Path) -> Answer:
         draft.write_text(frame.to_csv(lineterminator="\n"), encoding="utf-8")
     document = {"classes": list(classes), "costs": ones, "rows": "predicted", "written": out}
     meaning = "row a, column b is the cost of predicting a where b is true"
-    return Answer(
-        document, (f"{len(classes)} classes; rows are predicted, columns are actual: {meaning}", f"written: {out}")
-    )
+    following = _compare_command(data, source, replace(COST_DEFAULTS, costs=str(out)))
+    about = f"{len(classes)} classes; rows are predicted, columns are actual: {meaning}"
+    return Answer(document, (about, f"written: {out}", following))

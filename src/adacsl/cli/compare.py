@@ -7,7 +7,7 @@ import math
 import shlex
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from cyclopts import Parameter
 
 from adacsl.base.extras import requires
 from adacsl.cli.check import load_checked
-from adacsl.cli.console import PLAIN, AlreadyShown, Answer, Screen, listing, one_line, stoppable
+from adacsl.cli.console import PLAIN, WINNER, AlreadyShown, Answer, Screen, listing, next_command, one_line, stoppable
 from adacsl.cli.custom_methods import own_method
 from adacsl.cli.model_folder import check_model_folder
 from adacsl.cli.options import (
@@ -25,6 +25,7 @@ from adacsl.cli.options import (
     ADVANCED_REPORT,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
+    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EVALUATION_DEFAULTS,
@@ -33,6 +34,7 @@ from adacsl.cli.options import (
     REPORT_DEFAULTS,
     TIME_DEFAULTS,
     CheckOptions,
+    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
@@ -44,6 +46,7 @@ from adacsl.cli.options import (
     hidden_text,
     interval_text,
     neural_learner,
+    predict_command,
     split_words,
     within,
 )
@@ -63,13 +66,14 @@ class Training:
     cost_options: CostOptions = COST_DEFAULTS
     times: TimeOptions = TIME_DEFAULTS
     check_options: CheckOptions = CHECK_DEFAULTS
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS
     method: str = ""
     networks: Mapping[str, Any] = field(default_factory=dict)
     """Settings of neural networks, by the name of the option."""
 
     def command(self, out: str = "model/") -> str:
         """Return the command to type."""
-        parts = (self.source, self.times, self.cost_options, self.check_options)
+        parts = (self.source, self.times, self.cost_options, self.constraint_options, self.check_options)
         words = [word for part in parts for word in as_words(part)]
         for name, value in self.networks.items():
             words += [f"--{name}"] if value is True else [f"--{name}", str(value)]
@@ -79,16 +83,15 @@ class Training:
         """Fit the method on all samples and save it."""
         from adacsl.cli.train import train  # noqa: PLC0415  as slow as the command itself
 
-        silent = AlreadyShown(**vars(screen) | {"quiet": True})  # the comparison has shown the findings
+        silent = AlreadyShown(**vars(screen))  # the comparison has shown the findings
         options = {"source": self.source, "times": self.times}
         options |= {"cost_options": self.cost_options, "check_options": self.check_options}
+        options |= {"constraint_options": self.constraint_options}
         return train(self.data, out=out, method=self.method, screen=silent, **options, **self.networks)  # type: ignore[arg-type]
 
     def predicting(self, model: Path) -> str:
         """Return the command that predicts with the saved model."""
-        where = [] if self.source.folder is None else ["--folder", str(self.source.folder)]
-        where += as_words(self.source.files)
-        return shlex.join(["adacsl", "predict", str(model), *self._data, *where, "--out", "decisions.csv"])
+        return predict_command(model, self.data, self.source)
 
     @property
     def _data(self) -> list[str]:
@@ -130,6 +133,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of images, or names (adacsl data)")],
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     methods: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
     everything: Annotated[bool, Parameter(name="--all", group=ADVANCED_METHODS, show_default=False)] = False,
@@ -196,11 +200,14 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare photos/ --pos-label melanoma --fn 8 --fp 1 --ratios 4,8,16 --backend ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --segment region,age --unit EUR
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --min-recall 0.9
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --all
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --method mine:svm
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-column applied --gap 7d --label-delay
     90d
     """
+    limits = constraint_options.given
+    constraint_options.check(groups=source.group_column is not None)
     neural = neural_learner(epochs, weights, rotate=rotate)
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
@@ -239,13 +246,16 @@ def compare(  # noqa: PLR0913  one argument for each option
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
             folds=evaluation.folds, tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
             **vars(execution), progress=not screen.quiet, device=device, neural=neural,
-            gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes,
+            gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes, constraints=limits,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         networks = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
         if baseline:
             source = replace(source, drop=(*source.drop, baseline))
-        asked = [Training(name, source, cost_options, times, check_options, networks=networks) for name in names]
+        asked = [
+            Training(name, source, cost_options, times, check_options, constraint_options, networks=networks)
+            for name in names
+        ]
         trainings = [training_of(result, task, each, words) for task, each in zip(tasks, asked, strict=True)]
         saved = {} if save is None else _save(trainings[0], save, screen, result.best)
         command = shlex.join(["adacsl", *sys.argv[1:]])
@@ -316,8 +326,10 @@ def _default_folder(tasks: list[Task]) -> Path:
 
 def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Training], saved: dict[str, Any]) -> Answer:
     from adacsl.comparison.model_card import describe_duplicates  # noqa: PLC0415  torch
+    from adacsl.comparison.recommendation import INFEASIBLE  # noqa: PLC0415  pandas
 
-    failed = failed_fits(result)
+    every = failed_fits(result)
+    failed = [row for row in every if not row["error"].startswith("InfeasibleError")]
     document = {
         "best": result.best,
         "recommendation": result.recommendation,
@@ -343,6 +355,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
         "train": [training.command() for training in trainings],
         **saved,
         "failed": failed,
+        "infeasible": [each._asdict() for each in result.missing if each.reason.startswith(INFEASIBLE)],
         "missing": [each._asdict() for each in result.missing],
         "checks": {name: about.get("checks", []) for name, about in result.facts["data"].items()},
         "left_out": {
@@ -356,12 +369,16 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     for (name, ratio), block in result.table.groupby(["data", "ratio"], sort=False):
         classes = result.facts["data"].get(name, {}).get("classes", ())
         costs = f"{len(classes)} classes" if len(classes) > 2 else f"a false negative costs {ratio:g} false positives"
-        shown += [f"{name}, {costs}; mean cost per sample", "", _table(block), ""]
+        recommended = result.recommendations[name, ratio].recommended
+        excluded = [own for own in document["infeasible"] if (own["data"], own["ratio"]) == (name, ratio)]
+        shown += [f"{name}, {costs}; mean cost per sample", "", _table(block, recommended, excluded), ""]
     copies = {name: describe_duplicates(about) for name, about in result.facts["data"].items()}
     several = len(copies) > 1
     shown += [result.intervals, *(f"{name}: {text}" if several else text for name, text in copies.items() if text), ""]
     shown += [f"window {seed}: {words}" for windows in result.windows.values() for seed, words in windows.items()]
-    shown += ["", result.recommendation] if result.windows else [result.recommendation]
+    one = len(result.recommendations) == 1
+    advice = next(iter(result.recommendations.values())).brief if one else result.recommendation
+    shown += ["", advice] if result.windows else [advice]
     if result.cost_range:
         shown += ["", result.cost_range]
     shown += [line for part in _segments(result) for line in _by_segment(part)]
@@ -382,10 +399,10 @@ def _ending(page: Path, trainings: list[Training], saved: dict[str, Any]) -> lis
             *(f"{each['severity']}: {each['text']} [{each['code']}]" for each in fitted["model_checks"]),
             f"model: {saved['model']} ({fitted['method']}, fitted on all {fitted['rows']:,} samples)",
             written,
-            f"next: {saved['next']}",
+            next_command(saved["next"]),
         ]
     lines = [f"no model was saved: {saved['not_saved']}"] if "not_saved" in saved else []
-    return [*lines, written, *(f"fit and save it: {training.command()}" for training in trainings)]
+    return [*lines, written, *(next_command(training.command()) for training in trainings)]
 
 
 def _segments(result: Comparison) -> list[dict[str, Any]]:
@@ -400,27 +417,42 @@ def _segments(result: Comparison) -> list[dict[str, Any]]:
 
 
 def _by_segment(part: dict[str, Any]) -> list[Any]:
-    table = listing(str(part["column"]), right=("samples", "cost", "95 % interval", "than the others"), then=("",))
+    table = listing(
+        str(part["column"]), right=("samples", "cost", "95 % interval", "than the others"), then=("significant",)
+    )
     for row in part["segments"]:
         interval = interval_text(row["low"], row["high"])
         more = f"{row['difference']:+.4g}" if row["difference"] == row["difference"] else ""
-        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, row["significance"])
+        significant = SIGNIFICANT.get(row["significance"], row["significance"])
+        table.add_row(row["segment"], f"{row['rows']:,}", f"{row['cost']:.4g}", interval, more, significant)
     return ["", f"{part['data']} by {part['column']}, ratio {part['ratio']:g}; mean cost per sample", "", table]
 
 
-def _table(block: Any) -> Any:
+SIGNIFICANT = {
+    "no significant difference": "no", "not significant (corrected)": "no (corrected)", "significantly higher": "yes",
+    "significant difference": "yes",
+}  # fmt: skip
+"""Whether a difference is significant, in one word for a table."""
+
+
+def _table(block: Any, recommended: str | None, infeasible: Sequence[Mapping[str, Any]] = ()) -> Any:
+    """Return the methods with their costs; the recommended one is marked."""
     from adacsl.comparison.statistics import CONSTANTS  # noqa: PLC0415  pandas
 
-    table = listing("method", right=("cost", "95 % interval", "costs more by"), then=("",))
+    table = listing("  method", right=("cost", "95 % interval", "vs lowest"), then=("significant",))
     rows = block.to_dict("records")
     for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # constant baselines last
-        increase = (
-            ""
-            if row["significance"] == "lowest cost" or row["percent"] != row["percent"]
-            else f"{row['percent']:+.1f} %"
-        )
+        lowest, unknown = row["significance"] == "lowest cost", row["percent"] != row["percent"]
+        increase = "" if lowest or unknown else f"{row['percent']:+.1f} %"
         interval = interval_text(row["low"], row["high"])
-        table.add_row(str(row["method"]), f"{row['mean']:.4g}", interval, increase, str(row["significance"]))
+        marked = row["method"] == recommended
+        significant = SIGNIFICANT.get(row["significance"], str(row["significance"]))
+        table.add_row(
+            f"{'*' if marked else ' '} {row['method']}", f"{row['mean']:.4g}", interval, increase, significant,
+            style=WINNER if marked else None,
+        )  # fmt: skip
+    for row in infeasible:
+        table.add_row(f"  {row['method']}", "", "", "", row["reason"].partition(" (")[0])
     return table
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 import sys
+import textwrap
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +29,17 @@ PATIENCE = 5.0
 """Seconds after which a step that has not ended is named."""
 LONGEST = 2000
 """Characters of a line of output: a value of the data may have millions."""
+UNLIMITED = 10_000
+"""Width of tables for a file or a pipe, where nothing is wrapped."""
+COLOURS = {"error": "1;31", "warning": "1;33", "stopped": "1;33", "failed": "1;31", "note": "2", "info": "2"}
+"""Terminal styles of the first word of a line on stderr."""
+TO_COPY = re.compile(r"(next|model|report|written|markdown): ")
+"""Start of a line with a command or a path: a terminal shows it as one line, so that it can be copied."""
+
+
+def next_command(command: str) -> str:
+    """Return the last line of an answer: the command to run next."""
+    return f"next: {command}"
 
 
 @dataclass(frozen=True)
@@ -103,21 +118,48 @@ class Screen:
             sys.stdout.write(f"{visible_json(text)}\n")
             return
         from rich.console import Console  # noqa: PLC0415  a help text needs none of this
+        from rich.text import Text  # noqa: PLC0415
 
-        console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+        console = Console(highlight=False, markup=False, emoji=False)
+        if not (terminal := console.is_terminal) and "COLUMNS" not in os.environ:
+            console.width = UNLIMITED
         for item in answer.shown:
-            console.print(visible(item) if isinstance(item, str) else item)
+            if not isinstance(item, str):
+                _print_table(console, item)
+                continue
+            words = visible(item)
+            head = TO_COPY.match(words)
+            line = Text(words if head or not terminal else wrapped(words, console.width))
+            if head:
+                line.stylize("bold", 0, head.end())
+            console.print(line, soft_wrap=True)
 
     @contextmanager
     def progress(self, title: str, *, total: float | None = None, unit: str = "rows") -> Iterator[Callable[..., None]]:
-        """Show a progress bar on stderr, where that is a terminal; yield ``advance(completed=, note=, total=)``."""
+        """Show what is running, how far it is and the time spent, on stderr, where that is a terminal.
+
+        Yields ``advance(completed=, note=, total=)``.
+        """
         from rich.console import Console  # noqa: PLC0415
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+        from rich.progress import (  # noqa: PLC0415
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
+        class Left(TimeRemainingColumn):
+            def render(self, task: Any) -> Any:
+                left = super().render(task)
+                return left if task.total is None else left.__class__(f"+ {left} left", left.style)
 
         console = Console(stderr=True, highlight=False)
         columns = (
-            TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TextColumn(unit),
-            TextColumn("{task.fields[note]}", markup=False), TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(10),
+            *((MofNCompleteColumn(), TextColumn(unit)) if unit else ()),
+            TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), Left(),
         )  # fmt: skip
         hidden = self.quiet or not console.is_terminal
         with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
@@ -148,17 +190,27 @@ def stoppable(advice: str) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class AlreadyShown(Screen):
-    """Output options of a command inside another one that has shown the findings."""
+    """Output options of a command inside another one that has shown findings and notes."""
 
     def findings(self, checks: Iterable[object], name: str = "") -> None:
+        """Print nothing."""
+
+    def note(self, text: str) -> None:
         """Print nothing."""
 
 
 PLAIN = Screen()
 
 
+WINNER = "bold green"
+"""Style of the row of a table that is recommended."""
+
+
 def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
-    """Return an empty table without rules: columns of words, of numbers, and of words again."""
+    """Return an empty table without rules: columns of words, of numbers, and of words again.
+
+    The last columns are never wrapped: in a narrow terminal they end in an ellipsis.
+    """
     from rich.table import Table  # noqa: PLC0415
 
     class Listing(Table):
@@ -169,8 +221,29 @@ def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
     for heading in right:
         table.add_column(visible(heading), justify="right", no_wrap=True)
     for heading in then:
-        table.add_column(visible(heading))
+        table.add_column(visible(heading), no_wrap=True)
     return table
+
+
+def _print_table(console: Any, table: Any) -> None:
+    """Print a table; for a file or a pipe without blanks at the ends of lines."""
+    if console.is_terminal:
+        console.print(table)
+        return
+    with console.capture() as captured:
+        console.print(table)
+    for line in captured.get().splitlines():
+        console.out(line.rstrip(), highlight=False)
+
+
+def wrapped(line: str, width: int) -> str:
+    """Return a line broken between words; a number and its percent sign stay together."""
+    if len(line) <= width:
+        return line
+    held = line.replace(" %", "\u00a0%")
+    first = line[: len(line) - len(line.lstrip())]
+    lines = textwrap.wrap(held, max(width, 20), break_long_words=False, break_on_hyphens=False, subsequent_indent=first)
+    return "\n".join(lines).replace("\u00a0%", " %")
 
 
 def one_line(text: object) -> str:
@@ -180,7 +253,16 @@ def one_line(text: object) -> str:
 
 
 def write_error(text: str) -> None:
-    """Write lines to stderr, which may be closed."""
+    """Write lines to stderr, which may be closed; a terminal gets whole words in each line and colours."""
     with suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"{text}\n")
+        lines = map(_for_terminal, text.splitlines()) if sys.stderr.isatty() else (text,)
+        sys.stderr.write("\n".join(lines) + "\n")
         sys.stderr.flush()
+
+
+def _for_terminal(line: str) -> str:
+    """Return a line in the width of the terminal, its first word in colour if it is a severity."""
+    line = wrapped(line, shutil.get_terminal_size().columns)
+    head, colon, rest = line.partition(":")
+    plain_text = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb" or head not in COLOURS
+    return line if plain_text else f"\x1b[{COLOURS[head]}m{head}{colon}\x1b[0m{rest}"

@@ -55,7 +55,7 @@ def _factory(word: str, module: str, name: str) -> Callable[[], Any]:
     if factory is None:
         raise ValueError(f"--method {word}: {module} ({loaded.__file__}) has no {name}")
     if not callable(factory):
-        raise TypeError(f"--method {word}: {name} is no function, but {one_line(repr(factory))}")
+        raise TypeError(f"--method {word}: {name} is not a function but {one_line(repr(factory))}")
     checked: Callable[[], Any] = factory
     return checked
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from adacsl.base.arrays import as_host
-from adacsl.cli.console import PLAIN, Answer, Screen, listing
+from adacsl.cli.console import PLAIN, Answer, Screen, listing, next_command
 from adacsl.cli.model_folder import (
     TrainingOverlap,
     check_positive,
@@ -27,6 +28,7 @@ from adacsl.cli.options import (
     CostOptions,
     DataOptions,
     Device,
+    as_words,
     interval_text,
     rows_text,
     split_words,
@@ -97,6 +99,7 @@ def evaluate(
     if out is not None:
         check_table_file(out)
     classifier, notes = load_with_notes(model, device=device)
+    given = cost_options
     target, cost_options = noted_options(model, notes, cost_options)
     policy = policy_options.policy(classifier.policy, time_column)
     from adacsl.estimators.evaluation import Evaluator  # noqa: PLC0415  scikit-learn
@@ -113,16 +116,29 @@ def evaluate(
     shown = [*_shown(result), *(["", *result.notes] if result.notes else [])]
     if overlap.share:
         screen.warn(
-            f"{overlap.share:.0%} of these samples trained the model: their cost is lower than that of new samples; "
-            "use samples that did not train it, or the cost estimated in training"
+            f"{overlap.share:.0%} of these samples were used for training: their cost is lower than "
+            f"that of new samples; "
+            "use samples that were not, or the cost estimated in training"
         )
     passed = None if at_most is None else result.cost.estimate <= at_most
     if at_most is not None:
         how = "not above" if passed else "above"
         shown += ["", f"the mean cost per sample, {result.cost.estimate:.4g}, is {how} the limit of {at_most:g}"]
+    words = [word for part in (source, given, policy_options) for word in as_words(part)]
+    words += [] if time_column is None else ["--time-column", time_column]
+    shown += ["", _next(classifier, model, data, words)]
     document = result.to_dict() | {"training_share": overlap.share, **labelled.reading.facts()}
     document |= {"at_most": at_most, "passed": passed, "written": out}
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
+
+
+def _next(classifier: CostSensitiveClassifier, model: Path, data: str | None, words: list[str]) -> str:
+    """Return the line with the command that explains the cost of a table, or serves a model of images."""
+    from adacsl.estimators.inputs import n_classes, takes_images  # noqa: PLC0415  pandas
+
+    if takes_images(classifier) or (n_classes(classifier) > 2 and "--costs" in words):
+        return next_command(shlex.join(["adacsl", "serve", str(model)]))
+    return next_command(shlex.join(["adacsl", "explain", str(model), *([] if data is None else [data]), *words]))
 
 
 def _labelled(

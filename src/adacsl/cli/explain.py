@@ -93,7 +93,7 @@ def explain(
     if takes_images(classifier):
         raise ValueError("the model was trained on images, which have no columns: explain is for tables")
     if n_classes(classifier) > 2 and cost_options.given:
-        raise ValueError(f"other costs are for models of two classes, and this one has {n_classes(classifier)}")
+        raise ValueError(f"other costs need a model of two classes, but this one has {n_classes(classifier)}")
     with stoppable("nothing was written; start the command again"):
         task, inputs = load_labelled(classifier, data, source, target, cost_options)
         policy = _timed(policy_options.policy(classifier.policy, time_column), task)

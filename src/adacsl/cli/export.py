@@ -44,7 +44,7 @@ def export(model: Path, *, onnx: Path, sample: str | None = None, screen: Screen
     if kind in ("boosters", "constant"):
         what = "always decides the same" if kind == "constant" else f"is made of {kind}"
         raise ValueError(
-            f"ONNX files are written of neural networks and logistic regressions, and {model} {what}: "
+            f"only neural networks and logistic regressions can be exported to ONNX, and {model} {what}: "
             "use it with  adacsl predict"
         )
     # base estimators of an ensemble with a graph have the same inputs; for others the export fails with the reason

@@ -175,7 +175,9 @@ def load_labelled(
     trained = {str(label) for label in classifier.classes_.tolist()}
     if {str(label) for label in plain_labels(task.classes)} != trained:
         raise DataError(
-            f"the classes of {data} are {listed(task.classes)}, but the model was trained on {listed(sorted(trained))}"
+            f"the classes of {data} are {listed(task.classes)}, but the model was trained on "
+            f"{listed(sorted(trained))}: "
+            "give data with the same classes"
         )
     if task.images:
         return task, task.X
@@ -190,7 +192,7 @@ def _without_learned(cost_options: Mapping[str, Any], own: CostMatrix) -> dict[s
     for name, cost in learned.items():
         if not set(cost.hidden) <= set(own.hidden):
             raise DataError(
-                f"the model has not learned to predict the cost {cost.cost.text!r}: train it with --{name} "
+                f"the model cannot predict the cost {cost.cost.text!r}: train it with --{name} "
                 f"'model({cost.cost.text})'"
             )
     return {name: cost for name, cost in cost_options.items() if name not in learned}
@@ -224,5 +226,8 @@ def decision_costs(classifier: CostSensitiveClassifier, given: CostOptions) -> C
         )
     aligned = matrix.aligned(class_names(classifier))
     if not aligned.square:
-        raise DataError(f"{given.costs} has other actions than the model's classes; it decides among these")
+        raise DataError(
+            f"{given.costs} has other actions than the classes of the model: give a row for each "
+            f"class, or the actions with --actions"
+        )
     return aligned

@@ -11,7 +11,7 @@ import numpy as np
 from cyclopts import Parameter
 
 from adacsl.base.labels import label_name, same_label
-from adacsl.cli.console import PLAIN, Answer, Screen, listing, stoppable
+from adacsl.cli.console import PLAIN, Answer, Screen, listing, next_command, stoppable
 from adacsl.cli.model_folder import (
     check_model_folder,
     decision_costs,
@@ -29,6 +29,7 @@ from adacsl.cli.options import (
     Device,
     ReadingOptions,
     as_words,
+    predict_command,
     within,
 )
 from adacsl.costs.matrix import CostMatrix
@@ -124,10 +125,16 @@ def monitor(
         if retuned is not None:
             _write_retuned(classifier, result, rows, notes, retuned)
     document = result.to_dict() | {"report": html, "retuned": retuned}
-    words = [*(["--labels", labels] if labels else []), *(["--id", id] if id else [])]
-    typed = shlex.join(["adacsl", "monitor", str(model), *([data] if data else []), *words, *as_words(files)])
-    shown = [*result.sentences, *_advice(result, typed, retuned), *_windows(result)]
+    named = {"--labels": labels, "--id": id, "--time-column": time_column, "--group-column": group_column}
+    words = [word for name, value in named.items() if value for word in (name, value)]
+    words = [*([data] if data else []), *words, *as_words(cost_options), *as_words(files)]
+    shown = [*result.sentences, *_windows(result)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
+    if retuned is None:
+        shown += _next(result, shlex.join(["adacsl", "monitor", str(model), *words]), html)
+    else:
+        source = dataclasses.replace(DATA_DEFAULTS, files=files)
+        shown.append(next_command(predict_command(retuned, data, source)))
     return Answer(document, tuple(shown), code=CODES[result.recommendation])
 
 
@@ -203,7 +210,7 @@ def _read_task(
 
     options = {"--id": given.id, "--time-column": given.time, "--labels": given.labels}
     if unused := [name for name, value in options.items() if value is not None]:
-        raise ValueError(f"{unused[0]} is for tables, and {data} is none")
+        raise ValueError(f"{unused[0]} is for tables, but {data} is not a table: omit it")
     source = dataclasses.replace(DATA_DEFAULTS, group_column=given.groups, files=files)
     task, inputs = load_labelled(classifier, data, source, given.target, cost_options)
     return _Rows(inputs, labels_of(classifier, task.y), None, task.groups, task.costs)
@@ -247,9 +254,12 @@ def _joined(frame: pd.DataFrame, data: str, given: _Columns, screen: Screen) -> 
     result = frame[given.id].map(table.set_index(given.id)[column])
     missing = int((~table[given.id].isin(frame[given.id])).sum())
     if missing == len(table):
-        raise ValueError(f"no row of {path} has the {given.id!r} of a row of {data}: is it the same column?")
+        raise ValueError(
+            f"no row of {path} has the {given.id!r} of a row of {data}: check that both "
+            f"columns hold the same identifiers"
+        )
     if missing:
-        screen.note(f"{missing} labels of {path} belong to no row of {data}")
+        screen.warn(f"{missing} labels of {path} belong to no row of {data}")
     return result
 
 
@@ -262,7 +272,7 @@ def _label_column(table: pd.DataFrame, path: str, given: _Columns) -> str:
         from adacsl.datasets.errors import listed  # noqa: PLC0415
 
         raise ValueError(
-            f"which column of {path} holds the labels? Call it {given.target or 'label'}; it has {listed(others)}"
+            f"the label column of {path} is not clear: call it {given.target or 'label'}; it has {listed(others)}"
         )
     return others[0]
 
@@ -338,13 +348,14 @@ def _under_prior(classifier: CostSensitiveClassifier, result: MonitoringReport) 
     return classifier
 
 
-def _advice(result: MonitoringReport, typed: str, retuned: Path | None) -> list[str]:
-    if not result.retune or retuned is not None:
-        return []
+def _next(result: MonitoringReport, typed: str, html: Path | None) -> list[str]:
+    """Return the command to run next, and for a shifted prior the option that takes it into account at once."""
+    if not result.retune:
+        return [] if html is not None else [next_command(f"{typed} --html monitor.html")]
+    lines = [next_command(f"{typed} --retuned model2/")]
     if result.by_labels or result.prior is None or len(result.classes) > 2:
-        return [f"to re-tune:  {typed} --retuned model2/"]
-    share = f"{result.prior.now[1]:.4g}"
-    return [f"to decide under the new prior:  adacsl predict ... --prior {share}   or   {typed} --retuned model2/"]
+        return lines
+    return [f"or predict under the new prior: adacsl predict ... --prior {result.prior.now[1]:.4g}", *lines]
 
 
 def _windows(result: MonitoringReport) -> list[Any]:

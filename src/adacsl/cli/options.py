@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -293,6 +294,72 @@ class CheckOptions:
 CHECK_DEFAULTS = CheckOptions()
 
 
+@Parameter(name="*", group=ADVANCED_DECISIONS)
+@dataclass(frozen=True)
+class ConstraintOptions:
+    """Constraints on the decisions, of two classes."""
+
+    min_recall: Annotated[float | None, within(0, 1)] = None
+    """Least share of the positives that are predicted positive, such as 0.9; the threshold is the one of least cost
+    that meets it on new data, with --confidence."""
+
+    min_precision: Annotated[float | None, within(0, 1)] = None
+    """Least share of positives among the samples predicted positive."""
+
+    max_fpr: Annotated[float | None, within(0, 1)] = None
+    """Largest share of the negatives that are predicted positive."""
+
+    max_positive_rate: Annotated[float | None, within(0, 1)] = None
+    """Largest share of all samples that are predicted positive."""
+
+    confidence: str = "0.95"
+    """Probability that all constraints hold on new data; none: they hold on the samples of the search, without a
+    guarantee (needed with groups and sample weights)."""
+
+    @property
+    def given(self) -> dict[str, Any] | None:
+        """The constraints by name, with their confidence; None where there are none."""
+        limits = {option.name: getattr(self, option.name) for option in fields(self)}
+        del limits["confidence"]
+        limits = {name: value for name, value in limits.items() if value is not None}
+        if not limits:
+            if self != CONSTRAINT_DEFAULTS:
+                raise ValueError("--confidence is that of constraints: give --min-recall 0.9, or omit --confidence")
+            return None
+        try:
+            limits["confidence"] = None if self.confidence.lower() == "none" else float(self.confidence)
+        except ValueError:
+            raise ValueError(
+                f"--confidence must be a number between 0 and 1 such as 0.95, or none; got {self.confidence!r}"
+            ) from None
+        from adacsl.thresholds.constraints import Constraints  # noqa: PLC0415  numpy
+
+        try:
+            Constraints.of(limits)
+        except ValueError as error:
+            text = str(error)
+            for name in limits:
+                text = text.replace(name + "=None", f"--{name} none") if name in text else text
+            first = text.partition(" ")[0]
+            raise ValueError(f"--{first.replace('_', '-')}{text.removeprefix(first)}") from None
+        return limits
+
+    def check(self, *, groups: bool = False, weights: str | None = None) -> None:
+        """Refuse a confidence where samples are not independent, or do not count alike."""
+        limits = self.given
+        if limits is None or limits["confidence"] is None:
+            return
+        option = "--group-column" if groups else weights
+        if option is not None:
+            raise ValueError(
+                f"a constraint with confidence needs independent samples that count alike: omit {option}, or take "
+                "--confidence none"
+            )
+
+
+CONSTRAINT_DEFAULTS = ConstraintOptions()
+
+
 @Parameter(name="*", group=ADVANCED_REPORT)
 @dataclass(frozen=True)
 class ReportOptions:
@@ -375,7 +442,7 @@ def neural_learner(epochs: int | None, weights: Path | None, *, rotate: bool) ->
     return learner
 
 
-def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions | CheckOptions) -> list[str]:
+def as_words(options: Any) -> list[str]:
     """Return options as they would be typed.
 
     >>> as_words(CostOptions(fn="8", fp="amount"))
@@ -387,8 +454,15 @@ def as_words(options: CostOptions | DataOptions | TimeOptions | ReadingOptions |
         if isinstance(value, ReadingOptions):
             words += as_words(value)
         elif value != option.default:
-            words += [f"--{option.name.replace('_', '-')}", _typed(value)]
+            words += [f"--{option.name.replace('_', '-')}", *([] if value is True else [_typed(value)])]
     return words
+
+
+def predict_command(model: Path, data: str | None, source: DataOptions) -> str:
+    """Return the command that predicts data of that source with a saved model."""
+    where = [] if source.folder is None else ["--folder", str(source.folder)]
+    words = [*([] if data is None else [data]), *where, *as_words(source.files)]
+    return shlex.join(["adacsl", "predict", str(model), *words, "--out", "decisions.csv"])
 
 
 def _typed(value: Any) -> str:
@@ -403,7 +477,10 @@ def hidden_text(task: Task) -> str | None:
     if not hidden:
         return None
     named = ", ".join(map(repr, hidden))
-    return f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is no feature"
+    return (
+        f"the cost from {named} is unknown at prediction time: it is predicted, and {named} is excluded from the "
+        "features"
+    )
 
 
 def task_text(task: Task) -> str:

@@ -59,7 +59,7 @@ class PolicyOptions:
         }  # fmt: skip
         given = any(value is not None for value in settings.values())
         if self.no_policy and given:
-            raise ValueError("--no-policy decides among the classes alone: leave it out, or the other options")
+            raise ValueError("--no-policy decides among the classes alone: omit it, or the other options")
         return choose_policy(Policy() if self.no_policy else kept, None, settings)
 
 

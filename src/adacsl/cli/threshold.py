@@ -11,18 +11,21 @@ from numpy.typing import NDArray
 from adacsl.cli.console import PLAIN, Answer, Screen, listing
 from adacsl.cli.options import (
     BATCH_ROWS,
+    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     BatchRows,
+    ConstraintOptions,
     CostOptions,
     interval_text,
 )
 from adacsl.storage.atomic import check_file
 from adacsl.storage.tables import writing
-from adacsl.thresholds.search import CostCurve
-from adacsl.thresholds.streaming import ThresholdSummary, summarize_thresholds
+from adacsl.thresholds.search import CostCurve, Threshold
+from adacsl.thresholds.streaming import Batch, ThresholdSummary, summarize_thresholds
 
 if TYPE_CHECKING:
     from adacsl.datasets.scores import ScoredTable
+    from adacsl.thresholds.constraints import Certified
 
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -37,6 +40,7 @@ def threshold(
     weight_column: str | None = None,
     pos_label: str | None = None,
     cost_options: CostOptions = COST_DEFAULTS,
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
     curve: Path | None = None,
     batch_rows: BatchRows = BATCH_ROWS,
     screen: Screen = PLAIN,
@@ -46,7 +50,7 @@ def threshold(
     Prints the exact optimum with its interval of equal cost, a confidence interval, the expected cost on new samples
     (corrected for the selection of the threshold), and the costs of the Bayes threshold and the constant baselines.
     Scores outside [0, 1] are used as they are; they have no Bayes threshold. Tables may be larger than memory; the
-    answer does not depend on --batch-rows.
+    answer does not depend on --batch-rows. With constraints such as --min-recall, all rows are held in memory.
 
     Parameters
     ----------
@@ -68,9 +72,12 @@ def threshold(
     Examples
     --------
     adacsl threshold scores.csv --fn 8 --fp 1
+    adacsl threshold scores.csv --fn 8 --fp 1 --min-recall 0.9 --confidence 0.95
     adacsl threshold scores.parquet --score-column p --label-column fraud --fn amount --fp 5 --curve curve.csv
     """
     cost_options.check(required=True)
+    limits = constraint_options.given
+    constraint_options.check(weights=None if weight_column is None else "--weight-column")
     if curve is not None:
         check_file(curve)
     from adacsl.datasets.scores import ScoredTable  # noqa: PLC0415  pandas
@@ -79,14 +86,32 @@ def threshold(
         scores, costs=cost_options.known, score=score_column, label=label_column, weight=weight_column,
         pos_label=pos_label, rows=batch_rows,
     )  # fmt: skip
+    constrained = None if limits is None else _constrained(table, limits)  # all rows at once; before what takes longer
     summary = summarize_thresholds(table.batches())
     cuts = np.asarray(summary.curve.thresholds, np.float64)
     if curve is not None:
         _write_curve(curve, summary.curve, cuts)
     ends = (0.0, 1.0) if summary.bayes_cost is not None else (cuts[1], cuts[-1])
-    shown = [*_shown(summary, table), "", *_sparkline(cuts, np.asarray(summary.curve.costs), ends)]
+    shown = [*_shown(summary, table, constrained), "", *_sparkline(cuts, np.asarray(summary.curve.costs), ends)]
     shown += [] if curve is None else [f"cost of {len(cuts):,} candidate thresholds: {curve}"]
-    return Answer(_document(summary, table) | {"curve": curve}, tuple(shown))
+    document = _document(summary, table) | {"curve": curve}
+    if constrained is not None and limits is not None:
+        best, known = constrained
+        certified = {name: each._asdict() for name, each in known.items()}
+        document["constrained"] = {**best._asdict(), "confidence": limits["confidence"], "constraints": certified}
+    return Answer(document, tuple(shown))
+
+
+def _constrained(table: ScoredTable, limits: dict[str, Any]) -> tuple[Threshold, dict[str, Certified]]:
+    """Return the cost-optimal threshold that meets constraints, and what is known of them."""
+    from adacsl.thresholds.constraints import Constraints, counts_of  # noqa: PLC0415
+    from adacsl.thresholds.search import find_threshold  # noqa: PLC0415
+
+    whole = Batch.joined(list(table.batches()))
+    best = find_threshold(whole.scores, whole.labels, whole.costs, sample_weight=whole.weight, **limits)
+    counts = counts_of(np.asarray(whole.scores), whole.labels == 1, whole.weight, np.asarray([best.value]))
+    counts = counts._replace(false_negatives=counts.false_negatives[0], false_positives=counts.false_positives[0])
+    return best, Constraints(**limits).certified(counts)
 
 
 def _write_curve(path: Path, curve: CostCurve, cuts: NDArray[np.float64]) -> None:
@@ -119,22 +144,28 @@ def _document(summary: ThresholdSummary, table: ScoredTable) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _shown(summary: ThresholdSummary, scores: ScoredTable) -> list[Any]:
+def _shown(summary: ThresholdSummary, scores: ScoredTable, constrained: Any = None) -> list[Any]:
     best, expected, bayes = summary.tuned.best, summary.tuned.cost, summary.bayes_cost
     table = listing("", right=("score >", "mean cost", "95 % interval"))
     table.add_row("optimum on these samples", f"{best.value:.4g}", f"{summary.best_cost:.4g}", "")
     if expected is not None:
         table.add_row("  expected on new samples", "", f"{expected.estimate:.4g}", interval_text(*expected[1:]))
+    if constrained is not None:
+        table.add_row("optimum under the constraints", f"{constrained[0].value:.4g}", f"{constrained[0].cost:.4g}", "")
     if bayes is not None:
         where = "per sample" if summary.bayes_threshold is None else f"{summary.bayes_threshold:.4g}"
         table.add_row("Bayes threshold", where, f"{bayes.estimate:.4g}", interval_text(*bayes[1:]))
     for label, cost in zip(("negative", "positive"), summary.constant_costs, strict=True):
         table.add_row(f"always {label}", "", f"{cost:.4g}", "")
     low, high = summary.tuned.threshold[1:]
+    from adacsl.decision.rule import describe_certified  # noqa: PLC0415  scikit-learn
+
+    met = [] if constrained is None else [describe_certified(name, each) for name, each in constrained[1].items()]
     return [
         f"{summary.n_samples} samples, {summary.n_positives} of them positive ({scores.classes[1]})",
         f"cost-optimal threshold {best.value:.6g}: all from {best.low:.6g} to {best.high:.6g} cost the same",
         f"95 % interval of the threshold: {low:.4g} to {high:.4g}",
+        *met,
         "",
         table,
     ]

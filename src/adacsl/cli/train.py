@@ -16,13 +16,14 @@ from cyclopts import Parameter
 from adacsl.base.labels import plain_labels
 from adacsl.base.scores import known
 from adacsl.cli.check import load_checked
-from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, one_line, stoppable
+from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, next_command, one_line, stoppable
 from adacsl.cli.custom_methods import own_method
 from adacsl.cli.model_folder import check_model_folder, note_rows, save_model
 from adacsl.cli.options import (
     ADVANCED_METHODS,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
+    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EXECUTION_DEFAULTS,
@@ -30,6 +31,7 @@ from adacsl.cli.options import (
     MOST_SPLITS,
     TIME_DEFAULTS,
     CheckOptions,
+    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
@@ -39,6 +41,7 @@ from adacsl.cli.options import (
     hidden_text,
     interval_text,
     neural_learner,
+    predict_command,
     split_words,
     task_text,
     within,
@@ -68,6 +71,7 @@ def train(  # noqa: PLR0913  one argument for each option
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
     policy_options: PolicyOptions = POLICY_DEFAULTS,
+    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     check_options: CheckOptions = CHECK_DEFAULTS,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -128,6 +132,7 @@ def train(  # noqa: PLR0913  one argument for each option
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --time-limit 60s --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method gbm-bayes --out model/
+    adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --min-recall 0.9 --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --out model/
     adacsl train loans.csv --target default --pos-label yes --fn 8 --fp 1 --backend ray --address auto --out model/
     adacsl train cards.parquet --target fraud --fn "0.8 * amount + 12" --fp 5 --out model/
@@ -142,6 +147,8 @@ def train(  # noqa: PLR0913  one argument for each option
     if cv == 1:
         raise ValueError(f"--cv must be 0 or at least 2 folds, got {cv}")
     stacked = _ensemble_settings(method, estimators, time_limit)
+    limits = constraint_options.given
+    constraint_options.check(groups=source.group_column is not None)
     started = time.perf_counter()
     task, findings = load_checked(source, data, cost_options, check_options, refuse=True, time_column=times.time_column)
     if not task.images and (weights is not None or rotate):
@@ -157,7 +164,8 @@ def train(  # noqa: PLR0913  one argument for each option
     costs = _costs(task)
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(policy_options, times, task, made)
-    made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy)
+    made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy, constraints=limits)
+    made.check_settings()
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to resume from"
     if resume:
         advice = f"start it again, with --resume {resume} it resumes where it was"
@@ -170,9 +178,11 @@ def train(  # noqa: PLR0913  one argument for each option
         screen.note(line)
     screen.findings(findings)  # once nothing else is wrong
     with stoppable(advice):
-        _fit(made, task, times, screen)
+        _fit(made, method, task, times, screen)
         save_model(made, out, notes, force=force)
-    return _answer(made, method, task, out, time.perf_counter() - started, (findings, made.check(check_options.codes)))
+    following = predict_command(out, data, source)
+    seconds, checks = time.perf_counter() - started, (findings, made.check(check_options.codes))
+    return _answer(made, method, task, out, seconds, checks, following)
 
 
 def _checked_policy(
@@ -185,9 +195,7 @@ def _checked_policy(
     if policy.empty:
         return None
     if made.decide in BLIND:
-        raise ValueError(
-            "a policy decides by expected costs, and this method does not use them: choose another --method"
-        )
+        raise ValueError("a policy needs expected costs, which this method does not use: choose another --method")
     action_costs(policy, task.costs.averaged(), None, task.classes)
     if policy.prior is not None and not isinstance(policy.prior, str):
         read_prior(policy.prior, np.asarray(task.classes))
@@ -213,7 +221,7 @@ def _ensemble_settings(method: str, estimators: tuple[str, ...], time_limit: str
     settings = {name: value for name, value in settings.items() if value is not None}
     for name in settings if method != "ensemble" else ():
         option = "--" + name.replace("_", "-")
-        raise ValueError(f"{option} is for the ensemble, and {method} is none: omit --method, or {option}")
+        raise ValueError(f"{option} is for the ensemble, but {method} is not an ensemble: omit --method, or {option}")
     return settings
 
 
@@ -240,20 +248,20 @@ def _unfitted(
         asked = {"epochs": given.get("epochs"), "weights": given.get("weights"), "rotate": given.get("augment")}
         asked |= {"resume": resume, "device": None if device in ("auto", "cpu") else device}
         for option in (word for word, value in asked.items() if value is not None):
-            raise ValueError(f"--{option} is for neural networks, and {name} trains none")
+            raise ValueError(f"--{option} is for neural networks, but {name} trains no network: omit it")
     return made
 
 
 def _train_on(made: CostSensitiveClassifier, name: str, trainer: dict[str, Any]) -> None:
     """Set where to train; refuse it for methods that are not an ensemble."""
     if "backend" not in made.get_params(deep=False):
-        raise ValueError(f"--backend and --n-jobs are for the ensemble, and {name} is none")
+        raise ValueError(f"--backend and --n-jobs are for the ensemble, but {name} is not an ensemble: omit them")
     made.set_params(**trainer)
 
 
 def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
     if made.decide in ("negative", "positive"):
-        raise ValueError(f"--cv is for methods that learn, and {name} does not")
+        raise ValueError(f"--cv is for methods that learn, but {name} does not: omit it")
     if cv and made.resample == "smote":
         raise ValueError(
             f"--cv {cv}: SMOTE mixes training rows, some of which a cross-fit holds out; use --method oversample"
@@ -261,19 +269,21 @@ def _cross_fit(made: CostSensitiveClassifier, name: str, cv: int) -> None:
     made.set_params(cv=cv or None)
 
 
-def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: Screen) -> None:
+def _fit(made: CostSensitiveClassifier, name: str, task: Task, times: TimeOptions, screen: Screen) -> None:
     from adacsl.datasets.costs import CostWarning  # noqa: PLC0415  pandas
 
     labels = np.asarray(plain_labels(task.classes))[task.y]
     priced = () if made.costs is not None else ("fp", "fn", "tp", "tn")
     own = {name: getattr(task.costs, name) for name in priced}
     trains_networks = hasattr(made.learner, "module")
-    bar: AbstractContextManager[Any] = screen.progress("training", unit="epochs") if trains_networks else nullcontext()
+    title, unit = (name, "epochs") if trains_networks else (f"training {name}", "")
+    shows = name == "ensemble"  # its own progress
+    bar: AbstractContextManager[Any] = nullcontext() if shows else screen.progress(title, unit=unit)
     with bar as advance, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "base estimator .* is left out")  # part of the answer
+        warnings.filterwarnings("ignore", "base estimator .* is skipped")  # part of the answer
         warnings.simplefilter("ignore", CostWarning)  # shown by the checks
         if trains_networks:
-            made.learner.trainer = {"callbacks": [_epoch_bar(advance)]}
+            made.learner.trainer = {"callbacks": [_epoch_bar(advance, made.cv)]}
         made.fit(
             task.X, labels, groups=task.groups, time=task.time, gap=times.gap, label_delay=times.label_delay, **own
         )  # fmt: skip
@@ -281,21 +291,30 @@ def _fit(made: CostSensitiveClassifier, task: Task, times: TimeOptions, screen: 
             made.learner.trainer = None
 
 
-def _epoch_bar(advance: Callable[..., None]) -> Any:
-    """Return a callback that shows epochs and the validation cost."""
+def _epoch_bar(advance: Callable[..., None], folds: Any) -> Any:
+    """Return a callback that shows the fold, the epochs and the validation cost."""
     from adacsl.integrations.lightning import pl  # noqa: PLC0415  torch
 
-    def show(trainer: Any, _: Any) -> None:
+    started = 0
+
+    def start(*_: Any) -> None:
+        nonlocal started
+        started += 1
+
+    def show(trainer: Any, module: Any) -> None:
         cost = trainer.callback_metrics.get("val_cost")
-        note = "" if cost is None else f"mean cost {float(cost):.4g}"
+        together = len(getattr(module, "_members", ())) > 1
+        fold = [] if not isinstance(folds, int) else [f"{folds} folds" if together else f"fold {started} of {folds}"]
+        note = ", ".join([*fold, *([] if cost is None else [f"cost {float(cost):.4g}"])])
         advance(completed=trainer.current_epoch + 1, note=note, total=trainer.max_epochs)
 
-    return pl.callbacks.LambdaCallback(on_train_epoch_end=show)
+    return pl.callbacks.LambdaCallback(on_train_start=start, on_train_epoch_end=show)
 
 
 def _answer(
-    made: CostSensitiveClassifier, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks]
-) -> Answer:
+    made: CostSensitiveClassifier, name: str, task: Task, out: Path, seconds: float, checks: tuple[Checks, Checks],
+    following: str,
+) -> Answer:  # fmt: skip
     cost, decision, classes = made.estimated_cost_, made.decision_, plain_labels(task.classes)
     board = getattr(made, "leaderboard_", None)
     document = {
@@ -319,6 +338,8 @@ def _answer(
             "probability_threshold": decision.probability_threshold,
             "bayes_threshold": float(made.costs_.threshold),
         }
+    if made.constraints_:
+        document["constraints"] = {name: each._asdict() for name, each in made.constraints_.items()}
     under = _policy_cost(made, task)
     if under is not None:
         document["policy_cost"] = {"mean": under.estimate, "interval": [under.low, under.high]}
@@ -328,6 +349,7 @@ def _answer(
         how, rule = "on these samples", f"decides {task.classes[decision.decide == 'positive']} for every sample"
     else:
         how = "on validation samples" if np.isnan(made.oof_scores_).any() else "out of fold"
+        how = "on held-out samples" if made.constraints else how
         how = "on later samples" if made.times_ else how
         rule = _rule(made, task)
     stopped = board is not None and bool((board["left_out"] == "interrupted").any())
@@ -339,12 +361,14 @@ def _answer(
             f"95 % interval {interval_text(cost.low, cost.high)}",
             *([] if under is None or made.policy is None else [_under_policy(under, made.policy, task)]),
             rule,
+            *_constraint_lines(made),
             *([made.times_] if made.times_ else []),
             *_predicted_costs(made),
             *(() if board is None else _leaderboard(board)),
             *(["stopped by Ctrl-C: the model consists of the base estimators that were finished"] if stopped else []),
             *map(str, checks[1]),
-            f"model saved: {out}",
+            f"model: {out}",
+            next_command(following),
         ),
         code=INTERRUPTED if stopped else 0,
     )
@@ -380,6 +404,14 @@ def _under_policy(cost: Interval, policy: Policy, task: Task) -> str:
         rate = f"in all {len(task.y):,} samples" if policy.per is None else f"per {policy.per}"
         how = f"at most {policy.capacity:,} {str(action)!r} {rate}"
     return f"with {how}: {cost.estimate:.4g}, 95 % interval {interval_text(cost.low, cost.high)}"
+
+
+def _constraint_lines(made: CostSensitiveClassifier) -> Iterator[str]:
+    """Yield what is known of each constraint."""
+    from adacsl.decision.rule import describe_certified  # noqa: PLC0415  scikit-learn
+
+    for name, each in (made.constraints_ or {}).items():
+        yield describe_certified(name, each)
 
 
 def _predicted_costs(made: CostSensitiveClassifier) -> Iterator[str]:

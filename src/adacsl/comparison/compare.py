@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.base.arrays import refuse_reordered
+from adacsl.base.arrays import number_or_nan, refuse_reordered
 from adacsl.comparison.baseline import baseline_facts, baseline_results, refuse_baseline_name
 from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
@@ -32,6 +32,7 @@ from adacsl.datasets.time import date_columns
 from adacsl.estimators.registry import choose_methods
 from adacsl.integrations.sklearn import row_costs
 from adacsl.neural.learner import NeuralLearner
+from adacsl.thresholds.constraints import Constraints, InfeasibleError
 
 RUNNING = ("backend", "n_jobs", "address", "gpus")
 """How jobs are run."""
@@ -129,7 +130,7 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     return compare_tasks(task, methods=methods, ratios=ratios, repeats=repeats, folds=folds, **options)
 
 
-def compare_tasks(
+def compare_tasks(  # noqa: PLR0913  options by name
     tasks: Task | Sequence[Task],
     *,
     methods: Any = None,
@@ -147,6 +148,8 @@ def compare_tasks(
     folder: str | Path | None = None,
     ignore: Sequence[str] = (),
     progress: bool = True,
+    constraints: Mapping[str, float | None] | None = None,
+    certify: float = 0.2,
     **running: Any,
 ) -> Comparison:
     """Run every method on every task, at every ratio, on every split.
@@ -184,6 +187,11 @@ def compare_tasks(
         docs/guide/diagnose/checks.md. Other errors are also given as a :class:`~adacsl.datasets.findings.CheckWarning`.
     progress : bool
         Show a progress bar with the lowest-cost method so far.
+    constraints : mapping, optional
+        Methods are compared at decisions that meet these constraints, two classes: ``{"min_recall": 0.9}``, see
+        :class:`~adacsl.Decision`. A method without a feasible threshold in some fold is not compared.
+    certify : float, default 0.2
+        The share of the training samples that certifies the constraints and trains nothing.
     **running
         ``backend``: "processes", processes on this machine (default), or "ray", a cluster; ``n_jobs``: the number of
         jobs at once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster;
@@ -209,6 +217,8 @@ def compare_tasks(
     refuse_baseline_name(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
     conditions = _conditions(tasks, repeats, folds, test, validation, neural, device, gap, label_delay)
+    if limits := _checked_constraints(constraints, certify, tasks):
+        conditions = replace(conditions, constraints=limits, certify=float(certify))
     every = {name: method for some in chosen.values() for name, method in some.items()}
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
     planned = frozenset(fit for job in jobs for fit in job.fits)
@@ -238,6 +248,25 @@ def compare_tasks(
     result = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
     facts = with_checks(result.facts, checks)  # the folder holds those of its first run
     return replace(result, facts=facts, methods=every, neural=conditions.neural, tolerance=tolerance, prefer=prefer)
+
+
+def _checked_constraints(given: Any, share: Any, tasks: Sequence[Task]) -> dict[str, Any]:
+    """Return the constraints of a comparison as plain values; empty without any."""
+    limits = Constraints.of(given)
+    if limits is None:
+        return {}
+    if not 0.0 < number_or_nan(share) < 1.0:
+        raise ValueError(f"certify must be a share of the samples between 0 and 1, got {share!r}")
+    for task in tasks:
+        if task.costs.n_classes > 2:
+            raise ValueError(f"constraints are for two classes, {task.name} has {task.costs.n_classes}")
+        for name, values in (("groups", task.groups), ("sample_weight", task.sample_weight)):
+            if values is not None and limits.confidence is not None:
+                raise ValueError(
+                    f"constraints with confidence need independent samples that count alike: leave out {name} of "
+                    f'{task.name}, or set "confidence": None'
+                )
+    return limits.to_dict()
 
 
 def _size(task: Task, methods: Collection[str], conditions: Protocol, repeats: int) -> str:
@@ -388,8 +417,15 @@ def _describe_costs(task: Task) -> str:
 
 def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
     """Return the results of a run; a warning names the fits that failed."""
+    infeasible = {fit[:3] for fit, failure in stored.failures.items() if failure.type == InfeasibleError.__name__}
+    kept = {fit: result for fit, result in stored.results.items() if fit[:3] not in infeasible}
+    stored = stored._replace(results=kept)
     results, failures = results_frame(stored.results.values()), failures_frame(stored.failures)
     if results.empty:
+        if len(failures) and (failures["type"] == InfeasibleError.__name__).all():
+            # what is attainable says more than which constraint a constant baseline violates
+            why = max(failures["message"], key=lambda message: not message.startswith("predicting"))
+            raise NoResultError(f"no method meets the constraints: {why}")
         first = f": {failures['message'].iloc[0]}" if len(failures) else ""
         raise NoResultError(f"every fit failed{first}")
     result = Comparison(

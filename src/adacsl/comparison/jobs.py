@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from adacsl.base.scores import to_probabilities
 from adacsl.comparison.fits import FitKey, FitResult, measure
 from adacsl.comparison.protocol import Protocol, at_ratio, mean_ratio
-from adacsl.comparison.runner import Job, Tally, run
+from adacsl.comparison.runner import FailedFit, Job, Tally, run
 from adacsl.comparison.store import (
     ResultStore,
     Store,
@@ -34,6 +34,7 @@ from adacsl.comparison.store import (
 )
 from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.task import Task
+from adacsl.estimators.certification import certify, set_aside
 from adacsl.estimators.classifier import CostSensitiveClassifier
 from adacsl.estimators.cost_model import learn_costs
 from adacsl.estimators.fit import fit_methods
@@ -46,6 +47,7 @@ from adacsl.neural.device import choose_device
 from adacsl.storage.digests import text_digest
 from adacsl.storage.documents import DamagedError
 from adacsl.storage.sealed import pack, unpack
+from adacsl.thresholds.constraints import InfeasibleError
 
 ARRAY, SHAPE = "$array", "shape"
 
@@ -217,7 +219,7 @@ def run_work(
     fits: Sequence[FitKey],
     *,
     parts: Parts | None = None,
-) -> Iterator[FitResult]:
+) -> Iterator[FitResult | FailedFit]:
     """Run a job (or what is left of it): fit the methods and yield the results.
 
     The payload of a job holds the methods and the protocol.
@@ -231,8 +233,20 @@ def run_work(
     at = functools.partial(at_ratio, costs_of_split(task, rows, seed), own=mean_ratio(task.costs))
     chosen = [(protocol.prepare(methods[fit.method], seed), at(fit.ratio)) for fit in fits]
     own = None if parts is None else replace(parts, data=task.name, seed=seed)
-    for number, candidate in fit_methods(chosen, rows, watch=test, parts=own):
+    certifying, watch = None, test
+    if protocol.constraints:
+        rows, certifying = set_aside(rows, protocol.certify, seed)
+        watch = np.concatenate((test, certifying))
+    for number, candidate in fit_methods(chosen, rows, watch=watch, parts=own):
         method, costs = chosen[number]
+        if certifying is not None:
+            scores = to_probabilities(np.asarray(candidate.watched))
+            candidate.watched = np.asarray(candidate.watched)[: len(test)]
+            try:
+                certify(method, candidate, rows, certifying, scores[len(test) :])
+            except InfeasibleError as error:
+                yield FailedFit(fits[number], error)
+                continue
         yield _result(fits[number], method, candidate, costs.rows(test), task.y[test], len(rest))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 import time
+import warnings
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from adacsl.base.escape import visible
@@ -17,8 +18,8 @@ from adacsl.comparison.statistics import names_of
 
 with requires("compare"):
     from rich import progress
-    from rich.console import Console
-    from rich.table import Column
+    from rich.console import Console, RenderableType
+    from rich.text import Text
 
 
 SHOWN = 4
@@ -29,15 +30,30 @@ SILENCE = 60.0
 """Seconds without a terminal line after which one is written anyway."""
 
 
+class _Bar(progress.Progress):
+    """A progress bar with lines below it, each cut at the width of the terminal."""
+
+    lines: tuple[str, ...] = ()
+
+    def get_renderables(self) -> Iterator[RenderableType]:
+        """Yield the bar and the lines."""
+        yield self.make_tasks_table(self.tasks)
+        for line in self.lines:
+            yield Text(line, no_wrap=True, overflow="ellipsis")
+
+
 class Progress:
     """Shows the events of a run: ``with Progress(total) as bar: run(..., on_event=bar)``.
+
+    In a terminal: a bar with the number of fits and the time spent, the methods and folds that are running, and the
+    lowest cost so far. Elsewhere: a line now and then.
 
     Parameters
     ----------
     total : int
         Number of fits.
     quiet : bool, default False
-        Show nothing at all.
+        Show nothing but warnings.
     console : rich.console.Console, optional
         Where to write; default: stderr.
     """
@@ -51,10 +67,8 @@ class Progress:
         self._announced = False
         self._begin = self._last_line = time.monotonic()
         counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "fits", progress.TimeElapsedColumn())
-        room = Column(no_wrap=True, overflow="ellipsis", max_width=max(16, self._console.width - 50))
-        leader = progress.TextColumn("{task.description}", markup=False, table_column=room)
-        columns = (*counted, "+", progress.TimeRemainingColumn(), "left", leader)
-        self._bar = progress.Progress(*columns, console=self._console, disable=quiet or not self._console.is_terminal)
+        columns = (*counted, "+", progress.TimeRemainingColumn(), "left")
+        self._bar = _Bar(*columns, console=self._console, disable=quiet or not self._console.is_terminal)
         self._task = self._bar.add_task("", total=total)
 
     def __enter__(self) -> Self:
@@ -62,6 +76,7 @@ class Progress:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._bar.lines = ()
         self._bar.stop()
 
     def __call__(self, event: Event) -> None:
@@ -77,8 +92,10 @@ class Progress:
         elif event.kind == "failed":
             self._ended(event)
             self.say(_failure_line(event))
+        elif event.kind == "corrupt" and self._quiet:
+            warnings.warn(event.message, stacklevel=2)  # warnings are never hidden
         elif event.kind == "corrupt":
-            self.say(event.message)
+            self.say(f"warning: {event.message}")
         self._bar.update(self._task, completed=event.done, total=event.total)
         if event.kind in ("running", "done", "alive", "end"):
             self._step(event)
@@ -98,13 +115,12 @@ class Progress:
             self.say(f"{event.done} of {event.total} fits are done already")
 
     def _step(self, event: Event) -> None:
-        """Show the lowest cost and what is running: in the bar, or in a line now and then without a terminal."""
+        """Show what is running and the lowest cost: below the bar, or in a line now and then without a terminal."""
         leader, unit = self._leader()
-        if leader is not None:
-            # the cost before the name, which a narrow terminal may cut off
-            self._bar.update(self._task, description=f"lowest: {leader[1]:.4g} {unit} {leader[0]}")
-        elif self._running:
-            self._bar.update(self._task, description=f"running: {_listed(self._running)}")
+        running = (f"running: {_listed(self._running)}",) if self._running else ()
+        # the cost before the name, which a narrow terminal may cut off
+        lowest = () if leader is None else (f"lowest cost so far: {leader[1]:.4g} {unit}, {leader[0]}",)
+        self._bar.lines = (*running, *lowest)
         now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
         first = event.kind == "running" and not self._announced
         if self._console.is_terminal or not (first or part > self._part or now - self._last_line >= SILENCE):
@@ -135,7 +151,7 @@ class Progress:
     def say(self, line: str) -> None:
         """Write a line."""
         if not self._quiet:
-            self._console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
+            self._console.print(visible(line), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
 
 def find_leader(costs: Mapping[str, Mapping[tuple[Any, ...], float]]) -> tuple[str, float] | None:
@@ -170,8 +186,11 @@ def _listed(running: Sequence[Collection[FitKey]]) -> str:
 def _failure_line(event: Event) -> str:
     more = f" and {len(event.fits) - 1} more" if len(event.fits) > 1 else ""
     message = " ".join(event.message.split())
+    unmet = message.startswith("InfeasibleError: ")
+    message = message.removeprefix("InfeasibleError: ")
     message = message if len(message) <= 200 else f"{message[:197]}..."
-    return f"{'failed, tried again' if event.again else 'failed'}: {event.fits[0]}{more}: {message}"
+    what = "not feasible" if unmet else "failed, tried again" if event.again else "failed"
+    return f"{what}: {event.fits[0]}{more}: {message}"
 
 
 def duration(seconds: float) -> str:

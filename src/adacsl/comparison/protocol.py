@@ -78,8 +78,8 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
     own = mean_ratio(costs)
     if costs.n_classes > 2 and ratios is not None:
         raise ValueError(
-            f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: leave "
-            "them out, and give another matrix for other costs"
+            f"ratios are fn : fp of two classes; a matrix of {costs.n_classes} classes is compared as it is: omit "
+            "them, and give another matrix for other costs"
         )
     result = []
     for ratio in [own] if ratios is None else ratios:
@@ -116,6 +116,9 @@ class Protocol:
         windows together are the ``test`` share.
     gap, label_delay : duration
         Time before a split whose samples are excluded; time after which the label of a sample is known.
+    constraints : mapping
+        Constraints that the decisions of all methods meet; the ``certify`` share of the training samples certifies
+        them.
     """
 
     test: float = 0.20
@@ -126,6 +129,8 @@ class Protocol:
     gap: Any = None
     label_delay: Any = None
     folds: int = 0
+    constraints: Mapping[str, Any] = field(default_factory=dict)
+    certify: float = 0.2
 
     def __post_init__(self) -> None:
         check_neural(self.neural).check()
@@ -148,7 +153,8 @@ class Protocol:
         about = {"test": self.test, "validation": self.validation, "neural": neural, "boosting": boosting}
         about |= {"folds": self.folds} if self.folds else {}
         time = {"windows": self.windows, "gap": str(self.gap), "label_delay": str(self.label_delay)}
-        return about | ({"time": time} if self.windows else {})
+        limits = {"constraints": dict(self.constraints), "certify": self.certify} if self.constraints else {}
+        return about | ({"time": time} if self.windows else {}) | limits
 
     def numbers(self, task: Task, repeats: int) -> range:
         """Return the numbers of all splits: repeat after repeat of the folds, or the test windows."""
@@ -213,6 +219,8 @@ class Protocol:
         """Return a fresh copy of a method under these conditions."""
         fresh: CostSensitiveClassifier = clone(method)
         fresh.set_params(random_state=seed, validation=self.inner_validation, device=self.device)
+        if self.constraints:
+            fresh.set_params(constraints=dict(self.constraints), certify=self.certify)
         if needs_network(fresh) and fresh.learner == "net":
             fresh.set_params(learner=copy.copy(self.neural))
         if is_ensemble(fresh):
@@ -237,7 +245,7 @@ def compared_neural(given: NeuralLearner | None, settings: Mapping[str, Any]) ->
         return kept
     for name in (name for name, value in settings.items() if isinstance(value, dict)):
         raise ValueError(
-            f"its networks had {name}={settings[name]['code']!r}, which is code, and no folder keeps code: "
+            f"its networks had {name}={settings[name]['code']!r}, which is code, and code is not saved: "
             f"fit a method with  learner=NeuralLearner({name}=...)  yourself, or compare again"
         )
     read: NeuralLearner = NeuralLearner(**settings)

@@ -6,7 +6,7 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
@@ -28,6 +28,7 @@ from adacsl.comparison.statistics import (
     span,
 )
 from adacsl.metrics.intervals import Interval
+from adacsl.thresholds.constraints import InfeasibleError
 
 with requires("compare"):
     import pandas as pd
@@ -66,6 +67,7 @@ def describe(
         _what(result, rows, base, tolerance, prefer),
         _cost(result, rows),
         _sure(result, rows),
+        result.others,
         _simpler(result, rows),
         _missing_folds(result, rows),
     ]
@@ -137,19 +139,24 @@ def _cost(result: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
 
 
 def _sure(result: Recommendation, rows: Mapping[str, Mapping[Any, Any]]) -> str:
-    """Return a sentence with the methods from which the cost differs significantly."""
+    """Return a sentence with the difference from the lowest cost."""
     method, first = str(result.recommended), result.cheapest
-    parts = []
-    if first not in (method, BASELINE):
-        judged = "a significant difference" if method in result.worse else "no significant difference"
-        unsure = ": predicting is not shown to cost less" if first in CONSTANTS else ""
-        parts.append(f"It costs {_more(rows[method])} than {sentence_name(first)}, {judged}{unsure}")
+    if first in (method, BASELINE):
+        return ""
+    judged = "a significant difference" if method in result.worse else "no significant difference"
+    unsure = ": predicting is not shown to cost less" if first in CONSTANTS else ""
+    return f"It costs {_more(rows[method])} than {sentence_name(first)}, {judged}{unsure}."
+
+
+def describe_others(result: Recommendation) -> str:
+    """Return a sentence with the methods from which the lowest cost differs significantly, as the table does."""
+    method, first = str(result.recommended), result.cheapest
     tied, doubtful, worse = (
         [name for name in some if name not in (method, BASELINE)]
         for some in (result.tied, result.doubtful, result.worse)
     )
     it = "it" if method == first else sentence_name(first)
-    parts += [f"no significant difference between {it} and {names_of(tied)}"] if tied else []
+    parts = [f"no significant difference between {it} and {names_of(tied)}"] if tied else []
     if doubtful:
         verb = "costs" if len(doubtful) == 1 else "cost"
         parts.append(f"{names_of(doubtful)} probably {verb} more (not significant after correction for multiple tests)")
@@ -226,6 +233,13 @@ class Recommendation:
     """The saving of the recommended method against the baseline."""
     simpler: Simpler | None = None
     """The alternative that ``prefer="simple"`` would recommend, if that is another method."""
+    others: str = field(default="", compare=False, repr=False)
+    """The sentence of the text on the significance of the other methods."""
+
+    @property
+    def brief(self) -> str:
+        """The text without the sentence on the other methods, for a place that shows the table."""
+        return self.text.replace(f" {self.others}", "", 1) if self.others else self.text
 
     def __str__(self) -> str:
         return self.text
@@ -312,6 +326,8 @@ def recommendation(
         saving = saving_of(chosen, baseline(chosen)) if baseline and chosen and base else None
         simpler = _simpler_than(chosen, near, excess, simplest_first)
         result = replace(result, recommended=chosen, saving=saving, simpler=simpler)
+    if result.recommended is not None:
+        result = replace(result, others=describe_others(result))
     return replace(result, text=describe(result, rows, base, tolerance, prefer=prefer))
 
 
@@ -441,6 +457,10 @@ LONGEST = 200
 """The largest number of characters of a reason that are shown."""
 
 
+INFEASIBLE = "not feasible"
+"""How the reason of a method begins whose decisions cannot meet the constraints in some folds: it is not compared."""
+
+
 class Missing(NamedTuple):
     """A method that lacks folds on one data set at one ratio."""
 
@@ -462,6 +482,8 @@ class Missing(NamedTuple):
         return self.failed < self.folds
 
     def __str__(self) -> str:
+        if self.reason.startswith(INFEASIBLE):
+            return f"{self.method} is {self.reason}"
         if self.failed:
             rest = self.folds - self.done - self.failed
             unfinished = f", {rest} to do" if rest else ""
@@ -472,13 +494,19 @@ class Missing(NamedTuple):
 def missing_of(planned: Iterable[FitKey], done: Collection[FitKey], failures: pd.DataFrame) -> list[Missing]:
     """Return the methods that lack folds, in the order of their names."""
     errors: dict[tuple[str, float, str], list[str]] = {}
+    infeasible: dict[tuple[str, float, str], list[str]] = {}
     fits = set(planned)
     for row in failures.to_dict("records"):
         fit = FitKey(*(row[name] for name in FitKey._fields))
         fits.add(fit)
+        if row["type"] == InfeasibleError.__name__:
+            infeasible.setdefault(fit[:3], []).append(_one_line(row["message"]))
         errors.setdefault(fit[:3], []).append(_one_line(f"{row['type']}: {row['message']}"))
     folds = Counter(fit[:3] for fit in fits)
     lacking = Counter(fit[:3] for fit in fits if fit not in done)
+    for view, own in infeasible.items():  # of all its folds
+        lacking[view] = folds[view]
+        errors[view] = [f"{INFEASIBLE} in {len(own)} of {folds[view]} folds ({own[0]})"] * folds[view]
     return [
         Missing(*view, folds[view], folds[view] - count, len(errors.get(view, ())), errors.get(view, [""])[0])
         for view, count in sorted(lacking.items())

@@ -85,7 +85,7 @@ def report_data(
     fewest = min(map(len, classes.values()))
     return ReportData(
         title=title_for(comparison, list(dict.fromkeys(names))),
-        recommendations={view: str(recommendation) for view, recommendation in comparison.recommendations.items()},
+        recommendations={view: recommendation.brief for view, recommendation in comparison.recommendations.items()},
         facts=describe_facts(comparison)
         | baseline.describe_baselines(comparison)
         | ({"command": command} if command else {}),

@@ -315,7 +315,7 @@ class Comparison:
         views = [v for v in self.recommendations if data in (None, v[0]) and (ratio is None or np.isclose(ratio, v[1]))]
         if not views:
             raise ValueError(
-                f"nothing was compared on {data!r} at ratio {ratio}; there is: {list(self.recommendations)}"
+                f"there is no comparison of {data!r} at ratio {ratio}; available: {list(self.recommendations)}"
             )
         return next((v for v in views if np.isclose(v[1], self._own_ratio(v[0]), rtol=1e-5)), views[0])
 
@@ -487,13 +487,15 @@ def unfitted_method(
     if name == BASELINE:
         raise ValueError("'baseline' is the current decisions, there is nothing to fit: name a method")
     if name not in {*result.methods, *METHODS} and name in set(result.results["method"]):
-        raise ValueError(f"{name!r} was a method of your own, and no folder keeps code: fit it yourself")
+        raise ValueError(f"{name!r} is a custom method, and code is not saved: fit it yourself")
     made: CostSensitiveClassifier = clone(result.methods[name]) if name in result.methods else method(name)
     neural = result.facts["protocol"].get("neural")
     if neural and made.learner == "net":
         made.set_params(learner=compared_neural(result.neural, neural))
     elif neural and is_ensemble(made):
         set_ensemble(made, compared_neural(result.neural, neural))
+    if limits := result.facts["protocol"].get("constraints"):
+        made.set_params(constraints=dict(limits), certify=result.facts["protocol"]["certify"])
     if len(classes) > 2:
         return made.set_params(costs=named_costs([costs], classes), pos_label=None)
     return made.set_params(costs=costs, pos_label=plain_labels(classes)[1])

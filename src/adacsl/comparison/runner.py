@@ -22,7 +22,15 @@ __all__ = ["Event", "Job", "RunInterrupted", "Tally", "run"]
 BEAT = 30.0
 """Seconds without another event after which a run reports that it is alive."""
 
-Work = Callable[[Any, Any, tuple[FitKey, ...]], Iterator[FitResult]]
+
+class FailedFit(NamedTuple):
+    """A fit without a result, of a job whose other fits go on: trying it again would not help."""
+
+    fit: FitKey
+    error: Exception
+
+
+Work = Callable[[Any, Any, tuple[FitKey, ...]], Iterator["FitResult | FailedFit"]]
 """``work(shared, payload, fits)`` yields the result of each of these fits, in any order."""
 
 
@@ -148,14 +156,14 @@ def run(
     return Tally(len(course.done), len(course.failed), time.monotonic() - begin, course.ran)
 
 
-def fit_job(work: Work, shared: Any, job: Job) -> Iterator[FitResult]:
+def fit_job(work: Work, shared: Any, job: Job) -> Iterator[FitResult | FailedFit]:
     """Run a job in its worker: yield the results of its fits, with their provenance, as they come."""
     started, owed = now(), set(job.fits)
     for result in work(shared, job.payload, job.fits):
         if result.fit not in job.fits:
             raise RuntimeError(f"the work yielded a result it was not asked for: {result.fit}")
         owed.discard(result.fit)
-        yield stamped(result, started=started)
+        yield result if isinstance(result, FailedFit) else stamped(result, started=started)
     if owed:
         raise RuntimeError(f"the work ended without a result for {len(owed)} of its fits, such as {min(owed)}")
 
@@ -172,7 +180,9 @@ class _Course:
         self.missing = [left for job in jobs if (left := self.remaining(job)) is not None]
         self.report("start")
         for path, why in scan.corrupt.items():
-            self.report("corrupt", message=f"{path} was damaged ({why}): it is kept there, and its fit runs again")
+            self.report(
+                "corrupt", message=f"{path} was damaged ({why}): the file was moved there, and its fit runs again"
+            )
         for fit in sorted(self.done):
             self.report("kept", (fit,), **scan.costs[fit])
 
@@ -198,7 +208,10 @@ class _Course:
                 raise KeyboardInterrupt
             self._fail(job.fits, update.value, again=update.again)
 
-    def _keep(self, result: FitResult) -> None:
+    def _keep(self, result: FitResult | FailedFit) -> None:
+        if isinstance(result, FailedFit):
+            self._fail((result.fit,), result.error, again=False)
+            return
         try:
             self.store.write(result)
         except (TypeError, ValueError) as error:  # JSON cannot hold it

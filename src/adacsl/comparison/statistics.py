@@ -135,7 +135,7 @@ def fold_interval(differences: Any, fits: Any, units: Any, *, weight: Any = None
             f"differences, fits and units must be vectors of one length, got {d.shape}, {evidence.fits.shape}"
         )
     if not d.size or not np.isfinite(d).all():
-        raise ValueError("differences must be finite: leave out methods that have no result for some samples")
+        raise ValueError("differences must be finite: exclude methods that have no result for some samples")
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}")
     if min(evidence.n_fits, evidence.n_units) < 2:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["ResultStore", "Scan", "Store", "StoredRun"]
 
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 LARGEST = 2**30
 """Bytes of the largest document that is read: scores of a hundred million test rows fit into it."""
 
@@ -199,7 +199,7 @@ def take_lock(folder: Path, locks: contextlib.ExitStack) -> None:
         ) from None
     except DamagedError:
         raise StoreError(
-            f"{folder / '.lock'} is a link or no ordinary file: remove it, or choose another --out"
+            f"{folder / '.lock'} is a link or not a regular file: remove it, or choose another --out"
         ) from None
     except NoLocksError as error:
         raise StoreError(f"the file system of {folder} cannot lock files: choose another --out") from error
@@ -758,7 +758,7 @@ class Store:
         results, identity = self._whole_results(self._checked), self.identity
         if unknown := sorted({fit.data for fit in results} - set(identity.get("data", {}))):
             raise StoreError(
-                f"{self.folder} holds results on {unknown[0]!r}, which its run.json does not know: remove them"
+                f"{self.folder} holds results on {unknown[0]!r}, which is not in its run.json: remove them"
             )
         failures = {fit: failure for fit, failure in self._failed() if fit not in results}
         splits = {key: self.read_split(*key) for key in sorted({(fit.data, fit.seed) for fit in results})}
@@ -774,7 +774,7 @@ class Store:
         damaged = [(path, result) for path, result in found if isinstance(result, DamagedError)]
         if damaged:
             path, why = damaged[0]
-            text = f"{path} is damaged ({why}) and left out{f', as {len(damaged) - 1} more are' if damaged[1:] else ''}"
+            text = f"{path} is damaged ({why}) and excluded{f', as {len(damaged) - 1} more are' if damaged[1:] else ''}"
             warnings.warn(f"{text}: start the comparison again, it re-runs what is missing", stacklevel=3)
         whole = [result for _, result in found if isinstance(result, FitResult)]
         return {result.fit: result for result in sorted(whole, key=lambda result: result.fit)}

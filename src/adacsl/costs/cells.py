@@ -86,23 +86,21 @@ def check_above(error: Any, right: Any, error_name: str, right_name: str) -> Non
         if not extra > 0:
             raise ValueError(
                 f"{error_name} must cost more than {right_name}, got {error_name}={error:g} and "
-                f"{right_name}={right:g}: where being wrong costs no more than being right, "
-                "one constant decision is best and nothing is left to learn"
+                f"{right_name}={right:g}: where an error costs no more than a correct prediction, "
+                "a constant prediction is optimal and there is nothing to learn"
             )
         if extra < 1.0 / LARGEST:
-            raise ValueError(
-                f"{error_name} is too small to be counted with, {error:g}: give all costs in a smaller unit"
-            )
+            raise ValueError(f"{error_name} is too small to compute with, {error:g}: give all costs in a smaller unit")
         return
     xp = array_namespace(extra)
     lowest = int(xp.argmin(extra))
     if float(extra[lowest]) < 0:
         raise ValueError(
             f"{error_name} must not cost less than {right_name}, but for sample {lowest} it does, by "
-            f"{-float(extra[lowest]):g}; clip {error_name} at {right_name} or leave such samples out"
+            f"{-float(extra[lowest]):g}; clip {error_name} at {right_name} or exclude such samples"
         )
     if float(xp.max(extra)) == 0:
-        raise ValueError(f"{error_name} costs no more than {right_name} for any sample: nothing is left to learn")
+        raise ValueError(f"{error_name} costs no more than {right_name} for any sample: there is nothing to learn")
 
 
 def _check_many(
@@ -124,14 +122,14 @@ def _check_many(
         best = [so_far and not cost.any() for so_far, cost in zip(best, extra, strict=True)]
         free += [] if any(cost.any() for cost in extra) else [true]
     if len(free) == len(cells[0]):
-        raise ValueError("every decision costs the same: nothing is left to learn")
+        raise ValueError("every decision costs the same: there is nothing to learn")
     if free:
         raise ValueError(
             f"every decision costs the same when {free[0]!r} is true: give the errors about this class a cost, "
-            "or leave it out of the data and the matrix"
+            "or remove it from the data and the matrix"
         )
     if any(best):
-        raise ValueError(f"{named[best.index(True)]!r} is cheapest whatever is true: nothing is left to learn")
+        raise ValueError(f"{named[best.index(True)]!r} has the lowest cost for every class: there is nothing to learn")
 
 
 def clip_errors(cells: tuple[tuple[Any, ...], ...], *, square: bool) -> tuple[tuple[Any, ...], ...]:
@@ -194,7 +192,7 @@ def _higher(one: Any, other: Any) -> Any:
 def check_samples(n_instances: int | None, n: int) -> None:
     """Raise where costs of single samples belong to other than ``n`` samples."""
     if n_instances not in (None, n):
-        raise ValueError(f"these costs belong to {n_instances} samples, but {n} came; pick theirs with .rows(index)")
+        raise ValueError(f"these costs belong to {n_instances} samples, got {n}: select their costs with .rows(index)")
 
 
 Range: TypeAlias = tuple[str, float, float]

@@ -214,7 +214,7 @@ class Expression:
         raise ValueError(
             f"the cost {self.text!r} must be a finite number in every row, got {cost[first]:g} in row {first + 1}"
             f"{f' ({there})' if there else ''}, {int(bad.sum())} such row{'s' if bad.sum() > 1 else ''}: repair these "
-            "rows or leave them out"
+            "rows or remove them"
         )
 
 

@@ -29,7 +29,7 @@ def cells_from_array(matrix: Array, rows: str, classes: Names, actions: Names) -
     """Return the costs of a K x K, A x K (or n x A x K) array whose rows are ``rows``."""
     if rows not in ("predicted", "actual"):
         raise ValueError(
-            f"rows must be 'predicted' or 'actual', got {rows!r}: say what the rows of the matrix stand for"
+            f"rows must be 'predicted' or 'actual', got {rows!r}: it states what the rows of the matrix are"
         )
     array = _as_objects(matrix) if _has_recipes(matrix) else as_array(matrix, "the cost matrix")
     shape = tuple(array.shape)
@@ -42,7 +42,7 @@ def cells_from_array(matrix: Array, rows: str, classes: Names, actions: Names) -
     if n_actions < n_classes and actions is None:
         raise ValueError(
             f"the cost matrix must be square or have more actions than classes, got shape {shape}, which with "
-            f"rows={rows!r} is {n_actions} actions for {n_classes} classes: is it transposed? If not, name its actions"
+            f"rows={rows!r} is {n_actions} actions for {n_classes} classes: transpose it, or name its actions"
         )
 
     def entry(i: int, j: int) -> Any:
@@ -102,7 +102,7 @@ def named(cells: Cells, classes: Names, actions: Names) -> tuple[Cells, Names, N
     """Return costs and names that fit them; actions that are just the classes are put in their order and left out."""
     for names, count, what in ((classes, len(cells[0]), "classes"), (actions, len(cells), "actions")):
         if names is not None and len(names) != count:
-            raise ValueError(f"the cost matrix has {count} {what}, but {len(names)} names came: {shown(names)}")
+            raise ValueError(f"the cost matrix has {count} {what}, got {len(names)} names: {shown(names)}")
     if actions is None:
         return cells, classes, None
     if classes is None:

@@ -121,6 +121,38 @@ class CostMatrix:
         return cls._from_cells(cells, names)
 
     @classmethod
+    def ordinal(
+        cls, n_classes: int, *, power: float = 1.0, low: float = 1.0, high: float = 1.0,
+        classes: Iterable[object] | None = None,
+    ) -> Self:  # fmt: skip
+        """Return costs of ordered classes, such as grades: an error costs its distance, to a power.
+
+        Parameters
+        ----------
+        n_classes : int
+            How many classes there are, in order.
+        power : float, default 1
+            1: the distance (absolute error); 2: its square.
+        low, high : float, default 1
+            Factors for predictions below and above the truth.
+        classes : sequence of labels, optional
+            Their names, in order.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.ordinal(3, power=2, low=5)
+        CostMatrix.from_array([[0, 5, 20], [1, 0, 5], [4, 1, 0]], rows='predicted')
+        """
+        arrays.check_whole("n_classes", n_classes, 2)
+        for name, value in (("power", power), ("low", low), ("high", high)):
+            if not 0.0 < arrays.number_or_nan(value) < math.inf:
+                raise ValueError(f"{name} must be a positive number, got {value!r}")
+        predicted, true = np.indices((n_classes, n_classes)).astype(np.float64)
+        matrix = np.abs(predicted - true) ** power * np.where(predicted < true, low, high)
+        return cls.from_array(matrix, rows="predicted", classes=classes)
+
+    @classmethod
     def from_array(
         cls,
         matrix: Array,
@@ -183,7 +215,7 @@ class CostMatrix:
         try:
             data = json.loads(text)
         except ValueError as error:
-            raise ValueError(f"these costs are no JSON as to_json writes it: {error}") from None
+            raise ValueError(f"the text is not JSON as to_json writes it: {error}") from None
         return cls.from_dict(data)
 
     @classmethod
@@ -623,7 +655,7 @@ class CostMatrix:
         best = min(costs._constant_totals(y_true, sample_weight))
         if best == 0:
             raise ValueError(
-                "the normalised cost is undefined here: a constant decision is free "
+                "the normalised cost is undefined here: a constant baseline costs nothing "
                 "(only one class in y_true?), so there is nothing to compare with"
             )
         return costs.total(y_true, y_pred, sample_weight=sample_weight) / best
@@ -632,7 +664,7 @@ class CostMatrix:
         """Return the share of the best constant decision's cost that these decisions save (1 - cost / cost of it)."""
         best = min(self._constant_totals(y_true, sample_weight))
         if best == 0:
-            raise ValueError("savings are undefined here: the best constant decision costs nothing")
+            raise ValueError("savings are undefined here: the best constant baseline costs nothing")
         return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
 
     def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
@@ -689,7 +721,7 @@ class CostMatrix:
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
         if self.n_instances is not None:
-            raise ValueError("a frame holds one cost for each outcome, and each sample has its own: averaged() first")
+            raise ValueError("to_frame needs one cost per outcome, got per-sample costs: use averaged().to_frame()")
         names = self.actions or range(self.n_actions), self.classes or range(self.n_classes)
         index, columns = (
             pd.Index(list(axis), name=what) for axis, what in zip(names, ("predicted", "actual"), strict=True)
@@ -731,7 +763,7 @@ class CostMatrix:
         return formats.as_html(*self._parts()[:4])
 
     def __setattr__(self, *change: object) -> NoReturn:
-        raise AttributeError("a CostMatrix does not change; make a new one")
+        raise AttributeError("a CostMatrix is immutable: make a new one")
 
     __delattr__ = __setattr__
 
@@ -778,10 +810,10 @@ class CostMatrix:
 
     def _binary(self, name: str, predicted: int, actual: int) -> Any:
         if self.n_classes != 2:
-            raise ValueError(f"{name} speaks of two classes, but this matrix has {self.n_classes}; use decide()")
+            raise ValueError(f"{name} is for two classes, but this matrix has {self.n_classes}; use decide()")
         if not self.square:
             raise ValueError(
-                f"{name} speaks of predicting one of two classes, but other actions are here; use decide()"
+                f"{name} is for predicting one of two classes, but the matrix has other actions; use decide()"
             )
         return self._cells[predicted][actual]
 
@@ -877,8 +909,8 @@ def _places_of_classes(matrix: CostMatrix) -> list[int]:
     ]
     if not all(result):
         raise ValueError(
-            f"errors of a person are wrong classes, but the actions {formats.shown(matrix.actions)} predict none: "
-            "say with with_action(...) what the person costs"
+            f"errors of a person are wrong classes, but the actions {formats.shown(matrix.actions)} predict no "
+            "class: add the cost of the person with with_action(...)"
         )
     return [places[0] for places in result]
 
@@ -924,8 +956,8 @@ def check_binary(costs: Any) -> None:
         raise no_costs(costs)
     if costs.n_classes != 2:
         raise ValueError(
-            f"costs must be those of two classes, but the cost matrix has {costs.n_classes}: more have no threshold, "
-            "they are decided by costs.decide(probabilities), and find_multipliers corrects these"
+            f"costs must be those of two classes, but the cost matrix has {costs.n_classes}: more than two have no "
+            "threshold: use costs.decide(probabilities), and find_multipliers to correct them"
         )
     if not costs.square:
         raise ValueError(
@@ -974,7 +1006,7 @@ def merge_costs(given: Mapping[str, Any], default: CostMatrix | None = None) -> 
     """
     if default is not None and (default.n_classes != 2 or not default.square):
         raise ValueError(
-            f"fp, fn, tp and tn are costs of two classes, but these costs are of others: {default!r}; leave them out, "
+            f"fp, fn, tp and tn are costs of two classes, but these costs are of others: {default!r}; omit them, "
             f"or give another matrix, {arrays.MATRIX}"
         )
     known = dict.fromkeys(("fp", "fn", "tp", "tn"), 0.0) if default is None else default._by_name()

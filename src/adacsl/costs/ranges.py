@@ -228,7 +228,7 @@ def _stakes(costs: CostMatrix, n: int) -> tuple[NDArray[np.float64], NDArray[np.
     """Return what a false positive and a false negative cost more than being right, of each row."""
     check_binary(costs)
     if costs.n_instances not in (None, n):
-        raise ValueError(f"these costs belong to {costs.n_instances} samples, but {n} came; pick theirs with .rows()")
+        raise ValueError(f"these costs belong to {costs.n_instances} samples, got {n}: select their costs with .rows()")
     alarm, miss = (np.broadcast_to(as_host(part), (n,)) for part in (costs.fp - costs.tn, costs.fn - costs.tp))
     return alarm, miss
 

@@ -56,7 +56,9 @@ class Baseline(NamedTuple):
         if not isinstance(given, str):
             return cls(_values(given, classes, "baseline"))
         if not isinstance(frame, pd.DataFrame):
-            raise DataError(f"baseline={given!r} names a column, and X is no table: give one decision for each sample")
+            raise DataError(
+                f"baseline={given!r} names a column, but X is not a table: give one decision for each sample"
+            )
         check_column(given, frame.columns, "the table")
         return cls(_values(frame[given], classes, f"the baseline column {given!r}"), given)
 

@@ -363,8 +363,9 @@ def _leaking(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
 def _leakage(name: str, seen: str, *, sure: bool) -> Finding:
     return finding(
         "target-leakage",
-        f"column {name!r} {seen}: is it known at prediction time? If it is an outcome, or another form of the label, "
-        f"exclude it {_drop([name])}",
+        f"column {name!r} {seen}: check that it is known at prediction time; if it is an outcome, or "
+        f"another form of the "
+        f"label, exclude it {_drop([name])}",
         "error" if sure else "warning",
     )
 

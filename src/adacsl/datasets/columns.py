@@ -216,7 +216,7 @@ class Columns(Mapping[str, NDArray[Any]]):
         """Return some columns, in this order."""
         if missing := [name for name in names if name not in self._arrays]:
             raise ValueError(
-                f"X lacks columns that fit saw: {listed(map(repr, missing))}; it has {listed(map(repr, self))}"
+                f"X lacks columns of the fit: {listed(map(repr, missing))}; it has {listed(map(repr, self))}"
             )
         chosen = Columns({name: self._arrays[name] for name in names}, named=named)
         chosen._columns = self._columns
@@ -293,7 +293,7 @@ def dense(X: Any) -> Any:  # noqa: N803
     if cells > LARGEST:
         raise ValueError(
             f"a sparse matrix of {X.shape[0]:,} x {X.shape[1]:,} would be a table of {cells / 2**27:.1f} GiB, 1 GiB "
-            "is the most: take fewer columns (TruncatedSVD, SelectKBest), or an estimator that takes sparse matrices, "
+            "is the most: use fewer columns (TruncatedSVD, SelectKBest), or an estimator that takes sparse matrices, "
             "AdaCSLClassifier(estimator)"
         )
     return X.toarray()
@@ -413,7 +413,7 @@ def _parsed(column: Column, parse: Callable[[NDArray[Any]], NDArray[np.float64]]
 
 def _as_numbers(text: NDArray[Any]) -> NDArray[np.float64]:
     if (np.strings.find(text, "_") >= 0).any():
-        raise ValueError("an underscore is no part of a number")
+        raise ValueError("an underscore cannot be part of a number")
     try:
         return text.astype(np.float64)
     except ValueError:  # booleans are numbers too

@@ -163,7 +163,9 @@ def read_costs(path: str | os.PathLike[str]) -> CostMatrix:
     try:
         return CostMatrix.from_frame(frame, rows="predicted")
     except (TypeError, ValueError) as error:
-        raise DataError(f"{path} is no cost matrix, rows predicted and columns actual: {one_line(error)}") from error
+        raise DataError(
+            f"{path} is not a cost matrix with rows predicted and columns actual: {one_line(error)}"
+        ) from error
 
 
 def read_cost(text: float | str) -> Any:

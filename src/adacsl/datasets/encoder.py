@@ -269,7 +269,7 @@ def rule_from_dict(data: dict[str, Any]) -> Number | Category:
     values = {field.name: data[field.name] for field in fields(rule)}
     for name in {"missing", "other"} & set(values):
         if not isinstance(values[name], bool):  # a number would be so many features
-            raise TypeError(f"a column says of {name} values true or false, got {str(values[name])[:20]}")
+            raise TypeError(f"{name} of a column must be true or false, got {str(values[name])[:20]}")
     if "levels" in values:  # before 0.3 numbers among text were spelled as they came
         values["levels"] = list(map(spellings(values["levels"]).get, values["levels"]))
         frequencies = values["frequencies"]
@@ -428,7 +428,9 @@ class TableEncoder:
     def from_dict(cls, data: dict[str, Any]) -> TableEncoder:
         """Read what :meth:`to_dict` wrote."""
         if not isinstance(data, dict) or "columns" not in data or "format" not in data:
-            raise ValueError(f"this is no table encoder: expected a dict with format and columns, got {str(data)[:80]}")
+            raise ValueError(
+                f"the document is not a table encoder: expected a dict with format and columns, got {str(data)[:80]}"
+            )
         if data["format"] != FORMAT:
             raise ValueError(f"this table encoder has format {data['format']!r}; this version of adacsl reads {FORMAT}")
         encoder = cls(scaling=data["scaling"], max_levels=data["max_levels"])
@@ -458,7 +460,7 @@ class TableEncoder:
             missing = [name for name in self._names if name not in where]
             if missing:
                 has = listed(map(repr, names))
-                raise ValueError(f"X lacks columns that fit saw: {listed(map(repr, missing))}; it has {has}")
+                raise ValueError(f"X lacks columns of the fit: {listed(map(repr, missing))}; it has {has}")
             return n_rows, (column(where[name]) for name in self._names)
         if n_columns != self.n_features_in_:
             expected = f"TableEncoder is expecting {self.n_features_in_} features as input"

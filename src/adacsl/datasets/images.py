@@ -347,7 +347,7 @@ def _from_dataset(dataset: Dataset[Any], size: tuple[int, int] | None, progress:
         raise TypeError("give a map-style Dataset, one with __len__ and __getitem__: its items are read by number")
     total = len(dataset)
     if total == 0:
-        raise ValueError("the Dataset is empty")
+        raise ValueError("the Dataset is empty: give at least one item")
     labels = []
 
     def images() -> Iterator[NDArray[np.uint8]]:
@@ -379,7 +379,7 @@ def _pixels(image: Any, size: tuple[int, int] | None, name: str) -> NDArray[np.u
     array: NDArray[Any] = image.detach().cpu().numpy() if isinstance(image, torch.Tensor) else image
     if np.issubdtype(array.dtype, np.floating):
         raise ValueError(
-            f"{name} of the Dataset holds floats ({array.dtype}); give bytes (uint8): leave out ToTensor and "
+            f"{name} of the Dataset holds floats ({array.dtype}); give bytes (uint8): omit ToTensor and "
             "Normalize (PILToTensor keeps bytes), the estimator normalises on the device"
         )
     _check_bytes(array.dtype, f"{name} of the Dataset")
@@ -474,7 +474,7 @@ def _load(path: Path) -> dict[str, NDArray[Any]]:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, AttributeError) as error:
-        raise DataError(f"{path} is no .npz archive of arrays, or a damaged one: {one_line(error)}") from error
+        raise DataError(f"{path} is not an .npz archive of arrays, or is damaged: {one_line(error)}") from error
 
 
 def _jpegs(

@@ -126,15 +126,15 @@ def check_classes(names: Sequence[str], costs: Any, *, what: str, counts: str = 
     elif len(names) > 2 and not (isinstance(costs, str) and costs == "balanced"):
         two = ", but fp and fn are costs of two" if costs is not None else ""
         raise DataError(
-            f"{result}{two}: state the costs, costs=... (a matrix with these {len(names)} classes, as 'adacsl costs "
-            "template' writes one, or 'balanced'), or merge or drop classes first"
+            f"{result}{two}: state the costs, costs=... (a matrix with these {len(names)} classes, as 'adacsl check "
+            "--write-costs' writes one, or 'balanced'), or merge or drop classes first"
         )
     if len(names) > MOST_CLASSES:
-        raise DataError(f"{result}, expected {MOST_CLASSES} at most: are these numbers to predict, or identifiers?")
-    if (longest := max(map(len, names), default=0)) > LONGEST:
         raise DataError(
-            f"{what} has a label of {longest:,} characters, expected {LONGEST} at most: is it the right one?"
+            f"{result}, expected {MOST_CLASSES} at most: numbers to predict and identifiers are not classes"
         )
+    if (longest := max(map(len, names), default=0)) > LONGEST:
+        raise DataError(f"{what} has a label of {longest:,} characters, expected {LONGEST} at most: check the column")
     if doubled := repeated(names):
         raise DataError(
             f"{what} has different labels that all read {listed(map(repr, doubled))}: spell each class one way"

@@ -134,5 +134,7 @@ def _guessed(frame: Any, name: str, score: str | None, label: str | None) -> tup
         label = label or next(c for c in known if c != score)
     if score is None or label is None:
         wanted = " and ".join(f"the {what} column" for what, c in (("score", score), ("label", label)) if c is None)
-        raise DataError(f"which columns of {name} hold scores and labels? Name {wanted}; it has {listed(known)}")
+        raise DataError(
+            f"the columns of scores and labels in {name} are not clear: name {wanted}; it has {listed(known)}"
+        )
     return score, label

@@ -51,7 +51,9 @@ def read_segments(given: Any, frame: Any) -> dict[str, NDArray[Any]]:
         return {str(name): np.asarray(values) for name, values in given.items()}
     names: Sequence[str] = [given] if isinstance(given, str) else list(given or ())
     if names and not isinstance(frame, pd.DataFrame):
-        raise DataError(f"segments={names} names columns, and X is no table: give {{name: one value for each sample}}")
+        raise DataError(
+            f"segments={names} names columns, but X is not a table: give {{name: one value for each sample}}"
+        )
     for name in names:
         check_column(name, frame.columns, "the table")
     return {str(name): _plain(frame[name]) for name in names}

@@ -341,7 +341,9 @@ def target_column(columns: Iterable[str], target: str | None, name: str) -> str:
     if target is None:
         if "target" in known:
             return "target"
-        raise DataError(f"which column of {name} holds the labels (the target)? Name it; it has {listed(known)}")
+        raise DataError(
+            f"the label column of {name} is not given: name it as target (--target); it has {listed(known)}"
+        )
     check_column(target, known, name)
     return target
 

@@ -186,7 +186,7 @@ def take_times(
         return X, read_times(X[time], what), time
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if not isinstance(frame, nw.DataFrame):
-        raise DataError(f"time={time!r} names a column, and X is no table: give one time for each sample")
+        raise DataError(f"time={time!r} names a column, but X is not a table: give one time for each sample")
     check_column(time, frame.columns, "X")
     features = X if time in keep else frame.drop(time).to_native()
     return features, read_times(frame[time].to_native(), what), time

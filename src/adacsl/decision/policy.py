@@ -93,7 +93,7 @@ class Policy:
             raise ValueError(f"prior must be a share between 0 and 1, got {self.prior!r}")
         for name, needed in (("errors", "refer"), ("action", "capacity"), ("per", "capacity"), ("time", "per")):
             if getattr(self, name) is not None and getattr(self, needed) is None:
-                raise ValueError(f"{name} is nothing without {needed}: give both")
+                raise ValueError(f"{name} needs {needed}: give both")
         _check_actions(self.actions)
 
     @property
@@ -257,7 +257,12 @@ def decide(
         policy = dataclasses.replace(policy, time=times)
     if decision.decide in BLIND and not policy.empty:
         raise ValueError(
-            f"a policy decides by expected costs, and decide={decision.decide!r} looks at none: fit with decide='bayes'"
+            f"a policy needs expected costs, which decide={decision.decide!r} does not use: fit with decide='bayes'"
+        )
+    if decision.constraints is not None and not policy.empty:
+        raise ValueError(
+            "a policy (reject option, capacity, other actions, class prior) would move the threshold that the "
+            "constraints certify: leave out one of them"
         )
     matrix = action_costs(policy, decision.costs, costs, [label_name(label) for label in labels])
     moved, prior, notes = _shifted(policy, decision.prior, probabilities, labels)
@@ -308,7 +313,7 @@ def _with_other_actions(costs: CostMatrix, matrix: CostMatrix) -> CostMatrix:
     if len(beyond) == len(others):
         raise ValueError(
             f"per-sample costs are those of predicting a class, but none of the actions {shown(others)} does: "
-            "leave out fp, fn, tp and tn, or name the classes among the actions"
+            "omit fp, fn, tp and tn, or name the classes among the actions"
         )
     for i, name in beyond:
         costs = costs.with_action(name, matrix.to_array()[i].tolist())
@@ -346,9 +351,7 @@ def _shifted(
     if policy.prior is None:
         return probabilities, None, []
     if old is None:
-        raise ValueError(
-            "the model does not know the class prior of its training, so it cannot be shifted: fit it again"
-        )
+        raise ValueError("the model holds no class prior of its training, so it cannot be shifted: fit it again")
     if isinstance(policy.prior, str):
         new, how = estimate_prior(probabilities, old), f"estimated on these {len(probabilities):,} rows"
     else:
@@ -519,7 +522,7 @@ def limited_name(policy: Policy, costs: CostMatrix, labels: NDArray[Any]) -> Any
         wanted = label_name(labels[1])
     result = [name for name in names if wanted is not None and same_label(label_name(name), wanted)]
     if not result:
-        advice = "say which action is limited" if wanted is None else f"there is no action {wanted!r} to limit"
+        advice = "name the limited action" if wanted is None else f"there is no action {wanted!r} to limit"
         raise ValueError(f"{advice}: action= one of {shown(map(label_name, names))}")
     return result[0]
 

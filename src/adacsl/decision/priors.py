@@ -134,7 +134,9 @@ def _check_possible(before: Array, columns: Array) -> None:
     """Raise where a class that training never saw is in the new prior: its shift is unknown."""
     xp = array_namespace(columns)
     if bool(xp.any((before == 0) & (xp.max(columns, axis=0) > 0))):
-        raise ValueError("a class has no share in training (old), but probabilities above 0: nothing follows from them")
+        raise ValueError(
+            "a class has no share in training (old), but probabilities above 0: give training shares above 0"
+        )
 
 
 def _ratios(columns: Array, before: Array, sample_weight: Array | None) -> tuple[Array, Array]:

@@ -16,12 +16,20 @@ from adacsl.base.scores import log_odds, sigmoid, to_logits
 from adacsl.costs.instance import bayes_log_odds, corrected, corrected_rows, row_offsets
 from adacsl.costs.matrix import CostMatrix, no_costs
 from adacsl.decision.calibration import calibrate, fit_calibration, fit_stretch, uncalibrate
+from adacsl.thresholds.constraints import MEASURES, PLURALS, Certified, Constraints, Counts, InfeasibleError
 from adacsl.thresholds.search import check_target
 
 __all__ = ["DECIDE", "Decision", "check_decide"]
 
 
 DECIDE = ("bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative", "positive")
+
+NEAREST = 1e6
+"""So many standard errors make any certified threshold as good as another: the one nearest the Bayes threshold."""
+
+ABOVE = 1e-9
+"""So far, in log-odds, a threshold is placed above the score that precision was tested at: it stays below, whatever
+rounding does."""
 
 CENTRES = (-25.0, 25.0)
 """Log-odds about which scores may be stretched: beyond them no probability differs from 0 or 1."""
@@ -56,11 +64,21 @@ class Decision:
         too sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least
         log loss. Decisions stay; of more than two classes, and where rows have costs of their own, nothing is
         stretched.
+    constraints : dict or Constraints, optional
+        ``min_recall``, ``min_precision``, ``max_fpr``, ``max_positive_rate`` and ``confidence`` (default 0.95) of
+        :func:`~adacsl.find_threshold`, for two classes, and ``segments``, the column of X within whose values
+        ``min_recall`` holds. Probabilities stay; decisions are made at the certified
+        threshold nearest to the Bayes threshold, with "tuned" at the cheapest of the certified ones. Where samples have
+        costs of their own, one factor on the odds of each sample's own Bayes threshold is certified.
 
     Attributes
     ----------
     threshold_ : float
         The score above which a sample is called positive (class-wide costs).
+    constraints_ : dict of Certified or None
+        What is known of each constraint, once it is certified.
+    factor_ : float or None
+        The factor on the odds of the Bayes threshold that the constraints ask for.
     mapped : float or array of shape (K,)
         The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
     calibration_ : dict or None
@@ -75,11 +93,14 @@ class Decision:
     [0, 1, 1, 1]
     >>> Decision(CostMatrix(fp=1, fn=8), "tuned").fit(scores, labels).predict(scores).tolist()
     [0, 0, 1, 1]
+    >>> floor = {"min_recall": 1.0, "confidence": None}
+    >>> Decision(CostMatrix(fp=8, fn=1), constraints=floor).fit(scores, labels).predict(scores).tolist()
+    [0, 0, 1, 1]
     """
 
     def __init__(
         self, costs: CostMatrix, decide: str = "bayes", *, target_threshold: Any = None,
-        instance_weighted: bool = False, weighted: bool = False,
+        instance_weighted: bool = False, weighted: bool = False, constraints: Any = None,
     ) -> None:  # fmt: skip
         if not isinstance(costs, CostMatrix):
             raise no_costs(costs)
@@ -96,6 +117,11 @@ class Decision:
         self.calibration_: dict[str, Any] | None = None
         self.mapped = self.target_threshold
         self.prior: Any = None
+        self.constraints = Constraints.of(constraints)
+        if self.constraints is not None and costs.n_classes > 2:
+            raise ValueError(f"constraints are for two classes, the costs have {costs.n_classes}")
+        self.constraints_: dict[str, Certified] | None = None
+        self.offset_: float | None = None
 
     def _repr_html_(self) -> str:
         scaled = self.calibration_ and self.calibration_.get("kind")
@@ -103,11 +129,13 @@ class Decision:
         if self.costs.n_classes == 2:
             rows += [("called positive above the score", self.threshold_)]
         rows += [("calibration", scaled), ("class prior in training", self.prior)]
+        rows += [(name, describe_certified(name, each)) for name, each in (self.constraints_ or {}).items()]
         return html_table([row for row in rows if row[1] is not None], title="Decision") + self.costs._repr_html_()
 
     def __repr__(self) -> str:
         cut = f", threshold={self.threshold_:.4g}" if self.costs.n_classes == 2 else ""
-        return f"Decision({self.costs}, {self.decide!r}{cut})"
+        limits = "" if self.constraints is None else f", constraints={self.constraints.to_dict()}"
+        return f"Decision({self.costs}, {self.decide!r}{cut}{limits})"
 
     def fit(
         self,
@@ -116,10 +144,12 @@ class Decision:
         *,
         sample_weight: NDArray[Any] | None = None,
         costs: CostMatrix | None = None,
+        segments: Any = None,
     ) -> Self:
         """Tune or calibrate on scores and labels (numbers) of rows nobody trained on; ``costs`` are those of the rows.
 
-        The other ways to decide need nothing of it.
+        The other ways to decide need nothing of it. Constraints are certified on the same samples; with "calibrated"
+        and a confidence they have to be certified on others, by :meth:`certify`, which ``segments`` are for.
         """
         scores = np.asarray(scores, dtype=np.float64)
         wanted = (self.costs.n_classes,) if self.costs.n_classes > 2 else ()
@@ -139,7 +169,74 @@ class Decision:
             self.calibration_ = fit_calibration(self._corrected(scores, costs), np.asarray(labels), sample_weight)
         elif self.decide == "bayes" and self.weighted:
             self._stretch(scores, labels, sample_weight, costs)
+        limits = self.constraints
+        if limits is not None and (self.decide != "calibrated" or limits.confidence is None):
+            self.certify(scores, labels, sample_weight=sample_weight, costs=costs, segments=segments)
         return self
+
+    def certify(
+        self,
+        scores: NDArray[Any],
+        labels: NDArray[Any],
+        *,
+        sample_weight: NDArray[Any] | None = None,
+        costs: CostMatrix | None = None,
+        segments: Any = None,
+    ) -> Self:
+        """Move the threshold such that the constraints hold; with confidence, on samples that chose nothing else.
+
+        Parameters
+        ----------
+        scores, labels : arrays of shape (n,)
+            Scores of the model and class numbers of independent samples.
+        sample_weight : array of shape (n,), optional
+            For constraints without confidence.
+        costs : CostMatrix, optional
+            Of the samples, where they have their own.
+        segments : array of shape (n,), optional
+            Their values of the column that the constraints name as ``segments``.
+
+        Raises
+        ------
+        InfeasibleError
+            Where no threshold meets the constraints.
+        """
+        limits = self.constraints
+        if limits is None:
+            raise ValueError('there is nothing to certify: give constraints, such as {"min_recall": 0.9}')
+        if (limits.segments is None) != (segments is None):
+            raise ValueError(f"segments are the values of the column that the constraints name: {limits.segments!r}")
+        self.offset_, labels = None, np.asarray(labels)
+        own = self.costs if costs is None else costs
+        proba = self.probabilities(scores, costs=costs)
+        if self.decide not in ("negative", "positive"):
+            near = 0.0 if self.decide == "tuned" else NEAREST
+            logits = np.clip(log_odds(proba), -700.0, 700.0)
+            _, offset = tune_cut(
+                logits, labels, own, sample_weight, n_standard_errors=near, segments=segments, **limits.limits
+            )
+            self.offset_ = offset + (ABOVE if limits.needs_grid else 0.0)
+        decided, positive = self.of_probabilities(proba, costs=costs), labels == 1
+        if segments is not None:
+            limits = limits.within_segments(log_odds(proba) - bayes_log_odds(own), positive, segments)
+        counts = count_errors(labels, decided, sample_weight)
+        if not bool(limits.allowed(counts)):  # a constant decision, or samples that no factor moves
+            wanted = " and ".join(f"{name}={value:g}" for name, value in limits.given.items())
+            if self.offset_ is None:
+                raise InfeasibleError(f"predicting {self.decide} for every sample violates {wanted}")
+            raise InfeasibleError(
+                f"no factor on the odds meets {wanted}: {counts.false_negatives:g} of {counts.positives:g} positives "
+                f"and {counts.false_positives:g} of {counts.negatives:g} negatives are decided wrongly by their costs"
+            )
+        self.constraints_ = limits.certified(counts)
+        if segments is not None:
+            self.constraints_ |= limits.certified_segments(decided == 0, positive, segments)
+        return self
+
+    @property
+    def factor_(self) -> float | None:
+        """The factor on the odds of the Bayes threshold that the constraints ask for; None without constraints."""
+        return None if self.offset_ is None else float(np.exp(self.offset_))
 
     def _stretch(self, scores: NDArray[np.float64], labels: Any, weight: Any, costs: CostMatrix | None) -> None:
         """Stretch log-odds about the Bayes threshold; not where samples have their own, which it would move across."""
@@ -154,6 +251,8 @@ class Decision:
             raise ValueError(
                 f"{self.costs.n_classes} classes have no threshold: predict() takes the class of least expected cost"
             )
+        if self.offset_ is not None:
+            return float(self._scores_at(self.probability_threshold))
         if self.decide == "calibrated" and self.calibration_ is not None:
             probability = uncalibrate(self.calibration_, float(self.costs.threshold))
             moved = log_odds(probability) - bayes_log_odds(self.costs) + log_odds(self.mapped)
@@ -169,6 +268,8 @@ class Decision:
     @property
     def probability_threshold(self) -> float:
         """The probability above which a sample is called positive."""
+        if self.offset_ is not None:
+            return float(sigmoid(np.asarray(bayes_log_odds(self.costs) + self.offset_)))
         if self.decide == "raw":
             return float(self._corrected(np.asarray([0.5]))[0])
         return 0.5 if self.decide in ("half", "negative", "positive") else float(self.costs.threshold)
@@ -180,6 +281,8 @@ class Decision:
         """
         if costs.n_classes > 2:
             return None
+        if self.offset_ is not None:  # what is certified is one threshold, whatever other costs would ask for
+            return self.probability_threshold if costs.n_instances is None else None
         if self.decide in ("half", "raw", "negative", "positive"):
             return self.probability_threshold
         return float(costs.threshold) if costs.n_instances is None else None
@@ -213,6 +316,12 @@ class Decision:
     def of_probabilities(self, proba: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
         """Return the decision about each probability, a class number."""
         proba = np.asarray(proba, dtype=np.float64)
+        if self.constraints is not None and self.offset_ is None and self.decide not in ("negative", "positive"):
+            raise ValueError("the constraints are not certified yet: call certify(scores, labels) with other samples")
+        if self.offset_ is not None:
+            if costs is None or costs.n_instances is None:
+                return np.asarray(proba > self.probability_threshold, dtype=np.int64)
+            return np.asarray(proba > sigmoid(bayes_log_odds(costs) + self.offset_), dtype=np.int64)
         if proba.ndim > 1 and self.decide in ("half", "raw"):
             return np.asarray(np.argmax(proba * (self.mapped if self.decide == "raw" else 1.0), axis=1))
         if self.decide in ("half", "raw", "negative", "positive"):
@@ -222,8 +331,11 @@ class Decision:
     def to_dict(self) -> dict[str, Any]:
         """Return everything as plain JSON values."""
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target_threshold", "mapped")}
-        rows = {"instance_weighted": True} if self.instance_weighted else {}
+        rows: dict[str, Any] = {"instance_weighted": True} if self.instance_weighted else {}
         known = {"calibration": self.calibration_, "prior": self.prior}
+        if self.constraints is not None:
+            certified = {name: list(each) for name, each in (self.constraints_ or {}).items()}
+            rows["constraints"] = {"limits": self.constraints.to_dict(), "offset": self.offset_, "certified": certified}
         return {"decide": self.decide, **numbers, **known} | rows
 
     @classmethod
@@ -234,7 +346,22 @@ class Decision:
         decision = cls(costs, data["decide"], target_threshold=of(data["target_threshold"]), instance_weighted=rows)
         decision.mapped, decision.calibration_ = of(data["mapped"]), data["calibration"]
         decision.prior = data.get("prior")
+        if (limits := data.get("constraints")) is not None:
+            decision.constraints = Constraints.of(limits["limits"])
+            decision.offset_ = None if limits["offset"] is None else float(limits["offset"])
+            if decision.constraints is None or not np.isfinite(decision.offset_ or 0.0) or costs.n_classes > 2:
+                raise ValueError(f"a decision of two classes holds constraints and a finite offset, got {limits!r}")
+            decision.constraints_ = {
+                str(name): Certified(float(a), None if b is None else float(b), float(c), float(d))
+                for name, (a, b, c, d) in limits["certified"].items()
+            }
         return decision
+
+    def _scores_at(self, probability: float) -> float:
+        """Return the score that means a probability, of class-wide costs."""
+        if self.calibration_ is not None:
+            probability = uncalibrate(self.calibration_, probability)
+        return float(sigmoid(log_odds(probability) - bayes_log_odds(self.costs) + log_odds(self.mapped)))
 
     @property
     def _shift(self) -> float:
@@ -265,6 +392,28 @@ def _positive(n: int, values: Any) -> NDArray[np.float64]:
     if result.shape != (n,) or not (result > 0).all() or not np.isfinite(result).all():
         raise ValueError(f"a decision of {n} classes holds {n} positive numbers, got {values!r}")
     return result
+
+
+def count_errors(labels: NDArray[Any], decided: NDArray[Any], weight: NDArray[Any] | None = None) -> Counts:
+    """Return the errors of decisions, by weight."""
+    weight = np.ones(len(labels)) if weight is None else np.asarray(weight, np.float64)
+    positive, called = np.asarray(labels) == 1, np.asarray(decided) == 1
+    sums = (weight[which].sum() for which in (positive & ~called, ~positive & called, positive, ~positive))
+    return Counts(*map(float, sums))
+
+
+def describe_certified(name: str, certified: Certified) -> str:
+    """Return what is known of a constraint as text.
+
+    >>> describe_certified("min_recall", Certified(0.9, 0.9021, 0.94, 150.0))
+    'recall at least 0.9 (0.9021 certified; 0.94 on 150 positives)'
+    """
+    name, of, segment = name.partition(" of ")
+    side = "at least" if name.startswith("min") else "at most"
+    sure = "" if certified.guaranteed is None else f"{certified.guaranteed:.4g} certified; "
+    samples = "predicted positive" if name == "min_precision" else PLURALS[name]
+    known = f"{sure}{certified.estimate:.4g} on {certified.samples:,.0f} {samples}"
+    return f"{MEASURES[name]}{of}{segment} {side} {certified.required:g} ({known})"
 
 
 def check_decide(decide: str) -> str:

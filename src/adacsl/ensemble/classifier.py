@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import shutil
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ from adacsl.decision.policy import Policy
 from adacsl.ensemble.fits import Fitted, class_costs_of, cut_of, fit_task, fold_tasks, joined_folds
 from adacsl.ensemble.stacking import stack_estimators
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.execution.executors import Placement, open_executor, run_tasks
+from adacsl.execution.executors import Placement, Update, open_executor, run_tasks
 from adacsl.execution.threads import MANY_ROWS, cores, threads_for
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows, leaks
@@ -209,14 +210,15 @@ class _Fits:
             threads=self._threads(workers),
             ahead=math.isinf(self.time_limit),
         )
+        progress = _Progress(len(self.estimators), self.time_limit, self.start, shown=method.verbose)
         updates = run_tasks(
-            executor, tasks, skip=self._too_long, remaining=self._remaining,
+            executor, tasks, beat=progress.beat, skip=self._too_long, remaining=self._remaining,
             deadline=lambda: self.start + self.time_limit if self.done else math.inf,
         )  # fmt: skip
-        progress = _Progress(len(self.estimators), self.time_limit, self.start, shown=method.verbose)
         try:
             with contextlib.closing(updates):  # an interrupt ends the workers too
                 for update in updates:
+                    progress.follow(update, tasks)
                     if isinstance(update.value, SystemExit) and not workers and not away:
                         raise update.value  # a worker may end, this process was asked to
                     if update.kind == "result" or (update.kind == "failed" and not update.again):
@@ -314,7 +316,7 @@ class _Fits:
 
     def _report_failures(self) -> None:
         for name, why in self.failed.items():
-            warnings.warn(f"base estimator {name!r} is left out: {why}", stacklevel=7)
+            warnings.warn(f"base estimator {name!r} is skipped: {why}", stacklevel=7)
         if not self.done:
             raise ValueError(
                 "no base estimator could be fitted: " + "; ".join(f"{name}: {why}" for name, why in self.failed.items())
@@ -403,16 +405,37 @@ class _Progress:
 
     def __init__(self, total: int, time_limit: float, start: float, *, shown: bool) -> None:
         self.total, self.time_limit, self.start, self.shown = total, time_limit, start, shown
+        self.running: dict[int, Iterable[Any]] = {}
+        self.last: tuple[int, Sequence[dict[str, float]]] = (0, ())
         self.live = sys.stderr.isatty()
 
+    @property
+    def beat(self) -> float:
+        """Seconds after which a terminal shows the time again."""
+        return 1.0 if self.shown and self.live else math.inf
+
+    def follow(self, update: Update, tasks: Sequence[Iterable[Any]]) -> None:
+        """Note what is running, and show it in a terminal."""
+        if update.kind == "started":
+            self.running[update.number] = tasks[update.number]
+        elif update.kind != "idle":
+            self.running.pop(update.number, None)
+        if self.live and update.kind in ("started", "idle"):
+            self.show(*self.last)
+
     def show(self, done: int, history: Sequence[dict[str, float]]) -> None:
-        """Write the number of finished base estimators, the cost of the stack so far, and the time left or spent."""
+        """Write how many base estimators are done, the cost of the stack so far, the time, and what is running."""
+        self.last = done, history
         if not self.shown:
             return
         spent = time.monotonic() - self.start
         clock = f"{spent:.0f} s" if math.isinf(self.time_limit) else f"{max(0.0, self.time_limit - spent):.0f} s left"
         cost = f", out-of-fold cost {history[-1]['val_cost']:.4g}" if history else ""
-        line = f"ensemble: {done} of {self.total} base estimators{cost}, {clock}"
+        names = sorted({name if isinstance(name, str) else name[0] for task in self.running.values() for name in task})
+        running = f", running: {', '.join(names)}" if names else ""
+        line = f"ensemble: {done} of {self.total} base estimators{cost}, {clock}{running}"
+        if self.live:
+            line = line[: shutil.get_terminal_size().columns - 1]
         sys.stderr.write(f"\r\x1b[2K{line}" if self.live else f"{line}\n")
         sys.stderr.flush()
 
@@ -480,6 +503,15 @@ class EnsembleClassifier(CostSensitiveClassifier):
     policy : Policy, optional
         Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
         Training and ``estimated_cost_`` are about the classes.
+    constraints : dict, optional
+        ``min_recall``, ``min_precision``, ``max_fpr`` and ``max_positive_rate`` of the decisions on new data, two
+        classes: ``{"min_recall": 0.9, "confidence": 0.95}``, see :class:`~adacsl.Decision`. With a confidence
+        (default 0.95) the samples must be independent: no ``sample_weight``, no ``groups``. ``"confidence": None``
+        applies the constraints to out-of-fold scores, without a guarantee. ``"segments": "region"``: recall within
+        each value of that column. Not with a policy.
+    certify : float, default 0.2
+        Share of the samples that certify the constraints and train, select and calibrate nothing; with times the
+        latest. A frozen estimator as ``learner`` certifies on all samples, unless ``decide="calibrated"``.
 
     Attributes
     ----------
@@ -533,6 +565,8 @@ class EnsembleClassifier(CostSensitiveClassifier):
         random_state: Any = None,
         verbose: bool = False,
         policy: Policy | None = None,
+        constraints: dict[str, float | None] | None = None,
+        certify: float = 0.2,
     ) -> None:
         """Keep the settings."""
 

@@ -91,6 +91,15 @@ class AdaCSLClassifier(CostSensitiveClassifier):
     policy : Policy, optional
         Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
         Training and ``estimated_cost_`` are about the classes.
+    constraints : dict, optional
+        ``min_recall``, ``min_precision``, ``max_fpr`` and ``max_positive_rate`` of the decisions on new data, two
+        classes: ``{"min_recall": 0.9, "confidence": 0.95}``, see :class:`~adacsl.Decision`. With a confidence
+        (default 0.95) the samples must be independent: no ``sample_weight``, no ``groups``. ``"confidence": None``
+        applies the constraints to out-of-fold scores, without a guarantee. ``"segments": "region"``: recall within
+        each value of that column. Not with a policy.
+    certify : float, default 0.2
+        Share of the samples that certify the constraints and train, select and calibrate nothing; with times the
+        latest. A frozen estimator as ``learner`` certifies on all samples, unless ``decide="calibrated"``.
 
     Attributes
     ----------
@@ -141,6 +150,8 @@ class AdaCSLClassifier(CostSensitiveClassifier):
         random_state: Any = None,
         verbose: bool = False,
         policy: Policy | None = None,
+        constraints: dict[str, float | None] | None = None,
+        certify: float = 0.2,
     ) -> None:
         """Keep the settings."""
 

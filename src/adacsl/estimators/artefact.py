@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 FORMAT = "adacsl-artefact"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 DOCUMENT = "model.json"
 BEGINNING = 100
 """Within so many bytes the document of every artefact of any version names its format."""
@@ -252,10 +252,12 @@ def _read_document(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise ArtefactError(f"there is no model folder {folder}: give the folder that save() wrote")
     if not os.path.lexists(path):
-        raise ArtefactError(f"{folder} is no adacsl model (it has no {DOCUMENT}): give the folder that save() wrote")
+        raise ArtefactError(
+            f"{folder} is not an adacsl model (it has no {DOCUMENT}): give the folder that save() wrote"
+        )
     content = _read_bytes(path, LARGEST_DOCUMENT)
     if FORMAT.encode() not in content[:BEGINNING]:
-        raise ArtefactError(f"{path} belongs to no adacsl model, or is damaged: give the folder that save() wrote")
+        raise ArtefactError(f"{path} is not part of an adacsl model, or is damaged: give the folder that save() wrote")
     try:
         head = unsealed(content, FORMAT)
     except DamagedError as error:

@@ -23,6 +23,7 @@ from adacsl.fitting.rows import costs_for, missing_costs, read_features, read_kn
 from adacsl.fitting.settings import inside, keeps_settings
 from adacsl.learners.registry import as_learner
 from adacsl.metrics.intervals import Interval
+from adacsl.thresholds.constraints import Certified
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,6 +100,15 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     policy : Policy, optional
         Reject option, other actions, a capacity or other class priors, used by :meth:`predict` and :meth:`decisions`.
         Training and ``estimated_cost_`` are about the classes.
+    constraints : dict, optional
+        ``min_recall``, ``min_precision``, ``max_fpr`` and ``max_positive_rate`` of the decisions on new data, two
+        classes: ``{"min_recall": 0.9, "confidence": 0.95}``, see :class:`~adacsl.Decision`. With a confidence
+        (default 0.95) the samples must be independent: no ``sample_weight``, no ``groups``. ``"confidence": None``
+        applies the constraints to out-of-fold scores, without a guarantee. ``"segments": "region"``: recall within
+        each value of that column. Not with a policy.
+    certify : float, default 0.2
+        Share of the samples that certify the constraints and train, select and calibrate nothing; with times the
+        latest. A frozen estimator as ``learner`` certifies on all samples, unless ``decide="calibrated"``.
 
     Attributes
     ----------
@@ -140,6 +150,9 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         which is slightly optimistic. A tuned threshold is not: a sample is decided by one tuned on the other held-out
         samples. Of a model that is refitted on all samples it is the cost of models of four fifths of them; in
         ``benchmarks/quality/estimate.py`` that of boosters with a tuned threshold had a bias of -0.5 % to 3.3 %.
+    constraints_ : dict of Certified or None
+        Of each of the ``constraints``: what is ``required``, what is ``guaranteed`` on new data, and its ``estimate``
+        on the ``samples`` that certified it.
     saving_ : Interval
         Paired saving per sample against the cheaper constant baseline.
     calibration_error_ : float
@@ -185,8 +198,9 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     saving_: Interval
     calibration_error_: float
     policy: Policy | None = None
+    constraints: dict[str, float | None] | None = None
 
-    NESTED: tuple[str, ...] = ("controller", "net")
+    NESTED: tuple[str, ...] = ("controller", "net", "constraints")
     """Parameters that hold parameters of their own, ``controller__damping``."""
 
     @property
@@ -201,7 +215,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         return own or bool(getattr(learner, "encodes", True))
 
     @keeps_settings
-    def __init__(
+    def __init__(  # noqa: PLR0913  settings by name
         self,
         costs: CostMatrix | None = None,
         *,
@@ -220,6 +234,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         random_state: Any = None,
         verbose: bool = False,
         policy: Policy | None = None,
+        constraints: dict[str, float | None] | None = None,
+        certify: float = 0.2,
     ) -> None:
         """Keep the settings."""
 
@@ -271,6 +287,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         time: Any = None,
         gap: Any = None,
         label_delay: Any = None,
+        validation: Any = None,
         fp: Any = None,
         fn: Any = None,
         tp: Any = None,
@@ -280,10 +297,11 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table, images, folder or torch Dataset
+        X : table, images, folder, torch Dataset, or loader
             numpy, pandas, polars or pyarrow tables with numbers, categories, dates and missing values; for networks
             also images as uint8 arrays (N x H x W x C or N x C x H x W), a folder with one subfolder per class, or a
-            Dataset of (image, label) pairs.
+            Dataset of (image, label) pairs. A loader is any iterable of (inputs, labels), such as a DataLoader, for a
+            network of your own: each pass is an epoch, and nothing is kept in memory.
         y : array of shape (n,), optional
             Labels of two classes; folders and Datasets bring their own.
         sample_weight : array of shape (n,), optional
@@ -297,6 +315,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         gap, label_delay : durations, optional
             Samples so close before a cut are left out; a label is known only so long after its sample. Numbers in the
             unit of the times, or "12h", "7d", "2w", "3mo".
+        validation : loader, optional
+            With a training loader: batches of the validation samples, always in the same order.
         fp, fn, tp, tn : arrays of shape (n,), or texts, optional
             Costs of each sample, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column
             of X or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are
@@ -304,9 +324,8 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """
         # by dotted string: what predicts does not import what trains
         resolve("adacsl.estimators.fit:fit_classifier")(
-            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, label_delay=label_delay, fp=fp,
-            fn=fn,
-            tp=tp, tn=tn,
+            self, X, y, sample_weight=sample_weight, groups=groups, time=time, gap=gap, label_delay=label_delay,
+            validation=validation, fp=fp, fn=fn, tp=tp, tn=tn,
         )  # fmt: skip
         return self
 
@@ -364,6 +383,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """The decision threshold: scores above it are positive; of two classes only."""
         check_is_fitted(self, "decision_")
         return self.decision_.threshold_
+
+    @property
+    def constraints_(self) -> dict[str, Certified] | None:
+        """What is known of each constraint: required, guaranteed on new data, estimated; None without constraints."""
+        check_is_fitted(self, "decision_")
+        return self.decision_.constraints_
 
     def predict_proba(
         self,

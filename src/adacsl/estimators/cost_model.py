@@ -189,7 +189,7 @@ class CostModel:
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the cost each sample is expected to have."""
         if self.regression_ is None:
-            raise ValueError(f"{self!r} has not learned its cost yet: fit it, or the classifier it belongs to")
+            raise ValueError(f"{self!r} is not fitted yet: fit it, or the classifier it belongs to")
         named = self._names is not None and names_of(X) is not None
         return self.regression_.predict(with_columns(X, self._names or ()) if named else X)
 

@@ -7,6 +7,7 @@ One fit from top to bottom:
    their learner fit them; a training that several candidates need happens once.
 3. :func:`choose` takes the candidate of lowest held-out cost, with the decision rule fitted on held-out scores
    (:func:`fit_decision`), and estimates what its decisions cost (:func:`estimate`).
+4. Constraints are certified on samples that were set aside before (:mod:`adacsl.estimators.certification`).
 """
 
 from __future__ import annotations
@@ -29,11 +30,13 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.datasets.time import take_times
 from adacsl.decision.policy import training_prior
 from adacsl.decision.rule import Decision
+from adacsl.estimators.certification import certify, reserve
 from adacsl.execution.threads import MANY_ROWS, limited_for
 from adacsl.fitting.candidates import CROSS_FITTED, PLAIN, Candidate, add_seconds, averaged_costs, usual_costs
 from adacsl.fitting.rows import (
     Rows,
     aligned_costs,
+    is_loader,
     read_rows,
     resolve_costs,
     sample_cost_names,
@@ -65,19 +68,81 @@ def fit_classifier(
     time: Any,
     gap: Any,
     label_delay: Any,
+    validation: Any = None,
     **given: Any,
 ) -> None:
     """Fit a classifier; the arguments are those of its ``fit``, ``given`` the costs of each sample by name."""
     learner = classifier.check_settings()
+    if is_loader(X) and y is None:
+        others = {
+            "sample_weight": sample_weight,
+            "groups": groups,
+            "time": time,
+            "gap": gap,
+            "label_delay": label_delay,
+        }
+        refuse_with_loaders(classifier, learner, others | given)
+        fit_loaders(classifier, learner, X, validation)
+        return
+    if validation is not None:
+        raise TypeError(
+            "fit(validation=...) goes with loaders, fit(train_loader, validation=loader); of other data give "
+            f"{type(classifier).__name__}(..., validation=(X, y))"
+        )
     refuse_reordered(X, y=y, sample_weight=sample_weight, groups=groups, **given)
     costs = row_costs(given, classifier.costs)
     classifier.sample_costs_ = sample_cost_names(given)
     X, times, column = take_times(X, time)  # noqa: N806
     classifier.left_out_ = () if column is None else (column,)
     rows = read_rows(classifier, learner, select_features(X, costs), y, sample_weight, groups, costs)
-    rows = resolve_costs(classifier, with_times(rows, times, gap, label_delay), X)
+    seed = _seed(classifier.random_state) if classifier.constraints else 0
+    rows, certifying = reserve(classifier, learner, with_times(rows, times, gap, label_delay), seed)
+    rows = resolve_costs(classifier, rows, X)
     ((_, chosen),) = fit_methods([(classifier, rows.costs)], rows)
+    if classifier.constraints:
+        certify(classifier, chosen, rows, certifying)
+        if chosen.held:  # what the constrained decisions cost
+            estimate(classifier, chosen, rows)
     classifier.times_ = rows.describe_times(chosen.held_folds)
+
+
+def refuse_with_loaders(classifier: CostSensitiveClassifier, learner: Any, given: dict[str, Any]) -> None:
+    """Raise where settings or arguments need all samples at once."""
+    if unknown := [name for name, value in given.items() if value is not None]:
+        raise TypeError(f"{unknown[0]} cannot be given with loaders, whose batches are (inputs, labels)")
+    if not hasattr(learner, "module"):
+        raise TypeError(f"loaders train networks: give learner=NeuralLearner(module), got {classifier.learner!r}")
+    costs = classifier.costs
+    if costs is None or not costs.resolved:
+        raise TypeError(
+            "with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): no sample is looked at first"
+        )
+    unfit = {"cv": classifier.cv, "resample": classifier.resample}
+    if wrong := [name for name, value in unfit.items() if value is not None]:
+        raise ValueError(f"{wrong[0]}={unfit[wrong[0]]!r} needs all samples at once: leave it out with loaders")
+    if costs.n_classes == 2 and classifier.pos_label not in (None, 1):
+        raise ValueError("labels of loaders are the class numbers 0 and 1, and 1 is the positive class: no pos_label")
+
+
+def fit_loaders(classifier: CostSensitiveClassifier, learner: Any, train: Any, validation: Any) -> None:
+    """Fit a classifier on batches of a training loader, adapted and tuned on those of a validation loader."""
+    if validation is None:
+        raise TypeError("a training loader needs a validation loader: fit(train_loader, validation=val_loader)")
+    costs = classifier.costs
+    assert costs is not None  # refused before
+    for name, loader in (("X", train), ("validation", validation)):
+        resolve("adacsl.neural.loaders:check_loader")(name, loader)
+    labels = resolve("adacsl.neural.loaders:validation_labels")(validation, costs.n_classes)
+    k, n = costs.n_classes, len(labels)
+    classifier.classes_, classifier.pos_label_ = np.arange(k), 1 if k == 2 else None
+    classifier.images_, classifier.cost_spec_, classifier.sample_costs_ = False, None, ()
+    classifier.left_out_, classifier.times_ = (), ""
+    rows = Rows(None, labels, np.arange(n), validation=np.arange(n), n_classes=k)
+    candidates = propose(classifier, learner, rows, None, None)
+    with limited_for(MANY_ROWS):
+        for _ in resolve("adacsl.neural.loaders:fit_on_loaders")(candidates, rows, train, validation):
+            pass
+    choose(classifier, candidates, rows)
 
 
 def fit_methods(

@@ -119,7 +119,7 @@ def _border(model: Any) -> Iterator[Finding]:
         where = "" if model.costs_.n_classes > 2 else f" (the threshold {model.threshold_:.4g} lies beyond all scores)"
         yield finding(
             "threshold-at-border",
-            f"at class-wide costs, all {len(decided):,} held-out samples are decided "
+            f"at class-wide costs, all {len(decided):,} held-out samples are predicted "
             f"{_label(model, int(decided[0]))!r}{where}: check the costs and which class is positive; if they are "
             "right, the rule costs as much without a model",
         )
@@ -137,8 +137,8 @@ def _bounds(model: Any) -> Iterator[Finding]:
     if len(stuck):
         yield finding(
             "lambda-at-bound",
-            f"lambda has run to {stuck[0]:.4g}, its bound ({low:g} to {high:g}): weighting alone does not reach the "
-            "lowest cost; take target_threshold='bayes' or a method without a controller, and look at history_",
+            f"lambda has reached {stuck[0]:.4g}, its bound ({low:g} to {high:g}): weighting alone does not reach the "
+            "lowest cost; use target_threshold='bayes' or a method without a controller, and look at history_",
         )
 
 

@@ -333,7 +333,7 @@ def exportable(model: Any) -> StackModel:
         model = model.as_read() if isinstance(model, EstimatorModel) else model
         if not isinstance(model, NetModel) and not _is_sum(model):
             raise ValueError(
-                "ONNX files are written of neural networks and logistic regressions of encoded tables, not of "
+                "only neural networks and logistic regressions of encoded tables can be exported to ONNX, not "
                 f"{model.kind}: keep the model with save()"
             )
         outputs = model.outputs if isinstance(model, NetModel) else model.n_classes
@@ -342,7 +342,7 @@ def exportable(model: Any) -> StackModel:
     for name, own in zip(model.names, model.models, strict=True):
         if not isinstance(own, NetModel) and not _is_sum(own):
             raise ValueError(
-                "ONNX files are written of neural networks and logistic regressions of encoded tables, such as "
+                "only neural networks and logistic regressions of encoded tables can be exported to ONNX, such as "
                 f"SklearnLearner(pipeline, encode=True), and base estimator {name!r} is made of {own.kind}: "
                 "fit estimators=['logistic', 'net', 'net-bins']"
             )
@@ -458,7 +458,8 @@ class BinaryHead(nn.Module):
             self.register_buffer("first", first)
             self.register_buffer("ramps", slopes)
         # a calibrated probability is compared itself, and a score where there is nothing in between
-        self.by_probability = decision.decide == "calibrated" and self.calibration is not None
+        calibrated = decision.decide == "calibrated" and self.calibration is not None
+        self.by_probability = calibrated or decision.offset_ is not None
         self.threshold = decision.probability_threshold if self.by_probability else decision.threshold_
 
     def forward(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -332,7 +332,8 @@ def make_plan(
     path, how = Path(data or "").expanduser().absolute(), How() if how is None else how
     if data is None or takes_images(classifier) or not path.exists():
         raise DataError(
-            f"{data or 'a query'} is no table, and no folder of tables: write its predictions to one file, such as "
+            f"{data or 'a query'} is neither a table nor a folder of tables: write its predictions "
+            "to one file, such as "
             "predictions.parquet"
         )
     if request.policy.needs_all_rows:

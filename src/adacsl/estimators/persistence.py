@@ -42,7 +42,7 @@ def read_labels(about: Mapping[str, Any], n_classes: int) -> NDArray[Any]:
     """Return the labels of the classes, as many as there are, all different."""
     kind, values = np.dtype(str(about["dtype"])), list(about["values"])
     if kind.kind not in LABELS:
-        raise ValueError(f"labels are no {str(kind)[:20]}")
+        raise ValueError(f"labels cannot be {str(kind)[:20]}")
     if not all(isinstance(value, bool | int | float | str) for value in values) or len(set(values)) < len(values):
         raise ValueError("labels are different texts or numbers")
     if len(values) != n_classes:
@@ -223,7 +223,7 @@ def load_noted(
         raise ArtefactError(f"{folder} holds {str(kind)[:40]!r}, not a classifier of adacsl")
     try:
         if not isinstance(notes, dict | None):
-            raise TypeError("its notes are none")
+            raise TypeError("its notes are not a dict")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")  # what is wrong is refused
             method = _rebuild(tensors, document, module, device)

@@ -6,11 +6,13 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from adacsl.base.arrays import number_or_nan
 from adacsl.costs.matrix import CostMatrix, no_costs
 from adacsl.decision.policy import Policy
 from adacsl.decision.rule import check_decide
 from adacsl.fitting.rows import example_costs
 from adacsl.fitting.settings import find_targets, make_controller
+from adacsl.thresholds.constraints import Constraints
 
 RESAMPLE = (None, "oversample", "undersample", "smote")
 WEIGHTED = ("weighted", "instance-weighted")
@@ -37,12 +39,28 @@ def check_method(method: Any, learner: Any) -> None:
         make_controller(method.controller, like, targets[0], {})
     if not (method.policy is None or isinstance(method.policy, Policy)):
         raise TypeError(f"policy must be a Policy such as Policy(refer=3, capacity=200), got {method.policy!r}")
+    _check_constraints(method)
     _check_resume(method.resume)
     if isinstance(method.random_state, str | float | bool):
         raise TypeError(f"random_state must be a whole number, a RandomState or None, got {method.random_state!r}")
     if method.random_state is None and (method.resume is not None or _several_processes(learner)):
         what = "resume" if method.resume is not None else "training in several processes"
         raise ValueError(f"{what} needs random_state=a number: splits and weights must come out the same each time")
+
+
+def _check_constraints(method: Any) -> None:
+    if not (method.constraints is None or isinstance(method.constraints, dict)):
+        raise TypeError(f'constraints must be a dict such as {{"min_recall": 0.9}}, got {method.constraints!r}')
+    if Constraints.of(method.constraints) is None:
+        return
+    if not 0.0 < number_or_nan(method.certify) < 1.0:
+        raise ValueError(f"certify must be a share of the samples between 0 and 1, got {method.certify!r}")
+    if method.policy is not None and not method.policy.empty:
+        raise ValueError(
+            "a policy would move the threshold that the constraints certify: leave out policy, or constraints"
+        )
+    if method.costs is not None and method.costs.n_classes > 2:
+        raise ValueError(f"constraints are for two classes, the costs have {method.costs.n_classes}")
 
 
 def _check_resume(resume: Any) -> None:
@@ -96,7 +114,7 @@ def _check_parts(method: Any, learner: Any) -> None:
         )
     if method.resample == "smote" and method.cv is not None:
         raise ValueError(
-            "SMOTE mixes training rows, some of which a cross-fit holds out; take resample='oversample', or cv=None"
+            "SMOTE mixes training rows, some of which a cross-fit holds out; use resample='oversample', or cv=None"
         )
     if (method.decide in ("negative", "positive")) != (not getattr(learner, "learns", True)):
         raise ValueError("decide='negative' and decide='positive' go with learner='constant'")

@@ -18,7 +18,7 @@ from adacsl.execution.worker import Kind, Work, messages
 DEATHS = 1
 """How often a task is run again because its worker process died: the task may be the cause."""
 LOSSES = 5
-"""How often a task is run again because its machine went away: the task is not the cause."""
+"""How often a task is run again because its machine was lost: the task is not the cause."""
 
 
 class WorkerDiedError(RuntimeError):

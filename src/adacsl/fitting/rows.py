@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Integral, Real
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class Rows:
         With times, held-out samples are later than those that train.
         """
         if self.validation is not None:
-            return [(np.arange(len(self.y) - len(self.validation)), self.validation)]
+            return [(self.use[self.use < self.validation[0]], self.validation)]
         split = random_folds if self.line is None else self.line.folds
         if cv is not None and not isinstance(cv, Integral):
             # a splitter of the user's is about all samples
@@ -254,8 +255,22 @@ def _read_training_features(classifier: Any, learner: Any, X: Any, y: Any) -> tu
     return read_features(classifier, X, reset=True), y
 
 
+def is_loader(X: Any) -> bool:  # noqa: N803
+    """Tell whether X gives batches: a DataLoader, or what can be iterated but not indexed.
+
+    Examples
+    --------
+    >>> is_loader(iter([1, 2])), is_loader([1, 2]), is_loader(np.zeros(3))
+    (True, False, False)
+    """
+    plain = any(hasattr(X, name) for name in ("__getitem__", "__array__", "__dataframe__", "dtype"))
+    return hasattr(X, "__iter__") and not plain and not isinstance(X, str | bytes | PathLike)
+
+
 def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Check the features of training samples (``reset``), or of others, without the columns that are no features."""
+    if not reset and getattr(getattr(classifier, "model_", None), "kind", None) == "loaders":
+        return X  # batches of inputs that only the network knows
     refuse_masked(X, "X")
     if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
         X = _columns_by_name(classifier, X)  # noqa: N806
@@ -385,9 +400,7 @@ def _read_labels(y: Any, name: str, *, warn: bool = False) -> NDArray[Any]:
     if y.dtype == object:
         missing = np.flatnonzero([not isinstance(label, str) and str(label) in MISSING for label in y.tolist()])
         if missing.size:
-            raise ValueError(
-                f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or leave the row out"
-            )
+            raise ValueError(f"{name} has no label (None or NaN) in row {missing[0] + 1}: fill it in or remove the row")
         texts = [isinstance(label, str) for label in y.tolist()]
         if any(texts) and not all(texts):
             first, other = y[texts.index(True)], y[texts.index(False)]
@@ -459,7 +472,7 @@ def with_times(rows: Rows, time: NDArray[Any] | None, gap: Any, label_delay: Any
             raise ValueError("gap and label_delay are for samples with a time: give it as fit(X, y, time=...)")
         return rows
     if rows.validation is not None:
-        raise ValueError("validation rows given apart have no time: leave out time, or give validation=0.2")
+        raise ValueError("validation rows given separately have no time: omit time, or give validation=0.2")
     if len(time) != len(rows.y):
         raise ValueError(f"time must hold one time for each of {len(rows.y)} rows, got {len(time)}")
     return dataclasses.replace(rows, line=Timeline.of(time, gap, label_delay))

@@ -120,7 +120,7 @@ def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int
         grouped = "" if groups is None else f" in {len(one)} groups"
         raise ValueError(
             f"{count} folds leave too little to learn from or to test on: {len(y)} rows{grouped}, {by_class} by class; "
-            "take fewer folds"
+            "use fewer folds"
         )
     return result
 

@@ -113,8 +113,8 @@ def check_order(line: Timeline, pairs: Iterable[Fold], cv: Any) -> None:
             shown = "these pairs" if isinstance(cv, list | tuple) else repr(cv)
             raise ValueError(
                 f"rows with a time are not shuffled, but fold {number} of cv={shown} trains on rows until "
-                f"{time_text(last)} and holds out rows from {time_text(cut)} on, {why}; take a number of folds "
-                "(expanding windows, cv=5), cv=None (the latest rows), or leave out the time"
+                f"{time_text(last)} and holds out rows from {time_text(cut)} on, {why}; use a number of folds "
+                "(expanding windows, cv=5), cv=None (the latest rows), or omit the time"
             )
 
 
@@ -146,7 +146,7 @@ def _starts(time: NDArray[Any], edges: Sequence[float] | Any) -> list[Any]:
     if len(times) <= windows:
         raise ValueError(
             f"{windows + 1} parts of different times are needed (one to train on, {windows} to hold out), "
-            f"and there are {len(times)} different times: take fewer, or finer times"
+            f"and there are {len(times)} different times: use fewer parts, or finer times"
         )
     wanted = np.asarray(edges[:-1], dtype=np.float64)
     places = np.abs(before[1:, None] - wanted).argmin(axis=0) + 1
@@ -165,15 +165,15 @@ def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start
     span = f"from {time_text(line.time[held].min())} to {time_text(line.time[held].max())}"
     if len(np.unique(y[held])) < 2:
         raise ValueError(
-            f"the held-out window {span} has rows of one class only ({len(held)} rows): take fewer and longer "
+            f"the held-out window {span} has rows of one class only ({len(held)} rows): use fewer and longer "
             "windows (fewer folds, a larger share of validation or test)"
         )
     if len(np.unique(y[train])) < 2:
         left = f"{len(train)} may train, and they are of one class only" if len(train) else "none may train"
         raise ValueError(
-            f"of the {int((line.time < start).sum())} rows before the held-out window {span} {left}: take fewer "
+            f"of the {int((line.time < start).sum())} rows before the held-out window {span} {left}: use fewer "
             "folds, a smaller share of validation or test, a smaller gap or label_delay"
-            + (", or leave out the groups (those of the window teach nothing)" if groups is not None else "")
+            + (", or omit the groups (those of the window do not train)" if groups is not None else "")
         )
     return train, held
 
@@ -204,7 +204,7 @@ def describe_folds(
     --------
     >>> line = Timeline.of(np.arange(10.0), gap=1)
     >>> describe_folds(line, [(np.arange(5), np.arange(6, 8))], np.arange(9, 10))
-    'trained on rows until 4, adapted on 6 to 7, tested on 9 to 9; 2 rows left out for gap and label_delay'
+    'trained on rows until 4, adapted on 6 to 7, tested on 9 to 9; 2 rows excluded for gap and label_delay'
     """
     train, held = (np.unique(np.concatenate([pair[part] for pair in pairs])) for part in (0, 1))
     windows = "" if len(pairs) == 1 else f" in {len(pairs)} windows, each by a model of what lies before it"
@@ -216,7 +216,7 @@ def describe_folds(
         earlier = time < line.time[last].min()
     out = int(earlier.sum()) - len(used)
     why = "gap, label_delay and groups" if groups else "gap and label_delay"
-    return words + (f"; {out} rows left out for {why}" if out else "")
+    return words + (f"; {out} rows excluded for {why}" if out else "")
 
 
 def _span(line: Timeline, rows: NDArray[Any]) -> str:

@@ -130,7 +130,7 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         kind = type(controller.partition).__name__
         if kind not in PARTITIONS:
             raise ValueError(
-                f"a partition of your own ({kind}) cannot be saved with the model; "
+                f"a custom partition ({kind}) cannot be saved with the model; "
                 "save the weights, or load with compile=False"
             )
         own = {
@@ -313,7 +313,7 @@ def find_adaptive_loss(model: Any) -> AdaptiveCrossEntropy:
     if result[0].from_logits and activation in ("sigmoid", "softmax"):
         raise ValueError(
             f"the model ends with a {activation}, but the loss expects logits: "
-            "say AdaptiveCrossEntropy(..., from_logits=False), or leave the activation out"
+            "use AdaptiveCrossEntropy(..., from_logits=False), or omit the activation"
         )
     return result[0]
 

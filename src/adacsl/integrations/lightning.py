@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from adacsl.adaptive.controller import AdaCSLController, callback_controller
+from adacsl.adaptive.controller import callback_controller
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 
@@ -34,8 +34,8 @@ with requires("lightning"):
     from torch.utils.data.distributed import DistributedSampler
     from torchmetrics.utilities.distributed import gather_all_tensors
 
-    from adacsl.torch.functional import Samples, class_scores, flat_samples
     from adacsl.torch.losses import AdaptiveLoss
+    from adacsl.torch.samples import Samples
 
 # The same code is published as `lightning` and as `pytorch_lightning`: take the one the user's script has imported.
 if TYPE_CHECKING:
@@ -58,14 +58,16 @@ class AdaCSLCallback(pl.Callback):
     The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
     ``validation_step`` passes to it (sample weights too) is collected, merged over all processes without the duplicates
     that distributed sampling pads with, and measured; a loss that is computed twice of the same logits counts once.
-    Logs ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and ``lambda_max``); its state is part
-    of the checkpoint; sanity checking is ignored. A training without validation data is an error; one that ends before
+    Logs ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and ``lambda_max``; of several labels
+    ``lambda_0``, ``threshold_0`` and so on, and as ``val_cost`` the sum over the labels); its state is part of the
+    checkpoint; sanity checking is ignored. A training without validation data is an error; one that ends before
     the first adaptation warns.
 
     Parameters
     ----------
     controller : AdaCSLController or CostMatrix, optional
-        Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: the loss's own controller.
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``, a list of them for one controller per
+        label. Default: the loss's own controller.
     every : int, default 1
         Adapt after every so many validations; ``val_cost`` is logged after each.
     costs : CostMatrix, optional
@@ -75,12 +77,12 @@ class AdaCSLCallback(pl.Callback):
 
     def __init__(
         self,
-        controller: AdaCSLController | CostMatrix | None = None,
+        controller: Any = None,
         every: int = 1,
         *,
-        costs: CostMatrix | None = None,
+        costs: CostMatrix | Sequence[CostMatrix] | None = None,
     ) -> None:
-        self.controller: AdaCSLController | None = callback_controller(controller, every)
+        self.controller: Any = callback_controller(controller, every)
         self.every, self.costs, self.validations = every, costs, 0
         self._seen: list[Samples] = []
         self._batch: Samples | None = None
@@ -166,7 +168,7 @@ class AdaCSLCallback(pl.Callback):
         self.validations += 1
         adapt = self.validations % self.every == 0
         step = self._loss.controller.step(
-            class_scores(rows.logits), rows.labels, costs=self.costs, sample_weight=rows.weight, adapt=adapt
+            rows.scores, rows.labels, costs=self.costs, sample_weight=rows.weight, adapt=adapt
         )
         self._loss.refresh()
         values = {"val_cost": step.cost} | step.logged
@@ -192,7 +194,7 @@ class AdaCSLCallback(pl.Callback):
             return
         given = dict(zip(("logits", "targets", "sample_weight"), args, strict=False)) | kwargs
         logits, weight = given["logits"].float(), given.get("sample_weight")
-        rows = flat_samples(logits, given["targets"], self._loss.controller.n_classes, weight)
+        rows = self._loss.samples(logits, given["targets"], weight)
         if self._batch is None:
             self._batch = rows._replace(place=rows.place + self._samples)
             self._samples += len(logits)
@@ -223,7 +225,8 @@ def _joined(parts: list[Samples], join: Callable[[list[Tensor]], Tensor]) -> Sam
     """Return samples whose columns are joined from those of several parts; there may be no weights."""
     weights = [part.weight for part in parts if part.weight is not None]
     logits, labels = join([part.logits for part in parts]), join([part.labels for part in parts])
-    return Samples(logits, labels, join(weights) if weights else None, join([part.place for part in parts]))
+    place = join([part.place for part in parts])
+    return Samples(logits, labels, join(weights) if weights else None, place, parts[0].n_labels)
 
 
 def _are_equal(one: Samples, other: Samples) -> bool:

@@ -101,9 +101,9 @@ class RayExecutor:
         try:
             kind, value = ray.get(next(stream))
         except StopIteration:
-            return Report(number, "raised", RuntimeError("the task ended without a word"))
+            return Report(number, "raised", RuntimeError("the task ended without a result"))
         except LOST as error:
-            return Report(number, "lost", WorkerDiedError(f"its machine went away: {_line(error)}"))
+            return Report(number, "lost", WorkerDiedError(f"its machine was lost: {_line(error)}"))
         except errors.WorkerCrashedError as error:
             return Report(number, "died", WorkerDiedError(f"the worker process died (out of memory?): {_line(error)}"))
         except errors.RayError as error:  # a result that cannot be pickled
@@ -176,7 +176,7 @@ def _check_reachable(address: str) -> None:
 
 
 def _no_cluster(address: str | None, reason: object) -> ConnectionError:
-    advice = "start one with  ray start --head , or leave --address out"
+    advice = "start one with  ray start --head , or omit --address"
     return ConnectionError(f"no Ray cluster at {address or 'this machine'!r} ({reason}): {advice}")
 
 
@@ -187,9 +187,9 @@ def check_gpus(gpus: float, *, local: bool) -> None:
     if gpus <= most:
         return
     if local:
-        raise ValueError(f"each job wants {gpus:g} GPUs, but this machine offers {most:g}: give fewer --gpus")
+        raise ValueError(f"each job needs {gpus:g} GPUs, but this machine offers {most:g}: give fewer --gpus")
     warnings.warn(
-        f"each job wants {gpus:g} GPUs, but no machine of the cluster offers more than {most:g} now: jobs wait "
+        f"each job needs {gpus:g} GPUs, but no machine of the cluster offers more than {most:g} now: jobs wait "
         "until one joins",
         stacklevel=5,
     )

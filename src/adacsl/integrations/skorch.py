@@ -12,9 +12,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
-from adacsl.adaptive.controller import AdaCSLController, callback_controller
+from adacsl.adaptive.controller import callback_controller
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 
@@ -25,8 +26,8 @@ with requires("skorch"):
     from torch import Tensor, nn
 
     from adacsl.torch import losses
-    from adacsl.torch.functional import class_scores, flat_samples
     from adacsl.torch.losses import AdaptiveLoss
+    from adacsl.torch.samples import Samples
 
 
 class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  # type: ignore[misc]
@@ -38,9 +39,9 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
 
     def __init__(self, costs: Any, **settings: Any) -> None:
         super().__init__(costs, **settings)
-        if self.controller.n_classes > 2:
+        if self.n_classes > 2:
             raise ValueError(
-                f"these are costs of {self.controller.n_classes} classes: say NeuralNetClassifier(..., "
+                f"these are costs of {self.n_classes} classes: use NeuralNetClassifier(..., "
                 "criterion=AdaptiveSoftmaxCrossEntropy) and give the network one output for each"
             )
 
@@ -56,18 +57,18 @@ class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLo
 class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
     """Step the controller after every epoch's validation and hand its weight to the criterion.
 
-    The history gets ``valid_cost``, ``valid_cost_best``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and
-    ``lambda_max``): put the callback before
-    ``EarlyStopping(monitor="valid_cost")`` and ``Checkpoint(monitor="valid_cost_best")``. A checkpoint's criterion
+    The history gets ``val_cost``, ``val_cost_best``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and
+    ``lambda_max``; of several labels ``lambda_0``, ``threshold_0`` and so on): put the callback before
+    ``EarlyStopping(monitor="val_cost")`` and ``Checkpoint(monitor="val_cost_best")``. A checkpoint's criterion
     holds the controller's state.
 
     Parameters
     ----------
     controller : AdaCSLController or CostMatrix, optional
-        Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: the criterion's own controller,
-        which is new in every ``fit``. One given here is copied, and starts again too.
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``, a list of them for one controller per
+        label. Default: the criterion's own controller, which is new in every ``fit``. One given here is copied, and starts again too.
     every : int, default 1
-        Adapt after every so many epochs; ``valid_cost`` is recorded after each.
+        Adapt after every so many epochs; ``val_cost`` is recorded after each.
     costs : CostMatrix, optional
         Costs of each validation row, in their order, where they differ: for a ``train_split`` that is known, such as
         ``predefined_split(dataset)``.
@@ -75,10 +76,10 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
 
     def __init__(
         self,
-        controller: AdaCSLController | CostMatrix | None = None,
+        controller: Any = None,
         every: int = 1,
         *,
-        costs: CostMatrix | None = None,
+        costs: CostMatrix | Sequence[CostMatrix] | None = None,
     ) -> None:
         self.controller, self.every, self.costs = controller, every, costs
 
@@ -87,7 +88,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
         self.controller_ = copy.deepcopy(callback_controller(self.controller, self.every))
         if self.controller_ is not None:
             self.controller_.reset()
-        self.seen_: list[tuple[Tensor, Tensor]] = []
+        self.seen_: list[Samples] = []
         return self
 
     def on_train_begin(self, net: Any, X: Any = None, y: Any = None, **kwargs: Any) -> None:  # noqa: N803
@@ -112,8 +113,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
         predicted = kwargs["y_pred"]
         logits = predicted[0] if isinstance(predicted, tuple) else predicted
         _, labels = unpack_data(batch)
-        rows = flat_samples(logits.float(), labels, _adaptive_loss(net).controller.n_classes)
-        self.seen_.append((rows.logits, rows.labels))
+        self.seen_.append(_adaptive_loss(net).samples(logits.float(), labels))
 
     def on_epoch_end(self, net: Any, dataset_train: Any = None, dataset_valid: Any = None, **kwargs: Any) -> None:
         """Measure, adapt and record."""
@@ -122,20 +122,31 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
                 "AdaCSLCallback needs validation data, but the network has none: "
                 "set train_split, for instance ValidSplit(5, stratified=True)"
             )
-        logits, labels = (torch.cat(column) for column in zip(*self.seen_, strict=True))
-        self.seen_ = []
-        loss = _adaptive_loss(net)
+        seen, self.seen_ = self.seen_, []
+        logits, labels = torch.cat([each.logits for each in seen]), torch.cat([each.labels for each in seen])
+        weighted = any(each.weight is not None for each in seen)
+        weight = torch.cat([_weight_of(each) for each in seen]) if weighted else None
+        rows, loss = Samples(logits, labels, weight, labels, seen[0].n_labels), _adaptive_loss(net)
         adapt = len(net.history) % self.every == 0
-        measured = loss.controller.step(class_scores(logits), labels, costs=self.costs, adapt=adapt)
+        measured = loss.controller.step(
+            rows.scores, rows.labels, costs=self.costs, sample_weight=rows.weight, adapt=adapt
+        )
         loss.refresh()
-        earlier = [row["valid_cost"] for row in net.history if "valid_cost" in row]
-        net.history.record("valid_cost", measured.cost)
-        net.history.record("valid_cost_best", measured.cost < min(earlier, default=float("inf")))
+        earlier = [row["val_cost"] for row in net.history if "val_cost" in row]
+        net.history.record("val_cost", measured.cost)
+        net.history.record("val_cost_best", measured.cost < min(earlier, default=float("inf")))
         for name, value in measured.logged.items():
             net.history.record(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"seen_": []}
+
+
+def _weight_of(rows: Samples) -> Tensor:
+    """Return how much each sample counts; 1 where a batch has no weights."""
+    if rows.weight is not None:
+        return rows.weight
+    return torch.ones_like(rows.logits if rows.logits.ndim == 1 or rows.n_labels is not None else rows.logits[:, 0])
 
 
 def _adaptive_loss(net: Any) -> AdaptiveLoss:

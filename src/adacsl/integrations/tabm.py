@@ -73,7 +73,7 @@ def check_tabm_sizes(sizes: Mapping[str, Any], state: Mapping[str, Tensor], *, n
     if len(state["numeric"]):
         result["d_embedding"] = state["net.num_module.linear0.weight"].shape[1]
     if {"outputs": 1} | dict(sizes) != {"outputs": 1} | dict(sizes) | result:
-        raise ValueError("the sizes of the net are not those of its weights")
+        raise ValueError("the sizes of the network are not those of its weights")
 
 
 def find_bins(x: Tensor, numeric: Sequence[int], n_bins: int) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,20 +25,21 @@ with requires("transformers"):
     # a plain `import transformers` finds missing parts only when they are asked for
     from transformers.trainer_callback import TrainerCallback
 
-    from adacsl.torch.functional import class_scores, flat_samples
     from adacsl.torch.losses import AdaptiveCrossEntropy, AdaptiveLoss
+    from adacsl.torch.samples import IGNORED
 
 STATE = "adacsl"
 """Under this name the state is kept in the checkpoint's trainer_state.json, among those of stateful callbacks."""
 
 
 class AdaCSLCallback(TrainerCallback):
-    """Loss function, metric and callback for heads with one or two logits, or K for the costs of K classes.
+    """Loss function, metric and callback for heads of two or K classes or several labels, also per token or pixel.
 
     Give its parts to the ``Trainer``: ``compute_loss_func=cost.loss``, ``compute_metrics=cost.metrics`` and
     ``callbacks=[cost]``. After each evaluation of a training the controller steps on the predictions that the
-    ``Trainer`` has gathered from all processes; ``eval_cost``, ``eval_lambda`` and ``eval_threshold`` (of K classes
-    ``eval_lambda_min`` and ``eval_lambda_max``) are logged, so that ``metric_for_best_model="cost"`` with
+    ``Trainer`` has gathered from all processes; ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min``
+    and ``lambda_max``; of several labels ``lambda_0``, ``threshold_0`` and so on) are logged, with the ``Trainer``'s
+    prefix ``eval_``, so that ``metric_for_best_model="val_cost"`` with
     ``greater_is_better=False`` selects the cheapest checkpoint. The state is part of the checkpoints and comes back
     with ``resume_from_checkpoint``. A part that is missing is an error: the callback at the first batch, the metric at
     the first evaluation; a training without evaluations warns when it ends.
@@ -45,11 +47,12 @@ class AdaCSLCallback(TrainerCallback):
     Parameters
     ----------
     controller : AdaCSLController or CostMatrix, optional
-        Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: that of ``adaptive_loss``.
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``, a list of them for one controller per
+        label (``problem_type="multi_label_classification"``). Default: that of ``adaptive_loss``.
     every : int, default 1
-        Adapt after every so many evaluations; ``eval_cost`` is logged after each.
+        Adapt after every so many evaluations; ``val_cost`` is logged after each.
     adaptive_loss : AdaptiveLoss, optional
-        Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller.
+        Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller and ``ignore_index=-100``.
     costs : CostMatrix, optional
         Costs of each row of the evaluation set, where they differ. With
         ``AdaCSLController(..., instance_weighted=True)`` labels have two columns: the label and the weight of the row,
@@ -57,13 +60,14 @@ class AdaCSLCallback(TrainerCallback):
     """
 
     def __init__(
-        self, controller: AdaCSLController | CostMatrix | None = None, every: int = 1, *,
-        adaptive_loss: AdaptiveLoss | None = None, costs: CostMatrix | None = None,
+        self, controller: Any = None, every: int = 1, *,
+        adaptive_loss: AdaptiveLoss | None = None, costs: CostMatrix | Sequence[CostMatrix] | None = None,
     ) -> None:  # fmt: skip
         own = callback_controller(controller, every)
         if own is None and adaptive_loss is None:
             raise TypeError("controller is missing: give AdaCSLCallback(CostMatrix(fp=1, fn=8)) or an AdaCSLController")
-        self.adaptive_loss = AdaptiveCrossEntropy(own) if adaptive_loss is None else adaptive_loss
+        # -100 is what the tokenizers' collators pad labels with
+        self.adaptive_loss = AdaptiveCrossEntropy(own, ignore_index=IGNORED) if adaptive_loss is None else adaptive_loss
         self.adaptive_loss.watched = True
         if own is not None:
             self.adaptive_loss.controller = own
@@ -90,9 +94,10 @@ class AdaCSLCallback(TrainerCallback):
             raise RuntimeError(
                 "AdaCSLCallback.loss is computed in a training without its callback, so nothing would adapt it: give "
                 "the "
-                "Trainer callbacks=[cost] too, or in a training loop of your own use adacsl.torch.AdaptiveCrossEntropy"
+                "Trainer callbacks=[cost] too, or in a custom training loop use adacsl.torch.AdaptiveCrossEntropy"
             )
         labels, weight = self._labels_and_weights(labels)
+        logits, labels = self._of_tokens(logits, labels)
         module = self.adaptive_loss.to(logits.device)
         before, module.reduction = module.reduction, "mean" if num_items_in_batch is None else "sum"
         try:
@@ -108,12 +113,15 @@ class AdaCSLCallback(TrainerCallback):
         """
         predictions = _first(prediction.predictions)
         labels, _ = self._labels_and_weights(torch.as_tensor(np.asarray(prediction.label_ids)))
-        rows = flat_samples(torch.as_tensor(np.asarray(predictions)).float(), labels, self.controller.n_classes)
+        logits, labels = self._of_tokens(torch.as_tensor(np.asarray(predictions)).float(), labels)
+        rows = self.adaptive_loss.samples(logits, labels)
         adapt = self._is_time_to_adapt()
-        measured = self.controller.step(class_scores(rows.logits), rows.labels, costs=self.costs, adapt=adapt)
+        measured = self.controller.step(
+            rows.scores, rows.labels, costs=self.costs, sample_weight=rows.weight, adapt=adapt
+        )
         self.adaptive_loss.refresh()
         self._save()
-        return {"cost": measured.cost} | dict(measured.logged)
+        return {"val_cost": measured.cost} | dict(measured.logged)
 
     def decide(self, predictions: Any, costs: CostMatrix | None = None) -> np.ndarray[Any, Any]:
         """Return the decision about each row of ``trainer.predict(...).predictions``: 0 or 1, or a class, in numpy.
@@ -122,6 +130,13 @@ class AdaCSLCallback(TrainerCallback):
         """
         return self.adaptive_loss.decide(torch.as_tensor(np.asarray(_first(predictions))), costs).numpy()
 
+    def _of_tokens(self, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return logits and labels of tokens, (batch, tokens, classes), as one row per token; others as they are."""
+        several = self.adaptive_loss.n_labels is not None
+        if logits.ndim == 3 and labels.shape == (logits.shape if several else logits.shape[:2]):
+            return logits.flatten(0, 1), labels.flatten(0, 1)
+        return logits, labels
+
     def _labels_and_weights(self, labels: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return labels, and the weights beside them where rows are weighted."""
         columns = labels.shape[1] if labels.ndim == 2 else 1
@@ -129,10 +144,12 @@ class AdaCSLCallback(TrainerCallback):
             return labels[:, 0], labels[:, 1].float()
         if columns > 1 and self.controller.instance_weighted:
             raise ValueError(f"labels must have two columns, label and weight, or one, got {tuple(labels.shape)}")
-        if columns == 2:
+        one_hot = columns != 2 or self.adaptive_loss.n_labels is not None or bool((labels.sum(1) == 1).all())
+        if not one_hot and bool((labels != IGNORED).all()):
             raise ValueError(
-                f"labels must be class numbers, one for each row, not one-hot rows or several labels, got shape "
-                f"{tuple(labels.shape)}; two columns are label and weight where the controller is instance_weighted"
+                f"labels must be class numbers, one for each row, or one-hot rows, got shape {tuple(labels.shape)}; "
+                "two columns are label and weight with AdaCSLController(..., instance_weighted=True), and several labels "
+                "need a list of costs"
             )
         return labels, None
 

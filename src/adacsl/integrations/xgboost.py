@@ -77,8 +77,8 @@ class AdaCSLCallback(Feedback, xgb.callback.TrainingCallback):
         for name, matrix in (("train", self.train), ("validation", self.validation)):
             if not isinstance(matrix, xgb.DMatrix):
                 raise TypeError(
-                    f"AdaCSLCallback needs {name}=DMatrix, as given to xgb.train, got {matrix!r}; XGBClassifier keeps "
-                    "its matrices to itself: use adacsl.AdaCSLClassifier(learner='xgboost') in its place"
+                    f"AdaCSLCallback needs {name}=DMatrix, as given to xgb.train, got {matrix!r}; XGBClassifier does "
+                    "not expose its matrices: use adacsl.AdaCSLClassifier(learner='xgboost') in its place"
                 )
         objective = json.loads(model.save_config())["learner"]["objective"]["name"]
         expected = OBJECTIVES if self.n_classes == 2 else MANY

@@ -110,7 +110,7 @@ class LibraryBooster:
         if other or not np.allclose(result.predict_proba(points), model.predict_proba(points), atol=1e-6):
             raise ValueError(
                 f"{type(model).__name__} cannot be saved without pickle with categories, names of columns or an "
-                f"objective of its own: take learner={library!r}, or SklearnLearner(..., encode=True)"
+                f"objective of its own: use learner={library!r}, or SklearnLearner(..., encode=True)"
             )
         return result
 

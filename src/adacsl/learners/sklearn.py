@@ -117,9 +117,9 @@ class SklearnLearner(BaseEstimator):
         has_passes = passes is not None and "sample_weight" in inspect.signature(passes).parameters
         has_refits = weight_name_of(self.estimator) is not None or self.weight_name is not None
         if self.training == "passes" and not has_passes:
-            raise TypeError(f"training='passes' needs partial_fit with sample_weight, which {self.estimator!r} has not")
+            raise TypeError(f"training='passes' needs partial_fit with sample_weight, which {self.estimator!r} lacks")
         if self.training == "refits" and not has_refits:
-            raise TypeError(f"training='refits' needs fit with sample_weight, which {self.estimator!r} has not")
+            raise TypeError(f"training='refits' needs fit with sample_weight, which {self.estimator!r} lacks")
         if not has_passes and not has_refits:
             raise TypeError(
                 f"{self.estimator!r} takes no sample_weight, neither in fit nor in partial_fit, so it cannot be "
@@ -380,7 +380,9 @@ def prefit_labels(estimator: Any, rows: Rows) -> NDArray[Any] | None:
     for part in prefit_parts(estimator):
         labels = _labels_of(part, list(range(rows.n_classes) if rows.labels is None else rows.labels))
         if known is not None and labels != known:
-            raise ValueError(f"prefit parts of {type(estimator).__name__} know other classes: {known} and {labels}")
+            raise ValueError(
+                f"prefit parts of {type(estimator).__name__} were fitted on different classes: {known} and {labels}"
+            )
         known = labels
     return None if known is None else np.asarray(known)
 
@@ -391,7 +393,8 @@ def _labels_of(part: Any, given: list[Any]) -> list[Any]:
     places = find_classes(own, given)
     if set(range(len(own))) - set(places):
         raise ValueError(
-            f"the prefit {type(getattr(part, 'estimator', part)).__name__} knows the classes {own}, but the labels "
+            f"the prefit {type(getattr(part, 'estimator', part)).__name__} was fitted on the classes "
+            f"{own}, but the labels "
             f"given to fit are {sorted(given, key=str)}: fit it on the same labels"
         )
     return [label if place is None else own[place] for label, place in zip(given, places, strict=True)]

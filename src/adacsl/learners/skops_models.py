@@ -265,7 +265,7 @@ def _sizes_of(entries: Sequence[zipfile.ZipInfo], size: int) -> dict[str, int]:
     for entry in entries:
         stored = entry.compress_type == zipfile.ZIP_STORED and entry.compress_size == entry.file_size
         if not stored or entry.flag_bits & 1:
-            raise ValueError(f"{entry.filename[:60]!r} is compressed or encrypted, which we never write")
+            raise ValueError(f"{entry.filename[:60]!r} is compressed or encrypted, which adacsl never writes")
     if sum(sizes.values()) > size:
         raise ValueError("the parts of its estimator are larger than all of it")
     return sizes
@@ -308,7 +308,7 @@ def _check_file(name: str, content: bytes) -> None:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             entries = archive.infolist()
             if not _sizes_of(entries, len(content)).keys() <= SPARSE_PARTS:
-                raise ValueError(f"{name[:60]!r} is no sparse matrix")
+                raise ValueError(f"{name[:60]!r} is not a sparse matrix")
             for entry in entries:
                 with archive.open(entry) as opened:
                     _check_array(opened, entry.file_size, name)
@@ -319,7 +319,7 @@ def _check_file(name: str, content: bytes) -> None:
 def _check_array(opened: Any, size: int, name: str) -> None:
     version = npy.read_magic(opened)
     if version not in ((1, 0), (2, 0)):
-        raise ValueError(f"{name[:60]} is no array that we write")
+        raise ValueError(f"{name[:60]} is not an array that adacsl writes")
     shape, _, dtype = (npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0)(opened)
     whole = all(isinstance(side, int) and side >= 0 for side in shape)
     if dtype.hasobject or not whole or opened.tell() + math.prod(shape) * dtype.itemsize != size:
@@ -368,7 +368,7 @@ def _check_selection(estimator: Any) -> None:
     """Refuse a selection of columns that asks a forest for importances each time: they are not kept."""
     for result in _objects(estimator):
         if isinstance(result, SelectFromModel) and _has_arrays(result.estimator_):
-            raise ValueError("SelectFromModel asks its forest for importances, which are not kept: take RFE")
+            raise ValueError("SelectFromModel needs the importances of its forest, which are not saved: use RFE")
 
 
 def _check_objects(estimator: Any) -> None:
@@ -377,8 +377,8 @@ def _check_objects(estimator: Any) -> None:
         own = getattr(result, "__dict__", {})
         name, given = type(result).__name__, own.get("input", "content")
         if type(result).__module__.startswith("sklearn.feature_extraction") and given != "content":
-            raise ValueError(f"{name}(input={str(given)[:20]!r}) reads files: take input='content'")
+            raise ValueError(f"{name}(input={str(given)[:20]!r}) reads files: use input='content'")
         if own.get("memory") is not None:
-            raise ValueError(f"{name}(memory=...) reads and writes files: take memory=None")
+            raise ValueError(f"{name}(memory=...) reads and writes files: use memory=None")
         if sparse.issparse(result) and hasattr(result, "check_format"):
             result.check_format(full_check=True)

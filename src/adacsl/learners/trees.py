@@ -102,7 +102,7 @@ def _check_children(sizes: NDArray[np.int64], children: NDArray[np.int64]) -> No
 def insist(fine: Any, what: str) -> None:
     """Refuse what is not fine."""
     if not fine:
-        raise ValueError(f"these are no trees: {what} cannot be right")
+        raise ValueError(f"the trees are not valid: {what} cannot be right")
 
 
 # scikit-learn's classifiers

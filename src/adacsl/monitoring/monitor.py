@@ -24,9 +24,10 @@ from adacsl.fitting.rows import costs_for
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import Interval, independent_difference, mean_interval
 from adacsl.monitoring.drift import PriorShift, prior_shift, score_shift, time_windows
-from adacsl.monitoring.report import Constant, Labelled, MonitoringReport, ShiftedCosts, Window
+from adacsl.monitoring.report import Constant, ConstraintCheck, Labelled, MonitoringReport, ShiftedCosts, Window
 from adacsl.monitoring.retune import FEWEST, costs_retuned, retuning_method
 from adacsl.monitoring.scored_rows import ScoredRows, score_rows
+from adacsl.thresholds.constraints import Constraints, upper_bound
 from adacsl.thresholds.uncertainty import tune_threshold
 
 with requires("sklearn"):
@@ -160,7 +161,7 @@ def monitor_samples(
         prior=prior,
         shifted_costs=None if prior is None else _shifted_costs(model, rows, prior),
         labels=_labelled(model, rows, prior, level, names, as_estimated=as_estimated),
-        windows=_windows(rows, times, reference, level),
+        windows=_windows(rows, times, reference, level, model.decision_.constraints),
     )
 
 
@@ -254,7 +255,7 @@ def _labelled(
     threshold = None
     if one_threshold and 0 < own.labels.sum() < len(own.labels):
         threshold = tune_threshold(own.probabilities, own.labels, own.action_costs, level=level).threshold
-    retuned = _retuned_costs(model, rows, own)
+    retuned, limits = _retuned_costs(model, rows, own), model.decision_.constraints
     shares = tuple(
         mean_interval((own.labels == k).astype(np.float64), groups=own.groups, level=level)
         for k in range(own.action_costs.n_classes)
@@ -271,8 +272,44 @@ def _labelled(
         current_threshold=model.decision_.threshold_for(own.action_costs) if one_threshold else None,
         prior=shares,
         prior_shifted=_prior_shifted_by_labels(model, prior, shares, level),
-        constant=_constant(own, retuned, actions, level, model),
+        constant=None if limits is not None else _constant(own, retuned, actions, level, model),
+        constraints=_check_constraints(limits, own, level),
     )
+
+
+def _check_constraints(limits: Constraints | None, own: ScoredRows, level: float) -> tuple[ConstraintCheck, ...]:
+    """Return what the constraints of a model are on samples with labels."""
+    if limits is None:
+        return ()
+    positive, called = own.labels == 1, own.decided == 1
+    every = np.ones(len(positive), dtype=bool)
+    measured = {
+        "min_recall": (called, positive),
+        "min_precision": (positive, called),
+        "max_fpr": (called, ~positive),
+        "max_positive_rate": (called, every),
+    }
+    checks = []
+    for name, required in limits.given.items():
+        hits, among = measured[name]
+        if among.any():
+            now = _share(hits[among], None if own.groups is None else own.groups[among], level)
+            checks.append(ConstraintCheck(name, required, now, int(among.sum())))
+    if own.segments is not None and limits.min_recall is not None:
+        names = own.segments.astype(str)
+        for name in np.unique(names[positive]).tolist():
+            among = positive & (names == name)
+            now = _share(called[among], None if own.groups is None else own.groups[among], level)
+            checks.append(ConstraintCheck(f"min_recall of {name}", limits.min_recall, now, int(among.sum())))
+    return tuple(checks)
+
+
+def _share(hits: NDArray[np.bool_], groups: NDArray[np.int64] | None, level: float) -> Interval:
+    """Return a share with its exact interval; of groups, with that of the bootstrap."""
+    if groups is not None:
+        return mean_interval(hits.astype(np.float64), groups=groups, level=level)
+    x, n, error = int(hits.sum()), len(hits), (1.0 - level) / 2.0
+    return Interval(x / n, 1.0 - upper_bound(n - x, n, error), upper_bound(x, n, error))
 
 
 def _retuned_costs(model: Any, rows: ScoredRows, own: ScoredRows) -> NDArray[np.float64] | None:
@@ -290,7 +327,7 @@ def _retuned_costs(model: Any, rows: ScoredRows, own: ScoredRows) -> NDArray[np.
 
     return costs_retuned(
         model.decision_, own.scores, own.labels, own.class_costs, decide=retuning_method(model.decision_),
-        groups=own.groups, incurred=None if rows.policy.empty else incurred,
+        groups=own.groups, segments=own.segments, incurred=None if rows.policy.empty else incurred,
     )  # fmt: skip
 
 
@@ -331,15 +368,18 @@ def _constant(
 
 
 def _windows(
-    rows: ScoredRows, times: NDArray[Any] | None, reference: NDArray[np.float64] | None, level: float
-) -> tuple[Window, ...]:
+    rows: ScoredRows, times: NDArray[Any] | None, reference: NDArray[np.float64] | None, level: float,
+    limits: Constraints | None,
+) -> tuple[Window, ...]:  # fmt: skip
     if times is None:
         return ()
     numbers, names = time_windows(times)
-    return tuple(_window(name, rows.take(numbers == k), reference, level) for k, name in enumerate(names))
+    return tuple(_window(name, rows.take(numbers == k), reference, level, limits) for k, name in enumerate(names))
 
 
-def _window(name: str, own: ScoredRows, reference: NDArray[np.float64] | None, level: float) -> Window:
+def _window(
+    name: str, own: ScoredRows, reference: NDArray[np.float64] | None, level: float, limits: Constraints | None
+) -> Window:
     labelled = own.take(own.has_label)
     has_labels = len(labelled.labels) > 0
     return Window(
@@ -350,4 +390,5 @@ def _window(name: str, own: ScoredRows, reference: NDArray[np.float64] | None, l
         expected=float(own.expected_costs(own.shifted).mean()),
         decided=np.bincount(own.decided, minlength=own.action_costs.n_actions) / len(own.decided),
         psi=None if reference is None else score_shift(reference, own.probabilities, level=level).psi,
+        constraints=_check_constraints(limits, labelled, level),
     )

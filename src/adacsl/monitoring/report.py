@@ -13,6 +13,7 @@ from adacsl.base.html import html_lines
 from adacsl.metrics.intervals import Interval
 from adacsl.monitoring.drift import PriorShift, ScoreShift
 from adacsl.storage.documents import plain
+from adacsl.thresholds.constraints import MEASURES
 
 FEW_ROWS = 30
 """The fewest samples for a recommendation, unless there are enough labels of each class."""
@@ -39,6 +40,42 @@ class Constant(NamedTuple):
     saving_retuned: Interval | None
 
 
+class ConstraintCheck(NamedTuple):
+    """A constraint of the model on labelled samples.
+
+    Parameters
+    ----------
+    name : str
+        ``min_recall``, ``min_precision``, ``max_fpr``, ``max_positive_rate``, or of a segment ``min_recall of NAME``.
+    required : float
+        The constraint.
+    now : Interval
+        The measure on the samples, with its interval.
+    samples : int
+        The samples that count: positives for recall, negatives for FPR, predicted positives for precision.
+    """
+
+    name: str
+    required: float
+    now: Interval
+    samples: int
+
+    @property
+    def violated(self) -> bool:
+        """Whether the interval excludes what is required."""
+        return self.now.high < self.required if self.name.startswith("min") else self.now.low > self.required
+
+    def describe(self, level: float) -> str:
+        """Return the constraint as text."""
+        low = self.name.startswith("min")
+        side = ("below" if low else "above") if self.violated else "not significantly " + ("below" if low else "above")
+        if not self.violated and (self.now.estimate >= self.required if low else self.now.estimate <= self.required):
+            side = "within"
+        name, of, segment = self.name.partition(" of ")
+        now = f"{self.now.estimate:.4g} ({_between(self.now, level)})"
+        return f"{MEASURES[name]}{of}{segment} {now} is {side} the required {self.required:g}"
+
+
 class Labelled(NamedTuple):
     """Results on the samples with labels; costs are means per sample.
 
@@ -62,7 +99,9 @@ class Labelled(NamedTuple):
     prior_shifted : bool or None
         Whether the class prior differs significantly from that in training; None: not known.
     constant : Constant or None
-        The best constant decision; None where a class has fewer than ten samples.
+        The best constant decision; None where a class has fewer than ten samples, and under constraints.
+    constraints : tuple of ConstraintCheck
+        The constraints of the model.
     """
 
     cost: Interval
@@ -76,6 +115,7 @@ class Labelled(NamedTuple):
     prior: tuple[Interval, ...]
     prior_shifted: bool | None
     constant: Constant | None
+    constraints: tuple[ConstraintCheck, ...] = ()
 
 
 class ShiftedCosts(NamedTuple):
@@ -115,6 +155,8 @@ class Window(NamedTuple):
         The share of each decision.
     psi : float or None
         Population stability index of the scores; None for models without held-out scores.
+    constraints : tuple of ConstraintCheck
+        The constraints of the model, on the samples with labels.
     """
 
     name: str
@@ -124,6 +166,7 @@ class Window(NamedTuple):
     expected: float
     decided: NDArray[np.float64]
     psi: float | None
+    constraints: tuple[ConstraintCheck, ...] = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -177,11 +220,18 @@ class MonitoringReport:
         """Whether to re-tune the decision rule: not doing so costs more than the tolerance."""
         if not self.enough:
             return False
+        if self.constraints_violated:
+            return True
         if self.labels is not None and self.labels.saving is not None:
             return self.labels.saving.low > self.tolerance * abs(self.labels.cost.estimate)
         if self.prior is None or self.shifted_costs is None:
             return False
         return self.prior.excluded and self.shifted_costs.saving > self.tolerance * abs(self.shifted_costs.cost)
+
+    @property
+    def constraints_violated(self) -> bool:
+        """Whether a constraint of the model is significantly violated on the labelled samples."""
+        return self.labels is not None and any(check.violated for check in self.labels.constraints)
 
     @property
     def by_labels(self) -> bool:
@@ -254,6 +304,9 @@ class MonitoringReport:
         if not self.enough:
             least = f"below {FEW_ROWS} at least ten labels of each class are needed"
             return f"No recommendation: {self.rows} samples are too few ({least}); see the intervals."
+        if self.labels is not None and self.constraints_violated:
+            broken = " and ".join(check.describe(self.level) for check in self.labels.constraints if check.violated)
+            return f"Re-tune the decision rule: {broken}."
         if self.retune and self.loss is not None:
             loss = f"{_thousand(self.loss, self.level)} per 1,000 samples"
             return f"Re-tune the decision rule: not doing so costs {loss}{_constant_below_retuned(self)}."
@@ -269,7 +322,7 @@ class MonitoringReport:
     @property
     def sentences(self) -> list[str]:
         """The recommendation and the findings as sentences."""
-        about = (_about_samples, _about_labels, _about_constant, _about_prior, _about_scores)
+        about = (_about_samples, _about_labels, _about_constraints, _about_constant, _about_prior, _about_scores)
         return [self.headline, *(sentence for part in about for sentence in part(self))]
 
     def _repr_html_(self) -> str:
@@ -311,6 +364,8 @@ def _plain_tuple(result: Any) -> dict[str, Any]:
     values = dict(result._asdict())
     if "prior" in values:
         values["prior"] = [_interval(share) for share in values["prior"]]
+    if "constraints" in values:
+        values["constraints"] = [_plain_tuple(own) | {"violated": own.violated} for own in values["constraints"]]
     if isinstance(values.get("constant"), Constant):
         values["constant"] = _plain_tuple(values["constant"])
     return {name: _interval(value) if isinstance(value, Interval) else value for name, value in values.items()}
@@ -372,7 +427,7 @@ def _about_constant(result: MonitoringReport) -> Iterator[str]:
         if constant.saving_retuned is None
         else f"; {_against(constant.saving_retuned, result, 'the re-tuned model')}"
     )
-    yield f"The best constant decision, {constant.decision}, costs {constant.cost:.4g} per sample: {now}{again}."
+    yield f"The best constant baseline, always {constant.decision}, costs {constant.cost:.4g} per sample: {now}{again}."
 
 
 def _against(saving: Interval, result: MonitoringReport, what: str) -> str:
@@ -430,6 +485,15 @@ def _about_labels(result: MonitoringReport) -> Iterator[str]:
         worse = saving.estimate < 0
         word, gain = ("lose", Interval(-saving.estimate, -saving.high, -saving.low)) if worse else ("save", saving)
         yield f"Re-tuning on these samples would {word} {_thousand(gain, result.level)} per 1,000 samples."
+
+
+def _about_constraints(result: MonitoringReport) -> Iterator[str]:
+    for check in () if result.labels is None else result.labels.constraints:
+        text = check.describe(result.level)
+        yield f"{text[0].upper()}{text[1:]}."
+        measured = [own for window in result.windows for own in window.constraints if own.name == check.name]
+        if broken := sum(own.violated for own in measured):
+            yield f"It is violated in {broken} of {len(measured)} time windows."
 
 
 def _about_prior(result: MonitoringReport) -> Iterator[str]:

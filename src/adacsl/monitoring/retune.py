@@ -19,6 +19,7 @@ from adacsl.decision.rule import Decision, check_decide
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import mean_interval, saving_over_constant
 from adacsl.monitoring.scored_rows import score_rows
+from adacsl.thresholds.constraints import InfeasibleError
 
 FEWEST = 10
 """The fewest samples of each class for re-tuning."""
@@ -52,8 +53,9 @@ def retuning_method(decision: Decision, decide: str | None = None) -> str:
 
 
 def refit_decision(
-    decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, decide: str
-) -> Decision:
+    decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, decide: str,
+    segments: NDArray[Any] | None = None,
+) -> Decision:  # fmt: skip
     """Return a decision rule for the same scores, fitted on these samples.
 
     Parameters
@@ -66,17 +68,28 @@ def refit_decision(
         Costs of these samples.
     decide : {"tuned", "calibrated"}
         What is fitted.
+    segments : array of shape (n,), optional
+        Within which the recall is constrained.
     """
     fresh = copy.copy(decision)
+    sample_costs = None if costs.n_instances is None else costs
+    if decision.constraints is not None:  # scores stay calibrated as they are: these samples certify
+        fresh.prior = training_prior(labels, costs.n_classes, None)
+        return fresh.certify(scores, labels, costs=sample_costs, segments=segments)
     fresh.decide, fresh.mapped, fresh.calibration_ = decide, decision.target_threshold, None
     fresh.prior = training_prior(labels, costs.n_classes, None)
-    return fresh.fit(scores, labels, costs=None if costs.n_instances is None else costs)
+    return fresh.fit(scores, labels, costs=sample_costs)
+
+
+def decision_confidence(decision: Decision) -> float | None:
+    """Return the confidence of a rule's constraints; None without one."""
+    return None if decision.constraints is None else decision.constraints.confidence
 
 
 def costs_retuned(
     decision: Decision, scores: NDArray[Any], labels: NDArray[Any], costs: CostMatrix, *, decide: str,
     groups: NDArray[Any] | None = None, incurred: Callable[[Decision, NDArray[np.bool_]], Any] | None = None,
-    seed: int = 0,
+    seed: int = 0, segments: NDArray[Any] | None = None,
 ) -> NDArray[np.float64] | None:  # fmt: skip
     """Return the cost of each sample under rules that were fitted on the other half, the mean over random halves.
 
@@ -97,11 +110,13 @@ def costs_retuned(
         classes.
     seed : int, default 0
         Seed of the halves.
+    segments : array of shape (n,), optional
+        Within which the recall is constrained.
 
     Returns
     -------
     array of shape (n,) or None
-        None where a class has too few samples.
+        None where a class has too few samples, or half of them do not certify the constraints.
     """
 
     def among_classes(fresh: Decision, some: NDArray[np.bool_]) -> Any:
@@ -119,7 +134,11 @@ def costs_retuned(
         for fitted, judged in ((second, ~second), (~second, second)):
             if not fitted.any() or not judged.any():
                 return None  # a single group
-            fresh = refit_decision(decision, scores[fitted], labels[fitted], costs.rows(fitted), decide)
+            try:
+                own = None if segments is None else segments[fitted]
+                fresh = refit_decision(decision, scores[fitted], labels[fitted], costs.rows(fitted), decide, own)
+            except InfeasibleError:  # on half of the samples
+                return None
             total[judged] += as_host(incurred(fresh, judged))
     return total / times
 
@@ -165,8 +184,15 @@ def retune(
             f"{np.bincount(labels, minlength=costs.n_classes).tolist()}"
         )
     fresh = copy.copy(model)
-    fresh.decision_ = refit_decision(model.decision_, scores, labels, costs, decide)
-    each = costs_retuned(model.decision_, scores, labels, costs, decide=decide, groups=groups)
+    if groups is not None and decision_confidence(model.decision_) is not None:
+        raise ValueError("constraints with confidence need independent samples: leave out groups")
+    fresh.decision_ = refit_decision(model.decision_, scores, labels, costs, decide, rows.segments)
+    each = costs_retuned(model.decision_, scores, labels, costs, decide=decide, groups=groups, segments=rows.segments)
+    if each is None and model.decision_.constraints is not None:
+        raise ValueError(
+            "re-tuning needs so many samples that each half of them certifies the constraints: one half chooses the "
+            "threshold, the other measures its cost"
+        )
     if each is None:
         raise ValueError("re-tuning needs samples of at least two groups: one to fit the rule, one to measure its cost")
     fresh.estimated_cost_ = mean_interval(each, groups=groups)

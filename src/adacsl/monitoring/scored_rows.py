@@ -12,6 +12,7 @@ from adacsl.base.arrays import as_host, refuse_reordered
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy, choose_policy, decide, ordered_labels, take_time
+from adacsl.estimators.certification import column_of
 from adacsl.fitting.rows import read_known_labels
 
 with requires("sklearn"):
@@ -43,6 +44,8 @@ class ScoredRows:
         Numbers of groups.
     policy : Policy
         With the times of these samples.
+    segments : array of shape (n,), optional
+        The segment of each sample, within which the recall is constrained.
     """
 
     scores: NDArray[np.float64]
@@ -54,13 +57,15 @@ class ScoredRows:
     labels: NDArray[np.int64]
     groups: NDArray[np.int64] | None
     policy: Policy
+    segments: NDArray[Any] | None = None
 
     def take(self, rows: NDArray[np.bool_]) -> ScoredRows:
         """Return some of the samples."""
         groups = None if self.groups is None else np.unique(self.groups[rows], return_inverse=True)[1]
         own = (self.scores[rows], self.probabilities[rows], self.shifted[rows], self.decided[rows])
         costs = (self.action_costs.rows(rows), self.class_costs.rows(rows))
-        return ScoredRows(*own, *costs, self.labels[rows], groups, self.policy)
+        segments = None if self.segments is None else self.segments[rows]
+        return ScoredRows(*own, *costs, self.labels[rows], groups, self.policy, segments)
 
     @property
     def has_label(self) -> NDArray[np.bool_]:
@@ -116,9 +121,12 @@ def score_rows(model: Any, X: Any, y: Any, costs: CostMatrix | None, groups: Any
     check_consistent_length(scores, labels, numbers)
     probabilities = model.decision_.probabilities(scores, costs=costs)
     made = decide(probabilities, model.decision_, ordered_labels(model), costs=costs, policy=policy)
+    limits = model.decision_.constraints
+    segments = None if limits is None or limits.segments is None else column_of(X, limits.segments)
     return ScoredRows(
-        scores, probabilities, made.probabilities, made.actions, made.costs, class_costs, labels, numbers, policy
-    )
+        scores, probabilities, made.probabilities, made.actions, made.costs, class_costs, labels, numbers, policy,
+        segments,
+    )  # fmt: skip
 
 
 def read_partial_labels(model: Any, y: Any, n: int) -> NDArray[np.int64]:

@@ -86,7 +86,7 @@ def fit_networks(candidates: Sequence[Candidate], rows: Rows, parts: Parts | Non
         key = training_key(candidate)
         if key not in trainings:
             trainings[key] = _training(key, candidate, rows, data, devices[candidate.method.device])
-        trainings[key].keepers[number] = _keepers(candidate, trainings[key], rows)
+        trainings[key].keepers[number] = make_keepers(candidate, trainings[key], rows)
     groups = _groups(list(trainings.values()), rows)
     for place, group in enumerate(groups):
         resume = candidates[next(iter(group[0].keepers))].method.resume
@@ -182,15 +182,16 @@ def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device
     method = candidate.method
     net: NeuralLearner = candidate.learner
     settings = net.settings(len(candidate.folds[0][0]), images=rows.images, device=device, verbose=method.verbose)
-    shared = _controller(candidate, rows) if _is_table_net(net, rows) else None
+    shared = make_training_controller(candidate, rows) if _is_table_net(net, rows) else None
     members = []
     for fold, (train_rows, held_out) in enumerate(candidate.folds):
-        controller = shared or _controller(candidate, rows)
-        members.append(_member(candidate, controller, train_rows, held_out, fold, rows, data))
+        controller = shared or make_training_controller(candidate, rows)
+        members.append(make_member(candidate, controller, train_rows, held_out, fold, rows, data))
     return Training(key, members, net, settings, {})
 
 
-def _controller(candidate: Candidate, rows: Rows) -> AdaCSLController:
+def make_training_controller(candidate: Candidate, rows: Rows) -> AdaCSLController:
+    """Return the controller of a training, by kind of data."""
     # networks for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
     usual = {"update": "exponential", "damping": 1.0} if rows.images else {"update": "odds", "damping": 0.5}
     if rows.n_classes > 2:  # one lambda per class has no other update
@@ -204,10 +205,11 @@ def _controller(candidate: Candidate, rows: Rows) -> AdaCSLController:
     )
 
 
-def _member(
+def make_member(
     candidate: Candidate, controller: AdaCSLController, train_rows: NDArray[Any], held_out: NDArray[Any], fold: int,
-    rows: Rows, data: Prepared,
+    rows: Rows, data: Prepared | None = None,
 ) -> Member:  # fmt: skip
+    """Return the network of one fold; ``data`` takes the samples that resampling makes."""
     method, seed = candidate.method, candidate.seed
     weighted = candidate.loss in ("weighted", "focal")
     base = controller.base_weight if rows.n_classes == 2 else controller.base_weights
@@ -220,7 +222,7 @@ def _member(
         row_weights=candidate.row_weights(np.arange(len(rows.y)), rows.y),
         gamma=FOCUS if method.loss == "focal" else 0.0,
         offset=_offset(candidate) if method.loss == "logit-adjusted" else 0.0,
-        loss=loss, pools=_pools(method.resample, train_rows, rows, data, seed),
+        loss=loss, pools=None if data is None else _pools(method.resample, train_rows, rows, data, seed),
         smote=rows.images and method.resample == "smote",
     )  # fmt: skip
 
@@ -248,7 +250,7 @@ def _pools(
     return tuple(pools)
 
 
-def _keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keeper]:
+def make_keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keeper]:
     """Return who keeps the epochs that this candidate wants, one per member."""
     method = candidate.method
     patience = training.net.patience_for(len(candidate.folds[0][0]), images=rows.images)
@@ -379,18 +381,23 @@ def _use(keeper: Keeper) -> str:
 
 
 def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper], data: Prepared) -> Candidate:
-    candidate.held = [keeper.held for keeper in keepers]
-    candidate.history = [row for keeper in keepers for row in keeper.history]
-    candidate.seconds = sum(keeper.seconds for keeper in keepers) / len(training.keepers)
-    candidate.extra = {"epoch": float(np.mean([keeper.held.best for keeper in keepers]))}
-    if candidate.adapts and training.members[0].controller is not None and data.rows.n_classes == 2:
-        chosen = [keeper.history[keeper.held.best]["lambda"] for keeper in keepers]
-        candidate.extra["lambda"] = math.exp(float(np.mean(np.log(chosen))))
+    note_epochs(candidate, training, keepers, data.rows.n_classes)
     if candidate.watch is not None:
         candidate.watched = mean_logits([np.asarray(keeper.watched) for keeper in candidate.deciding(keepers)])
         return candidate
     candidate.model = kept_model(training.net, candidate.deciding(keepers), data, candidate.method.device)
     return candidate
+
+
+def note_epochs(candidate: Candidate, training: Training, keepers: Sequence[Keeper], n_classes: int) -> None:
+    """Set what the kept epochs of a candidate's networks were."""
+    candidate.held = [keeper.held for keeper in keepers]
+    candidate.history = [row for keeper in keepers for row in keeper.history]
+    candidate.seconds = sum(keeper.seconds for keeper in keepers) / len(training.keepers)
+    candidate.extra = {"epoch": float(np.mean([keeper.held.best for keeper in keepers]))}
+    if candidate.adapts and training.members[0].controller is not None and n_classes == 2:
+        chosen = [keeper.history[keeper.held.best]["lambda"] for keeper in keepers]
+        candidate.extra["lambda"] = math.exp(float(np.mean(np.log(chosen))))
 
 
 def kept_model(settings: NeuralLearner, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:

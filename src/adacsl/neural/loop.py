@@ -231,7 +231,7 @@ def gather_logits(parts: Sequence[tuple[Tensor, Tensor]], n: int, epoch: int, *,
     rows, values = (torch.cat(own) for own in zip(*parts, strict=True))
     if not bool(torch.isfinite(values).all()):  # before a maximum over the processes hides it
         raise FloatingPointError(
-            f"the net's output became NaN or infinite in epoch {epoch}: "
+            f"the output of the network became NaN or infinite in epoch {epoch}: "
             "lower learning_rate, or check the features for extreme values"
         )
     logits = spread_out(rows, values, n)
@@ -716,14 +716,21 @@ def train(
     From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
     tells digests of what is fitted by name: several processes compare theirs.
     """
-    resume = resume and resume.of(net)
-    path = resume and resume.last()
     if isinstance(net, MemberNet) and settings.trainer.get("strategy") == "fsdp":
         raise ValueError(
             "strategy='fsdp' is for large networks, module=...; the networks for tables are small: use 'ddp'"
         )
     module = MemberTraining(net, data, members, keepers, settings, prepare, identity)
-    with alone(), quiet(settings.verbose), _tuned_convolutions(prepare):
+    run(module, keepers, settings, resume=resume)
+
+
+def run(
+    module: MemberTraining, keepers: Sequence[Keeper], settings: Settings, *, resume: Checkpoints | None = None
+) -> None:
+    """Train a module from the last checkpoint in ``resume``, if there is one."""
+    resume = resume and resume.of(module.net)
+    path = resume and resume.last()
+    with alone(), quiet(settings.verbose), _tuned_convolutions(module.prepare):
         trainer = _make_trainer(settings, resume)
         with _plain_interrupt(), _lost_processes():
             trainer.fit(module, ckpt_path=path, weights_only=True if path else None)
@@ -799,7 +806,7 @@ def _lost_processes() -> Iterator[None]:
         gloo = any(words in str(error) for words in ("gloo", "timeout caused pair closure"))
         if gloo or isinstance(error, torch.distributed.DistError):
             raise RuntimeError(
-                "another process of this fit has ended, or does not answer: see its own output; start all of them "
+                "another process of this fit has ended or does not respond: see its own output; start all of them "
                 "again (with resume=, they go on from the last finished epoch)"
             ) from None
         raise

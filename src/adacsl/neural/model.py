@@ -144,7 +144,7 @@ class NetModel:
         except RuntimeError as error:
             raise ValueError(
                 f"the saved weights do not fit {type(net).__name__}: {str(error)[:150]}; "
-                "give the net it was trained with, load(folder, module=...)"
+                "give the network it was trained with, load(folder, module=...)"
             ) from error
         return cls(net, settings, encoder, undone, device, outputs)
 
@@ -153,14 +153,14 @@ def _set_kept(settings: NeuralLearner, kept: dict[str, Any]) -> None:
     """Set what :meth:`NetModel.numbers` keeps of the settings; paths and the like are none of it."""
     size = kept.get("image_size")
     if not set(kept) <= set(KEPT) or not (size is None or (type(size) is int and size <= LARGEST_IMAGE)):
-        raise ValueError(f"a saved net keeps {', '.join(KEPT)} up to {LARGEST_IMAGE}, and nothing else")
+        raise ValueError(f"a saved network has {', '.join(KEPT)} up to {LARGEST_IMAGE}, and nothing else")
     settings.set_params(**kept).check()
 
 
 def _checked_module(name: str, module: Any) -> Any:
     """Return what a network is made with: its name, or code that is never stored."""
     if name == "custom" and module is None:
-        raise ValueError("it was trained with a net that is not adacsl's: give that net too, load(folder, module=...)")
+        raise ValueError("it was trained with a custom network: give it too, load(folder, module=...)")
     return module if name == "custom" else name
 
 
@@ -169,7 +169,7 @@ def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tenso
     with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):  # some cannot do without memory
         shapes = {name: value.shape for name, value in make().state_dict().items()}
         if any(shapes != {name: value.shape for name, value in part.items()} for part in parts):
-            raise ValueError("the saved weights have not the shapes of the net that is named")
+            raise ValueError("the shapes of the saved weights are not those of the network")
 
 
 def predict_logits(
@@ -211,7 +211,7 @@ def build_net(
     kind, sizes = table_sizes(module)
     if images:
         if kind and module is not None:
-            raise TypeError(f"module={module!r} is a net for tables, but X holds images")
+            raise TypeError(f"module={module!r} is a network for tables, but X holds images")
         module = "resnet18" if module is None else module
         net = named_network(module, outputs) if isinstance(module, str) else _made(module)
         if settings.weights is not None:
@@ -221,7 +221,7 @@ def build_net(
     if kind == "tabm" and bins is not None:
         return _tabm({"n_features": n_features, "outputs": outputs, **sizes}, bins)
     if isinstance(module, str):
-        raise TypeError(f"module={module!r} names an image net, but X is a table; give a net or a factory")
+        raise TypeError(f"module={module!r} names an image network, but X is a table; give a network or a factory")
     return _made(module, n_features)
 
 

@@ -103,7 +103,7 @@ def _view(data: ReportData, key: Key) -> View:
         tiles=tiles(summary),
         notice=notice(data.checks.get(key[0], ())),
         footnote=f"{data.facts['intervals']}." if data.facts.get("intervals") else "",
-        cards=[costs_card(costs_input(data, key))],
+        cards=[costs_card(costs_input(data, key))] if _several(data, key) else [],
         sections=[one for one in _sections(data, key) if one is not None],
     )
 
@@ -126,11 +126,14 @@ def _sections(data: ReportData, key: Key) -> list[Section | None]:
     if not data.recommends(key):
         return [costs, sensitivity, training, overview]
     errors = Errors(outcomes, method, terms)
+    importance = importance_section(Importance(data.explained.get(key), terms))
+    if not _several(data, key) and importance is not None:  # a page about one model
+        costs, importance = replace(importance, open=True), None
     return [
         costs,
         money_section(money_input(data, key)),
         segments_section(Segments(data.segments.get(key), terms)),
-        importance_section(Importance(data.explained.get(key), terms)),
+        importance,
         sensitivity,
         constraints_section(constrained(outcomes, method, data.unit)),
         class_errors_section(errors) if many else errors_section(errors),
@@ -170,6 +173,11 @@ def money_input(data: ReportData, key: Key) -> Money:
 
 
 # words about a view
+
+
+def _several(data: ReportData, key: Key) -> bool:
+    """Return whether there are several methods, whose costs are compared."""
+    return len(data.summary_of(key)) > 1 or key not in data.explained
 
 
 def coloured(data: ReportData, key: Key) -> list[str]:

@@ -123,7 +123,7 @@ class CostCurveDisplay(CurveDisplay):
         """Draw the cost of every threshold of a classifier's probabilities; adacsl's own know their costs."""
         costs = getattr(estimator, "costs_", None) if costs is None else costs
         if costs is None:
-            raise ValueError(f"{type(estimator).__name__} knows no costs: give them, costs=CostMatrix(fp=1, fn=8)")
+            raise ValueError(f"{type(estimator).__name__} has no costs: pass costs=CostMatrix(fp=1, fn=8)")
         scores, label = _probabilities(estimator, X, pos_label)
         name = name or type(estimator).__name__
         return cls.from_predictions(y, scores, costs, pos_label=label, name=name, ax=ax, plot=plot, **kwargs)
@@ -246,12 +246,12 @@ def _probabilities(estimator: Any, X: Any, pos_label: Any) -> tuple[NDArray[np.f
         raise ValueError(f"{type(estimator).__name__} has no predict_proba: give scores to from_predictions")
     classes = np.asarray(getattr(estimator, "classes_", ())).tolist()
     if len(classes) != 2:
-        raise ValueError(f"these curves are for two classes, and {type(estimator).__name__} knows {len(classes)}")
+        raise ValueError(f"these curves are for two classes, and {type(estimator).__name__} has {len(classes)}")
     label = getattr(estimator, "pos_label_", None) if pos_label is None else pos_label
     if label is None:
         if customary_positive(classes) is None:
             choice = " or ".join(f"pos_label={known!r}" for known in classes)
-            raise ValueError(f"say which label is the positive one, {choice}")
+            raise ValueError(f"name the positive label, {choice}")
         label = classes[1]
     if label not in classes:
         raise ValueError(f"pos_label must be one of {classes}, got {label!r}")
@@ -263,8 +263,6 @@ def _positives(labels: Any, pos_label: Any) -> NDArray[np.int64]:
     if pos_label is None:
         known = set(np.unique(values).tolist())
         if not (known <= {0, 1} or known <= {-1, 1}):
-            raise ValueError(
-                f"say which label is the positive one, pos_label=...; y_true has {sorted(map(str, known))}"
-            )
+            raise ValueError(f"name the positive label, pos_label=...; y_true has {sorted(map(str, known))}")
         pos_label = 1
     return np.asarray(values == pos_label, dtype=np.int64)

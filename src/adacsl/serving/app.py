@@ -256,7 +256,7 @@ def _too_slow(request: Request, size: int) -> str:
     length = request.headers.get("content-length", "")
     whole = f" of {int(length):,}" if length.isdigit() else ""
     seconds = f"{BODY_SECONDS:g} second{'' if BODY_SECONDS == 1 else 's'}"
-    return f"the body was incomplete after {seconds}: {size:,}{whole} bytes came; send fewer rows at a time"
+    return f"the body was incomplete after {seconds}: {size:,}{whole} bytes received; send fewer rows at a time"
 
 
 def make_app(

@@ -72,7 +72,7 @@ def _opened(value: Any, row: int) -> tuple[io.BytesIO, int]:
         with Image.open(stream, formats=FORMATS) as image:
             size = image.width * image.height
     except Exception:  # decoders raise OSError, SyntaxError, struct.error, ...
-        problem = f"these {len(content):,} bytes are no readable image ({', '.join(FORMATS)})"
+        problem = f"these {len(content):,} bytes are not a readable image ({', '.join(FORMATS)})"
         raise RequestError([ErrorDetail(problem, row, IMAGE)]) from None
     stream.seek(0)
     return stream, size

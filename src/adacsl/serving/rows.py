@@ -193,7 +193,7 @@ def _refused(field: Field, row: int, value: Any) -> RequestError:
     if isinstance(value, str) and len(value) > LONGEST:
         problem = f"the text has {len(value):,} characters, the limit is {LONGEST:,}"
     elif isinstance(value, float) and not math.isfinite(value):
-        problem = f"expected {field.wanted}, got {value}, which is no number"
+        problem = f"expected {field.wanted}, got {value}, which is not a number"
     else:
         problem = f"expected {field.wanted}, got {shown(value)}"
     return RequestError([ErrorDetail(problem, row, field.name)])

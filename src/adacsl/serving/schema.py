@@ -146,6 +146,7 @@ def describe(classifier: CostSensitiveClassifier, schema: InputSchema) -> dict[s
         "costs": repr(cost_spec or classifier.costs_),
         "decide": classifier.decision_.decide,
         "threshold": classifier.threshold_ if two else None,
+        **_constraints(classifier),
         "policy": None if policy is None or policy.empty else policy.to_dict(),
         "policy_note": _policy_note(classifier),
         "estimated_cost": list(getattr(classifier, "estimated_cost_", ())) or None,
@@ -153,6 +154,12 @@ def describe(classifier: CostSensitiveClassifier, schema: InputSchema) -> dict[s
         "image": schema.image and dict(zip(("height", "width", "channels"), schema.image, strict=True)),
         "columns": [_column_about(field) for field in schema.fields],
     }
+
+
+def _constraints(classifier: CostSensitiveClassifier) -> dict[str, Any]:
+    """Return what is known of the constraints of the model, where it has some."""
+    known = classifier.constraints_
+    return {} if known is None else {"constraints": {name: each._asdict() for name, each in known.items()}}
 
 
 def _column_about(field: Field) -> dict[str, Any]:

@@ -45,11 +45,11 @@ def open_regular(path: Path) -> BufferedReader:
         if path.is_symlink():
             raise DamagedError("it is a link, which is not followed") from error
         if error.errno == errno.ENXIO:  # a socket
-            raise DamagedError("it is no ordinary file") from error
+            raise DamagedError("it is not a regular file") from error
         raise
     if not stat.S_ISREG(os.fstat(handle).st_mode):
         os.close(handle)
-        raise DamagedError("it is no ordinary file")
+        raise DamagedError("it is not a regular file")
     return os.fdopen(handle, "rb")
 
 
@@ -263,7 +263,7 @@ def locked(path: Path, *, shared: bool = False) -> Iterator[None]:
     import fcntl  # noqa: PLC0415  systems without it can still read
 
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise DamagedError("it is a link or no ordinary file")
+        raise DamagedError("it is a link or not a regular file")
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)) as file:
         try:
             fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
@@ -290,7 +290,7 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file")
     if path.exists() and not path.is_file():
-        raise OSError(f"{path} is no ordinary file: give the name of one")
+        raise OSError(f"{path} is not a regular file: give the name of one")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write {path.name} to: make it first")
     _check_writable(path.parent)

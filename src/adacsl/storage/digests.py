@@ -100,7 +100,7 @@ class DigestedFile:
             known = read_regular(digests, at_most=LARGEST_LIST).decode("ascii").splitlines()
             longest = max(int(line.split()[1]) for line in known)
         except FileNotFoundError:
-            raise DamagedError(f"{digests.name} is no ordinary file, or not there") from None
+            raise DamagedError(f"{digests.name} is missing, or not a regular file") from None
         except (DamagedError, ValueError, IndexError) as error:
             raise DamagedError(f"{digests.name}: {error}") from None
         with open_regular(path) as file:

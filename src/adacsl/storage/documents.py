@@ -104,7 +104,7 @@ def unsealed(content: bytes, form: str) -> dict[str, Any]:
     try:
         values = decode(json.loads(content, object_pairs_hook=_without_doubles))
     except (ValueError, RecursionError) as error:
-        raise DamagedError(f"no JSON: {str(error)[:60]}") from error
+        raise DamagedError(f"not JSON: {str(error)[:60]}") from error
     if not isinstance(values, dict) or values.get("format") != form:
         raise DamagedError(f"its format is not {form}")
     version = values.get("schema_version")

@@ -99,7 +99,8 @@ def _arrow(values: Any, field: Any) -> Any:
     array = values.to_numpy() if hasattr(values, "to_numpy") else np.asarray(values)
     if pa.types.is_integer(field.type) and array.dtype.kind == "f" and (np.abs(array) > EXACT).any():
         raise ValueError(
-            f"column {field.name!r} has gaps and numbers above 2^53: it cannot be kept without rounding them"
+            f"column {field.name!r} has missing values and integers above 2^53, which floats would "
+            f"round: store it as text"
         )
     if array.dtype.kind in "USO" and pa.types.is_string(field.type):
         array = array.astype(object)

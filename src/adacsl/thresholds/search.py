@@ -16,6 +16,7 @@ from adacsl.base import floats
 from adacsl.base.arrays import (
     Array,
     OutsideError,
+    as_host,
     as_vector,
     check_finite,
     count_true,
@@ -26,6 +27,7 @@ from adacsl.base.arrays import (
 )
 from adacsl.base.html import html_record
 from adacsl.costs.matrix import CostMatrix
+from adacsl.thresholds.constraints import GRID, Constraints, Counts, counts_of
 from adacsl.thresholds.sorted_scores import (
     Cuts,
     Ranks,
@@ -119,8 +121,16 @@ def find_threshold(
     candidates: Array | None = None,
     sample_weight: Array | None = None,
     n_standard_errors: float = 0.0,
+    min_recall: float | None = None,
+    min_precision: float | None = None,
+    max_fpr: float | None = None,
+    max_positive_rate: float | None = None,
+    confidence: float | None = 0.95,
+    segments: Any = None,
 ) -> Threshold:
     """Return the cost-optimal threshold; among equally good ones, the point nearest ``target_threshold``.
+
+    With constraints: the cost-optimal one of all thresholds whose constraints hold on new data with the ``confidence``.
 
     Parameters
     ----------
@@ -141,11 +151,31 @@ def find_threshold(
     n_standard_errors : float, default 0
         Choose the point nearest ``target_threshold`` whose cost is at most this many standard errors above the optimum:
         differences on a few samples may be chance. 0 chooses the optimum itself.
+    min_recall, min_precision : float, optional
+        Least share of the positives that are predicted positive; least share of positives among those.
+    max_fpr, max_positive_rate : float, optional
+        Largest share of the negatives, and of all samples, that are predicted positive.
+    confidence : float or None, default 0.95
+        Probability that all constraints hold on new data. It needs scores of a fixed model on independent samples that
+        chose neither model nor calibration, and no ``sample_weight``. None: the constraints hold on these samples.
+    segments : array of shape (n,), optional
+        A value for each sample, such as its region: ``min_recall`` then holds within each of them.
 
     Returns
     -------
     Threshold
         The threshold, its mean and total cost, and the interval of thresholds with the same cost.
+
+    Raises
+    ------
+    InfeasibleError
+        Where no threshold meets the constraints: what is attainable, and how many more samples would be needed.
+
+    Notes
+    -----
+    Recall, FPR and positive rate are certified by exact binomial bounds on order statistics, precision at 64 numbers
+    of predicted positives that are fixed before, with Holm's form of Bonferroni's correction. Several constraints share
+    the error ``1 - confidence``. Ties only make the test stricter. See docs/guide/constraints/minimum-recall.md.
 
     Examples
     --------
@@ -153,24 +183,46 @@ def find_threshold(
     Threshold(value=0.29999999999999993, cost=0.25, total_cost=1.0, low=0.1, high=0.3)
     >>> find_threshold([-4.0, -1.0, 2.0, 3.0], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=-2.5, cost=0.25, total_cost=1.0, low=-4.0, high=-1.0)
+
+    At least 90 % of the positives, with 95 % confidence on new data:
+
+    >>> rng = np.random.default_rng(0)
+    >>> labels = rng.random(2000) < 0.2
+    >>> scores = 1 / (1 + np.exp(2 - rng.normal(2.5 * labels, 1.0)))
+    >>> round(find_threshold(scores, labels, CostMatrix(fp=1, fn=2)).value, 3)
+    0.345
+    >>> round(find_threshold(scores, labels, CostMatrix(fp=1, fn=2), min_recall=0.9).value, 3)
+    0.274
     """
     target_threshold, n_standard_errors = check_target(target_threshold), check_standard_errors(n_standard_errors)
+    constraints = Constraints.of(
+        Constraints(min_recall, min_precision, max_fpr, max_positive_rate, confidence=confidence)
+    )
+    if constraints is not None and sample_weight is not None and confidence is not None:
+        raise ValueError(
+            "a constraint with confidence needs samples that count alike: leave out sample_weight, or pass "
+            "confidence=None (the constraint then holds on these samples)"
+        )
     try:
         samples = Samples.of(scores, labels, costs, sample_weight)
     except OutsideError as error:
         if target_threshold != 0.5 or n_standard_errors or candidates is not None:
             raise ValueError(f"{error}: target, candidates and n_standard_errors need probabilities") from None
         ranks = Ranks.of(scores)
-        return outer_threshold(find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight), ranks)
+        limits = {} if constraints is None else constraints.limits | {"segments": segments}
+        result = find_threshold(ranks.scores, labels, costs, sample_weight=sample_weight, **limits)
+        return outer_threshold(result, ranks)
+    if segments is not None:
+        if constraints is None or constraints.min_recall is None or sample_weight is not None:
+            raise ValueError("segments are those within which min_recall holds: give it, and no sample_weight")
+        own = (np.asarray(as_host(samples.scores)), np.asarray(as_host(samples.positive)))
+        constraints = constraints.within_segments(*own, segments)
     if candidates is None and not n_standard_errors and can_pack(samples):
-        return _best_packed_cut(samples, floats.nearest(samples.kind, target_threshold))
-    return _search(
-        cut_costs(samples, squares=n_standard_errors > 0.0),
-        samples.kind,
-        target_threshold,
-        candidates,
-        n_standard_errors=n_standard_errors,
-    )
+        return _best_packed_cut(samples, floats.nearest(samples.kind, target_threshold), constraints)
+    cuts = cut_costs(samples, squares=n_standard_errors > 0.0)
+    if constraints is not None:
+        cuts, candidates = _constrained(cuts, samples, constraints, candidates)
+    return _search(cuts, samples.kind, target_threshold, candidates, n_standard_errors=n_standard_errors)
 
 
 def outer_threshold(result: Threshold, ranks: Ranks) -> Threshold:
@@ -332,11 +384,43 @@ def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, n_st
     return low + xp.nonzero((excess <= n_standard_errors * error * (1.0 + ROUNDING)) | (excess <= 0.0))[0]
 
 
-def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
+def _constrained(
+    cuts: Cuts, samples: Samples, constraints: Constraints, candidates: Array | None
+) -> tuple[Cuts, Array | None]:
+    """Return the cuts, infinitely costly where they violate a constraint, and the candidates that are left to try."""
+    xp = array_namespace(cuts.scores)
+    rising = np.asarray(as_host(cuts.scores))
+    weight = None if samples.weight is None else np.asarray(as_host(samples.weight))
+    own = (np.asarray(as_host(samples.scores)), np.asarray(as_host(samples.positive)), weight)
+
+    def of(thresholds: Any) -> Counts:
+        return counts_of(*own, thresholds)
+
+    if candidates is None and not constraints.needs_grid:
+        thresholds = np.concatenate(([floats.below(samples.kind, float(rising[0]))], rising))
+        counts = of(thresholds)
+        allowed = np.asarray(constraints.allowed(counts))
+        if not allowed.any():
+            raise constraints.refuse(counts)
+        costs = xp.where(xp.asarray(~allowed, device=device(cuts.scores)), xp.inf, cuts.missed)
+        return cuts._replace(missed=costs), None
+    if candidates is None:
+        fixed = rising[len(rising) - constraints.grid(len(rising)) - 1]
+    else:
+        fixed = np.asarray(as_host(_as_candidates(candidates, cuts.scores, samples.kind)))
+    counts = of(fixed)
+    allowed = np.asarray(constraints.allowed(counts, len(fixed) if candidates is not None else GRID))
+    if not allowed.any():
+        raise constraints.refuse(of(np.unique(rising)) if candidates is None else counts)
+    return cuts, xp.asarray(fixed[allowed], device=device(cuts.scores))
+
+
+def _best_packed_cut(samples: Samples, goal: float, constraints: Constraints | None = None) -> Threshold:
     """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
 
     Calling one more negative negative always saves something, so a cheapest cut lies just below a positive or above
-    everything: cut number j of these has j false negatives, and only their positions are needed.
+    everything: cut number j of these has j false negatives, and only their positions are needed. That is so among the
+    cuts that meet constraints on recall, FPR and positive rate, too; precision is tested at cuts of its own.
     """
     keys = sorted_keys(samples.scores, samples.positive)
     xp = array_namespace(keys)
@@ -345,6 +429,8 @@ def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
     positives = cut.shape[0] - 1
     missed = xp.arange(positives + 1, dtype=default_float(xp, keys), device=device(keys))
     alarmed = missed + xp.astype((n - positives) - cut, missed.dtype)
+    if constraints is not None:
+        cut, missed, alarmed = _allowed_cuts(keys, (cut, missed, alarmed), constraints)
     missed *= costs.fn - costs.tp
     alarmed *= costs.fp - costs.tn
     total = missed + alarmed
@@ -356,7 +442,43 @@ def _best_packed_cut(samples: Samples, goal: float) -> Threshold:
     real = (cut == 0) | (cut == n) | (below != above)
     low, high = _intervals(cut[real], below[real], above[real], n, total.dtype, 0.0)
     base = costs.tp * positives + costs.tn * (n - positives)
+    if constraints is not None and constraints.needs_grid:  # only the score itself is certified
+        chosen = int(xp.argmin(xp.abs(low - goal)))
+        value = float(low[chosen])
+        return Threshold.of(value, float(total[real][chosen]) + base, float(n), value, value)
     return _choose(total[real], low, high, (base, float(n)), samples.kind, goal, (0.0, 1.0))
+
+
+def _allowed_cuts(
+    keys: Array, cuts: tuple[Array, Array, Array], constraints: Constraints
+) -> tuple[Array, Array, Array]:
+    """Return the cuts that meet the constraints: their positions, false negatives and false positives."""
+    xp = array_namespace(keys)
+    cut, missed, alarmed = cuts
+    n, positives = keys.shape[0], cut.shape[0] - 1
+
+    def counts(missed: Array, alarmed: Array) -> Counts:
+        return Counts(missed, alarmed, float(positives), float(n - positives))
+
+    if constraints.needs_grid:
+        # behind all samples with the score of the grid: the key of a negative is the largest of a score
+        at = n - xp.asarray(np.ascontiguousarray(constraints.grid(n)), device=device(keys))
+        cut = xp.unique_values(xp.searchsorted(keys, ((xp.take(keys, at - 1) + 1) >> 1) << 1, side="right"))
+        missed = xp.astype(xp.searchsorted(cuts[0][:-1], cut), missed.dtype)
+        alarmed = missed + xp.astype((n - positives) - cut, missed.dtype)
+    allowed = constraints.allowed(counts(missed, alarmed), GRID)
+    if not constraints.needs_grid:
+        # a cut between equal scores is none, and must not stand for one that violates a constraint
+        last = xp.clip(cut, None, n - 1)
+        first = xp.clip(cut - 1, 0, None)
+        allowed &= (cut == 0) | (cut == n) | ((xp.take(keys, first) + 1) >> 1 != (xp.take(keys, last) + 1) >> 1)
+    if not bool(xp.any(allowed)):
+        positive = np.asarray(as_host(keys & 1), dtype=bool)
+        above = np.concatenate(([0], np.cumsum(positive)))[
+            np.asarray(as_host(cuts[0] if constraints.needs_grid else cut))
+        ]
+        raise constraints.refuse(counts(above, np.asarray(as_host(cuts[2]))))
+    return cut[allowed], missed[allowed], alarmed[allowed]
 
 
 def _neighbours(rising: Array, cut: Array) -> tuple[Array, Array]:

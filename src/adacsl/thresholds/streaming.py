@@ -171,7 +171,7 @@ class CostHistogram:
         if not (np.isin(place, range(BUCKETS)).all() and np.isin(label, (0, 1)).all()):
             raise ValueError(f"buckets must be whole numbers from 0 to {BUCKETS - 1}, and labels 0 or 1")
         if not counted and rows is None:
-            raise ValueError("counts are no whole numbers: of sums of costs, say how many rows= there were")
+            raise ValueError("counts must be whole numbers; for sums of costs, give the number of rows, rows=")
         if not np.isfinite(held).all() or (held < 0).any():
             raise ValueError("counts must be finite and not negative")
         made = cls()
@@ -249,7 +249,7 @@ class CostHistogram:
         if not self.rows:
             raise ValueError("nothing was counted yet: call update(scores, labels) first")
         if self.summed == (costs is not None):
-            problem = "were given to update: leave them out" if self.summed else "are missing: give class-wide costs"
+            problem = "were given to update: omit them" if self.summed else "are missing: give class-wide costs"
             raise ValueError(f"costs {problem}")
         missed, alarmed = _sums_below(self.positives), _sums_below(self.negatives[::-1])[::-1]
         if costs is None:

@@ -3,7 +3,14 @@
 from adacsl.base.extras import requires
 
 with requires("torch"):
-    from adacsl.torch.functional import positive_logit, weighted_cross_entropy, weighted_focal_loss
+    from adacsl.torch.functional import weighted_cross_entropy, weighted_focal_loss
+    from adacsl.torch.imbalance import (
+        BalancedSoftmax,
+        ClassBalancedCrossEntropy,
+        CostSampler,
+        LDAMLoss,
+        LogitAdjustedCrossEntropy,
+    )
     from adacsl.torch.losses import (
         AdaptiveCrossEntropy,
         AdaptiveFocalLoss,
@@ -11,8 +18,10 @@ with requires("torch"):
         FocalLoss,
         WeightedCrossEntropy,
     )
+    from adacsl.torch.samples import flat_samples, positive_logit
 
 __all__ = [
-    "AdaptiveCrossEntropy", "AdaptiveFocalLoss", "AdaptiveLoss", "FocalLoss", "WeightedCrossEntropy",
-    "positive_logit", "weighted_cross_entropy", "weighted_focal_loss",
+    "AdaptiveCrossEntropy", "AdaptiveFocalLoss", "AdaptiveLoss", "BalancedSoftmax", "ClassBalancedCrossEntropy",
+    "CostSampler", "FocalLoss", "LDAMLoss", "LogitAdjustedCrossEntropy", "WeightedCrossEntropy",
+    "flat_samples", "positive_logit", "weighted_cross_entropy", "weighted_focal_loss",
 ]  # fmt: skip

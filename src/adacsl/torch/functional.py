@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from adacsl.base.arrays import number_or_nan
+from adacsl.torch.samples import Batch, as_shares, check_labels, read_batch, smoothed
 
 Reduction = Literal["mean", "sum", "none"]
-
-IGNORED = -100
-"""torch's number for samples that count nothing."""
 
 SMALLEST_WEIGHT = 1e-25
 """Weights of the negative class below this one count as this one: the difference is none in float32."""
@@ -26,63 +24,136 @@ def weighted_cross_entropy(
     *,
     sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     r"""Cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9), or each of K > 2 classes.
 
-    .. math:: L = -y \log p - w \, (1 - y) \log(1 - p), \qquad p = \sigma(z); \qquad L = -w_y \log p_y
+    .. math:: L = -y \log p - w \, (1 - y) \log(1 - p), \qquad p = \sigma(z); \qquad L = -\sum_k w_k y_k \log p_k
 
     Parameters
     ----------
     logits : Tensor of shape (n,), (n, 1) or (n, 2), of maps (n, 1, ...), (n, 2, ...) or that of ``targets``
         One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K),
-        or (n, K, ...) for maps.
+        (n, K, ...) for maps, or (n, tokens, K).
     targets : Tensor of shape (n,) or (n, 1), of maps (n, ...)
         0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
+        One-hot or soft rows have the shape of the logits.
     negative_weight : Tensor or float
         w >= 0, the weight of the negative class. K classes: their K weights.
     sample_weight : Tensor of shape (n,), optional
         Multiplies each sample's loss.
     reduction : {"mean", "sum", "none"}
-        "mean" divides the sum by the **number of samples**, never by a sum of weights as
+        "mean" divides the sum by the **number of samples** that are not ignored, never by a sum of weights as
         ``torch.nn.CrossEntropyLoss(weight=...)`` does: gradients then add up alike over accumulated batches and over
         processes.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0
+        Labels move by this share towards the uniform distribution.
 
     Examples
     --------
     >>> round(weighted_cross_entropy(torch.tensor([2.0, -1.0]), torch.tensor([1, 0]), 0.25).item(), 4)
     0.1026
     """
+    check_smoothing(label_smoothing)
     weight = torch.as_tensor(negative_weight, dtype=torch.float32, device=logits.device)
-    if _is_of_classes(logits, weight):
-        return cross_entropy_of_classes(logits, targets, weight, sample_weight, reduction)
-    # weight and inverse stay finite, even for w = 0
-    return cross_entropy_of_weight(logits, targets, weight.clamp(min=SMALLEST_WEIGHT), sample_weight, reduction)
+    k = weight.shape[0] if _is_of_classes(logits, weight) else 2
+    if k == 2:
+        weight = weight.clamp(min=SMALLEST_WEIGHT)  # weight and inverse stay finite, even for w = 0
+        if ignore_index is None and label_smoothing == 0.0 and sample_weight is None and is_plain(logits, targets):
+            return plain_cross_entropy(logits, targets, weight, reduction)
+    batch = read_batch(logits, targets, k, sample_weight=sample_weight, ignore_index=ignore_index)
+    return cross_entropy_of(batch, weight, reduction, label_smoothing)
 
 
-def cross_entropy_of_weight(
-    logits: Tensor, targets: Tensor, weight: Tensor, sample_weight: Tensor | None, reduction: Reduction
-) -> Tensor:
-    """Return :func:`weighted_cross_entropy` for a weight that is known to be a positive tensor."""
-    z, y, scale = logits, targets, None
-    if sample_weight is not None or not _is_plain(logits, targets):
-        z, y, scale = align(logits, targets, sample_weight)
+def plain_cross_entropy(logits: Tensor, targets: Tensor, weight: Tensor, reduction: Reduction) -> Tensor:
+    """Return :func:`weighted_cross_entropy` of float32 logits and labels (n,), for a positive weight."""
     check_labels(targets)
-    weight = weight.to(z.dtype)
     # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
-    weights = weight if scale is None else weight * scale
-    return F.binary_cross_entropy_with_logits(z, y, weight=weights, pos_weight=weight.reciprocal(), reduction=reduction)
+    losses = F.binary_cross_entropy_with_logits(logits, targets, pos_weight=weight.reciprocal(), reduction=reduction)
+    return losses * weight
 
 
-def cross_entropy_of_classes(
-    logits: Tensor, targets: Tensor, weights: Tensor, sample_weight: Tensor | None, reduction: Reduction
-) -> Tensor:
-    """Return :func:`weighted_cross_entropy` for the weights of K classes."""
-    z, y, scale = align_classes(logits, targets, weights.shape[0], sample_weight)
-    weights = weights.to(z.dtype)
-    if scale is None and reduction != "none":
-        total = F.cross_entropy(z, y, weight=weights, reduction="sum")
-        return total / y.numel() if reduction == "mean" else total
-    return _reduced(F.cross_entropy(z, y, weight=weights, reduction="none"), scale, reduction)
+def is_plain(logits: Tensor, targets: Tensor) -> bool:
+    """Tell whether there is nothing to align: on a GPU the checks would take longer than the loss."""
+    return logits.ndim == 1 and logits.dtype == targets.dtype == torch.float32 and logits.shape == targets.shape
+
+
+def cross_entropy_of(batch: Batch, weight: Tensor, reduction: Reduction, label_smoothing: float = 0.0) -> Tensor:
+    """Return the weighted cross-entropy of a batch.
+
+    Parameters
+    ----------
+    batch : Batch
+        Of two classes, K classes or L labels.
+    weight : Tensor
+        Of the negatives, positive; of labels (L,); of K classes (K,).
+    reduction, label_smoothing
+        See :func:`weighted_cross_entropy`.
+    """
+    weight = weight.to(batch.logits.dtype)
+    if batch.n_classes > 2:
+        return _cross_entropy_of_classes(batch, weight, reduction, label_smoothing)
+    labels = smoothed(batch.labels, label_smoothing, 2)
+    weight = _along_labels(weight, batch)
+    # w * BCE with pos_weight = 1 / w is the same number from torch's fused kernels, forward and backward
+    positive, scale = weight.reciprocal(), weight if batch.weight is None else weight * batch.weight
+    if batch.counted is None and scale.ndim == 0:
+        losses = F.binary_cross_entropy_with_logits(batch.logits, labels, pos_weight=positive, reduction=reduction)
+        return (losses.reshape(batch.shape) if reduction == "none" else losses) * weight
+    if batch.counted is None:
+        losses = F.binary_cross_entropy_with_logits(
+            batch.logits, labels, weight=scale, pos_weight=positive, reduction=reduction
+        )
+        return losses.reshape(batch.shape) if reduction == "none" else losses
+    losses = F.binary_cross_entropy_with_logits(
+        batch.logits, labels, weight=scale * batch.counted, pos_weight=positive,
+        reduction="none" if reduction == "none" else "sum",
+    )  # fmt: skip
+    return _divided(losses, batch, reduction)
+
+
+def _along_labels(weight: Tensor, batch: Batch) -> Tensor:
+    """Return weights of labels in a shape that broadcasts along axis 1 of the logits; a scalar as it is."""
+    return weight if weight.ndim == 0 else weight.view(-1, *[1] * (batch.logits.ndim - 2))
+
+
+def _cross_entropy_of_classes(batch: Batch, weights: Tensor, reduction: Reduction, smoothing: float) -> Tensor:
+    z, y = batch.logits, batch.labels
+    if batch.weight is None and reduction != "none":
+        total = F.cross_entropy(z, y, weight=weights, reduction="sum", label_smoothing=smoothing)
+        return _divided(total, batch, reduction)
+    losses = F.cross_entropy(z, y, weight=weights, reduction="none", label_smoothing=smoothing)
+    return reduced(losses, batch, reduction)
+
+
+def reduced(losses: Tensor, batch: Batch, reduction: Reduction) -> Tensor:
+    """Return the losses of the samples of a batch, weighted, without ignored ones, summed or averaged."""
+    if batch.weight is not None:
+        losses = losses * batch.weight
+    if batch.counted is not None:
+        losses = torch.where(batch.counted, losses, torch.zeros((), dtype=losses.dtype, device=losses.device))
+    return _divided(losses if reduction == "none" else losses.sum(), batch, reduction)
+
+
+def _divided(losses: Tensor, batch: Batch, reduction: Reduction) -> Tensor:
+    """Return a sum of losses, over the number of samples that count; where none does it is 0."""
+    if reduction == "none":
+        return losses.reshape(batch.shape)
+    if reduction == "sum":
+        return losses
+    if batch.counted is None:
+        return losses / batch.shape.numel()
+    return losses / batch.counted.sum().clamp(min=1)
+
+
+def check_smoothing(label_smoothing: float) -> float:
+    """Return a share of label smoothing, or raise."""
+    if not 0.0 <= number_or_nan(label_smoothing) < 1.0:
+        raise ValueError(f"label_smoothing must be a share from 0 to less than 1, got {label_smoothing!r}")
+    return label_smoothing
 
 
 class _SummedCrossEntropy(torch.autograd.Function):
@@ -124,23 +195,22 @@ def weighted_focal_loss(
     gamma: float = 2.0,
     sample_weight: Tensor | None = None,
     reduction: Reduction = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
 ) -> Tensor:
     r"""Focal loss with a weighted negative part: the scheme holds for any loss split into two parts.
 
     .. math:: L = -y \, (1 - p)^\gamma \log p - w \, (1 - y) \, p^\gamma \log(1 - p)
 
-    Of K classes it is :math:`-w_y (1 - p_y)^\gamma \log p_y`. ``gamma=0`` is :func:`weighted_cross_entropy`, which also
-    explains the other parameters.
+    Of K classes it is :math:`-\sum_k w_k y_k (1 - p_k)^\gamma \log p_k`. ``gamma=0`` is
+    :func:`weighted_cross_entropy`, which also explains the other parameters.
     """
     check_gamma(gamma)
-    if isinstance(negative_weight, Tensor) and _is_of_classes(logits, negative_weight):
-        return focal_loss_of_classes(logits, targets, negative_weight, gamma, sample_weight, reduction)
-    z, y, scale = align(logits, targets, sample_weight)
-    check_labels(targets)
-    # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
-    log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
-    losses = -y * torch.exp(gamma * log_q) * log_p - negative_weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
-    return _reduced(losses, scale, reduction)
+    check_smoothing(label_smoothing)
+    weight = torch.as_tensor(negative_weight, dtype=torch.float32, device=logits.device)
+    k = weight.shape[0] if _is_of_classes(logits, weight) else 2
+    batch = read_batch(logits, targets, k, sample_weight=sample_weight, ignore_index=ignore_index)
+    return focal_loss_of(batch, weight, gamma, reduction, label_smoothing)
 
 
 def check_gamma(gamma: float) -> float:
@@ -150,161 +220,38 @@ def check_gamma(gamma: float) -> float:
     return gamma
 
 
-def focal_loss_of_classes(
-    logits: Tensor, targets: Tensor, weights: Tensor, gamma: float, sample_weight: Tensor | None, reduction: Reduction
+def focal_loss_of(
+    batch: Batch, weight: Tensor, gamma: float, reduction: Reduction, label_smoothing: float = 0.0
 ) -> Tensor:
-    """Return :func:`weighted_focal_loss` for the weights of K classes."""
-    z, y, scale = align_classes(logits, targets, weights.shape[0], sample_weight)
-    own = y.unsqueeze(1)
-    norm = torch.logsumexp(z, dim=1)
-    log_p = z.gather(1, own)[:, 0] - norm
-    # the logarithm of 1 - p from the other logits: finite, and so is its gradient
-    log_q = torch.logsumexp(z.scatter(1, own, -torch.inf), dim=1) - norm
-    return _reduced(-weights.to(z.dtype)[y] * torch.exp(gamma * log_q) * log_p, scale, reduction)
+    """Return the weighted focal loss of a batch; see :func:`cross_entropy_of`."""
+    z, y = batch.logits, batch.labels
+    weight = weight.to(z.dtype)
+    if batch.n_classes > 2:
+        return reduced(_focal_losses_of_classes(batch, weight, gamma, label_smoothing), batch, reduction)
+    y, weight = smoothed(y, label_smoothing, 2), _along_labels(weight, batch)
+    # in logarithms: (1 - p)^gamma = exp(gamma * logsigmoid(-z)) has a finite gradient everywhere
+    log_p, log_q = F.logsigmoid(z), F.logsigmoid(-z)
+    losses = -y * torch.exp(gamma * log_q) * log_p - weight * (1.0 - y) * torch.exp(gamma * log_p) * log_q
+    return reduced(losses, batch, reduction)
 
 
-def _reduced(losses: Tensor, scale: Tensor | None, reduction: Reduction) -> Tensor:
-    if scale is not None:
-        losses = losses * scale
-    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+def _focal_losses_of_classes(batch: Batch, weights: Tensor, gamma: float, smoothing: float) -> Tensor:
+    z, y = batch.logits, batch.labels
+    if not batch.soft and not smoothing:
+        own = y.clamp(min=0).unsqueeze(1)  # ignored ones are negative
+        norm = torch.logsumexp(z, dim=1)
+        log_p = z.gather(1, own)[:, 0] - norm
+        # the logarithm of 1 - p from the other logits: finite, and so is its gradient
+        log_q = torch.logsumexp(z.scatter(1, own, -torch.inf), dim=1) - norm
+        return -weights[own[:, 0]] * torch.exp(gamma * log_q) * log_p
+    shares = smoothed(
+        y if batch.soft else as_shares(y.clamp(min=0), batch.n_classes, z.dtype), smoothing, batch.n_classes
+    )
+    log_p = torch.log_softmax(z, dim=1)
+    others = -torch.expm1(log_p)
+    scale = torch.exp(gamma * torch.log(others.clamp(min=1e-12)))
+    return -(weights.view(-1, *[1] * (z.ndim - 2)) * shares * scale * log_p).sum(1)
 
 
 def _is_of_classes(logits: Tensor, weight: Tensor) -> bool:
     return weight.ndim == 1 and weight.shape[0] > 2 and logits.ndim > 1
-
-
-def positive_logit(logits: Tensor) -> Tensor:
-    """Return one logit per sample, shape (n, ...), from a head with one or two outputs: (n,), (n, 1, ...), (n, 2, ...).
-
-    Maps of one logit per pixel, (n, height, width), are returned as they are.
-    """
-    if logits.ndim == 1:
-        return logits
-    if logits.ndim > 1 and logits.shape[1] == 1:
-        return logits[:, 0]
-    if logits.ndim > 1 and logits.shape[1] == 2:
-        return logits[:, 1] - logits[:, 0]
-    if logits.ndim > 2:
-        return logits
-    raise ValueError(
-        f"logits must have shape (n,), (n, 1) or (n, 2), got {tuple(logits.shape)}; K classes need K x K costs"
-    )
-
-
-class Samples(NamedTuple):
-    """Samples of a batch, one row each: logits (n,) or (n, K), labels, weights, and their place in the batch."""
-
-    logits: Tensor
-    labels: Tensor
-    weight: Tensor | None
-    place: Tensor
-
-
-def flat_samples(logits: Tensor, targets: Tensor, n_classes: int, sample_weight: Tensor | None = None) -> Samples:
-    """Return the samples (of maps: the pixels) of a batch that a loss takes; samples to be ignored are left out."""
-    logits, targets = logits.detach(), targets.detach()
-    if n_classes == 2:
-        z, _, weight = align(logits, targets, sample_weight)
-        rows = z.reshape(-1)
-    else:
-        z, _, weight = align_classes(logits, targets, n_classes, sample_weight)
-        rows = z.movedim(1, -1).reshape(-1, n_classes)
-    labels = targets.reshape(-1)
-    place = torch.arange(len(logits), device=rows.device).repeat_interleave(len(rows) // max(len(logits), 1))
-    weight = None if weight is None else weight.detach().reshape(-1)
-    if n_classes > 2 and bool((ignored := labels == IGNORED).any()):
-        counted = ~ignored
-        rows, labels, place = rows[counted], labels[counted], place[counted]
-        weight = None if weight is None else weight[counted]
-    return Samples(rows, labels, weight, place)
-
-
-def class_scores(logits: Tensor) -> Tensor:
-    """Return the scores of logits: a sigmoid of (n,), a softmax of (n, K)."""
-    return torch.sigmoid(logits) if logits.ndim == 1 else torch.softmax(logits, dim=1)
-
-
-def output_scores(logits: Tensor, n_classes: int) -> tuple[Tensor, torch.Size]:
-    """Return the scores of any logits that a loss takes, one row per sample, and the shape of their decisions."""
-    wide = logits.detach().float() if logits.dtype in (torch.float16, torch.bfloat16) else logits.detach()
-    if n_classes == 2:
-        z = positive_logit(wide)
-        return torch.sigmoid(z.reshape(-1)), z.shape
-    if wide.ndim < 2 or wide.shape[1] != n_classes:
-        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(wide.shape)}")
-    z = wide.movedim(1, -1)
-    return torch.softmax(z.reshape(-1, n_classes), dim=1), z.shape[:-1]
-
-
-def _is_plain(logits: Tensor, targets: Tensor) -> bool:
-    """Tell whether there is nothing to align: on a GPU the checks would take longer than the loss."""
-    return logits.ndim == 1 and logits.dtype == targets.dtype == torch.float32 and logits.shape == targets.shape
-
-
-def check_labels(targets: Tensor) -> None:
-    """Raise where a label of two classes lies outside [0, 1].
-
-    Compiled code and CUDA devices assert on their own, so that nothing waits for them.
-    """
-    if targets.dtype == torch.bool or torch._C._are_functorch_transforms_active():  # vmap has no values to look at
-        return
-    inside = targets == targets.clamp(0, 1)
-    if _is_readable(targets):
-        if not bool(inside.all()):
-            raise ValueError(
-                f"targets must lie in [0, 1], got {targets[~inside][0].item():g}; give 0 for the negative class and 1 "
-                "for the positive one, and samples that are to count nothing a sample_weight of 0"
-            )
-    elif targets.device.type in ("cpu", "cuda"):
-        torch._assert_async(inside.all(), "targets must lie in [0, 1]")
-
-
-def _is_readable(targets: Tensor) -> bool:
-    """Tell whether labels can be looked at without waiting for a device, and outside of compiled code."""
-    hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
-    return targets.device.type == "cpu" and not hidden
-
-
-def align(logits: Tensor, targets: Tensor, sample_weight: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Bring logits, targets and weights to one shape, in float32 or wider; raise rather than broadcast."""
-    # half-precision logits of a two-output head are subtracted in float32, or their difference loses digits
-    wide = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    dense = logits.ndim > 2 and logits.shape == targets.shape  # one logit per pixel
-    z = wide if dense else positive_logit(wide)
-    if targets.ndim == z.ndim + 1 and targets.shape[1] == 1:
-        targets = targets[:, 0]
-    if targets.shape != z.shape:
-        raise ValueError(
-            f"targets must have shape {tuple(z.shape)} for logits of shape {tuple(logits.shape)}, "
-            f"got {tuple(targets.shape)}; give class numbers 0 and 1, not one-hot rows"
-        )
-    if sample_weight is not None and sample_weight.shape != z.shape:
-        raise ValueError(f"sample_weight must have shape {tuple(z.shape)}, got {tuple(sample_weight.shape)}")
-    return z, targets.to(z.dtype), None if sample_weight is None else sample_weight.to(z.dtype)
-
-
-def align_classes(
-    logits: Tensor, targets: Tensor, n_classes: int, sample_weight: Tensor | None
-) -> tuple[Tensor, Tensor, Tensor | None]:
-    """Check logits (n, K, ...), class numbers (n, ...) and weights of them; all in float32 or wider, and int64."""
-    if logits.ndim < 2 or logits.shape[1] != n_classes:
-        raise ValueError(f"logits must have shape (n, {n_classes}), one for each class, got {tuple(logits.shape)}")
-    shape = (logits.shape[0], *logits.shape[2:])
-    if logits.ndim == 2 and targets.ndim == 2 and targets.shape[1] == 1:
-        targets = targets[:, 0]
-    if targets.shape != shape:
-        raise ValueError(
-            f"targets must have shape {tuple(shape)} for logits of shape {tuple(logits.shape)}, "
-            f"got {tuple(targets.shape)}; give class numbers from 0 to {n_classes - 1}, not one-hot rows"
-        )
-    if sample_weight is not None and sample_weight.shape != shape:
-        raise ValueError(f"sample_weight must have shape {tuple(shape)}, got {tuple(sample_weight.shape)}")
-    classes = targets.long()
-    # elsewhere torch's own kernels assert that classes exist
-    if _is_readable(targets):
-        strange = ((classes < 0) & (classes != IGNORED)) | (classes >= n_classes) | (classes != targets)
-        if bool(strange.any()):
-            number = targets[strange][0].item()
-            raise ValueError(f"targets must be class numbers from 0 to {n_classes - 1}, got {number:g}")
-    z = logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits
-    return z, classes, None if sample_weight is None else sample_weight.to(z.dtype)

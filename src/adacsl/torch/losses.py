@@ -4,67 +4,81 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from adacsl.adaptive.controller import AdaCSLController, as_controller
+from adacsl.adaptive.controller import AdaCSLController, MultiLabelController, as_controller
+from adacsl.adaptive.streamed import StreamedScores
 from adacsl.costs.matrix import CostMatrix
 from adacsl.torch.functional import (
     Reduction,
     check_gamma,
-    class_scores,
-    cross_entropy_of_classes,
-    cross_entropy_of_weight,
-    flat_samples,
-    focal_loss_of_classes,
-    output_scores,
-    weighted_focal_loss,
+    check_smoothing,
+    cross_entropy_of,
+    focal_loss_of,
+    is_plain,
+    plain_cross_entropy,
 )
+from adacsl.torch.samples import Samples, flat_samples, output_scores, read_batch
+
+Costs = CostMatrix | Sequence[CostMatrix]
+Controller = AdaCSLController | MultiLabelController
 
 
 class _WeightedLoss(nn.Module):
     """Holds weights in a float32 buffer that moves, saves and compiles with the model.
 
-    It is ``negative_weight``, a scalar, for two classes, and ``class_weights`` for more. The loss is cross-entropy, or
-    with ``gamma`` a focal loss.
+    It is ``negative_weight``, a scalar, for two classes (of L labels L numbers), and ``class_weights`` for more. The
+    loss is cross-entropy, or with ``gamma`` a focal loss.
     """
 
     negative_weight: Tensor
     class_weights: Tensor
     _held = "negative_weight"  # the name of the buffer
 
-    def __init__(self, controller: AdaCSLController, reduction: Reduction, gamma: float | None = None) -> None:
+    def __init__(
+        self,
+        controller: Controller,
+        reduction: Reduction,
+        gamma: float | None = None,
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+    ) -> None:
         super().__init__()
         if reduction not in ("mean", "sum", "none"):
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
         self.reduction: Reduction = reduction
-        two = controller.n_classes == 2
-        self.gamma, self._given_weight = gamma, controller.weight if two else controller.weights.tolist()
-        self._held = "negative_weight" if two else "class_weights"
+        self.n_classes, self.n_labels = controller.n_classes, controller.n_labels
+        self.ignore_index = check_ignored(ignore_index)
+        self.label_smoothing = check_smoothing(label_smoothing)
+        self.gamma, self._given_weight = gamma, given_weight(controller)
+        self._held = "negative_weight" if controller.n_classes == 2 else "class_weights"
+        self._plain = gamma is None and ignore_index is None and not label_smoothing and self._held == "negative_weight"
+        self._plain = self._plain and self.n_labels is None
         self.register_buffer(self._held, torch.tensor(self._given_weight, dtype=torch.float32))
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
-        reduction = self.reduction
-        if self._held == "class_weights":
-            weights = self.class_weights
-            if self.gamma is None:
-                return cross_entropy_of_classes(logits, targets, weights, sample_weight, reduction)
-            return focal_loss_of_classes(logits, targets, weights, self.gamma, sample_weight, reduction)
-        weight = self.negative_weight
+        if self._plain and sample_weight is None and is_plain(logits, targets):
+            return plain_cross_entropy(logits, targets, self.negative_weight, self.reduction)
+        batch = read_batch(
+            logits, targets, self.n_classes, n_labels=self.n_labels, sample_weight=sample_weight,
+            ignore_index=self.ignore_index,
+        )  # fmt: skip
+        weight = self.negative_weight if self._held == "negative_weight" else self.class_weights
         if self.gamma is None:
-            return cross_entropy_of_weight(logits, targets, weight, sample_weight, reduction)
-        return weighted_focal_loss(
-            logits, targets, weight, gamma=self.gamma, sample_weight=sample_weight, reduction=reduction
-        )
+            return cross_entropy_of(batch, weight, self.reduction, self.label_smoothing)
+        return focal_loss_of(batch, weight, self.gamma, self.reduction, self.label_smoothing)
 
     def extra_repr(self) -> str:
         held: Tensor = getattr(self, self._held)
         given = self._given_weight if held.is_meta else held.tolist()
         shown = f"[{', '.join(f'{w:.6g}' for w in given)}]" if isinstance(given, list) else f"{given:.6g}"
-        return f"{self._held}={shown}, reduction={self.reduction!r}"
+        more = "" if self.ignore_index is None else f", ignore_index={self.ignore_index}"
+        more += f", label_smoothing={self.label_smoothing:g}" if self.label_smoothing else ""
+        return f"{self._held}={shown}, reduction={self.reduction!r}{more}"
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> nn.Module:
         weight: Tensor = getattr(self, self._held)
@@ -95,6 +109,20 @@ class _WeightedLoss(nn.Module):
             missing[:] = [name for name in missing if name not in ours]
 
 
+def given_weight(controller: Controller) -> Any:
+    """Return the weights of a controller as plain numbers: one of two classes, L of labels, K of classes."""
+    if isinstance(controller, MultiLabelController):
+        return controller.weight.tolist()
+    return controller.weight if controller.n_classes == 2 else controller.weights.tolist()
+
+
+def check_ignored(ignore_index: Any) -> int | None:
+    """Return the label of samples that do not count, or raise."""
+    if ignore_index is None or (isinstance(ignore_index, int) and not isinstance(ignore_index, bool)):
+        return ignore_index
+    raise TypeError(f"ignore_index must be a whole number such as -100 or 255, or None, got {ignore_index!r}")
+
+
 class WeightedCrossEntropy(_WeightedLoss):
     """Cross-entropy with the fixed weight ``C(1,0)/C(0,1) * (1 - T')/T'``; see :func:`weighted_cross_entropy`.
 
@@ -102,19 +130,30 @@ class WeightedCrossEntropy(_WeightedLoss):
 
     Parameters
     ----------
-    costs : CostMatrix
-        Class-wide costs.
+    costs : CostMatrix, or a list of them
+        Class-wide costs; of several labels one for each, of two classes.
     target_threshold : float or {"bayes", "middle", "half"}, default 0.5
         T', the threshold the classifier is to decide with: ``costs.threshold`` gives plain cross-entropy. For K classes
         see :class:`~adacsl.AdaCSLController`.
     reduction : {"mean", "sum", "none"}
-        "mean" divides by the number of samples.
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0
+        Labels move by this share towards the uniform distribution.
     """
 
     def __init__(
-        self, costs: CostMatrix, *, target_threshold: float | str = 0.5, reduction: Reduction = "mean"
+        self,
+        costs: Costs,
+        *,
+        target_threshold: float | str = 0.5,
+        reduction: Reduction = "mean",
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__(AdaCSLController(costs, target_threshold=target_threshold), reduction)
+        controller = as_controller(costs, {"target_threshold": target_threshold})
+        super().__init__(controller, reduction, None, ignore_index, label_smoothing)
 
 
 class FocalLoss(_WeightedLoss):
@@ -122,13 +161,16 @@ class FocalLoss(_WeightedLoss):
 
     def __init__(
         self,
-        costs: CostMatrix,
+        costs: Costs,
         *,
         target_threshold: float | str = 0.5,
         gamma: float = 2.0,
         reduction: Reduction = "mean",
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
     ) -> None:
-        super().__init__(AdaCSLController(costs, target_threshold=target_threshold), reduction, check_gamma(gamma))
+        controller = as_controller(costs, {"target_threshold": target_threshold})
+        super().__init__(controller, reduction, check_gamma(gamma), ignore_index, label_smoothing)
 
 
 class AdaptiveLoss(_WeightedLoss):
@@ -138,38 +180,82 @@ class AdaptiveLoss(_WeightedLoss):
     _trained = False  # whether there was a training batch since the last validation
     _validations = 0  # validations after training batches and before the first step
 
-    def __init__(self, costs: CostMatrix | AdaCSLController, *, reduction: Reduction = "mean", **settings: Any) -> None:
+    def __init__(
+        self,
+        costs: Costs | Controller,
+        *,
+        reduction: Reduction = "mean",
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
+        **settings: Any,
+    ) -> None:
         controller = as_controller(costs, settings)
-        super().__init__(controller, reduction)
-        self.controller = controller
+        super().__init__(controller, reduction, None, ignore_index, label_smoothing)
+        self.controller: Any = controller
+
+    def samples(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Samples:
+        """Return the samples of a batch that count, one row each: what :meth:`adapt` and callbacks measure."""
+        return flat_samples(
+            logits, targets, self.n_classes, n_labels=self.n_labels, sample_weight=sample_weight,
+            ignore_index=self.ignore_index,
+        )  # fmt: skip
 
     @torch.no_grad()
     def adapt(
         self,
-        logits: Tensor,
-        targets: Tensor,
+        logits: Tensor | Iterable[tuple[Tensor, ...]],
+        targets: Tensor | None = None,
         sample_weight: Tensor | None = None,
         costs: CostMatrix | None = None,
     ) -> Any:
         """Step the controller with the logits and targets of the whole validation set, and take over its weights.
 
-        The logits are those of the net in evaluation mode: ``net.eval()`` and ``torch.no_grad()``. ``costs`` are those
-        of these samples, where each has its own. Returns a
-        :class:`~adacsl.adaptive.controller.ControllerStep`.
+        The logits are those of the net in evaluation mode: ``net.eval()`` and ``torch.no_grad()``. Of more than
+        4 million samples that come in batches, two classes are measured by a histogram of the scores
+        (:class:`~adacsl.adaptive.streamed.StreamedScores`), in bounded memory.
+
+        Parameters
+        ----------
+        logits : Tensor, or iterable of (logits, targets) or (logits, targets, sample_weight)
+            All at once, or batches, such as a generator that runs the network.
+        targets : Tensor
+            Their labels; soft ones count as both classes, by their share. Not with batches.
+        sample_weight : Tensor, optional
+            How much each sample counts.
+        costs : CostMatrix, optional
+            Costs of these samples, where each has its own.
+
+        Returns
+        -------
+        ControllerStep
+            Of several labels a :class:`~adacsl.adaptive.controller.MultiLabelStep`.
         """
-        if logits.requires_grad:
-            warnings.warn(
-                "adapt was given logits that require gradients, as of a net in training mode: dropout and batch "
-                "statistics then change what is measured. Compute them after net.eval() and torch.no_grad(), and call "
-                "net.train() afterwards",
-                stacklevel=3,  # above the decorator
-            )
-        rows = flat_samples(logits, targets, self.controller.n_classes, sample_weight)
-        adjustment = self.controller.step(
-            class_scores(rows.logits), rows.labels, sample_weight=rows.weight, costs=costs
-        )
+        if targets is None:
+            measured = self._stream(logits, costs)
+        else:
+            _warn_of_gradients(logits)
+            rows = self.samples(logits, targets, sample_weight)
+            measured = self.controller.step(rows.scores, rows.labels, sample_weight=rows.weight, costs=costs)
         self.refresh()
-        return adjustment
+        return measured
+
+    def _stream(self, batches: Any, costs: CostMatrix | None) -> Any:
+        """Step the controller with batches."""
+        if isinstance(batches, Tensor) or not isinstance(batches, Iterable):
+            raise TypeError(
+                "adapt needs targets, or an iterable of (logits, targets): "
+                f"adapt((net(x), y) for x, y in loader), got {type(batches).__name__}"
+            )
+        if costs is not None:
+            raise ValueError("costs of each sample need all samples at once: adapt(logits, targets, costs=costs)")
+        stream = StreamedScores.of(self.controller)
+        for given in batches:
+            if not (isinstance(given, tuple | list) and len(given) in (2, 3)):
+                raise TypeError("each batch must be (logits, targets) or (logits, targets, sample_weight)")
+            _warn_of_gradients(given[0])
+            rows = self.samples(*given)
+            stream.add(rows.scores, rows.labels, rows.weight)
+        return stream.step(self.controller)
 
     @torch.no_grad()
     def decide(self, logits: Tensor, costs: CostMatrix | None = None) -> Tensor:
@@ -188,7 +274,7 @@ class AdaptiveLoss(_WeightedLoss):
             Two classes: 1 where the score is above T'. K classes: the class of least expected cost, which often is not
             the most probable one, ``logits.argmax(1)``.
         """
-        scores, shape = output_scores(logits, self.controller.n_classes)
+        scores, shape = output_scores(logits, self.n_classes, self.n_labels)
         decisions: Tensor = self.controller.decide(scores, costs)
         return decisions.reshape(shape)
 
@@ -214,15 +300,14 @@ class AdaptiveLoss(_WeightedLoss):
 
     def refresh(self) -> None:
         """Copy the controller's weights into the buffer, in place: compiled code and replicas see them at once."""
-        if self._held == "negative_weight":
-            self.negative_weight.fill_(self.controller.weight)
-        elif self.controller.n_classes == self.class_weights.numel():
-            self.class_weights.copy_(torch.from_numpy(self.controller.weights))
-        else:
-            raise ValueError(
-                f"the loss has {self.class_weights.numel()} classes, its controller {self.controller.n_classes}: "
-                "make both with the same costs"
-            )
+        ours, theirs = (self.n_classes, self.n_labels), (self.controller.n_classes, self.controller.n_labels)
+        if ours != theirs:
+            kind = "classes" if ours[1] is theirs[1] is None else "classes and labels"
+            shown = (each[0] if kind == "classes" else each for each in (ours, theirs))
+            own, other = shown
+            raise ValueError(f"the loss has {own} {kind}, its controller {other}: make both with the same costs")
+        held: Tensor = getattr(self, self._held)
+        held.copy_(torch.tensor(given_weight(self.controller), dtype=torch.float64))
 
     def get_extra_state(self) -> Tensor:
         """Return the controller's state as JSON in a byte tensor, which every checkpoint format can hold."""
@@ -243,10 +328,15 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
 
     Parameters
     ----------
-    costs : CostMatrix or AdaCSLController
-        Prices, or a controller of your own.
+    costs : CostMatrix, list of CostMatrix, AdaCSLController or MultiLabelController
+        Costs, of several labels one matrix for each; or a controller of your own.
     reduction : {"mean", "sum", "none"}
-        "mean" divides by the number of samples.
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count, in the loss and in :meth:`adapt`. Default: -100 of K classes, as torch's
+        CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0
+        Labels move by this share towards the uniform distribution; :meth:`adapt` measures the labels as they are.
     **settings
         Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
 
@@ -263,6 +353,11 @@ class AdaptiveCrossEntropy(AdaptiveLoss):
     >>> costs = CostMatrix.from_array([[0, 9, 1], [1, 0, 1], [1, 9, 0]], rows="predicted")
     >>> loss = AdaptiveCrossEntropy(costs, damping=0.5)               # instead of CrossEntropyLoss()
     >>> value = loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
+
+    Several labels, each with its costs, controller and threshold:
+
+    >>> loss = AdaptiveCrossEntropy([CostMatrix(fp=1, fn=8), CostMatrix(fp=2, fn=1)])
+    >>> value = loss(torch.zeros(4, 2), torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0]]))
     """
 
 
@@ -271,11 +366,25 @@ class AdaptiveFocalLoss(AdaptiveLoss):
 
     def __init__(
         self,
-        costs: CostMatrix | AdaCSLController,
+        costs: Costs | Controller,
         *,
         gamma: float = 2.0,
         reduction: Reduction = "mean",
+        ignore_index: int | None = None,
+        label_smoothing: float = 0.0,
         **settings: Any,
     ) -> None:
-        super().__init__(costs, reduction=reduction, **settings)
-        self.gamma = check_gamma(gamma)
+        super().__init__(
+            costs, reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing, **settings
+        )
+        self.gamma, self._plain = check_gamma(gamma), False
+
+
+def _warn_of_gradients(logits: Any) -> None:
+    if isinstance(logits, Tensor) and logits.requires_grad:
+        warnings.warn(
+            "adapt was given logits that require gradients, as of a network in training mode: dropout and batch "
+            "statistics then change what is measured. Compute them after net.eval() and torch.no_grad(), and call "
+            "net.train() afterwards",
+            stacklevel=4,  # above the decorator
+        )

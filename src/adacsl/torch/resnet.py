@@ -243,7 +243,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, ValueError, KeyError, RuntimeError) as error:
-        raise WeightsError(f"{path.name} is no complete safetensors file ({error}): get the file again") from error
+        raise WeightsError(f"{path.name} is not a complete safetensors file ({error}): get the file again") from error
 
 
 def _other_head(net: nn.Module, result: dict[str, Tensor], wanted: dict[str, Tensor]) -> tuple[str, ...]:

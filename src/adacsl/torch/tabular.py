@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from adacsl.base.arrays import check_whole
-from adacsl.torch.functional import positive_logit
+from adacsl.torch.samples import positive_logit
 
 _Net = TypeVar("_Net", bound="MemberNet")
 
@@ -271,7 +271,7 @@ def check_table_sizes(sizes: Mapping[str, Any], state: Mapping[str, Tensor], *, 
     result |= {"n_features": first.shape[1] - bins * len(numeric), "depth": depth, "bins": bins, "numeric": numeric}
     said = {"outputs": 1} | {name: size for name, size in sizes.items() if name != "dropout"}
     if said | {"members": members} != result or result["n_features"] != n_features:
-        raise ValueError("the sizes of the net are not those of its weights")
+        raise ValueError("the sizes of the network are not those of its weights")
 
 
 def member_logits(net: nn.Module, x: Tensor, n_classes: int | None = None) -> Tensor:
@@ -287,7 +287,8 @@ def member_logits(net: nn.Module, x: Tensor, n_classes: int | None = None) -> Te
     out: Tensor = net(x)
     if not isinstance(out, Tensor):
         raise TypeError(
-            f"the net must return its logits as a tensor, got {type(out).__name__}: wrap it in a module that returns "
+            f"the network must return its logits as a tensor, got {type(out).__name__}: wrap it in a "
+            f"module that returns "
             "the logits alone"
         )
     several = out.ndim == 2 and out.shape[1] > 2
@@ -295,7 +296,7 @@ def member_logits(net: nn.Module, x: Tensor, n_classes: int | None = None) -> Te
     if n_classes is not None and (logits.shape[3] if logits.ndim == 4 else 2) != n_classes:
         wanted = f"{n_classes} outputs" if n_classes > 2 else "one output, or two"
         raise ValueError(
-            f"there are {n_classes} classes, so the net's last layer must have {wanted}; "
+            f"there are {n_classes} classes, so the last layer of the network must have {wanted}; "
             f"for {len(x)} rows it gave outputs of shape {tuple(out.shape)}"
         )
     return logits

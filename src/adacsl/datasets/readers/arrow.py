@@ -384,7 +384,7 @@ def _runs(groups: list[int], rows: int) -> Iterator[tuple[int, int, int]]:
 def _footer(path: Path) -> tuple[Any, list[int]]:
     """Return what a Parquet file says of itself: its columns, and the rows of each of its groups."""
     file = _parquet_file(path)
-    with whole(path, "is no Parquet file, or a damaged one"):
+    with whole(path, "is not a Parquet file, or is damaged"):
         about, schema = file.metadata, file.schema_arrow
         schema.names  # noqa: B018  refuses what is not UTF-8
         return schema, [int(about.row_group(i).num_rows) for i in range(about.num_row_groups)]
@@ -434,7 +434,7 @@ def _said(folders: Sequence[str]) -> dict[str, Any]:
 def _parquet_file(path: Path) -> Any:
     from pyarrow.parquet import ParquetFile  # noqa: PLC0415
 
-    with whole(path, "is no Parquet file, or a damaged one"):
+    with whole(path, "is not a Parquet file, or is damaged"):
         # by default a whole file is fetched at once; this way a piece of each column is in memory at a time
         return ParquetFile(path, pre_buffer=False, buffer_size=READ_BYTES)
 
@@ -458,7 +458,7 @@ def _batches(parts: list[Part], schema: Any, columns: list[str], rows: int) -> I
 
 def open_feather(path: Path) -> ArrowTable:
     """Open a Feather file, or an Arrow file or stream."""
-    with whole(path, "is no Feather or Arrow file, or a damaged one"):
+    with whole(path, "is not a Feather or Arrow file, or is damaged"):
         schema = _ipc(path).schema
         return ArrowTable(str(path), schema, lambda columns, rows: _ipc_batches(path, schema, columns, rows))
 
@@ -467,7 +467,7 @@ def _ipc(path: Path, fields: Sequence[int] = ()) -> Any:
     """Return a reader of some fields of an Arrow file or stream; of all, where none is named."""
     with requires("cli"):
         import pyarrow as pa  # noqa: PLC0415
-    with whole(path, "is no Feather or Arrow file, or a damaged one"):
+    with whole(path, "is not a Feather or Arrow file, or is damaged"):
         source = pa.memory_map(str(path))
         opened = pa.ipc.open_file if source.read_at(6, 0) == b"ARROW1" else pa.ipc.open_stream
         return opened(source, options=pa.ipc.IpcReadOptions(included_fields=list(fields)))

@@ -56,14 +56,14 @@ def describe_left_out(about: Mapping[str, Any]) -> list[str]:
     """Return how many rows and images were left out, by the facts of a run.
 
     >>> describe_left_out({"rows": 90, "unlabelled": 10})
-    ['10 rows have no label and are left out, 90 are used']
+    ['10 rows have no label and are excluded, 90 are used']
     """
     lines, used = [], f"{about['rows']:,} are used"
     if unlabelled := about.get("unlabelled"):
-        lines.append(f"{unlabelled:,} rows have no label and are left out, {used}")
+        lines.append(f"{unlabelled:,} rows have no label and are excluded, {used}")
     if broken := about.get("broken"):
         names = listed(line.partition(": ")[0] for line in broken)
-        lines.append(f"{len(broken):,} images cannot be read and are left out ({names}), {used}")
+        lines.append(f"{len(broken):,} images cannot be read and are excluded ({names}), {used}")
     return lines
 
 
@@ -206,7 +206,7 @@ def reading_text(path: Path, encoding: str) -> Iterator[None]:
         raise DataError(f"{path} is damaged: {what}; every line needs as many fields as the header") from None
     except UnicodeError as error:
         raise DataError(
-            f"{path} is no {encoding} text ({one_line(error)}): name its encoding, or save it as UTF-8"
+            f"{path} is not {encoding} text ({one_line(error)}): name its encoding, or save it as UTF-8"
         ) from None
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"cannot read {path}: {one_line(error)}; the file may be damaged or cut off") from error

@@ -137,11 +137,11 @@ def check_words(path: str | os.PathLike[str] | None, how: How) -> None:
     """Refuse words that have no meaning for what is read."""
     if how.get("sql") is None:
         if path is None:
-            raise DataError("what is to be read? Name a file, or give an SQL query")
+            raise DataError("no data are given: name a file, or give an SQL query")
         if how.get("db") is not None:
             raise DataError('db is the database of an SQL query: give the query too, such as "select * from loans"')
     elif path is not None:
-        raise DataError(f"an SQL query says itself what is read: leave out {path}, or name it in the query")
+        raise DataError(f"an SQL query names what it reads: omit {path}, or name it in the query")
     text = path is not None and (_suffix(Path(path)) or "").removesuffix(".gz")
     meant = {"separator": tuple(SEPARATORS), "encoding": PACKED, "sheet": excel.SUFFIXES}
     for word, suffixes in meant.items():

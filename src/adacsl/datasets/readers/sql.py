@@ -61,7 +61,9 @@ def open_query(sql: str, db: str | os.PathLike[str] | None) -> Table:
     if start == SQLITE:
         return SqliteTable(path, sql)
     if start[8:12] != b"DUCK":
-        raise DataError(f"{path} is no DuckDB or SQLite file: if it is a table, name it in the query, and no database")
+        raise DataError(
+            f"{path} is not a DuckDB or SQLite file: if it is a table, name it in the query, and no database"
+        )
     return _duckdb(sql, str(path))
 
 

@@ -67,7 +67,7 @@ class TextTable(Table):
             raise DataError(f"the columns of {path} seem to be separated by {result!r}, not by {self.separator!r}")
         super().__init__(str(path), [name or f"Unnamed: {i}" for i, name in enumerate(names)])
         if encoding is None and not self.encoding.startswith("utf"):
-            self.read_as.append(f"is no UTF-8 text and was read as {self.encoding} (name the encoding for another)")
+            self.read_as.append(f"is not UTF-8 text and was read as {self.encoding} (name the encoding for another)")
 
     def read(self, columns: list[str]) -> pd.DataFrame:
         """Return columns of numbers as numbers and all others as text."""
@@ -203,7 +203,7 @@ def _without_mark(start: bytes, path: Path) -> str:
     for name, here, there in (("utf-16-le", 1, 0), ("utf-16-be", 0, 1)):
         if zeros[here] > 0.2 and zeros[there] < 0.1:
             return name
-    raise DataError(f"{path} is no text, whatever its name says: expected a table in UTF-8, or name its encoding")
+    raise DataError(f"{path} is not text, whatever its name: expected a table in UTF-8, or name its encoding")
 
 
 # separators
@@ -224,7 +224,9 @@ def _beginning(path: Path, encoding: str) -> tuple[str, bool]:
             return text, False
         whole = text[: text.rfind("\n") + 1] or text + file.readline(LONGEST_HEADER)
     if len(whole) > LONGEST_HEADER:
-        raise DataError(f"the header of {path} is longer than {LONGEST_HEADER:,} characters: is it a table?")
+        raise DataError(
+            f"the header of {path} is longer than {LONGEST_HEADER:,} characters: it is probably not a table"
+        )
     return whole, True
 
 
@@ -292,11 +294,11 @@ def _row(line: str, what: str) -> dict[str, Any]:
     except RecursionError:
         raise DataError(f"{what} is nested too deeply: expected one object a line, with numbers and text") from None
     except ValueError as error:
-        raise DataError(f"{what} is no JSON: {one_line(error)}; expected one object a line") from None
+        raise DataError(f"{what} is not JSON: {one_line(error)}; expected one object a line") from None
     if not isinstance(row, dict):
         raise DataError(f'{what} holds {type(row).__name__}, expected one object a line, such as {{"age": 41}}')
     if "\\u" in line and not _is_text(row):
-        raise DataError(f"{what} holds half a character, such as \\\\ud800: write text that UTF-8 can hold")
+        raise DataError(f"{what} holds half of a surrogate pair, such as \\\\ud800: write text that UTF-8 can hold")
     for name, value in row.items():
         if type(value) is int and value not in INTEGERS:
             raise DataError(
@@ -316,5 +318,5 @@ def _is_text(row: dict[str, Any]) -> bool:
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     row = dict(pairs)
     if len(row) < len(pairs):
-        raise ValueError(f"{listed(repeated(name for name, _ in pairs))} is said twice")
+        raise ValueError(f"{listed(repeated(name for name, _ in pairs))} is given twice")
     return row

@@ -67,7 +67,7 @@ def costs_card(costs: Costs) -> Card:
 def costs_section(costs: Costs) -> Section:
     """Return the table of all methods."""
     guide = (
-        "“Above the lowest” compares each method with the lowest-cost one on the same samples. Normalized cost: 0 is "
+        "“Above the lowest” compares each method with the lowest-cost one on the same samples. Normalised cost: 0 is "
         "free of errors, 1 the best constant baseline."
     )
     card = Card("methods", guide=guide, tables=[cost_table(costs)])
@@ -87,7 +87,7 @@ def cost_table(costs: Costs) -> Table:
         columns["difference"] = list(rows["significance"])
     for head, column, write in (
         ("p", "p", _show_p),
-        ("normalized cost", "normalized_cost", None),
+        ("normalised cost", "normalized_cost", None),
     ):
         if column in rows.columns:
             columns[head] = show_column(rows[column]) if write is None else [write(value) for value in rows[column]]

@@ -110,17 +110,17 @@ def _ratio_card(given: Sensitivity) -> Card | None:
     wide = wide.reindex([name for name in order if name in wide.index])
     return Card(
         "ratio",
-        title="Normalized cost against the cost ratio",
+        title="Normalised cost against the cost ratio",
         guide=(
             "Points: fits. Lines: the same probabilities, predicted again at the Bayes threshold of each ratio without "
             "training. 1 is the best constant baseline."
         ),
         alt=(
-            f"Normalized cost of {', '.join(given.methods)} against the cost ratio; 1 is the best constant baseline. "
+            f"Normalised cost of {', '.join(given.methods)} against the cost ratio; 1 is the best constant baseline. "
             "The table has the ratios of the fits."
         ),
         figure=ratio_figure(ran, again, highlight=list(given.methods)),
-        folded=[wide_table("Normalized cost at the ratios of the fits", "method", wide, marked=given.methods[0])],
+        folded=[wide_table("Normalised cost at the ratios of the fits", "method", wide, marked=given.methods[0])],
     )
 
 
@@ -237,7 +237,7 @@ def ratio_figure(
     theme: str = "light",
 ) -> go.Figure:
     """Draw the normalized cost against the cost ratio: fits as points, the same scores at other ratios as lines."""
-    figure = style.new_figure(theme, "Normalized cost against the cost ratio", height=420)
+    figure = style.new_figure(theme, "Normalised cost against the cost ratio", height=420)
     redecided = ran.iloc[:0] if redecided is None else redecided
     both = pd.concat([frame[["method", "ratio", "normalized_cost"]] for frame in (ran, redecided)])
     if highlight is None:
@@ -252,13 +252,13 @@ def ratio_figure(
             figure.add_scatter(
                 x=line["ratio"], y=line["normalized_cost"], mode="lines", name=plain(name),
                 line={"color": colors[name], "width": 2.2},
-                legendgroup=plain(name), hovertemplate=style.hover("ratio", "normalized cost"),
+                legendgroup=plain(name), hovertemplate=style.hover("ratio", "normalised cost"),
             )  # fmt: skip
         figure.add_scatter(
             x=points["ratio"], y=points["normalized_cost"], mode="markers", name=plain(name),
             legendgroup=plain(name),
             marker={"color": colors[name], "size": 8 if name in highlight else 5},
-            showlegend=name in highlight and len(line) <= 1, hovertemplate=style.hover("ratio", "normalized cost"),
+            showlegend=name in highlight and len(line) <= 1, hovertemplate=style.hover("ratio", "normalised cost"),
         )  # fmt: skip
         if name in highlight and len(line):
             ends.append((name, float(line["ratio"].iloc[-1]), float(line["normalized_cost"].iloc[-1]), colors[name]))
@@ -270,5 +270,5 @@ def ratio_figure(
     )  # fmt: skip
     few = both.empty or np.log10(both["ratio"].max() / both["ratio"].min()) < 2.5
     figure.update_xaxes(type="log", title_text=RATIO_AXIS, tickformat="~g", dtick="D2" if few else None)
-    figure.update_yaxes(title_text="normalized cost", range=[0, top])
+    figure.update_yaxes(title_text="normalised cost", range=[0, top])
     return style.add_line_ends(figure, ends, (0.0, top))

@@ -89,7 +89,7 @@ def _class_lambda_card(training: Training) -> Card | None:
     return Card(
         "class-lambda",
         title="AdaCSL: lambda of each class by epoch",
-        guide=f"Geometric means over splits and folds of {name}. Above 1 a class weighs more than its costs alone say.",
+        guide=f"Geometric means over splits and folds of {name}. Above 1 a class weighs more than by its costs alone.",
         alt=f"Lambda of each class by epoch for {name}.",
         figure=class_lambda_figure(lambdas),
         folded=[wide_table(f"Lambda of each class in the last epoch, {name}", "class", last)],
