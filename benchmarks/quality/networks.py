@@ -78,11 +78,12 @@ def read_table(name: str, max_rows: int) -> Table:
 
 def base_estimator(name: str) -> CostSensitiveClassifier:
     """Return an unfitted base estimator, selected by log loss."""
-    if name == "mlp":  # the network of adacsl-cv, with its usual epochs; that of the ensemble trains fewer
-        return CostSensitiveClassifier(learner=NeuralLearner(), select="log-loss")
-    if name.startswith("realmlp"):
-        return CostSensitiveClassifier(learner=NeuralLearner("realmlp"), select="log-loss")
-    return named_estimator(name)
+    if name != "mlp" and not name.startswith("realmlp"):
+        return named_estimator(name)
+    # "mlp" is the network of adacsl-cv, with its usual epochs; "net", that of the ensemble, trains fewer
+    learner = NeuralLearner() if name == "mlp" else NeuralLearner("realmlp")
+    made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss")
+    return made
 
 
 class Split:
@@ -162,11 +163,11 @@ class Split:
     ) -> dict[str, Any]:
         costs, known = self.costs(k), np.isfinite(oof)
         decided = (test > float(bayes_log_odds(costs))).astype(np.int64)
-        losses = [
+        out_of_fold, loss = (
             float(np.mean(np.logaddexp(0.0, np.where(y == 1, -z, z))))
             for y, z in ((self.y[known], oof[known]), (self.y_test, test))
-        ]
-        return self._row(k, name, *losses, costs.normalized(self.y_test, decided), seconds)
+        )
+        return self._row(k, name, out_of_fold, loss, costs.normalized(self.y_test, decided), seconds)
 
     def _row(self, k: float, name: str, oof: float, loss: float, cost: float, seconds: float) -> dict[str, Any]:
         return {
@@ -191,9 +192,9 @@ def show(path: Path) -> None:
         for name, other in pairs:
             if ("normalized_cost", name) not in wide or ("normalized_cost", other) not in wide:
                 continue
-            cost = np.log(wide["normalized_cost", name].clip(lower=1e-3) / wide["normalized_cost", other].clip(1e-3))
+            both = wide["normalized_cost"][[name, other]].clip(lower=1e-3)
+            cost = (both[name] / both[other]).map(np.log).dropna()
             loss = np.log(wide["log_loss", name] / wide["log_loss", other])
-            cost = cost.dropna()
             by_table = cost.groupby("table").mean()
             rng = np.random.default_rng(0)
             means = rng.choice(by_table.to_numpy(), (4000, len(by_table))).mean(axis=1)

@@ -298,7 +298,7 @@ class WeightAverage:
 
     def __init__(self, net: nn.Module, keep: float) -> None:
         self.keep, self.steps = keep, 0
-        self._live = [p for p in net.parameters() if p.requires_grad]
+        self._live: list[Tensor] = [p for p in net.parameters() if p.requires_grad]
         self._average: list[Tensor] = []
 
     def start(self) -> None:
