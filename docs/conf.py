@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
-import adacsl
-
 os.environ.setdefault("KERAS_BACKEND", "torch")  # autodoc imports Keras, which would look for TensorFlow
+sys.path.insert(0, str(Path(__file__).parent))
+
+import api_reference
+
+import adacsl
 
 project = "adacsl"
 author = "the adacsl developers"
@@ -21,18 +26,26 @@ version = release = adacsl.__version__
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
 ]
 exclude_patterns = ["_build"]
+templates_path = ["_templates"]
 myst_enable_extensions = ["dollarmath", "colon_fence", "attrs_block", "attrs_inline"]
 myst_heading_anchors = 3
 
+autosummary_context = {"public": api_reference.pages()}  # what the pages of classes list
+autosummary_filename_map = {  # or one of them is lost where file names ignore case
+    "adacsl.torch.resnet.normalise": "adacsl.torch.resnet.normalise_function"
+}
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = True
+maximum_signature_line_length = 80  # longer signatures: one parameter per line
+smartquotes_action = "De"  # quotes of code stay straight
 napoleon_google_docstring = False
 napoleon_use_param = False  # "fp, fn : float" stays one entry
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, not a heading for each

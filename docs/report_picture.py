@@ -10,7 +10,7 @@ adacsl compare german-credit --methods logistic,always-positive --segment age --
 python docs/report_picture.py runs/age/report.html segments "#view-0-segments .grid"
 adacsl monitor model summer.csv --labels outcomes.csv --id case --time-column when --html summer.html
 python docs/report_picture.py summer.html monitor "#view-0-time"  # docs/guide/deploy/monitor.md has model and data
-python docs/report_picture.py prices.html prices "#view-0-regret"  # the comparison of docs/guide/costs/uncertain-costs.md
+python docs/report_picture.py prices.html prices "#view-0-regret"  # as docs/guide/costs/uncertain-costs.md
 """
 
 from __future__ import annotations

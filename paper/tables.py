@@ -19,7 +19,10 @@ from paper.sheets import Row
 from paper.subgroups import PER_CLASS
 
 NOT_RUN = "not run yet"
-CORE = (*METHODS, "net-bayes", "net-tuned", "net-calibrated", "net-bayes-cv", "net-tuned-cv", "adacsl-cv")
+CORE = (
+    *METHODS, "net-bayes", "net-tuned", "net-calibrated", "net-bayes-cv", "net-tuned-cv", "adacsl-cv",
+    "linear-bayes", "gbm-bayes",
+)  # fmt: skip
 """The paper's methods and strong baselines, in the short table of a data set."""
 
 

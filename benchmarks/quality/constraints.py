@@ -1,4 +1,4 @@
-"""Constraints with confidence: how often they are violated on new data, and what they cost, beside MAPIE.
+r"""Constraints with confidence: how often they are violated on new data, and what they cost, beside MAPIE.
 
 Scores are drawn from three laws whose recall, precision, FPR and positive rate at a threshold are known. Each draw asks
 ``find_threshold`` for the cost-optimal threshold under a constraint with confidence 95 %; a draw counts as violated
@@ -7,7 +7,8 @@ MAPIE's ``BinaryClassificationController`` gets the same scores; its threshold i
 certifies, so that only the certificates differ. Costs are the law's own, per sample, of draws where both have a
 threshold.
 
-    python -m benchmarks.quality.constraints --draws 1000 --mapie-draws 300 --json benchmarks/results/cpu_constraints.json
+    python -m benchmarks.quality.constraints --draws 1000 --mapie-draws 300 \
+        --json benchmarks/results/cpu_constraints.json
 
 ``--folder`` is one that holds MAPIE (``pip install --target FOLDER --no-deps mapie``), where it is not installed.
 """

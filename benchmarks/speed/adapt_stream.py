@@ -50,7 +50,10 @@ def main() -> int:
 def in_own_process(n: int, args: argparse.Namespace) -> dict[str, Any]:
     """Return the best of a few runs, by CPU time."""
     command = [sys.executable, "-m", "benchmarks.speed.adapt_stream", "--n", str(n)]
-    runs = [subprocess.run(command, capture_output=True, text=True, check=True) for _ in range(args.repeats or 3)]
+    runs = [
+        subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+        for _ in range(args.repeats or 3)
+    ]
     results: list[dict[str, Any]] = [json.loads(run.stdout) for run in runs]
     return sorted(results, key=lambda result: result["cpu_ns_per_pixel"])[len(results) // 2]
 

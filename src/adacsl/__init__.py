@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from adacsl.estimators.persistence import load
     from adacsl.estimators.registry import METHODS, method
     from adacsl.monitoring.monitor import monitor
+    from adacsl.report.scores import report_scores
 
 __version__ = "0.2.0"
 
@@ -47,6 +48,7 @@ _LAZY = {
     "load_comparison": ("adacsl.comparison.compare", "compare"),
     "method": ("adacsl.estimators.registry", "sklearn"),
     "monitor": ("adacsl.monitoring.monitor", "train"),
+    "report_scores": ("adacsl.report.scores", "compare"),
 }
 
 _PACKAGES = (
@@ -90,6 +92,7 @@ __all__ = [
     "load_comparison",
     "method",
     "monitor",
+    "report_scores",
 ]
 
 

@@ -471,7 +471,7 @@ def test_damaged_state_is_refused_and_changes_nothing(damage, message):
 
 @pytest.mark.parametrize("state", [None, [], "state", {}])
 def test_something_else_is_no_state(state):
-    with pytest.raises(ValueError, match="this is no state of an AdaCSLController"):
+    with pytest.raises(ValueError, match="the state is not that of an AdaCSLController"):
         AdaCSLController(COSTS).load_state_dict(state)
 
 

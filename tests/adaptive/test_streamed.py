@@ -114,7 +114,7 @@ def test_labels_are_independent_problems(kept):
 
 
 def test_what_buckets_cannot_do_is_one_line():
-    p, y, w = rows(3000)
+    p, y, _w = rows(3000)
     for settings_ in ({"partition": QuantileBins(4)}, {"partition": UniformBins(4)}, {"n_standard_errors": 1}):
         controller = AdaCSLController(TWO, **settings_)
         with pytest.raises(ValueError, match="counted in buckets, which n_standard_errors and partitions"):
@@ -122,6 +122,17 @@ def test_what_buckets_cannot_do_is_one_line():
     stream = StreamedScores(2, [0.5])
     with pytest.raises(ValueError, match="there are no samples"):
         stream.step(AdaCSLController(TWO))
-    stream.add(p, y)
-    with pytest.raises(ValueError, match="sample_weight must be given for all batches, or for none"):
-        stream.add(p, y, w)
+
+
+@pytest.mark.parametrize("kept", [300, 1 << 20])
+def test_batches_without_weights_count_as_ones(kept):
+    p, y, w = rows(3000)
+    whole, controller = AdaCSLController(TWO), AdaCSLController(TWO)
+    expected = whole.step(p, y, sample_weight=np.where(np.arange(3000) < 1000, 1.0, w))
+    stream = StreamedScores.of(controller, kept=kept)
+    for start in range(0, 3000, 250):
+        part = slice(start, start + 250)
+        stream.add(p[part], y[part], None if start < 1000 else w[part])
+    result = stream.step(controller)
+    assert result.cost == pytest.approx(expected.cost)
+    assert result.threshold == pytest.approx(expected.threshold, abs=0.01)

@@ -106,5 +106,5 @@ def test_compared_and_saved(adacsl, files, tmp_path):
     assert "--min-recall 0.9" in said.json["train"][0]
     assert load(tmp_path / "model").constraints_["min_recall"].guaranteed >= 0.9
     shown = adacsl(*words, "--out", tmp_path / "run").out
-    (row,) = [line for line in shown.splitlines() if line.startswith("always-negative")]
+    (row,) = [line for line in shown.splitlines() if line.startswith("  always-negative")]
     assert "not feasible in 2 of 2" in row

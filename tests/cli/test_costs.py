@@ -79,7 +79,7 @@ def test_templates_that_cannot_be_written(refused, wines, tmp_path):
     assert (tmp_path / "there.csv").read_text(encoding="utf-8") == "x"
     assert "ends in .csv" in line("wine", out="m.xlsx")
     assert "one class only (a: 2): at least two" in line(one)
-    assert "1000 at most: are these numbers to predict" in line(many)
+    assert "1000 at most: numbers to predict" in line(many)
     assert "no class folders" in line(tmp_path / "flat")
     assert "one class only" in line(tmp_path / "one")
     assert "target is for tables" in line(tmp_path / "one", "--target", "y")

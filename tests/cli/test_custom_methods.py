@@ -104,7 +104,7 @@ def test_what_is_wrong_with_a_factory_is_said_in_words(refused, mine, word, line
 def test_training_says_it_too(refused, place, mine):
     words = ("train", place / "rows.csv", *WORDS, "--out", "model", "--method")
     assert "--method rivals:woods: rivals (" in refused(*words, "rivals:woods")
-    assert "--epochs is for neural networks, and rivals:forest trains none" in refused(
+    assert "--epochs is for neural networks, but rivals:forest trains no network" in refused(
         *words, "rivals:forest", "--epochs", 3
     )
 

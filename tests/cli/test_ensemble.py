@@ -99,9 +99,9 @@ def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
         (("--n-jobs", "0"), "--n-jobs must be at least 1, got 0"),
         (("--address", "auto"), "--address is for --backend ray"),
         (("--gpus", "1"), "--gpus is for --backend ray"),
-        (("--method", "gbm-bayes", "--n-jobs", "2"), "for the ensemble, and gbm-bayes is none"),
+        (("--method", "gbm-bayes", "--n-jobs", "2"), "for the ensemble, but gbm-bayes is not an ensemble"),
         (("--backend", "ray", "--gpus", "nan"), "--gpus must be a number, got 'nan'"),
-        (("--method", "net", "--time-limit", "9s"), "--time-limit is for the ensemble, and net is none"),
+        (("--method", "net", "--time-limit", "9s"), "--time-limit is for the ensemble, but net is not an ensemble"),
         (("--rotate",), "--rotate is for image networks, but the data are a table"),
     ],
 )

@@ -297,9 +297,18 @@ def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows
 @pytest.mark.parametrize(
     ("words", "match"),
     [
-        (("--method", "gbm-bayes", "--epochs", "3"), "--epochs is for neural networks, and gbm-bayes trains none"),
-        (("--method", "metacost", "--resume", "ckpt"), "--resume is for neural networks, and metacost trains none"),
-        (("--method", "gbm-tuned", "--device", "cuda"), "--device is for neural networks, and gbm-tuned trains none"),
+        (
+            ("--method", "gbm-bayes", "--epochs", "3"),
+            "--epochs is for neural networks, but gbm-bayes trains no",
+        ),
+        (
+            ("--method", "metacost", "--resume", "ckpt"),
+            "--resume is for neural networks, but metacost trains no",
+        ),
+        (
+            ("--method", "gbm-tuned", "--device", "cuda"),
+            "--device is for neural networks, but gbm-tuned trains no",
+        ),
         (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, and always-negative does not"),
         (("--method", "net-smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
         (("--method", "net", "--rotate"), "--rotate is for image networks, but the data are a table"),
@@ -427,7 +436,7 @@ def test_numbers_that_would_be_rounded_are_refused(refused, place, rows, tmp_pat
     rows.to_parquet(tmp_path / "rows.parquet")
     words = ("--out", tmp_path / "p.parquet", "--keep", "number")
     line = refused("predict", place / "model", tmp_path / "rows.parquet", *words)
-    assert "column 'number' has gaps and numbers above 2^53" in line
+    assert "column 'number' has missing values and integers above 2^53" in line
     assert names(tmp_path) == ["rows.parquet"]
 
 
@@ -517,7 +526,7 @@ def test_the_data_themselves_are_not_overwritten(refused, place, rows, tmp_path)
 
 
 def test_folders_without_a_model_are_one_line(refused, place, tmp_path):
-    assert "is no adacsl model" in refused("predict", tmp_path, place / "rows.csv", "--out", tmp_path / "p.csv")
+    assert "is not an adacsl model" in refused("predict", tmp_path, place / "rows.csv", "--out", tmp_path / "p.csv")
     assert "there is no model folder" in refused("evaluate", tmp_path / "none", place / "rows.csv")
 
 
@@ -576,7 +585,9 @@ def test_a_file_is_no_folder(refused, place, tmp_path):
 
 
 def test_devices_are_no_files(refused, place):
-    assert "no ordinary file" in refused("threshold", place / "rows.csv", "--fn", 8, "--fp", 1, "--curve", "/dev/full")
+    assert "not a regular file" in refused(
+        "threshold", place / "rows.csv", "--fn", 8, "--fp", 1, "--curve", "/dev/full"
+    )
 
 
 def test_ctrl_c_removes_the_draft(adacsl, place, tmp_path, monkeypatch):

@@ -146,7 +146,7 @@ def test_refusals(refused, used, tmp_path):
         ((unknown, "--labels", "nothing"), "neither a column"),
         ((unknown, "--labels", tmp_path / "few.csv"), "give --id"),
         ((unknown, "--labels", tmp_path / "twice.csv", "--id", "id"), "several labels"),
-        ((unknown, "--labels", tmp_path / "strange.csv", "--id", "id"), "same column"),
+        ((unknown, "--labels", tmp_path / "strange.csv", "--id", "id"), "the same identifiers"),
         ((tmp_path / "perhaps.csv", "--labels", "paid"), "'perhaps' is none of the classes"),
         ((unknown, "--time-column", "then"), "then"),
         ((unknown, "--tolerance", "-1"), "tolerance"),

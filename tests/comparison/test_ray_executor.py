@@ -187,9 +187,9 @@ def test_too_many_gpus_for_the_cluster_are_said(toys, store, cluster):
 
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     try:
-        with pytest.warns(UserWarning, match=r"each job wants 64 GPUs, but no machine of the cluster offers more than"):
+        with pytest.warns(UserWarning, match=r"each job needs 64 GPUs, but no machine of the cluster offers more than"):
             check_gpus(64, local=False)
-        with pytest.raises(ValueError, match=r"each job wants 64 GPUs, but this machine offers 1: give fewer --gpus"):
+        with pytest.raises(ValueError, match=r"each job needs 64 GPUs, but this machine offers 1: give fewer --gpus"):
             check_gpus(64, local=True)
         check_gpus(0, local=True)
     finally:

@@ -320,7 +320,9 @@ def test_a_damaged_result_is_told_kept_and_run_again(toys, store):
     assert tally[:2] == (4, 0)
     assert tally.ran == 1
     (event,) = [event for event in events if event.kind == "corrupt"]
-    assert "was damaged (its digest does not fit its content): the file was moved there, and its fit runs" in event.message
+    assert (
+        "was damaged (its digest does not fit its content): the file was moved there, and its fit runs" in event.message
+    )
     (kept,) = (store.folder / "corrupt").rglob("*.json")
     assert str(kept) in event.message
     assert store.scan().corrupt == {}

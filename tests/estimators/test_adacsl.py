@@ -783,7 +783,7 @@ def test_a_given_net_is_copied_with_its_weights(data):
 
 
 def test_wrong_modules(data):
-    with pytest.raises(TypeError, match=r"module='resnet18' names an image net, but X is a table"):
+    with pytest.raises(TypeError, match=r"module='resnet18' names an image network, but X is a table"):
         quick(net={"module": "resnet18"}).fit(*data)
     with pytest.raises(TypeError, match=r"module must be an nn.Module or a callable that returns one, got int"):
         quick(net={"module": lambda d: d}).fit(*data)

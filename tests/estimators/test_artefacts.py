@@ -456,12 +456,12 @@ def test_missing_things_are_named(folder, tmp_path):
     with pytest.raises(ArtefactError, match="no model folder"):
         read_artefact(tmp_path / "absent")
     (tmp_path / "plain").mkdir()
-    with pytest.raises(ArtefactError, match="is no adacsl model"):
+    with pytest.raises(ArtefactError, match="is not an adacsl model"):
         read_artefact(tmp_path / "plain")
     with pytest.raises(ArtefactError, match="no model folder"):
         read_artefact(folder / "model.json")
     (tmp_path / "plain" / "model.json").write_text('{"other": 1}')
-    with pytest.raises(ArtefactError, match="belongs to no adacsl model"):
+    with pytest.raises(ArtefactError, match="is not part of an adacsl model"):
         read_artefact(tmp_path / "plain")
     tensor_file(folder).unlink()
     with pytest.raises(ArtefactError, match=r"tensors-.* is missing"):
@@ -569,7 +569,11 @@ def test_what_is_no_file_of_the_folder_is_not_read(folder, tmp_path, part, what)
             file.truncate(10**12)
     else:
         path.symlink_to({"device": "/dev/zero", "same content": aside, "itself": path}[what])
-    why = {"pipe": "no ordinary file", "folder": "no ordinary file", "giant": "1,000,000,000,000 bytes, and at most"}
+    why = {
+        "pipe": "not a regular file",
+        "folder": "not a regular file",
+        "giant": "1,000,000,000,000 bytes, and at most",
+    }
     with pytest.raises(ArtefactError, match=f"is damaged .it (is|has) {why.get(what, 'a link')}"):
         read_artefact(folder)
     assert is_artefact(folder) == (part != "model.json" or what == "giant")

@@ -1,8 +1,12 @@
 """One battery of dense maps, tokens and several labels: every framework steps as the core alone on the same scores."""
 
+import json
 import os
+import subprocess
+import sys
 import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -229,3 +233,19 @@ def test_the_problem_type_of_several_labels_trains(tmp_path):
     labels = np.asarray([row["labels"] for row in rows])
     sums = sum(own.mean(labels[:, j], decided[:, j]) for j, own in enumerate(LABELS))
     assert trainer.evaluate()["eval_val_cost"] == pytest.approx(sums)
+
+
+@pytest.mark.slow
+def test_two_processes_train_as_one(tmp_path):
+    """Maps with ignored pixels and several labels under DDP: the same weights, lambdas and costs."""
+    script = Path(__file__).parent / "scripts" / "dense_processes.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    one = json.loads((tmp_path / "1-0.json").read_text())
+    for rank in range(2):
+        two = json.loads((tmp_path / f"2-{rank}.json").read_text())
+        for name, alone in one.items():
+            for column, values in alone.items():
+                assert two[name][column] == pytest.approx(values, rel=1e-4), (name, column)

@@ -178,7 +178,7 @@ def test_skorch(tmp_path):
     assert torch.equal(other.criterion_.class_weights, net.criterion_.class_weights)
     other.partial_fit(X, Y)
     assert len(other.criterion_.controller.history) == 8
-    with pytest.raises(ValueError, match="costs of 3 classes: say NeuralNetClassifier"):
+    with pytest.raises(ValueError, match="costs of 3 classes: use NeuralNetClassifier"):
         skorch_net(criterion=in_skorch.AdaptiveCrossEntropy).fit(X, Y)
     with pytest.raises(ValueError, match=r"logits must have shape \(n, 3\)"):
         skorch_net(module=nn.Linear(4, 2)).fit(X, Y)

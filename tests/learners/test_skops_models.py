@@ -256,7 +256,7 @@ def array(shape, dtype="<f8", content=b""):
         ({"1.npy": array((10**15,))}, "another size than stated"),
         ({"1.npy": array((-1,))}, "another size than stated"),
         ({"1.npy": array((1,), "|O", b"\x80\x04N.")}, "holds objects"),
-        ({"1.npy": b"\x93NUMPY\x03\x00" + b"\x00" * 20}, "no array that we write"),
+        ({"1.npy": b"\x93NUMPY\x03\x00" + b"\x00" * 20}, "not an array that adacsl writes"),
         ({"1.npy": b"\x80\x04N."}, "magic string"),
         ({"1.pkl": b"\x80\x04N."}, "a file '1.pkl', which is not read"),
         ({"1.npz": b"PK"}, "zip"),

@@ -128,7 +128,7 @@ def test_what_cannot_be_drawn_is_said(fitted):
         CostCurveDisplay.from_estimator(plain, X, y)
     with pytest.raises(ValueError, match="no predict_proba"):
         BrierCurveDisplay.from_estimator(LinearSVC().fit(X, y), X, y)
-    with pytest.raises(ValueError, match="say which label is the positive one"):
+    with pytest.raises(ValueError, match="name the positive label"):
         BrierCurveDisplay.from_predictions(words, y)
     with pytest.raises(ValueError, match=r"name the positive label, pos_label='bad' or pos_label='good'"):
         BrierCurveDisplay.from_estimator(LogisticRegression().fit(X, np.where(y == 1, "bad", "good")), X, y)

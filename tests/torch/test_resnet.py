@@ -201,7 +201,7 @@ def test_truncated_safetensors(tmp_path):
     cut = tmp_path / "cut.safetensors"
     for size in [0, 4, 8, 20, 200, *range(250, len(whole), 61), len(whole) - 1]:
         cut.write_bytes(whole[:size])
-        with pytest.raises(WeightsError, match="no complete safetensors file"):
+        with pytest.raises(WeightsError, match="not a complete safetensors file"):
             load_backbone(Tiny(), cut)
 
 
@@ -223,7 +223,7 @@ def test_bad_header(tmp_path, header):
     text = json.dumps(header).encode()
     path = tmp_path / "w.safetensors"
     path.write_bytes(struct.pack("<Q", len(text)) + text + b"\0" * 16)
-    with pytest.raises(WeightsError, match="no complete safetensors file"):
+    with pytest.raises(WeightsError, match="not a complete safetensors file"):
         load_backbone(Tiny(), path)
 
 

@@ -26,7 +26,8 @@ SHAPES = {
     "B,H,W": ((3, 5, 6), (3, 5, 6)), "B,1,H,W": ((3, 1, 5, 6), (3, 5, 6)), "B,1,H,W same": ((3, 1, 5, 6), (3, 1, 5, 6)),
     "B,2,H,W": ((3, 2, 5, 6), (3, 5, 6)), "B,2,H,W column": ((3, 2, 5, 6), (3, 1, 5, 6)),
     "B,K,H,W": ((3, 4, 5, 6), (3, 5, 6)), "B,K,H,W column": ((3, 4, 5, 6), (3, 1, 5, 6)),
-    "B,T,K": ((3, 7, 4), (3, 7)), "B,T,2": ((3, 7, 2), (3, 7)), "B,T,1": ((3, 7, 1), (3, 7)), "B,K,T": ((3, 4, 7), (3, 7)),
+    "B,T,K": ((3, 7, 4), (3, 7)), "B,T,2": ((3, 7, 2), (3, 7)), "B,T,1": ((3, 7, 1), (3, 7)),
+    "B,K,T": ((3, 4, 7), (3, 7)),
     "volume": ((2, 3, 4, 5, 6), (2, 3, 4, 5, 6)),
     "one-hot B,2": ((30, 2), (30, 2)), "one-hot B,K": ((30, 4), (30, 4)),
     "one-hot B,2,H,W": ((3, 2, 5, 6), (3, 2, 5, 6)), "one-hot B,K,H,W": ((3, 4, 5, 6), (3, 4, 5, 6)),
@@ -65,10 +66,7 @@ def by_hand(name, logits, targets):
     """Probabilities of each class, and shares of each class, (n, K), in float64, from the definition."""
     k, axis = classes_of(name), axis_of(name)
     z = logits.double()
-    if axis is None:
-        z = z.reshape(-1, 1)
-    else:
-        z = z.movedim(axis, -1).reshape(-1, z.shape[axis])
+    z = z.reshape(-1, 1) if axis is None else z.movedim(axis, -1).reshape(-1, z.shape[axis])
     if z.shape[1] == 1:
         z = torch.cat((torch.zeros_like(z), z), dim=1)
     p = torch.softmax(z, dim=1)
@@ -294,3 +292,15 @@ def test_flat_samples_are_those_of_a_loop(data):
     assert rows.place.tolist() == [i for *_, i in expected]
     if expected:
         assert_close(rows.logits, torch.tensor([z for z, *_ in expected], dtype=torch.float64))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_shape_on_a_gpu(name):
+    logits, targets = made(name)
+    ours, theirs = AdaptiveCrossEntropy(loss_costs(name)), AdaptiveCrossEntropy(loss_costs(name)).cuda()
+    assert_close(theirs(logits.cuda(), targets.cuda()).cpu(), ours(logits, targets))
+    assert theirs.adapt(logits.cuda(), targets.cuda()).cost == pytest.approx(ours.adapt(logits, targets).cost)
+    parts = ((logits[rows].cuda(), targets[rows].cuda()) for rows in torch.arange(len(logits)).split(2))
+    assert theirs.adapt(parts).cost == pytest.approx(ours.adapt(logits, targets).cost)

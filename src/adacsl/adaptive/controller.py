@@ -35,7 +35,7 @@ CLASS_FIELDS = ("lambdas", "multipliers", "weights")
 
 @dataclass(frozen=True)
 class ControllerStep:
-    """What one step of the controller measured and decided.
+    """The measurement and the decision of one step of the controller.
 
     Attributes
     ----------
@@ -49,8 +49,10 @@ class ControllerStep:
         Of two classes: what lambda was multiplied by; exactly 1 where T' already is cost-optimal in every subgroup.
     weight : float
         Of two classes: weight of the negative class in the loss, after this step.
-    thresholds, sizes : tuple of float
-        Of two classes: cost-optimal threshold T_m and number of samples (or their weight) of each non-empty subgroup.
+    thresholds : tuple of float
+        Of two classes: cost-optimal threshold T_m of each non-empty subgroup.
+    sizes : tuple of float
+        Of two classes: number of samples (or their weight) of each non-empty subgroup.
     lambdas : tuple of float
         Of more classes: the accumulated correction of each class, after this step; their geometric mean is 1 unless a
         bound cuts one.
@@ -59,6 +61,14 @@ class ControllerStep:
         already are optimal.
     weights : tuple of float
         Of more classes: weight of each class in the loss, after this step.
+
+    Examples
+    --------
+    >>> from adacsl import AdaCSLController, CostMatrix
+    >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
+    >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
+    >>> step.cost, step.threshold, round(step.lambda_, 3)
+    (0.25, 0.6, 1.492)
     """
 
     cost: float
@@ -86,18 +96,33 @@ class ControllerStep:
         return {"lambda": self.lambda_, "threshold": self.threshold}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was measured, by name, without the fields of another number of classes."""
+        """Return the measurements by name, without the fields of another number of classes.
+
+        Returns
+        -------
+        dict
+            Fields and their values.
+        """
         return {name: getattr(self, name) for name in step_fields(len(self.lambdas) or 2)}
 
 
 @dataclass(frozen=True)
 class MultiLabelStep:
-    """What one step measured and decided of several labels.
+    """The measurement and the decision of one step for several labels.
 
     Attributes
     ----------
     steps : tuple of ControllerStep
         One per label.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.adaptive import MultiLabelController
+    >>> controller = MultiLabelController([CostMatrix(fp=1, fn=4), CostMatrix(fp=2, fn=1)])
+    >>> step = controller.step([[0.1, 0.9], [0.8, 0.2]], [[0, 1], [1, 0]])
+    >>> len(step.steps)
+    2
     """
 
     steps: tuple[ControllerStep, ...]
@@ -142,13 +167,25 @@ def step_fields(n_classes: int) -> tuple[str, ...]:
 def step_factor(
     threshold: float, target_threshold: float = 0.5, *, update: Literal["exponential", "odds"] = "exponential"
 ) -> float:
-    r"""Return what the negatives' weight must be multiplied by for ``threshold`` to move to ``target_threshold``.
+    """Return the factor of the negatives' weight that moves ``threshold`` to ``target_threshold``.
 
-    .. math:: \exp\frac{T_m - T'}{T'(1 - T')} \quad\text{(eq. 7)}\qquad\text{or}\qquad
-       \frac{T_m}{1 - T_m} \cdot \frac{1 - T'}{T'} \quad\text{(exact)}
+    Parameters
+    ----------
+    threshold : float
+        The cost-optimal threshold that was measured, T_m.
+    target_threshold : float, default 0.5
+        The threshold that scores are trained for, T'.
+    update : {"exponential", "odds"}, default "exponential"
+        The paper's update (eq. 7), or the exact one.
+
+    Returns
+    -------
+    float
+        1 where both thresholds are equal.
 
     Examples
     --------
+    >>> from adacsl.adaptive import step_factor
     >>> step_factor(0.5)
     1.0
     >>> round(step_factor(0.6), 4), round(step_factor(0.6, update="odds"), 4)
@@ -356,18 +393,18 @@ PLAIN_SETTINGS = (
 
 
 class AdaCSLController:
-    r"""The controller: turns validation scores into the weights of the classes (paper, Algorithm 1).
+    r"""The feedback controller: from validation scores to the weights of the classes in the loss (paper, Algorithm 1).
 
     .. math::
         \lambda \leftarrow \lambda \sum_m \frac{|D_m|}{R} \exp\frac{T_m - T'}{T'(1 - T')}, \qquad
         w = \lambda \, \frac{C(1,0)}{C(0,1)} \, \frac{1 - T'}{T'}
 
-    with :math:`T_m` the cost-optimal threshold of subgroup *m* and :math:`T'` the threshold the finished classifier
-    shall decide with. It needs no network: feed it recorded scores and labels and read :attr:`history`.
+    with :math:`T_m` the cost-optimal threshold of subgroup *m* and :math:`T'` the decision threshold of the finished
+    classifier. It needs no network: call :meth:`step` with recorded scores and labels and read :attr:`history`.
 
     More than two classes have a lambda each, multiplied by :math:`\mu_j` to the power ``damping``; their geometric mean
-    is 1. :math:`\mu` are the multipliers of the scores that make :math:`\arg\min_i \sum_j C(i, j) \mu_j q_j / w_j`
-    cheapest (:func:`~adacsl.thresholds.find_multipliers`). With two classes this is the exact odds form of the above.
+    is 1. :math:`\mu` are the multipliers of the scores that minimise the cost of :math:`\arg\min_i \sum_j C(i, j) \mu_j
+    q_j / w_j` (:func:`~adacsl.thresholds.find_multipliers`). With two classes this is the exact odds form of the above.
 
     Parameters
     ----------
@@ -376,39 +413,56 @@ class AdaCSLController:
     target_threshold : float or {"bayes", "middle", "half"}, optional
         T' of two classes, default 0.5: ``costs.threshold`` ("bayes") gives plain cross-entropy before the first step,
         0.5 ("half") weighted cross-entropy. More classes start from their mean costs to the power 0 ("bayes", the
-        default: large weights ruin what a network learns), 1/2 ("middle") or 1 ("half").
-    partition : callable, default Whole()
-        ``SingleBin()``, ``UniformBins(10)``, ``QuantileBins(10)`` or any callable from scores to subgroup numbers.
-    update : {"exponential", "odds"}
+        default: large weights make training unstable), 1/2 ("middle") or 1 ("half").
+    partition : Partition, optional
+        ``SingleBin()`` (the default), ``UniformBins(10)``, ``QuantileBins(10)`` or any callable from scores to subgroup
+        numbers.
+    update : {"exponential", "odds"}, default "exponential"
         The paper's first-order form, or the exact odds ratio it approximates, which more than two classes always have.
-    damping : float, default 1
+    damping : float, default 1.0
         Exponent of the factor, at most 2; 1 is the paper, less is slower.
-    bounds : (float, float), default (0.001, 1000)
-        Limits of lambda, of each one of K classes.
-    n_standard_errors : float, default 0
+    bounds : (float, float), optional
+        Limits of lambda, of each one of K classes. Default: (0.001, 1000).
+    n_standard_errors : float, default 0.0
         Let lambda leave 1 only as far as the validation data prove: of all thresholds that cost at most this many
-        standard errors more than the cheapest, T_m is the one that brings lambda nearest 1. 0 is the paper; 2 keeps
-        chance out where a handful of samples decides.
+        standard errors more than the optimum, T_m is the one that brings lambda nearest 1. 0 is the paper; 2 ignores
+        random differences where few samples decide.
     candidates : array, optional
-        Search these thresholds only (:func:`~adacsl.thresholds.search.paper_grid` has the paper's).
+        Search these thresholds only (:func:`~adacsl.thresholds.paper_grid` has the paper's).
     tolerance : float, default 1e-3
-        ``converged`` says whether \|change of lambda\| was smaller.
-    search : {"everywhere", "subgroup"}
+        A step has ``converged`` where \|change of lambda\| was smaller.
+    search : {"everywhere", "subgroup"}, default "everywhere"
         Look for T_m in [0, 1], or in the subgroup's own interval as the authors' later code does.
-    ties : {"nearest", "lowest"}
-        Among equally cheap thresholds take the one nearest T' (least adjustment), or the lowest as the authors' code.
+    ties : {"nearest", "lowest"}, default "nearest"
+        Among thresholds of equal cost take the one nearest T' (least adjustment), or the lowest as the authors' code.
     instance_weighted : bool, default False
-        Whether the loss also weighs each sample by its own cost (``costs.row_weights(labels)``): a raw score of T'
-        then means each sample's own Bayes threshold.
+        Whether the loss also weighs each sample by its own cost (``costs.row_weights(labels)``): a raw score of T' then
+        means each sample's own Bayes threshold.
     until : {"end", "converged"}, default "end"
         How long lambda is adapted: at every step, or until a step changes it by less than ``tolerance``, as Algorithm 1
-        has it. Later steps then only measure; training may go on (:attr:`stopped` says when that is).
+        has it. Later steps then only measure; training may go on (see :attr:`stopped`).
+
+    Raises
+    ------
+    ValueError
+        Where a setting is out of range, or the costs differ between samples.
+    TypeError
+        Where the costs are no :class:`~adacsl.CostMatrix`, or the partition is not callable.
+
+    See Also
+    --------
+    AdaCSLClassifier : Classifiers that a controller adapts.
+    adacsl.integrations.lightning.AdaCSLCallback : The controller in a training loop; other frameworks have one, too.
 
     Examples
     --------
+    >>> from adacsl import AdaCSLController, CostMatrix
     >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
     >>> controller.weight
     0.25
+
+    Once per epoch, with held-out scores and labels:
+
     >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
     >>> step.thresholds, round(step.factor, 3)
     ((0.6,), 1.492)
@@ -460,7 +514,26 @@ class AdaCSLController:
 
     @classmethod
     def as_published(cls, costs: CostMatrix, **settings: Any) -> AdaCSLController:
-        """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid."""
+        """Return the controller of the authors' later code: 10 bins, each searched on its own interval and grid.
+
+        Parameters
+        ----------
+        costs : CostMatrix
+            Class-wide costs.
+        **settings : Any
+            Other parameters of the class.
+
+        Returns
+        -------
+        AdaCSLController
+            The controller.
+
+        Examples
+        --------
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> AdaCSLController.as_published(CostMatrix(fp=1, fn=4)).search
+        'subgroup'
+        """
         published: dict[str, Any] = {
             "partition": UniformBins(10), "candidates": np.arange(201) / 200.0, "search": "subgroup", "ties": "lowest",
             "bounds": LAMBDA_LIMITS,
@@ -537,7 +610,7 @@ class AdaCSLController:
         sample_weight: Array | None = None,
         adapt: bool = True,
     ) -> Any:
-        """Measure the validation set and correct the weight.
+        """Measure the validation set and adapt the weight.
 
         Parameters
         ----------
@@ -546,8 +619,8 @@ class AdaCSLController:
         labels : array of shape (n,)
             0 and 1, or 0 to K - 1.
         costs : CostMatrix, optional
-            Costs of these very samples, where every sample has its own. Each is then decided at its own threshold, and
-            what is looked for is the one factor of all odds that is cheapest.
+            Per-sample costs of these samples. Each is then decided at its own threshold, and one factor of all odds is
+            adapted.
         sample_weight : array of shape (n,), optional
             How much each sample counts.
         adapt : bool, default True
@@ -556,7 +629,19 @@ class AdaCSLController:
         Returns
         -------
         ControllerStep
-            What was measured and decided; the latter with more than two classes.
+            What was measured, and the weight to train with from now on.
+
+        Raises
+        ------
+        ValueError
+            Where the samples hold one class only, or the arrays do not fit together.
+
+        Examples
+        --------
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4), update="odds", damping=0.5)
+        >>> round(controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1]).weight, 3)
+        0.306
         """
         unit_costs = self.costs if costs is None else costs
         if self.n_classes > 2:
@@ -609,11 +694,31 @@ class AdaCSLController:
         return bool(np.abs(self._lambdas - before).max() < self.tolerance)
 
     def correct(self, probabilities: Array, costs: CostMatrix | None = None) -> Array:
-        """Turn raw scores of the cost-weighted model into probabilities: ``p b / (p b + 1 - p)``, or ``q_j / w_j``.
+        """Return probabilities from raw scores of the cost-weighted model: ``p b / (p b + 1 - p)``, or ``q_j / w_j``.
 
-        lambda is left out on purpose: the loop has made T' the cheapest raw threshold, so T' has to map to the Bayes
-        threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample. Scores of a
-        ``instance_weighted`` loss need the ``costs`` of these samples, too; T' then maps to each one's own threshold.
+        lambda is left out on purpose: the loop has made T' the cost-optimal raw threshold, so T' has to map to the
+        Bayes threshold T. Deciding at T on corrected scores equals deciding at T' on raw ones, sample by sample.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n,) or (n, K)
+            Raw scores: of the positive class, or of every class.
+        costs : CostMatrix, optional
+            Per-sample costs of these samples, for scores of an ``instance_weighted`` loss: T' then maps to each
+            sample's own threshold.
+
+        Returns
+        -------
+        array of shape (n,) or (n, K)
+            Probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
+        >>> controller.correct(np.asarray([0.5])).round(3).tolist()
+        [0.2]
         """
         own = costs if self.instance_weighted and costs is not None and costs.n_instances is not None else None
         if self.n_classes > 2:
@@ -627,14 +732,14 @@ class AdaCSLController:
         return corrected(raw, self.target_threshold, self.base_weight, float(self.costs.threshold))
 
     def decide(self, scores: Array, costs: CostMatrix | None = None) -> Array:
-        """Return the decision about each sample, as :meth:`step` measures it: from the raw scores of the model.
+        """Return the decision for each sample from the raw scores of the model, as :meth:`step` measures it.
 
         Parameters
         ----------
         scores : array of shape (n,) or (n, K)
             Raw predicted probabilities: of the positive class, or of every class.
         costs : CostMatrix, optional
-            Costs of these very samples, where every sample has its own.
+            Per-sample costs of these samples.
 
         Returns
         -------
@@ -644,6 +749,7 @@ class AdaCSLController:
 
         Examples
         --------
+        >>> from adacsl import AdaCSLController, CostMatrix
         >>> AdaCSLController(CostMatrix(fp=1, fn=4)).decide([0.4, 0.6]).tolist()
         [0, 1]
         """
@@ -655,13 +761,39 @@ class AdaCSLController:
         return xp.astype(raw > floats.nearest(floats.kind_of(raw), self.target_threshold), xp.int64)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the history as a pandas DataFrame, one row per step (needs pandas)."""
+        """Return the history as a data frame, one row per step.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The steps.
+
+        Examples
+        --------
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> controller = AdaCSLController(CostMatrix(fp=1, fn=4))
+        >>> step = controller.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
+        >>> controller.to_frame().cost.tolist()
+        [0.25]
+        """
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
         return pd.DataFrame([step.to_dict() for step in self._history], columns=step_fields(self.n_classes))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything needed to go on later, as plain JSON values."""
+        """Return everything needed to go on later, as plain JSON values.
+
+        Returns
+        -------
+        dict
+            What :meth:`load_state_dict` takes.
+
+        Examples
+        --------
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> sorted(AdaCSLController(CostMatrix(fp=1, fn=4)).state_dict())
+        ['history', 'lambda', 'settings', 'version']
+        """
         return {
             "version": 1,
             "settings": self._settings(),
@@ -673,7 +805,28 @@ class AdaCSLController:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state; it must come from a controller with the same settings."""
+        """Go on from a saved state.
+
+        Parameters
+        ----------
+        state : dict
+            From :meth:`state_dict` of a controller with the same settings.
+
+        Raises
+        ------
+        ValueError
+            Where the state is damaged or of other settings.
+
+        Examples
+        --------
+        >>> from adacsl import AdaCSLController, CostMatrix
+        >>> costs = CostMatrix(fp=1, fn=4)
+        >>> first, second = AdaCSLController(costs), AdaCSLController(costs)
+        >>> step = first.step([0.1, 0.4, 0.6, 0.7], [0, 0, 0, 1])
+        >>> second.load_state_dict(first.state_dict())
+        >>> second.lambda_ == first.lambda_
+        True
+        """
         check_state(state, self._settings())
         self._history = read_history(state["history"], self.n_classes)
         saved = state["lambda"]
@@ -734,8 +887,8 @@ class MultiLabelController:
     ----------
     costs : sequence of CostMatrix or AdaCSLController
         One per label, of two classes.
-    **settings
-        Passed to every :class:`AdaCSLController` that is made of costs.
+    **settings : Any
+        Parameters of every :class:`~adacsl.AdaCSLController` that is made of costs.
 
     Attributes
     ----------
@@ -744,6 +897,8 @@ class MultiLabelController:
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.adaptive import MultiLabelController
     >>> controller = MultiLabelController([CostMatrix(fp=1, fn=4), CostMatrix(fp=2, fn=1)])
     >>> controller.weight.tolist()
     [0.25, 2.0]
@@ -816,18 +971,25 @@ class MultiLabelController:
         sample_weight: Array | None = None,
         adapt: bool = True,
     ) -> MultiLabelStep:
-        """Measure the validation set and correct the weight of each label.
+        """Measure the validation set and adapt the weight of each label.
 
         Parameters
         ----------
-        scores, labels : arrays of shape (n, L)
-            Raw predicted probabilities, and 0 or 1.
+        scores : array of shape (n, L)
+            Raw predicted probabilities.
+        labels : array of shape (n, L)
+            0 or 1.
         costs : sequence of CostMatrix, optional
-            Of each label the costs of these very samples, where every sample has its own.
+            Of each label the per-sample costs of these samples.
         sample_weight : array of shape (n,) or (n, L), optional
             How much each sample counts; 0 where a label is unknown.
         adapt : bool, default True
             False only measures.
+
+        Returns
+        -------
+        MultiLabelStep
+            What was measured, and the weights to train with from now on.
         """
         given = list(costs) if costs is not None else [None] * self.n_labels
         if len(given) != self.n_labels:
@@ -853,14 +1015,38 @@ class MultiLabelController:
         return MultiLabelStep(tuple(steps))
 
     def correct(self, probabilities: Array) -> Array:
-        """Turn raw scores (n, L) into probabilities; see :meth:`AdaCSLController.correct`."""
+        """Return probabilities from raw scores; see :meth:`~adacsl.AdaCSLController.correct`.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n, L)
+            Raw scores.
+
+        Returns
+        -------
+        array of shape (n, L)
+            Probabilities.
+        """
         raw = as_array(probabilities, "probabilities")
         check_columns("probabilities", raw, self.n_labels)
         columns = [controller.correct(raw[:, number]) for number, controller in enumerate(self.controllers)]
         return array_namespace(raw).stack(columns, axis=1)
 
     def decide(self, scores: Array, costs: Sequence[CostMatrix] | None = None) -> Array:
-        """Return the decision about each label of each sample, (n, L): 1 where its score is above its T'."""
+        """Return the decision for each label of each sample.
+
+        Parameters
+        ----------
+        scores : array of shape (n, L)
+            Raw predicted probabilities.
+        costs : sequence of CostMatrix, optional
+            Of each label the per-sample costs of these samples.
+
+        Returns
+        -------
+        array of shape (n, L)
+            1 where the score is above T' of its label, else 0.
+        """
         raw, given = as_array(scores, "scores"), costs if costs is not None else [None] * self.n_labels
         check_columns("scores", raw, self.n_labels)
         columns = [
@@ -870,18 +1056,41 @@ class MultiLabelController:
         return array_namespace(raw).stack(columns, axis=1)
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the history as a pandas DataFrame, one row per step and label (needs pandas)."""
+        """Return the history as a data frame, one row per step and label.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The steps.
+        """
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
         frames = [controller.to_frame() for controller in self.controllers]
         return pd.concat(dict(enumerate(frames)), names=["label", "step"]).reset_index()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return everything needed to go on later, as plain JSON values."""
+        """Return everything needed to go on later, as plain JSON values.
+
+        Returns
+        -------
+        dict
+            What :meth:`load_state_dict` takes.
+        """
         return {"version": 1, "labels": [controller.state_dict() for controller in self.controllers]}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from a saved state; it must come from a controller with the same settings."""
+        """Go on from a saved state.
+
+        Parameters
+        ----------
+        state : dict
+            From :meth:`state_dict` of a controller with the same settings.
+
+        Raises
+        ------
+        ValueError
+            Where the state is damaged or of other settings.
+        """
         labels = state.get("labels") if isinstance(state, dict) else None
         if not isinstance(labels, list) or len(labels) != self.n_labels:
             saved = len(labels) if isinstance(labels, list) else "no"

@@ -99,16 +99,19 @@ class StreamedScores:
     Parameters
     ----------
     n_classes : int
-        How many classes there are.
-    thresholds : sequence of float
+        The number of classes.
+    thresholds : sequence of float, default (0.5,)
         Of two classes: where costs are to be exact; the first one is T'.
     n_labels : int, optional
-        How many labels there are; ``thresholds`` then has a sequence for each.
-    kept : int
+        The number of labels, of multi-label problems; ``thresholds`` then has a sequence for each.
+    kept : int, default 4194304
         So many scores are held; more are counted in buckets, or of K classes sampled.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import AdaCSLController, CostMatrix
+    >>> from adacsl.adaptive import StreamedScores
     >>> stream = StreamedScores(2, [0.5])
     >>> stream.add(np.asarray([0.2, 0.9]), np.asarray([0, 1]))
     >>> stream.step(AdaCSLController(CostMatrix(fp=1, fn=4))).cost
@@ -124,12 +127,25 @@ class StreamedScores:
         self._parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]] = []
         self._counted: list[Counted] | None = None
         self._keys: list[NDArray[np.float64]] = []
-        self._random, self._weighted = np.random.default_rng(0), None if n_labels is None else True
+        self._random, self._weighted = np.random.default_rng(0), n_labels is not None
         self.rows, self._held, self._cut = 0, 0, 1.0
 
     @classmethod
     def of(cls, controller: AdaCSLController | MultiLabelController, *, kept: int = KEPT) -> StreamedScores:
-        """Return an empty one for the steps of a controller."""
+        """Return an empty one for the steps of a controller.
+
+        Parameters
+        ----------
+        controller : AdaCSLController or MultiLabelController
+            The controller.
+        kept : int, default 4194304
+            So many scores are held.
+
+        Returns
+        -------
+        StreamedScores
+            Without samples.
+        """
         if isinstance(controller, MultiLabelController):
             thresholds: Any = [[each.target_threshold] for each in controller.controllers]
             return cls(2, thresholds, n_labels=controller.n_labels, kept=kept)
@@ -141,39 +157,53 @@ class StreamedScores:
         return self._counted is None and self._held == self.rows
 
     def add(self, scores: Array, labels: Array, weight: Array | None = None) -> None:
-        """Add samples: scores (n,), (n, K) or (n, L), labels, and how much each counts."""
+        """Add samples.
+
+        Parameters
+        ----------
+        scores : array of shape (n,), (n, K) or (n, L)
+            Raw predicted probabilities.
+        labels : array of shape (n,) or (n, L)
+            Class numbers; of several labels 0 or 1.
+        weight : array of shape (n,) or (n, L), optional
+            How much each sample counts.
+        """
         p = np.ascontiguousarray(as_host(scores), dtype=np.float32)
         y = np.asarray(as_host(labels))
-        w = None if weight is None else np.asarray(as_host(weight), dtype=np.float64)
-        if self.n_labels is not None and w is None:
-            w = np.ones(p.shape)
-        elif self.n_labels is not None and w is not None and w.ndim == 1:
-            w = np.repeat(w[:, None], self.n_labels, axis=1)
         if len(p) == 0:
             return
-        if self._weighted is not None and self._weighted != (w is not None):
-            raise ValueError("sample_weight must be given for all batches, or for none")
-        self._weighted = w is not None
+        w = self._weights_of(p, weight)
         self.rows += len(p)
-        if self._counted is not None:
+        if self.n_classes > 2:
+            self._draw(p, y, w)
+        elif self._counted is not None:
             self._count(p, y, w)
-            return
-        if self.n_classes > 2:
-            keys = self._random.random(len(p))
-            drawn = keys <= self._cut
-            if not drawn.all():
-                p, y, w, keys = p[drawn], y[drawn], None if w is None else w[drawn], keys[drawn]
-            self._keys.append(keys)
-        self._parts.append((p, y.astype(np.float32 if self.n_classes == 2 else np.int64), w))
-        self._held += len(p)
-        if self.n_classes > 2:
-            if self._held * self.n_classes > self.kept:
-                self._sample()
-        elif self._held * (self.n_labels or 1) > self.kept:
-            self._counted = [division.empty() for division in self._divisions]
-            for part in self._parts:
-                self._count(*part)
-            self._parts = []
+        else:
+            self._parts.append((p, y.astype(np.float32), w))
+            self._held += len(p)
+            if self._held * (self.n_labels or 1) > self.kept:
+                self._counted = [division.empty() for division in self._divisions]
+                for part in self._parts:
+                    self._count(*part)
+                self._parts = []
+
+    def _weights_of(self, p: NDArray[Any], weight: Array | None) -> NDArray[np.float64] | None:
+        """Return how much samples count, (n,), of labels always (n, L); None: each is 1."""
+        w = None if weight is None else np.asarray(as_host(weight), dtype=np.float64)
+        if self.n_labels is not None:
+            w = np.ones(p.shape) if w is None else np.broadcast_to(w[:, None], p.shape) if w.ndim == 1 else w
+        self._weighted = self._weighted or w is not None
+        return w
+
+    def _draw(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None) -> None:
+        """Hold samples of K classes: all, or those with low random keys."""
+        keys = self._random.random(len(p))
+        low = keys <= self._cut
+        self._parts.append((p[low], y[low].astype(np.int64), None if w is None else w[low]))
+        self._keys.append(keys[low])
+        self._held += int(low.sum())
+        if self._held * self.n_classes > self.kept:
+            self._sample()
 
     def _count(self, p: NDArray[Any], y: NDArray[Any], w: NDArray[Any] | None) -> None:
         for number, (division, sums) in enumerate(zip(self._divisions, self._counted or (), strict=True)):
@@ -183,8 +213,8 @@ class StreamedScores:
                 there = w[:, number] > 0 if w is not None else slice(None)
                 own = None if w is None else w[there, number]
                 more = division.count(np.ascontiguousarray(p[there, number]), y[there, number], own)
-            for total, part in zip(sums, more, strict=True):
-                total += part
+            np.add(sums.buckets, more.buckets, out=sums.buckets)
+            np.add(sums.divided, more.divided, out=sums.divided)
 
     def _sample(self) -> None:
         """Keep the samples with the lower half of the random keys, now and from now on: a uniform random sample."""
@@ -199,11 +229,8 @@ class StreamedScores:
         if not self._parts:
             raise ValueError("there are no samples: at least one batch with labels that count is needed")
         p, y = (np.concatenate([part[i] for part in self._parts]) for i in (0, 1))
-        return (
-            p,
-            y,
-            np.concatenate([part[2] for part in self._parts if part[2] is not None]) if self._weighted else None,
-        )
+        weights = [np.ones(len(part[0])) if part[2] is None else part[2] for part in self._parts]
+        return p, y, np.concatenate(weights) if self._weighted else None
 
     def samples(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
         """Return scores, labels and weights: those that are held, or those that stand for what was counted."""
@@ -212,7 +239,20 @@ class StreamedScores:
         return self._divisions[0].represent(self._counted[0])
 
     def step(self, controller: Any, *, adapt: bool = True) -> Any:
-        """Step a controller with all samples so far."""
+        """Return the step of a controller on all samples.
+
+        Parameters
+        ----------
+        controller : AdaCSLController or MultiLabelController
+            The controller.
+        adapt : bool, default True
+            False only measures.
+
+        Returns
+        -------
+        ControllerStep or MultiLabelStep
+            What was measured.
+        """
         if self._counted is None:
             p, y, w = self._joined()
             plain = w is None or (self.n_labels is not None and bool((w == 1.0).all()))

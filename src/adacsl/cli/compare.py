@@ -369,7 +369,8 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
     for (name, ratio), block in result.table.groupby(["data", "ratio"], sort=False):
         classes = result.facts["data"].get(name, {}).get("classes", ())
         costs = f"{len(classes)} classes" if len(classes) > 2 else f"a false negative costs {ratio:g} false positives"
-        recommended = result.recommendations[name, ratio].recommended
+        place: Any = (name, ratio)
+        recommended = result.recommendations[place].recommended
         excluded = [own for own in document["infeasible"] if (own["data"], own["ratio"]) == (name, ratio)]
         shown += [f"{name}, {costs}; mean cost per sample", "", _table(block, recommended, excluded), ""]
     copies = {name: describe_duplicates(about) for name, about in result.facts["data"].items()}

@@ -37,7 +37,17 @@ def own_method(word: str) -> tuple[str, CostSensitiveClassifier]:
         raise TypeError(f"--method {word}: it must return a scikit-learn classifier: {error}") from None
 
 
-def _factory(word: str, module: str, name: str) -> Callable[[], Any]:
+def own_module(word: str | None) -> Callable[..., Any] | None:
+    """Return the factory of a network in ``module:factory``, as ``NeuralLearner(module=...)`` takes it."""
+    if word is None:
+        return None
+    module, _, name = word.partition(":")
+    if not module or not name.isidentifier():
+        raise ValueError(f"--module {word}: expected {FORM.replace('forest', 'net')}")
+    return _factory(word, module, name, option="--module")
+
+
+def _factory(word: str, module: str, name: str, *, option: str = "--method") -> Callable[..., Any]:
     here = str(Path.cwd())
     if here not in sys.path:  # stays there: worker processes import the module too
         sys.path.insert(0, here)
@@ -45,18 +55,18 @@ def _factory(word: str, module: str, name: str) -> Callable[[], Any]:
         loaded = importlib.import_module(module)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):  # one that the module imports
-            raise ValueError(f"--method {word}: {module} cannot be imported: {_message(error)}") from error
+            raise ValueError(f"{option} {word}: {module} cannot be imported: {_message(error)}") from error
         raise ValueError(
-            f"--method {word}: there is no module {error.name} in {here}, nor is one installed: expected {FORM}"
+            f"{option} {word}: there is no module {error.name} in {here}, nor is one installed: expected {FORM}"
         ) from None
     except Exception as error:
-        raise ValueError(f"--method {word}: {module} cannot be imported: {_message(error)}") from error
+        raise ValueError(f"{option} {word}: {module} cannot be imported: {_message(error)}") from error
     factory = getattr(loaded, name, None)
     if factory is None:
-        raise ValueError(f"--method {word}: {module} ({loaded.__file__}) has no {name}")
+        raise ValueError(f"{option} {word}: {module} ({loaded.__file__}) has no {name}")
     if not callable(factory):
-        raise TypeError(f"--method {word}: {name} is not a function but {one_line(repr(factory))}")
-    checked: Callable[[], Any] = factory
+        raise TypeError(f"{option} {word}: {name} is not a function but {one_line(repr(factory))}")
+    checked: Callable[..., Any] = factory
     return checked
 
 

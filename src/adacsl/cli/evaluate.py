@@ -28,6 +28,7 @@ from adacsl.cli.options import (
     CostOptions,
     DataOptions,
     Device,
+    Module,
     as_words,
     interval_text,
     rows_text,
@@ -62,6 +63,7 @@ def evaluate(
     out: Path | None = None,
     batch_rows: BatchRows = BATCH_ROWS,
     device: Device = "auto",
+    module: Module = None,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Measure the cost of a model's decisions on labelled samples.
@@ -88,6 +90,9 @@ def evaluate(
         Number of rows held in memory.
     device
         Device: auto, cpu, cuda, cuda:1 or mps.
+    module
+        Factory of the model's network, where that is one of your own, module:factory: a function of a module in the
+        working directory or an installed one.
 
     Examples
     --------
@@ -98,7 +103,7 @@ def evaluate(
     """
     if out is not None:
         check_table_file(out)
-    classifier, notes = load_with_notes(model, device=device)
+    classifier, notes = load_with_notes(model, device=device, module=module)
     given = cost_options
     target, cost_options = noted_options(model, notes, cost_options)
     policy = policy_options.policy(classifier.policy, time_column)

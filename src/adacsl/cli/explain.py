@@ -17,6 +17,7 @@ from adacsl.cli.options import (
     CostOptions,
     DataOptions,
     Device,
+    Module,
     Seed,
     interval_text,
     within,
@@ -52,6 +53,7 @@ def explain(
     html: Path | None = None,
     seed: Seed = 0,
     device: Device = "auto",
+    module: Module = None,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Measure the permutation importance of each column: the increase in mean cost when the column is shuffled.
@@ -77,6 +79,9 @@ def explain(
         Random seed of the shuffles.
     device
         Device: auto, cpu, cuda, cuda:1 or mps.
+    module
+        Factory of the model's network, where that is one of your own, module:factory: a function of a module in the
+        working directory or an installed one.
 
     Examples
     --------
@@ -87,7 +92,7 @@ def explain(
         check_table_file(out)
     if html is not None:
         check_file(html)
-    classifier, target, cost_options = load_model(model, device=device, given=cost_options)
+    classifier, target, cost_options = load_model(model, device=device, given=cost_options, module=module)
     from adacsl.estimators.inputs import n_classes, takes_images  # noqa: PLC0415  pandas
 
     if takes_images(classifier):

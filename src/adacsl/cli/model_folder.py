@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from adacsl.base.labels import plain_labels, same_label
+from adacsl.cli.custom_methods import own_module
 from adacsl.cli.options import COST_DEFAULTS, CostOptions, DataOptions
 from adacsl.costs.matrix import CostMatrix, merge_costs
 from adacsl.storage.atomic import check_folder
@@ -87,23 +88,25 @@ class TrainingOverlap:
 
 
 def load_model(
-    folder: Path, *, device: str, given: CostOptions = COST_DEFAULTS
+    folder: Path, *, device: str, given: CostOptions = COST_DEFAULTS, module: str | None = None
 ) -> tuple[CostSensitiveClassifier, str | None, CostOptions]:
     """Return a model, the column of its training labels, and the costs of the training unless others are given.
 
     Models saved in Python have no such notes.
     """
-    classifier, notes = load_with_notes(folder, device=device)
+    classifier, notes = load_with_notes(folder, device=device, module=module)
     return classifier, *noted_options(folder, notes, given)
 
 
-def load_with_notes(folder: Path, *, device: str) -> tuple[CostSensitiveClassifier, dict[str, Any]]:
-    """Return a model and the notes of its training."""
+def load_with_notes(
+    folder: Path, *, device: str, module: str | None = None
+) -> tuple[CostSensitiveClassifier, dict[str, Any]]:
+    """Return a model and the notes of its training; ``module`` is the factory of a network of one's own."""
     from adacsl.base.extras import requires  # noqa: PLC0415
     from adacsl.estimators.persistence import load_noted  # noqa: PLC0415
 
     with requires("train"):
-        classifier, notes = load_noted(folder, device=device)
+        classifier, notes = load_noted(folder, device=device, module=own_module(module))
     return classifier, notes or {}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import numpy as np
 from cyclopts import Parameter
@@ -25,9 +25,12 @@ from adacsl.cli.options import (
     COST_DEFAULTS,
     DATA_DEFAULTS,
     READING_DEFAULTS,
+    SCORE_DEFAULTS,
     CostOptions,
     Device,
+    Module,
     ReadingOptions,
+    ScoreOptions,
     as_words,
     predict_command,
     within,
@@ -59,7 +62,9 @@ def monitor(
     level: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(0.01, 0.9999)] = 0.95,
     html: Path | None = None,
     retuned: Path | None = None,
+    reference: ScoreOptions = SCORE_DEFAULTS,
     device: Device = "auto",
+    module: Module = None,
     files: ReadingOptions = READING_DEFAULTS,
     screen: Screen = PLAIN,
 ) -> Answer:
@@ -72,9 +77,11 @@ def monitor(
     Parameters
     ----------
     model
-        Folder of a saved model (`adacsl train --out`).
+        Folder of a saved model (`adacsl train --out`). Or a table of reference scores with labels, of any model: the
+        threshold that is cost-optimal on it is the one in use.
     data
-        Table (CSV, Parquet, Excel, ...) with new samples, or the name of a built-in data set (`adacsl data`); or --sql.
+        Table (CSV, Parquet, Excel, ...) with new samples (with new scores, for reference scores), or the name of a
+        built-in data set (`adacsl data`); or --sql.
     labels
         Labels, as far as they are known: a column of the data (missing values: not known), or another table, row by
         row or joined by --id. Default: the target column of the training, if the data have it.
@@ -95,18 +102,27 @@ def monitor(
         estimated class prior. The learner is not trained again.
     device
         Device: auto, cpu, cuda, cuda:1 or mps.
+    module
+        Factory of the model's network, where that is one of your own, module:factory: a function of a module in the
+        working directory or an installed one.
 
     Examples
     --------
     adacsl monitor model/ june.parquet
     adacsl monitor model/ june.parquet --labels outcomes.csv --id case --time-column when --html june.html
     adacsl monitor model/ june.parquet --labels paid --retuned model-june/
+    adacsl monitor scores-may.csv scores-june.csv --fn 8 --fp 1
     """
     if html is not None:
         check_file(html)
     if retuned is not None:
         check_model_folder(retuned, option="--retuned")
-    classifier, notes = load_with_notes(model, device=device)
+    if model.is_file():
+        classifier, notes = _of_scores(model, cost_options, files, reference)
+    elif unused := as_words(reference):
+        raise ValueError(f"{unused[0]} is for a table of reference scores, and {model} is a model: omit it")
+    else:
+        classifier, notes = load_with_notes(model, device=device, module=module)
     target, known_costs = noted_options(model, notes, cost_options)
     with stoppable("nothing was written; start the command again"):
         from adacsl.monitoring.monitor import monitor_samples  # noqa: PLC0415  pandas
@@ -127,7 +143,7 @@ def monitor(
     document = result.to_dict() | {"report": html, "retuned": retuned}
     named = {"--labels": labels, "--id": id, "--time-column": time_column, "--group-column": group_column}
     words = [word for name, value in named.items() if value for word in (name, value)]
-    words = [*([data] if data else []), *words, *as_words(cost_options), *as_words(files)]
+    words = [*([data] if data else []), *words, *as_words(reference), *as_words(cost_options), *as_words(files)]
     shown = [*result.sentences, *_windows(result)]
     shown += [f"written: {path}" for path in (html, retuned) if path is not None]
     if retuned is None:
@@ -136,6 +152,37 @@ def monitor(
         source = dataclasses.replace(DATA_DEFAULTS, files=files)
         shown.append(next_command(predict_command(retuned, data, source)))
     return Answer(document, tuple(shown), code=CODES[result.recommendation])
+
+
+def _of_scores(
+    path: Path, cost_options: CostOptions, files: ReadingOptions, columns: ScoreOptions
+) -> tuple[CostSensitiveClassifier, dict[str, Any]]:
+    """Return the decision by the cost-optimal threshold of reference scores as a model, with notes on it."""
+    import pandas as pd  # noqa: PLC0415
+
+    from adacsl.datasets.readers.formats import How  # noqa: PLC0415
+    from adacsl.datasets.scores import ScoredTable  # noqa: PLC0415  pandas
+    from adacsl.estimators.classifier import CostSensitiveClassifier  # noqa: PLC0415
+    from adacsl.learners.scores import ScoreClassifier  # noqa: PLC0415
+    from adacsl.thresholds.streaming import Batch  # noqa: PLC0415
+
+    cost_options.check(required=True)
+    if cost_options.costs == "balanced":
+        raise ValueError("reference scores are monitored under known costs: give --fn and --fp")
+    how = files.how | {"sql": None, "db": None}  # those are about the new samples
+    table = ScoredTable(
+        path, costs=cost_options.known, score=columns.score_column,
+        label=columns.label_column, pos_label=columns.pos_label, how=cast("How", how)
+    )  # fmt: skip
+    every, labels = Batch.joined(list(table.batches())), np.asarray(table.classes)
+    own = every.costs.n_instances is not None
+    model = CostSensitiveClassifier(
+        None if own else every.costs, learner=ScoreClassifier(tuple(labels.tolist())), decide="tuned",
+        pos_label=table.classes[1], random_state=0,
+    )  # fmt: skip
+    each = {name: getattr(every.costs, name) for name in ("fp", "fn", "tp", "tn")} if own else {}
+    model.fit(pd.DataFrame({table.score: every.scores}), labels[every.labels], **each)
+    return model, {"target": table.label}
 
 
 class _Columns(NamedTuple):

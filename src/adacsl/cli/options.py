@@ -64,6 +64,7 @@ BATCH_ROWS = 1_000_000
 
 Seed: TypeAlias = Annotated[int, Parameter(group=ADVANCED_TRAINING), within(0, 2**32 - 1)]
 Device: TypeAlias = Annotated[str, Parameter(group=ADVANCED_EXECUTION)]
+Module: TypeAlias = Annotated[str | None, Parameter(group=ADVANCED_EXECUTION)]
 BatchRows: TypeAlias = Annotated[int, Parameter(group=ADVANCED_READING), within(1)]
 Folder: TypeAlias = Annotated[Path | None, Parameter(group=ADVANCED_DATA)]
 Cost: TypeAlias = Annotated[float | str | None, Parameter(allow_leading_hyphen=True)]
@@ -163,6 +164,24 @@ class ReadingOptions:
 
 
 READING_DEFAULTS = ReadingOptions()
+
+
+@Parameter(name="*", group=Group("Reference scores", sort_key=20))
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What the columns of reference scores mean."""
+
+    score_column: str | None = None
+    """Column of the scores, in both tables. Default: `score`, or a guess where there are two columns."""
+
+    label_column: str | None = None
+    """Column of the labels of the reference scores. Default: `label`, or a guess where there are two columns."""
+
+    pos_label: str | None = None
+    """Label of the positive class; default: 1 or true where the labels are 0/1, -1/1 or false/true."""
+
+
+SCORE_DEFAULTS = ScoreOptions()
 
 
 @Parameter(name="*", group=Group("Data", sort_key=20))

@@ -22,6 +22,7 @@ from adacsl.cli.options import (
     Device,
     ExecutionOptions,
     Folder,
+    Module,
     ReadingOptions,
     split_words,
 )
@@ -48,6 +49,7 @@ def predict(
     time_column: str | None = None,
     batch_rows: BatchRows = 65_536,
     device: Device = "auto",
+    module: Module = None,
     folder: Folder = None,
     files: ReadingOptions = READING_DEFAULTS,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -81,6 +83,9 @@ def predict(
         Number of rows held in memory.
     device
         Device: auto, cpu, cuda, cuda:1 or mps.
+    module
+        Factory of the model's network, where that is one of your own, module:factory: a function of a module in the
+        working directory or an installed one.
     folder
         Folder of the files of built-in data sets; default: the folder that ADACSL_DATA names.
 
@@ -99,10 +104,12 @@ def predict(
     many = on_ray or (out.suffix.lower() not in TABLE_SUFFIXES and (not out.suffix or out.is_dir()))
     if batch_rows < 1:
         raise ValueError(f"--batch-rows must be at least 1, got {batch_rows}")
+    if execution.address is not None and module is not None:
+        raise ValueError("--module is for predictions on this machine: omit --address")
     _check_place(out, execution, many=many)
     if not many and out.exists() and data is not None and Path(data).exists() and out.samefile(data):
         raise ValueError(f"{out} is the data to predict: give another name with --out")
-    classifier, _, cost_options = load_model(model, device=device, given=cost_options)
+    classifier, _, cost_options = load_model(model, device=device, given=cost_options, module=module)
     from adacsl.estimators.partitioned_predict import Request, result_columns  # noqa: PLC0415  pandas
 
     kept, results = split_words(keep), result_columns(classifier)

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Annotated
 
 from adacsl.cli.console import PLAIN, Answer, Screen
+from adacsl.cli.custom_methods import own_module
 from adacsl.cli.options import (
     MOST_WORKERS,
     Device,
+    Module,
     within,
 )
 
@@ -21,6 +23,7 @@ def serve(
     batch_limit: Annotated[int, within(1)] = 10_000,
     workers: Annotated[int, within(1, MOST_WORKERS)] = 1,
     device: Device = "auto",
+    module: Module = None,
     screen: Screen = PLAIN,
 ) -> Answer:
     """Serve a saved model over HTTP.
@@ -44,6 +47,9 @@ def serve(
         Number of server processes; each holds the model.
     device
         Device: auto, cpu, cuda, cuda:1 or mps.
+    module
+        Factory of the model's network, where that is one of your own, module:factory: a function of a module in the
+        working directory or an installed one.
 
     Examples
     --------
@@ -59,5 +65,14 @@ def serve(
         where.append(f"http://{f'[{host}]' if ':' in host else host}:{port}")
         screen.note(f"serving {model} at {where[0]} (how to ask: {where[0]}/docs); Ctrl-C stops it")
 
-    run(model, host, port, limits=RequestLimits(rows=batch_limit), workers=workers, device=device, listening=listening)
+    run(
+        model,
+        host,
+        port,
+        limits=RequestLimits(rows=batch_limit),
+        workers=workers,
+        device=device,
+        listening=listening,
+        module=own_module(module),
+    )
     return Answer({"model": model, "address": where[0]}, (f"stopped serving {model}",))

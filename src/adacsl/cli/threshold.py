@@ -42,6 +42,7 @@ def threshold(
     cost_options: CostOptions = COST_DEFAULTS,
     constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
     curve: Path | None = None,
+    html: Path | None = None,
     batch_rows: BatchRows = BATCH_ROWS,
     screen: Screen = PLAIN,
 ) -> Answer:
@@ -66,12 +67,16 @@ def threshold(
         Label of the positive class; default: 1 or true where the labels are 0/1, -1/1 or false/true.
     curve
         Write the cost of every candidate threshold to this CSV file; of more than 200,000 rows at most 65,025.
+    html
+        Write a report: the cost of every threshold, errors in cost, calibration, and sliders for other costs. Needs
+        probabilities, and memory for all rows.
     batch_rows
         Number of rows held in memory.
 
     Examples
     --------
     adacsl threshold scores.csv --fn 8 --fp 1
+    adacsl threshold scores.csv --fn 8 --fp 1 --html scores.html
     adacsl threshold scores.csv --fn 8 --fp 1 --min-recall 0.9 --confidence 0.95
     adacsl threshold scores.parquet --score-column p --label-column fraud --fn amount --fp 5 --curve curve.csv
     """
@@ -80,6 +85,10 @@ def threshold(
     constraint_options.check(weights=None if weight_column is None else "--weight-column")
     if curve is not None:
         check_file(curve)
+    if html is not None:
+        check_file(html)
+        if weight_column is not None:
+            raise ValueError("--html takes no --weight-column: leave one of them out")
     from adacsl.datasets.scores import ScoredTable  # noqa: PLC0415  pandas
 
     table = ScoredTable(
@@ -94,7 +103,10 @@ def threshold(
     ends = (0.0, 1.0) if summary.bayes_cost is not None else (cuts[1], cuts[-1])
     shown = [*_shown(summary, table, constrained), "", *_sparkline(cuts, np.asarray(summary.curve.costs), ends)]
     shown += [] if curve is None else [f"cost of {len(cuts):,} candidate thresholds: {curve}"]
-    document = _document(summary, table) | {"curve": curve}
+    if html is not None:
+        _write_report(html, table, str(scores))
+        shown.append(f"written: {html}")
+    document = _document(summary, table) | {"curve": curve, "report": html}
     if constrained is not None and limits is not None:
         best, known = constrained
         certified = {name: each._asdict() for name, each in known.items()}
@@ -112,6 +124,15 @@ def _constrained(table: ScoredTable, limits: dict[str, Any]) -> tuple[Threshold,
     counts = counts_of(np.asarray(whole.scores), whole.labels == 1, whole.weight, np.asarray([best.value]))
     counts = counts._replace(false_negatives=counts.false_negatives[0], false_positives=counts.false_positives[0])
     return best, Constraints(**limits).certified(counts)
+
+
+def _write_report(path: Path, table: ScoredTable, name: str) -> None:
+    from adacsl.report.scores import report_scores  # noqa: PLC0415  plotly only for those who look
+
+    every, classes = Batch.joined(list(table.batches())), np.asarray(table.classes, dtype=object)
+    report_scores(
+        every.scores, classes[every.labels], every.costs, path, pos_label=classes[1], title=f"Scores of {name}"
+    )
 
 
 def _write_curve(path: Path, curve: CostCurve, cuts: NDArray[np.float64]) -> None:

@@ -80,43 +80,68 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     time : array of shape (n,) or str, optional
         Observation times (dates, ISO text or numbers), or the column of X that holds them, which is excluded from the
         features. Then nothing is shuffled: the past trains, later samples adapt and select, the latest are tested on,
-        and ``folds`` are test windows, one after another. ``gap`` and ``label_delay``: see :func:`compare_tasks`.
+        and ``folds`` are test windows, one after another. ``gap`` and ``label_delay``: see
+        :func:`~adacsl.comparison.compare_tasks`.
     baseline : array of shape (n,) or str, optional
-        Current decision about each sample: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the
-        column of X that holds them, which is then excluded from the features. Shown as the method ``baseline``; the
-        saving is measured against it. Default: the better of threshold 0.5 and the best constant baseline.
+        Current decision for each sample: labels as in y, 0 and 1, or scores from 0 to 1 (threshold 0.5); or the column
+        of X that holds them, which is then excluded from the features. Shown as the method ``baseline``; the saving is
+        measured against it. Default: the better of threshold 0.5 and the best constant baseline.
     segments : str, sequence of str, or mapping from str to array of shape (n,), optional
-        Columns of X by which costs are also shown (:meth:`Comparison.by_segment`, and the report), such as a region;
-        they stay features. Or values of each sample by name. Numbers are cut into five parts.
-    methods : names, (name, classifier) pairs or a mapping, optional
+        Columns of X by which costs are also shown (:meth:`~adacsl.Comparison.by_segment`, and the report), such as a
+        region; they stay features. Or values of each sample by name. Numbers are cut into five parts.
+    methods : names, (name, classifier) pairs or mapping, optional
         Built-in methods by name, or classifiers of yours. Default: a few of :data:`adacsl.METHODS` that suit the data;
         "all": all that do. Both words can be combined with others: ``["default", ("mine", RandomForestClassifier())]``.
-    ratios : numbers or strings like "3x", optional
+    ratios : sequence of numbers or strings like "3x", optional
         Further cost ratios fn : fp to compare at, for two classes. Default: the costs as they are.
-    repeats, folds : int, default 2 and 5
-        Cross-validation: every sample is tested once in each repeat, in one of the folds. More repeats make intervals
-        narrower. Groups and duplicates stay in one fold. With a time there is one repeat.
-    name : str
+    repeats : int, default 2
+        Repeats of the cross-validation: every sample is tested once in each. More repeats make intervals narrower. With
+        a time there is one.
+    folds : int, default 5
+        Folds of the cross-validation. Groups and duplicates stay in one fold. With a time, the number of test windows.
+    name : str, default "data"
         Name of the data in tables and the report.
-    fp, fn, tp, tn : arrays of shape (n,), numbers or texts, optional
-        Per-sample costs, as in :meth:`CostSensitiveClassifier.fit`; default: those of ``costs``.
-    **options
-        See :func:`compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``, ``neural``, ``progress``, ...
+    fp : float, array of shape (n,) or str, optional
+        Per-sample cost of a false positive, as in :meth:`CostSensitiveClassifier.fit`. Default: that of ``costs``.
+    fn : float, array of shape (n,) or str, optional
+        Per-sample cost of a false negative.
+    tp : float, array of shape (n,) or str, optional
+        Per-sample cost of a true positive.
+    tn : float, array of shape (n,) or str, optional
+        Per-sample cost of a true negative.
+    **options : Any
+        Parameters of :func:`~adacsl.comparison.compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``,
+        ``neural``, ``progress``, ...
 
     Returns
     -------
     Comparison
         Table, recommendation, figures and report; ``fit`` fits the recommended method.
 
+    Raises
+    ------
+    ValueError
+        Where data, costs and settings do not fit together.
+
+    See Also
+    --------
+    Comparison : The result.
+    adacsl.comparison.compare_tasks : Several data sets in one run.
+    adacsl.load_comparison : A result from its folder.
+
     Examples
     --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from adacsl.neural import NeuralLearner
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> result = compare(X, 1 - y, CostMatrix(fp=1, fn=8), methods=["net", "gbm-bayes"], repeats=1, folds=2,
-    ...                 n_jobs=1, neural=NeuralLearner(epochs=2), progress=False)
-    >>> sorted(result.table["method"])
-    ['gbm-bayes', 'net']
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, compare
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> methods = ["always-positive", "logistic"]
+    >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+    ...                  folds=2, n_jobs=1, progress=False)
+    >>> print(result.best)
+    logistic
+    >>> result.table[["method", "mean"]].round(2).values.tolist()
+    [['logistic', 0.14], ['always-positive', 0.78]]
     """
     given = {name: cost for name, cost in (("fp", fp), ("fn", fn), ("tp", tp), ("tn", tn)) if cost is not None}
     refuse_reordered(X, **given)
@@ -152,47 +177,55 @@ def compare_tasks(  # noqa: PLR0913  options by name
     certify: float = 0.2,
     **running: Any,
 ) -> Comparison:
-    """Run every method on every task, at every ratio, on every split.
+    """Compare methods on several data sets, cost ratios and splits.
 
     Parameters
     ----------
     tasks : Task or sequence of Task
         Data with labels, groups and costs.
-    methods, ratios, repeats, folds
-        As in :func:`compare`.
+    methods : names, (name, classifier) pairs or mapping, optional
+        Built-in methods by name, or classifiers of yours. Default: a few of :data:`adacsl.METHODS` that suit the data;
+        "all": all that do. Both words can be combined with others: ``["default", ("mine", RandomForestClassifier())]``.
+    ratios : sequence of numbers or strings like "3x", optional
+        Further cost ratios fn : fp to compare at, for two classes. Default: the costs as they are.
+    repeats : int, default 2
+        Repeats of the cross-validation: every sample is tested once in each. More repeats make intervals narrower. With
+        a time there is one.
+    folds : int, default 5
+        Folds of the cross-validation. Groups and duplicates stay in one fold. With a time, the number of test windows.
     neural : NeuralLearner, optional
         Settings of the neural networks of the built-in methods: ``NeuralLearner(epochs=30, views=4)``.
-    device : str
+    device : str, default "auto"
         Device on which neural networks train.
     test : float, optional
-        For tasks with a time: the share of samples in all test windows together; default 0.20.
+        For tasks with a time: the share of samples in all test windows together. Default: 0.20.
     validation : float, default 0.15
         The share of all samples for adaptation and selection.
-    gap : duration, optional
-        For tasks with a time: training samples within this time before a split are excluded. A number in the unit of
-        the times, or "12h", "7d", "2w", "3mo".
-    label_delay : duration, optional
-        For tasks with a time: the time after which the label of a sample is known. Samples whose label was not known
-        at a split are excluded from training and adaptation.
+    gap : float or str, optional
+        For tasks with a time: training samples within this duration before a split are excluded. A number in the unit
+        of the times, or "12h", "7d", "2w", "3mo".
+    label_delay : float or str, optional
+        For tasks with a time: the duration after which the label of a sample is known. Samples whose label was not
+        known at a split are excluded from training and adaptation.
     tolerance : float, default 0.1
         The share of the lowest cost that a method which is recommended because it is simpler may cost more.
-    prefer : "cost" or "simple", default "cost"
+    prefer : {"cost", "simple"}, default "cost"
         "cost": a simpler method is recommended only where its cost does not differ significantly from the lowest.
         "simple": the simplest method within the tolerance, even where it costs significantly more.
     folder : path, optional
         Folder in which every result is kept as soon as it is finished; an interrupted run resumes when started again.
         Default: in memory only.
-    ignore : codes
-        Codes of data checks to leave out of :attr:`Comparison.checks` and the report, see
-        docs/guide/diagnose/checks.md. Other errors are also given as a :class:`~adacsl.datasets.findings.CheckWarning`.
-    progress : bool
+    ignore : sequence of str, default ()
+        Codes of data checks to leave out of :attr:`~adacsl.Comparison.checks` and the report, see
+        :doc:`/guide/diagnose/checks`.
+    progress : bool, default True
         Show a progress bar with the lowest-cost method so far.
     constraints : mapping, optional
         Methods are compared at decisions that meet these constraints, two classes: ``{"min_recall": 0.9}``, see
         :class:`~adacsl.Decision`. A method without a feasible threshold in some fold is not compared.
     certify : float, default 0.2
         The share of the training samples that certifies the constraints and trains nothing.
-    **running
+    **running : Any
         ``backend``: "processes", processes on this machine (default), or "ray", a cluster; ``n_jobs``: the number of
         jobs at once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster;
         ``gpus`` of each job on Ray.
@@ -201,6 +234,27 @@ def compare_tasks(  # noqa: PLR0913  options by name
     -------
     Comparison
         The results of all tasks.
+
+    Raises
+    ------
+    ValueError
+        Where tasks, methods and settings do not fit together.
+
+    See Also
+    --------
+    adacsl.compare : One data set from arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, Task
+    >>> from adacsl.comparison import compare_tasks
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y, costs = (X.sum(axis=1) > 1).astype(int), CostMatrix(fp=1, fn=8)
+    >>> tasks = [Task.from_data(X, y, costs, name=name) for name in ("one", "two")]
+    >>> compare_tasks(tasks, methods=["logistic"], repeats=1, folds=2, n_jobs=1,
+    ...               progress=False)
+    Comparison(one, two: 1 methods, 4 results)
     """
     if unknown := [name for name in running if name not in RUNNING]:
         raise TypeError(f"compare has no parameter {unknown[0]!r}; options of the execution are {', '.join(RUNNING)}")
@@ -317,7 +371,44 @@ def _write_splits(
 
 
 def load_comparison(folder: str | Path, *, tolerance: float = TOLERANCE, prefer: Prefer = "cost") -> Comparison:
-    """Read a comparison from its folder, finished or not; ``tolerance`` and ``prefer`` as in :func:`compare_tasks`."""
+    """Return a comparison from its folder, finished or not.
+
+    Parameters
+    ----------
+    folder : path
+        The folder given to :func:`~adacsl.compare`.
+    tolerance : float, default 0.1
+        The share of the lowest cost that a method which is recommended because it is simpler may cost more.
+    prefer : {"cost", "simple"}, default "cost"
+        "simple" recommends the simplest method within the tolerance even where it costs significantly more.
+
+    Returns
+    -------
+    Comparison
+        The results so far.
+
+    Raises
+    ------
+    adacsl.comparison.store.StoreError
+        Where the folder is no run folder, or is damaged.
+
+    See Also
+    --------
+    adacsl.compare : Writes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tempfile
+    >>> from adacsl import CostMatrix, compare, load_comparison
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y, costs = (X.sum(axis=1) > 1).astype(int), CostMatrix(fp=1, fn=8)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     result = compare(X, y, costs, methods=["logistic"], repeats=1, folds=2,
+    ...                      n_jobs=1, progress=False, folder=folder)
+    ...     load_comparison(folder)
+    Comparison(data: 1 methods, 2 results)
+    """
     check_tolerance(tolerance)
     check_preference(prefer)
     path = Path(folder)

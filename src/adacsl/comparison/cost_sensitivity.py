@@ -159,20 +159,41 @@ def find_regret(
     outcomes : mapping from str to Outcome
         Test samples of each method, at the costs of the comparison.
     factors : (float, float)
-        The range, as factors on the cost of a false negative: :func:`adacsl.costs.ranges.factors_of`.
+        The range, as factors on the cost of a false negative.
     ratio : float
         The cost ratio fn : fp of the comparison.
     entries : RowCosts
         Samples and splits of all outcomes, in the same order.
     recommended : str
         The method that the sentences are about.
-    given : bool
+    given : bool, default True
         Whether the user gave the range; otherwise the sentences mention that it is a default.
 
     Returns
     -------
     Regret
         Curve, table and text.
+
+    See Also
+    --------
+    adacsl.Comparison.regret : The same of a comparison.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.cost_sensitivity import find_regret
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> methods = ["always-positive", "logistic"]
+    >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+    ...                  folds=2, n_jobs=1, progress=False)
+    >>> view = ("data", 8.0)
+    >>> outcomes = {name: result.outcome(name) for name in ["always-positive", "logistic"]}
+    >>> regret = find_regret(outcomes, (0.5, 2.0), ratio=8.0, entries=result.paired[view],
+    ...                      recommended="logistic")
+    >>> float(regret.low), float(regret.high)
+    (4.0, 16.0)
     """
     at = ratio_grid(*factors)
     low, high = (at[np.argmin(np.abs(at - end))] * ratio for end in factors)

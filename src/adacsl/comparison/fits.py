@@ -23,7 +23,25 @@ BASELINE = "baseline"
 
 
 class FitKey(NamedTuple):
-    """Name of one fit: data set, cost ratio, method and split."""
+    """The name of one fit.
+
+    Attributes
+    ----------
+    data : str
+        The data set.
+    ratio : float
+        The cost ratio.
+    method : str
+        The method.
+    seed : int
+        The split.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.fits import FitKey
+    >>> FitKey("mine", 8.0, "logistic", 0).method
+    'logistic'
+    """
 
     data: str
     # how many false positives one false negative is worth (means, where rows have their own costs); 1 with more than
@@ -38,11 +56,37 @@ class FitKey(NamedTuple):
 
 @dataclass(frozen=True)
 class FitResult:
-    """Result of one fit: scores and decisions on the test samples of its split, with their costs.
+    """The result of one fit: scores and decisions on the test samples of its split, with their costs.
 
-    ``metrics`` always has: cost (mean per test sample), total_cost, normalized_cost, savings, accuracy,
-    n_train (samples that were not tested), n_test; of two classes tp, fp, fn, tn; where they make sense also
-    validation_cost (of the chosen epoch: how optimistic was it?), epoch, lambda, calibration_error.
+    Parameters
+    ----------
+    fit : FitKey
+        The fit.
+    metrics : dict
+        cost (mean per test sample), total_cost, normalized_cost, savings, accuracy, n_train (samples that were not
+        tested), n_test; of two classes tp, fp, fn, tn; where they make sense also validation_cost (of the chosen
+        epoch), epoch, lambda, calibration_error.
+    scores : array of shape (n,) or (n, K)
+        Scores of the test samples.
+    decisions : array of shape (n,)
+        Decisions, as class numbers.
+    threshold : float, optional
+        The decision threshold; None where there is not one for all samples.
+    history : list of dict, optional
+        One entry per epoch or round.
+    seconds : float, default 0.0
+        Time of the fit.
+    provenance : dict, optional
+        Versions, device and machine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.comparison.fits import FitKey, FitResult
+    >>> fit = FitKey("mine", 8.0, "logistic", 0)
+    >>> scores = np.asarray([0.2, 0.7], dtype=np.float32)
+    >>> FitResult(fit, {"cost": 0.5}, scores, np.asarray([0, 1])).metrics["cost"]
+    0.5
     """
 
     fit: FitKey

@@ -129,14 +129,18 @@ def plan_jobs(
     seeds: Sequence[int],
     protocol: Protocol,
 ) -> list[Job]:
-    """Group all fits into jobs: networks that train jointly, estimators one by one; seeds in turns over all data.
+    """Return all fits of an experiment, grouped into jobs.
+
+    Networks that train jointly are one job, estimators are one each; seeds take turns over all data.
 
     Parameters
     ----------
     tasks : sequence of Task
         Data of different names.
-    methods, ratios : mappings
-        By the name of the data: methods by name, and cost ratios.
+    methods : mapping from str to mapping
+        By the name of the data: methods by name.
+    ratios : mapping from str to sequence of float
+        By the name of the data: cost ratios.
     seeds : sequence of int
         Numbers of the splits; those with a time have no more than the protocol has windows.
     protocol : Protocol
@@ -146,6 +150,24 @@ def plan_jobs(
     -------
     list of Job
         Each fit belongs to one job.
+
+    See Also
+    --------
+    run_jobs : Runs them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, Task, method
+    >>> from adacsl.comparison.jobs import plan_jobs
+    >>> from adacsl.comparison.protocol import Protocol
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> task = Task.from_data(X, y, CostMatrix(fp=1, fn=8), name="mine")
+    >>> methods = {"mine": {"logistic": method("logistic")}}
+    >>> jobs = plan_jobs([task], methods, {"mine": [8.0]}, range(2), Protocol(folds=2))
+    >>> len(jobs)
+    2
     """
     jobs = []
     for seed in seeds:
@@ -203,9 +225,35 @@ def count_networks(job: Job) -> int:
 def run_jobs(
     jobs: Iterable[Job], store: ResultStore, tasks: Mapping[str, Task], *, backend: str = "processes", **options: Any
 ) -> Tally:
-    """Run the fits of :func:`plan_jobs` that a store lacks, on tasks by name.
+    """Run the fits of :func:`~adacsl.comparison.jobs.plan_jobs` that a store lacks.
 
-    ``options`` are those of :func:`adacsl.comparison.runner.run`: ``n_jobs``, ``seconds``, ``on_event``, ...
+    Parameters
+    ----------
+    jobs : iterable of Job
+        The plan.
+    store : Store or MemoryStore
+        Opened for writing.
+    tasks : mapping from str to Task
+        The data by name.
+    backend : {"processes", "ray"}, default "processes"
+        Processes on this machine, or tasks on a Ray cluster.
+    **options : Any
+        Parameters of :func:`~adacsl.comparison.runner.run`: ``n_jobs``, ``seconds``, ``on_event``, ...
+
+    Returns
+    -------
+    Tally
+        How many fits have results, failed and ran.
+
+    See Also
+    --------
+    plan_jobs : The plan.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> with Store.open(Path("run"), identity) as store:  # doctest: +SKIP
+    ...     run_jobs(jobs, store, {"mine": task}, n_jobs=1)
     """
     parts = None
     if isinstance(store, Store) and backend == "processes":  # on a cluster the run's folder may be out of reach

@@ -43,7 +43,7 @@ class _Bar(progress.Progress):
 
 
 class Progress:
-    """Shows the events of a run: ``with Progress(total) as bar: run(..., on_event=bar)``.
+    """Progress bar of a run: ``with Progress(total) as bar: run(..., on_event=bar)``.
 
     In a terminal: a bar with the number of fits and the time spent, the methods and folds that are running, and the
     lowest cost so far. Elsewhere: a line now and then.
@@ -55,7 +55,14 @@ class Progress:
     quiet : bool, default False
         Show nothing but warnings.
     console : rich.console.Console, optional
-        Where to write; default: stderr.
+        Where to write. Default: stderr.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.progress import Progress
+    >>> from adacsl.comparison.runner import Event
+    >>> with Progress(10, quiet=True) as bar:
+    ...     bar(Event("start", 0, 10))
     """
 
     def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
@@ -149,7 +156,13 @@ class Progress:
         return find_leader({method: own for method, own in costs.items() if own}), unit
 
     def say(self, line: str) -> None:
-        """Write a line."""
+        """Write a line above the bar.
+
+        Parameters
+        ----------
+        line : str
+            The line.
+        """
         if not self._quiet:
             self._console.print(visible(line), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 

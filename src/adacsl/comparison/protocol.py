@@ -98,27 +98,37 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
 
 @dataclass(frozen=True)
 class Protocol:
-    """How every method of a comparison is trained and tested.
+    """The protocol of a comparison: how every method is trained and tested.
 
     Parameters
     ----------
-    test, validation : float
-        Shares of the samples; the rest trains. 65 / 15 / 20 as in the paper. With folds, ``test`` is for data with a
-        time.
-    neural : NeuralLearner
-        Settings of the neural networks of the built-in methods.
-    device : str
+    test : float, default 0.2
+        Share of the test samples; with folds, of data with a time.
+    validation : float, default 0.15
+        Share of the samples for adaptation and selection; the rest trains. 65 / 15 / 20 as in the paper.
+    neural : NeuralLearner, optional
+        Settings of the neural networks: ``NeuralLearner(epochs=30, views=4)``.
+    device : str, default "auto"
         Device on which neural networks train.
-    folds : int
-        Number of folds; every sample is tested once in each repeat. 0: random splits, as in the paper.
-    windows : int
+    windows : int, default 0
         Number of test windows of data with a time, the latest first; the samples before a window train its models. All
         windows together are the ``test`` share.
-    gap, label_delay : duration
-        Time before a split whose samples are excluded; time after which the label of a sample is known.
-    constraints : mapping
-        Constraints that the decisions of all methods meet; the ``certify`` share of the training samples certifies
-        them.
+    gap : float or str, optional
+        Duration before a split whose samples are excluded.
+    label_delay : float or str, optional
+        Duration after which the label of a sample is known.
+    folds : int, default 0
+        Number of folds; every sample is tested once in each repeat. 0: random splits, as in the paper.
+    constraints : mapping, optional
+        Constraints that the decisions of all methods meet.
+    certify : float, default 0.2
+        The share of the training samples that certifies them.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.protocol import Protocol
+    >>> Protocol(folds=5).validation
+    0.15
     """
 
     test: float = 0.20
@@ -161,7 +171,20 @@ class Protocol:
         return range(self.windows if task.time is not None else repeats * self.folds)
 
     def split(self, task: Task, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return training and test samples of a split: a fold, a test window, or (0 folds) at random."""
+        """Return training and test samples of a split: a fold, a test window, or (0 folds) at random.
+
+        Parameters
+        ----------
+        task : Task
+            The data.
+        seed : int
+            Number of the split.
+
+        Returns
+        -------
+        tuple of arrays
+            Positions of the training and of the test samples.
+        """
         if task.time is not None:
             line = Timeline.of(task.time, self.gap, self.label_delay)
             return rolling_window(line, task.y, task.groups, self.test, seed, self.windows)

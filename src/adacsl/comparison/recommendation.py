@@ -283,29 +283,47 @@ def recommendation(
     Recommended is the simplest of the methods whose cost does not differ significantly from that of the lowest-cost
     method that predicts, and exceeds it by at most ``tolerance`` at the upper end of the interval; often that is the
     lowest-cost method itself. A simpler method within the tolerance that costs significantly more is returned as
-    ``simpler``. The constant baseline is recommended where the methods that predict cost significantly more. Where
-    all methods cost significantly more than the current decisions, none is recommended.
+    ``simpler``. The constant baseline is recommended where the methods that predict cost significantly more. Where all
+    methods cost significantly more than the current decisions, none is recommended.
 
     Parameters
     ----------
-    summary : DataFrame
-        Rows of one data set and ratio, from :func:`summarise`.
+    summary : pandas.DataFrame
+        Rows of one data set and ratio, from :func:`~adacsl.comparison.statistics.summarise`.
     simplest_first : sequence of str
         Methods by simplicity; methods that are not listed are the least simple.
     tolerance : float, default 0.1
         The share of the lowest cost (0.1: 10 %) that a simpler method may cost more.
-    prefer : "cost" or "simple", default "cost"
+    prefer : {"cost", "simple"}, default "cost"
         "simple" recommends the simplest method within the tolerance even where it costs significantly more.
     costs : RowCosts, optional
         Costs of the samples behind the summary. Without them, where a constant baseline or the current decisions have
         the lowest cost, the lowest-cost method that predicts is recommended.
-    baseline : function, optional
-        Returns the costs under the baseline and under the method it is called with; None: no baseline.
+    baseline : callable, optional
+        Returns the costs under the baseline and under the method it is called with. Default: no baseline.
 
     Returns
     -------
     Recommendation
         The recommended method, if there is one, the significance of the others, and the text.
+
+    See Also
+    --------
+    adacsl.Comparison : Its ``recommendation`` is that of a comparison.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.recommendation import recommendation
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> methods = ["always-positive", "logistic"]
+    >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+    ...                  folds=2, n_jobs=1, progress=False)
+    >>> simplest_first = ["always-positive", "logistic"]
+    >>> recommendation(result.table, simplest_first=simplest_first).recommended
+    'logistic'
     """
     blocks = summary[["data", "ratio"]].drop_duplicates()
     if len(blocks) != 1:

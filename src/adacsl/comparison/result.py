@@ -51,7 +51,50 @@ class NoResultError(RuntimeError):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
-    """Result of a comparison: ``recommendation``, ``table``, ``fit(X, y)``, ``report(path)``."""
+    """The result of a comparison: table, recommendation, figures and report.
+
+    :func:`~adacsl.compare` returns it, :func:`~adacsl.load_comparison` reads one from its folder.
+
+    Attributes
+    ----------
+    results : pandas.DataFrame
+        One row per finished fit.
+    failures : pandas.DataFrame
+        One row per failed fit, with the reason.
+    facts : dict
+        Data sets and protocol.
+    folder : pathlib.Path or None
+        Folder of the results, if they were kept.
+    tolerance : float
+        How much more a simpler method may cost to be recommended, as a share of the lowest cost.
+    prefer : {"cost", "simple"}
+        Whether a simpler method is recommended where it costs significantly more.
+    table : pandas.DataFrame
+        Mean cost of each method with its interval and its difference to the lowest cost, by data set and ratio.
+    recommendation : str
+        The recommendation, a line for each data set and ratio.
+    best : str or None
+        The recommended method, which :meth:`fit` fits; over several data sets, the one recommended for all.
+
+    See Also
+    --------
+    adacsl.compare : Returns it.
+    adacsl.load_comparison : Reads it from a folder.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, compare
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> methods = ["always-positive", "logistic"]
+    >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+    ...                  folds=2, n_jobs=1, progress=False)
+    >>> result.best
+    'logistic'
+    >>> result.fit(X, y).predict(X[:3]).tolist()
+    [0, 1, 0]
+    """
 
     results: pd.DataFrame
     """One row per fit: data, ratio, method, seed, cost, counts of outcomes and times."""
@@ -167,14 +210,33 @@ class Comparison:
         Parameters
         ----------
         name : str, optional
-            The method; default: the recommended one.
-        data, ratio : optional
-            Data set and cost ratio, where there are several.
+            The method. Default: the recommended one.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
 
         Returns
         -------
         CostSensitiveClassifier
             Unfitted.
+
+        Raises
+        ------
+        ValueError
+            Where no method is recommended, or it was one of your own in a comparison read from a folder.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, compare
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> methods = ["always-positive", "logistic"]
+        >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+        ...                  folds=2, n_jobs=1, progress=False)
+        >>> result.method("logistic").learner
+        'logistic'
         """
         view = self._view(data, ratio)
         several = data is None and len({name for name, _ in self.recommendations}) > 1
@@ -200,21 +262,38 @@ class Comparison:
         Parameters
         ----------
         X : table or images
-            As in :func:`compare`.
+            As in :func:`~adacsl.compare`.
         y : array of shape (n,)
             Labels.
         name : str, optional
-            The method; default: the recommended one.
+            The method. Default: the recommended one.
         random_state : int, default 0
             Seed of the fit.
-        **given
-            Arguments of :meth:`CostSensitiveClassifier.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where
+        **given : Any
+            Parameters of :meth:`CostSensitiveClassifier.fit`: ``groups``, ``sample_weight``, and ``fp``, ``fn`` where
             costs are per sample (not needed for class-wide costs and expressions over columns).
 
         Returns
         -------
         CostSensitiveClassifier
             The fitted method: it predicts, and can be saved.
+
+        Raises
+        ------
+        ValueError
+            Where no method is recommended, or per-sample costs are missing.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, compare
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> methods = ["always-positive", "logistic"]
+        >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+        ...                  folds=2, n_jobs=1, progress=False)
+        >>> result.fit(X, y).predict(X[:3]).tolist()
+        [0, 1, 0]
         """
         fresh = self.method(name).set_params(random_state=random_state)
         data, ratio = self._view(None, None)
@@ -232,7 +311,34 @@ class Comparison:
     # samples and segments
 
     def outcome(self, method: str, *, data: str | None = None, ratio: float | None = None) -> Outcome:
-        """Return the test samples of a method with scores, decisions and costs, all splits together."""
+        """Return the test samples of a method, all splits together.
+
+        Parameters
+        ----------
+        method : str
+            The method.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        Outcome
+            Scores, decisions, labels and costs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, compare
+        >>> X = np.random.default_rng(0).normal(size=(200, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> methods = ["always-positive", "logistic"]
+        >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+        ...                  folds=2, n_jobs=1, progress=False)
+        >>> len(result.outcome("logistic").decisions)
+        200
+        """
         view = self._view(data, ratio)
         return outcome_of(self, self._fits_of(*view, method), (*view, method))
 
@@ -244,11 +350,13 @@ class Comparison:
         Parameters
         ----------
         *columns : str
-            Segment columns; default: all.
+            Segment columns. Default: all.
         method : str, optional
-            The method; default: the recommended one.
-        data, ratio : optional
-            Data set and cost ratio, where there are several.
+            The method. Default: the recommended one.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
 
         Returns
         -------
@@ -273,11 +381,15 @@ class Comparison:
 
         Parameters
         ----------
-        data, ratio : optional
-            Data set and cost ratio, where there are several.
-        fp, fn : float or (low, high), optional
-            Replace the ranges the costs were given with; without any, the ratio goes from half to double. Of per-sample
-            costs they are the means.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+        fp : float or (low, high), optional
+            Replaces the range that the costs were given with; without any range, the ratio goes from half to double. Of
+            per-sample costs it is the mean.
+        fn : float or (low, high), optional
+            The same of false negatives.
 
         Returns
         -------
@@ -303,7 +415,22 @@ class Comparison:
         return cost_sensitivity.words_of(self.regrets, self._place if len(self.recommendations) > 1 else None)
 
     def history(self, method: str, *, data: str | None = None, ratio: float | None = None) -> pd.DataFrame:
-        """Return lambda, threshold and costs by epoch, of all seeds."""
+        """Return lambda, threshold and costs by epoch, of all seeds.
+
+        Parameters
+        ----------
+        method : str
+            The method.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per seed and epoch; empty for methods without epochs.
+        """
         mine = self._fits_of(*self._view(data, ratio), method)
         return pd.DataFrame([{"seed": fit.seed} | step for fit, result in mine.items() for step in result.history])
 
@@ -335,7 +462,20 @@ class Comparison:
     # figures
 
     def plot_costs(self, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw each method's cost with its interval, lowest first."""
+        """Return a figure of each method's cost with its interval, lowest first.
+
+        Parameters
+        ----------
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
+        """
         view = self._view(data, ratio)
         table = comparison_report_data.summary_of(self)
         rows = table[(table["data"] == view[0]) & (table["ratio"] == view[1])]
@@ -344,7 +484,18 @@ class Comparison:
         return cost_figure(rows, recommended=self.recommendations[view].recommended)
 
     def plot_ratios(self, *, data: str | None = None) -> Any:
-        """Draw the normalised cost of each method against the cost ratio."""
+        """Return a figure of the normalised cost of each method against the cost ratio.
+
+        Parameters
+        ----------
+        data : str, optional
+            The data set, where there are several.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
+        """
         self._two_classes(self._view(data, None)[0], "cost ratios")
         own = self.results[self.results["data"] == self._view(data, None)[0]]
         from adacsl.report.sections.sensitivity import ratio_figure, ratio_table  # noqa: PLC0415  plotly
@@ -352,7 +503,20 @@ class Comparison:
         return ratio_figure(ratio_table(own))
 
     def plot_regret(self, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw the excess of each method over the lowest cost, by cost ratio."""
+        """Return a figure of the excess of each method over the lowest cost, by cost ratio.
+
+        Parameters
+        ----------
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
+        """
         from adacsl.report.sections.sensitivity import regret_figure  # noqa: PLC0415  plotly only for those who look
 
         view = self._view(data, ratio)
@@ -360,7 +524,22 @@ class Comparison:
         return regret_figure(self.regrets[view], self._recommended(view))
 
     def plot_threshold(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw the cost of every threshold, with the chosen and the cost-optimal one."""
+        """Return a figure of the cost of every threshold, with the chosen and the cost-optimal one.
+
+        Parameters
+        ----------
+        method : str, optional
+            The method. Default: the recommended one.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
+        """
         self._two_classes(self._view(data, ratio)[0], "thresholds")
         (outcome,) = self._outcomes([method] if method else [], data, ratio).values()
         from adacsl.report.sections import errors  # noqa: PLC0415  plotly only for those who look
@@ -368,7 +547,22 @@ class Comparison:
         return errors.threshold_figure(errors.threshold_curve(outcome), errors.threshold_points(outcome))
 
     def plot_confusion(self, method: str | None = None, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw the total cost of each kind of error: the confusion matrix in cost."""
+        """Return a figure of the total cost of each kind of error: the confusion matrix in cost.
+
+        Parameters
+        ----------
+        method : str, optional
+            The method. Default: the recommended one.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
+        """
         from adacsl.report.sections.multiclass import confusion_cells, confusion_figure  # noqa: PLC0415  plotly
 
         ((name, outcome),) = self._outcomes([method] if method else [], data, ratio).items()
@@ -376,9 +570,21 @@ class Comparison:
         return confusion_figure(confusion_cells(outcome), names, name)
 
     def plot_lambda(self, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a).
+        """Return a figure of lambda and T_actual by epoch for the methods that adapt (the paper's Figure 1a).
 
         With more than two classes: the lambda of each class, of the lowest-cost method that adapts.
+
+        Parameters
+        ----------
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
         """
         from adacsl.report.sections import training  # noqa: PLC0415  plotly only for those who look
 
@@ -389,13 +595,41 @@ class Comparison:
         return training.lambda_figure(training.epoch_table(self._histories(*view)))
 
     def plot_history(self, *, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw training and validation cost by epoch (the paper's Figure 1b)."""
+        """Return a figure of training and validation cost by epoch (the paper's Figure 1b).
+
+        Parameters
+        ----------
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
+        """
         from adacsl.report.sections import training  # noqa: PLC0415  plotly only for those who look
 
         return training.history_figure(training.epoch_table(self._histories(*self._view(data, ratio))))
 
     def plot_calibration(self, *methods: str, data: str | None = None, ratio: float | None = None) -> Any:
-        """Draw the calibration curve: observed frequency by predicted probability."""
+        """Return a figure of the calibration curve: observed frequency by predicted probability.
+
+        Parameters
+        ----------
+        *methods : str
+            The methods. Default: the recommended one.
+        data : str, optional
+            The data set, where there are several.
+        ratio : float, optional
+            The cost ratio, where there are several. Default: that of the costs.
+
+        Returns
+        -------
+        plotly.graph_objects.Figure
+            The figure.
+        """
         from adacsl.report.sections import calibration  # noqa: PLC0415  plotly only for those who look
 
         return calibration.calibration_figure(calibration.calibration_table(self._outcomes(methods, data, ratio)))
@@ -424,22 +658,22 @@ class Comparison:
         people: str = "samples",
         model: str | Path | None = None,
     ) -> Path:
-        """Write one HTML page that opens anywhere, offline; return its path.
+        """Write the report as one HTML page that works offline.
 
         Parameters
         ----------
         path : path
             The file.
-        command : str
+        command : str, default ""
             The command that made the report, shown on it.
-        explain : DataFrame, optional
+        explain : pandas.DataFrame, optional
             Permutation importance of the method that :meth:`fit` fits, from
             :meth:`CostSensitiveClassifier.permutation_cost`.
-        unit : str
+        unit : str, default ""
             Unit of the costs, such as EUR.
         volume : float, optional
             Number of samples in a year: costs are shown per year too.
-        people : str
+        people : str, default "samples"
             Name of the samples, such as customers.
         model : path, optional
             Folder of the saved model, which the model card names with its digest.
@@ -461,9 +695,19 @@ class Comparison:
         return comparison_report_data.report_data(self, **shown)
 
     def to_markdown(self, path: str | Path | None = None, **shown: Any) -> str:
-        """Return the report as Markdown that reads well in a pull request; write it where a path is given.
+        """Return the report as Markdown, for a pull request.
 
-        ``shown`` are arguments of :meth:`report`: command, explain, unit, volume, people, model.
+        Parameters
+        ----------
+        path : path, optional
+            Where to write it, too.
+        **shown : Any
+            Parameters of :meth:`report`: ``command``, ``explain``, ``unit``, ``volume``, ``people``, ``model``.
+
+        Returns
+        -------
+        str
+            The text.
         """
         from adacsl.report.markdown import to_markdown  # noqa: PLC0415  plotly only for those who look
 

@@ -36,7 +36,22 @@ Work = Callable[[Any, Any, tuple[FitKey, ...]], Iterator["FitResult | FailedFit"
 
 @dataclass(frozen=True)
 class Job:
-    """Fits that share one training, and what the work needs to know of them; the data are shared by all jobs."""
+    """Fits that share one training.
+
+    Parameters
+    ----------
+    fits : tuple of FitKey
+        The fits.
+    payload : Any, optional
+        What the work needs beside them; the data are shared by all jobs.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.fits import FitKey
+    >>> from adacsl.comparison.runner import Job
+    >>> len(Job((FitKey("mine", 8.0, "logistic", 0),)).fits)
+    1
+    """
 
     fits: tuple[FitKey, ...]
     payload: Any = None
@@ -52,7 +67,33 @@ class Tally(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Progress of a run: what has happened, and the counts so far."""
+    """Progress of a run: one event, and the counts so far.
+
+    Attributes
+    ----------
+    kind : str
+        "start", "kept", "running", "done", "failed", "corrupt", "alive" or "end".
+    done : int
+        The number of finished fits.
+    total : int
+        The number of all fits.
+    fits : tuple of FitKey
+        The fits it is about.
+    cost : float or None
+        Of a finished fit: its mean cost.
+    normalized : float or None
+        Of a finished fit: its normalised cost.
+    message : str
+        Of a failure: the reason.
+    again : bool
+        Of a failure: whether the fit is tried again.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.runner import Event
+    >>> Event("start", 0, 10).total
+    10
+    """
 
     kind: Literal["start", "kept", "running", "done", "failed", "corrupt", "alive", "end"]
     done: int  # fits that have a result so far, earlier runs included
@@ -92,29 +133,28 @@ def run(
     ----------
     jobs : iterable of Job
         Each runs those of its fits that have no result; one without such fits is not run.
-    work : function
+    work : callable
         ``work(shared, payload, fits)`` yields a FitResult for each of ``fits``. It must be importable in a worker.
     store : Store or MemoryStore
         Opened for writing.
     shared : object, optional
         The data, for all jobs; sent once. Its arrays may be read-only in a worker.
-    backend : "processes" or "ray"
+    backend : {"processes", "ray"}, default "processes"
         Processes on this machine, or tasks on a Ray cluster (needs ``adacsl[ray]``).
     n_jobs : int, optional
-        Jobs at a time; default: the cores of this machine, or what the cluster has room for. With joblib, 1 means in
-        this process.
+        Jobs at a time. Default: the cores of this machine, or what the cluster has room for. 1 means in this process.
     address : str, optional
-        Of a Ray cluster: ``"auto"`` or ``host:port``. Default: a local one for this run.
-    gpus : float, default 0
+        Address of a Ray cluster: ``"auto"`` or ``host:port``. Default: a local one for this run.
+    gpus : float, default 0.0
         GPUs that each job needs on a Ray cluster; 0.25 lets four share one.
     retries : int, default 1
-        How often the fits that a job still owes are tried again in this run when it raises; when its worker dies,
-        once. Afterwards they have failed; the next run tries them again.
+        How often the fits that a job still owes are tried again in this run when it raises; when its worker dies, once.
+        Afterwards they have failed; the next run tries them again.
     seconds : float, optional
-        End the run as Ctrl-C would after this long, whatever the workers do. In this process (``n_jobs=1``) the
-        current fit is finished first.
+        End the run as Ctrl-C would after this long, whatever the workers do. In this process (``n_jobs=1``) the current
+        fit is finished first.
     on_event : callable, optional
-        Called with an Event for everything that happens; :class:`adacsl.comparison.progress.Progress` is one.
+        Called with an :class:`Event` for everything that happens; :class:`~adacsl.comparison.progress.Progress` is one.
 
     Returns
     -------
@@ -127,6 +167,15 @@ def run(
         A KeyboardInterrupt that states how many fits are done; also after the deadline.
     StoreError
         Results cannot be written (full disk): the run ends, what was finished stays.
+
+    See Also
+    --------
+    adacsl.comparison.jobs.run_jobs : Fits of methods on tasks.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.runner import Job, run
+    >>> tally = run([Job(fits)], work, store, n_jobs=1)  # doctest: +SKIP
     """
     begin = time.monotonic()
     jobs = _check_jobs(jobs)

@@ -363,11 +363,10 @@ PAIRWISE_COLUMNS = ["data", "ratio", "method", "reference", "pairs", *_DIFFERENC
 def summarise(
     results: pd.DataFrame, paired: Mapping[View, RowCosts], *, confidence: float = 0.95, floor: float | None = 0.0
 ) -> pd.DataFrame:
-    """Return one row for each data set, ratio and method: its cost, and its difference to the lowest cost.
+    """Return the mean cost of each method, and its difference to the lowest cost, by data set and ratio.
 
-    Every interval and p-value is that of :func:`~adacsl.comparison.statistics.fold_interval`: Student's t on
-    costs of samples, paired where two methods are compared; it accounts for the variance of samples (or groups) and of
-    fits.
+    Intervals and p-values are Student's t on costs of samples, paired where two methods are compared; they account for
+    the variance of samples (or groups) and of fits.
 
     Parameters
     ----------
@@ -395,11 +394,29 @@ def summarise(
           own interval excludes 0, but p, corrected for the number of methods, is above the level); or "no significant
           difference".
 
+    See Also
+    --------
+    pairwise : Differences to one method.
+    adacsl.Comparison : Its ``table`` is that of a comparison.
+
     Notes
     -----
     The lowest cost is chosen on the data that measure it, so its mean and its lead are optimistic. Where splits are
     missing, the lowest-cost method is the one that no other undercuts on the splits they share, among those with at
     least half of the splits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.statistics import summarise
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> methods = ["always-positive", "logistic"]
+    >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+    ...                  folds=2, n_jobs=1, progress=False)
+    >>> summarise(result.results, result.paired)["significance"].tolist()
+    ['lowest cost', 'significantly higher']
     """
     _check_level(confidence)
     frames = [
@@ -414,11 +431,40 @@ def summarise(
 
 
 def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: float = 0.95) -> pd.DataFrame:
-    """Return how much more each method costs than ``reference``, on the splits both have.
+    """Return how much more each method costs than one of them, on the splits both have.
 
-    Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
-    (Holm), and a significance: "significantly lower", "no significant difference" or "significantly higher". A data set
-    and ratio without the reference has no rows.
+    Parameters
+    ----------
+    paired : mapping from (data, ratio) to RowCosts
+        Cost of each sample: ``comparison.paired``.
+    reference : str
+        The method to compare with.
+    confidence : float, default 0.95
+        Coverage of the intervals; ``1 - confidence`` is the level of the tests.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns as in :func:`summarise`: pairs, difference and percent (of the reference's mean) with their intervals, p
+        (Holm), and a significance: "significantly lower", "no significant difference" or "significantly higher". A data
+        set and ratio without the reference has no rows.
+
+    See Also
+    --------
+    summarise : Differences to the lowest cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, compare
+    >>> from adacsl.comparison.statistics import pairwise
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> methods = ["always-positive", "logistic"]
+    >>> result = compare(X, y, CostMatrix(fp=1, fn=8), methods=methods, repeats=1,
+    ...                  folds=2, n_jobs=1, progress=False)
+    >>> pairwise(result.paired, "always-positive")["significance"].tolist()
+    ['significantly lower']
     """
     _check_level(confidence)
     known = sorted({name for rows in paired.values() for name in rows.methods})

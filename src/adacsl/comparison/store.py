@@ -126,7 +126,19 @@ def versions() -> dict[str, str]:
 
 @functools.cache
 def commit() -> str | None:
-    """Return the git commit of the working directory, if it has one."""
+    """Return the git commit of the working directory.
+
+    Returns
+    -------
+    str or None
+        None where there is none.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.store import commit
+    >>> isinstance(commit(), str | None)
+    True
+    """
     try:
         command = ["git", "rev-parse", "HEAD"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
@@ -560,15 +572,24 @@ def failures_frame(failures: Mapping[FitKey, Failure]) -> pd.DataFrame:
 
 
 class Store:
-    """Run folder of one comparison, opened by :meth:`open` or :meth:`read_only`.
+    """The run folder of one comparison, opened by ``Store.open`` or ``Store.read_only``.
 
-    :class:`~adacsl.comparison.memory_store.MemoryStore` has the same methods for a run without a folder.
+    Parameters
+    ----------
+    folder : path
+        The folder.
+    locks : contextlib.ExitStack, optional
+        Held while it is open for writing.
 
     Notes
     -----
     A file is completed and flushed beside its place, then linked to its name: a process killed at any moment leaves
     a whole file or none, and the first result of a fit is never replaced. Every file ends with a digest of itself,
     and names the digest of the data and settings it belongs to.
+
+    Examples
+    --------
+    >>> Store.read_only("run").results()  # doctest: +SKIP
     """
 
     def __init__(self, folder: Path, *, locks: contextlib.ExitStack | None = None) -> None:
@@ -630,7 +651,23 @@ class Store:
 
     @classmethod
     def read_only(cls, folder: str | os.PathLike[str]) -> Store:
-        """Open a run folder for reading; also while a run writes to it."""
+        """Return a run folder opened for reading; also while a run writes to it.
+
+        Parameters
+        ----------
+        folder : path
+            The folder.
+
+        Returns
+        -------
+        Store
+            The opened folder.
+
+        Raises
+        ------
+        StoreError
+            Where it is no run folder.
+        """
         read_run(Path(folder))
         return cls(Path(folder))
 
@@ -727,11 +764,38 @@ class Store:
     # reading
 
     def has(self, fit: FitKey) -> bool:
-        """Return whether a fit has a result."""
+        """Return whether a fit has a result.
+
+        Parameters
+        ----------
+        fit : FitKey
+            The fit.
+
+        Returns
+        -------
+        bool
+            Whether there is one.
+        """
         return self._path("fits", fit).exists()
 
     def read(self, fit: FitKey) -> FitResult:
-        """Return the result of a fit."""
+        """Return the result of a fit.
+
+        Parameters
+        ----------
+        fit : FitKey
+            The fit.
+
+        Returns
+        -------
+        FitResult
+            Its result.
+
+        Raises
+        ------
+        StoreError
+            Where there is none, or it is damaged.
+        """
         path = self._path("fits", fit)
         if not path.exists():
             raise StoreError(f"{self.folder} has no result of {fit}: run the comparison again")
@@ -780,11 +844,23 @@ class Store:
         return {result.fit: result for result in sorted(whole, key=lambda result: result.fit)}
 
     def results(self) -> pd.DataFrame:
-        """Return a table with one row per finished fit; damaged files are left out, and a warning names the first."""
+        """Return a table of all finished fits; damaged files are left out, and a warning names the first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per fit.
+        """
         return results_frame(self._whole_results().values())
 
     def failures(self) -> pd.DataFrame:
-        """Return a table with one row per failed fit."""
+        """Return a table of all failed fits.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per fit.
+        """
         return failures_frame({fit: failure for fit, failure in self._failed() if not self.has(fit)})
 
     def read_split(self, data: str, seed: int) -> StoredSplit:

@@ -56,13 +56,29 @@ class CostMatrix:
 
     Parameters
     ----------
-    fp, fn : float, array of shape (n,), tuple or str
-        Cost of a false positive, C(1, 0), and of a false negative, C(0, 1): a number, one for each sample, a range
-        ``(low, high)`` of what it may be (the middle is used, :attr:`ranges` keeps both ends), or a text over the
-        columns of a table, ``"0.8 * amount + 12"``, of which :meth:`of` makes the costs of its rows. A cost that is
-        unknown at prediction time is a :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
-    tp, tn : likewise, default 0
-        Cost of a correct decision; benefits are negative costs. An error must cost more than a correct decision.
+    fp : float, array of shape (n,), tuple or str
+        Cost of a false positive, C(1, 0): a number, one for each sample, a range ``(low, high)`` of what it may be (the
+        middle is used, :attr:`ranges` keeps both ends), or a text over the columns of a table, ``"0.8 * amount + 12"``,
+        of which :meth:`of` makes the costs of its rows. A cost that is unknown at prediction time is a
+        :class:`~adacsl.CostModel`, as text ``"model(amount)"``.
+    fn : float, array of shape (n,), tuple or str
+        Cost of a false negative, C(0, 1), in the same forms.
+    tp : float, array of shape (n,), tuple or str, default 0.0
+        Cost of a true positive, C(1, 1), in the same forms. Benefits are negative costs. An error must cost more than a
+        correct decision.
+    tn : float, array of shape (n,), tuple or str, default 0.0
+        Cost of a true negative, C(0, 0).
+
+    Raises
+    ------
+    ValueError
+        Where an error costs no more than the correct decision, or costs are not finite.
+
+    See Also
+    --------
+    CostModel : A cost that is unknown at prediction time.
+    find_threshold : The cost-optimal threshold of held-out scores.
+    cost_interval : The mean cost of decisions with a confidence interval.
 
     Notes
     -----
@@ -74,6 +90,7 @@ class CostMatrix:
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
     >>> costs = CostMatrix(fp=1, fn=8)
     >>> costs.threshold, costs.ratio
     (0.1111111111111111, 8.0)
@@ -104,6 +121,31 @@ class CostMatrix:
 
         Calling everything positive then costs exactly N, so that costs compare across data sets. With more classes, an
         error about class j costs N / N_j; ``classes`` names them.
+
+        Parameters
+        ----------
+        y : array of shape (n,)
+            Class numbers.
+        factor : float, default 1.0
+            With two classes without names: how many times its inverse prior a false negative costs.
+        classes : sequence of labels, optional
+            Names of the classes, in the order of their numbers.
+
+        Returns
+        -------
+        CostMatrix
+            Costs under which each class weighs the same in total.
+
+        Raises
+        ------
+        ValueError
+            Where a class has no samples.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.balanced([0, 1, 1, 1], factor=3)
+        CostMatrix(fp=4, fn=4)
         """
         names = formats.as_names(classes, "classes")
         codes, counts = _counted(y, None if names is None else len(names))
@@ -130,13 +172,25 @@ class CostMatrix:
         Parameters
         ----------
         n_classes : int
-            How many classes there are, in order.
-        power : float, default 1
+            The number of classes, which are ordered.
+        power : float, default 1.0
             1: the distance (absolute error); 2: its square.
-        low, high : float, default 1
-            Factors for predictions below and above the truth.
+        low : float, default 1.0
+            Factor for predictions below the truth.
+        high : float, default 1.0
+            Factor for predictions above the truth.
         classes : sequence of labels, optional
-            Their names, in order.
+            Names of the classes, in order.
+
+        Returns
+        -------
+        CostMatrix
+            The costs.
+
+        Raises
+        ------
+        ValueError
+            Where a number is out of range.
 
         Examples
         --------
@@ -161,16 +215,28 @@ class CostMatrix:
         classes: Iterable[object] | None = None,
         actions: Iterable[object] | None = None,
     ) -> Self:
-        """Take a K x K matrix (or n x K x K, one matrix for each sample), saying what its rows are.
+        """Return the costs of a K x K matrix (or n x K x K, one matrix for each sample).
 
         Parameters
         ----------
         matrix : array of shape (K, K), (A, K), (n, K, K) or (n, A, K)
-            With more actions than classes (refer to a person), predictions are numbers of actions.
+            The costs. With more actions than classes (refer to a person), predictions are numbers of actions.
         rows : {"predicted", "actual"}
             What the rows stand for; the columns are the other one.
-        classes, actions : sequences of labels, optional
-            Their names. Actions need names where they are not the predictions of the classes.
+        classes : sequence of labels, optional
+            Names of the classes.
+        actions : sequence of labels, optional
+            Names of the actions; needed where they are not the predictions of the classes.
+
+        Returns
+        -------
+        CostMatrix
+            The same costs by name.
+
+        Raises
+        ------
+        ValueError
+            Where the shape, a name or a cost makes no sense.
 
         Examples
         --------
@@ -190,7 +256,21 @@ class CostMatrix:
 
     @classmethod
     def from_frame(cls, frame: Any, *, rows: Literal["predicted", "actual"]) -> Self:
-        """Take a frame (pandas, polars) with names on both axes: its index (or else its first column) and its columns.
+        """Return the costs of a data frame with names on both axes.
+
+        The names of its rows are its index (or its first column, in polars), those of its columns the column names.
+
+        Parameters
+        ----------
+        frame : pandas.DataFrame or polars.DataFrame
+            The costs.
+        rows : {"predicted", "actual"}
+            What the rows stand for; the columns are the other one.
+
+        Returns
+        -------
+        CostMatrix
+            The same costs, with names.
 
         Examples
         --------
@@ -206,12 +286,46 @@ class CostMatrix:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Self:
-        """Read what :meth:`to_dict` wrote."""
+        """Return the costs that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            The document.
+
+        Returns
+        -------
+        CostMatrix
+            The costs.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.from_dict(CostMatrix(fp=1, fn=8).to_dict())
+        CostMatrix(fp=1, fn=8)
+        """
         return cls._from_cells(*formats.read_document(data))
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Read what :meth:`to_json` wrote."""
+        """Return the costs that :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+            The document.
+
+        Returns
+        -------
+        CostMatrix
+            The costs.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.from_json(CostMatrix(fp=1, fn=8).to_json())
+        CostMatrix(fp=1, fn=8)
+        """
         try:
             data = json.loads(text)
         except ValueError as error:
@@ -274,9 +388,9 @@ class CostMatrix:
     # costs of two classes
 
     fp = property(lambda self: self._binary("fp", 1, 0), doc="Cost of a false positive, C(1, 0).")
-    fn = property(lambda self: self._binary("fn", 0, 1), doc="Price of a false negative, C(0, 1).")
-    tp = property(lambda self: self._binary("tp", 1, 1), doc="Price of a true positive, C(1, 1).")
-    tn = property(lambda self: self._binary("tn", 0, 0), doc="Price of a true negative, C(0, 0).")
+    fn = property(lambda self: self._binary("fn", 0, 1), doc="Cost of a false negative, C(0, 1).")
+    tp = property(lambda self: self._binary("tp", 1, 1), doc="Cost of a true positive, C(1, 1).")
+    tn = property(lambda self: self._binary("tn", 0, 0), doc="Cost of a true negative, C(0, 0).")
 
     @property
     def threshold(self) -> Any:
@@ -339,10 +453,20 @@ class CostMatrix:
         )
 
     def of(self, table: Any, *, clipped: bool = True) -> Self:
-        """Return the costs of the rows of a table (pandas, polars, pyarrow, a mapping of arrays).
+        """Return the costs of the rows of a table.
 
-        Where an error costs less than being right, it is taken to cost the same (``clipped``). Costs that were learned
-        are predicted; where the table has them, those are paid.
+        Parameters
+        ----------
+        table : pandas, polars or pyarrow table, or mapping of arrays
+            Holds the columns that the costs depend on. Costs that were learned are predicted; where the table has the
+            observed ones, those are paid.
+        clipped : bool, default True
+            Whether an error that costs less than the correct decision is taken to cost the same.
+
+        Returns
+        -------
+        CostMatrix
+            Numbers for each row; itself where no cost depends on columns.
 
         Examples
         --------
@@ -377,7 +501,17 @@ class CostMatrix:
         return self if self._deciding is None else self._like(self._cells)
 
     def decided_by(self, known: Self) -> Self:
-        """Return these costs, to be paid, with decisions made by others that are known before.
+        """Return these costs, to be paid, with decisions made by other costs that are known before.
+
+        Parameters
+        ----------
+        known : CostMatrix
+            The costs to decide by, of the same outcomes and samples.
+
+        Returns
+        -------
+        CostMatrix
+            Costs whose ``decide`` uses ``known`` and whose totals use these.
 
         Examples
         --------
@@ -395,23 +529,49 @@ class CostMatrix:
     # other matrices made from this one
 
     def reduced(self) -> Self:
-        """Return the matrix that leads to the same decisions and in which the right one is free: a zero diagonal.
+        """Return the matrix of the same decisions in which the correct decision is free: a zero diagonal.
 
-        Where actions are other than predicting a class, the cheapest one of each class is the right one.
+        Where actions are other than predicting a class, the cheapest one of each class is the correct one.
+
+        Returns
+        -------
+        CostMatrix
+            The reduced costs.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=3, fn=8, tp=-1, tn=2).reduced()
+        CostMatrix(fp=1, fn=9)
         """
         columns = [column_of_errors(self._cells, j, square=self.square) for j in range(self.n_classes)]
         ranges = reduced_ranges(self._by_name(), self._ranges) if self._ranges else ()
         return self._like(tuple(zip(*columns, strict=True)), ranges, self._known("reduced"))
 
     def aligned(self, classes: Iterable[object]) -> Self:
-        """Return the matrix with its classes in the order of these labels: those of the data, all and no others.
+        """Return the matrix with its classes in the order of these labels.
 
-        Text matches numbers ("1" means 1). A matrix without names has to be in that order already.
+        Parameters
+        ----------
+        classes : sequence of labels
+            The labels of the data, all and no others. Text matches numbers ("1" means 1). A matrix without names has to
+            be in that order already.
+
+        Returns
+        -------
+        CostMatrix
+            The same costs in the other order.
+
+        Raises
+        ------
+        ValueError
+            Where the labels are not those of the matrix.
 
         Examples
         --------
         >>> from adacsl import CostMatrix
-        >>> costs = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
+        >>> table, names = [[0, 8], [1, 0]], ["well", "ill"]
+        >>> costs = CostMatrix.from_array(table, rows="predicted", classes=names)
         >>> costs.aligned(["ill", "well"])
         CostMatrix.from_array([[0, 1], [8, 0]], rows='predicted', classes=['ill', 'well'])
         """
@@ -430,7 +590,17 @@ class CostMatrix:
         return self._bare(cells, names, self._actions, (), self._known("aligned", wanted))
 
     def named(self, classes: Iterable[object]) -> Self:
-        """Return the matrix with names for its classes, in order; one that has names stays as it is.
+        """Return the matrix with names for its classes; one that has names stays as it is.
+
+        Parameters
+        ----------
+        classes : sequence of labels
+            The names, in the order of the classes.
+
+        Returns
+        -------
+        CostMatrix
+            The same costs, with names.
 
         Examples
         --------
@@ -445,7 +615,24 @@ class CostMatrix:
         return named if self.deciding is self else named.decided_by(self.deciding.named(classes))
 
     def rows(self, index: Array) -> Self:
-        """Return the costs of some samples (a slice, a mask or positions); class-wide costs stay as they are."""
+        """Return the costs of some samples; class-wide costs stay as they are.
+
+        Parameters
+        ----------
+        index : slice, or array of positions or booleans
+            Which samples.
+
+        Returns
+        -------
+        CostMatrix
+            The costs of these samples.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=[10.0, 20.0, 90.0]).rows(slice(2)).fn.tolist()
+        [10.0, 20.0]
+        """
         if self.n_instances is None:
             return self
 
@@ -458,8 +645,17 @@ class CostMatrix:
     def averaged(self, labels: Array | None = None) -> Self:
         """Return one cost per outcome: the means over the samples.
 
-        With ``labels`` (class numbers), only samples that can have a cost count for it: positives for a false negative,
-        negatives for a false positive, those of class j for column j. A class without samples has the mean over all.
+        Parameters
+        ----------
+        labels : array of shape (n,), optional
+            Class numbers. With them, only samples that can have a cost count for it: positives for a false negative,
+            negatives for a false positive, those of class j for column j. A class without samples has the mean over
+            all.
+
+        Returns
+        -------
+        CostMatrix
+            Class-wide costs.
 
         Examples
         --------
@@ -504,10 +700,15 @@ class CostMatrix:
         Parameters
         ----------
         name : str
-            What it is called.
-        costs : number, mapping or sequence
+            Name of the action.
+        costs : float, mapping or sequence
             What it costs: always, or for each class that may be true, by name or in order; each a number or one for
             each sample.
+
+        Returns
+        -------
+        CostMatrix
+            The costs with one more row.
 
         Examples
         --------
@@ -523,19 +724,24 @@ class CostMatrix:
         return longer
 
     def with_referral(self, cost: Any, *, errors: Any = None, name: str = "refer") -> Self:
-        """Return the matrix with one more action: a person decides, who costs ``cost`` and what they decide.
+        """Return the matrix with one more action, the reject option: a person decides.
 
         Parameters
         ----------
-        cost : number or array of shape (n,)
+        cost : float or array of shape (n,)
             What it costs to have a sample looked at.
-        errors : optional
-            How often the person is wrong; default never. A share of all rows; ``{"fp": 0.01, "fn": 0.05}``, of the
+        errors : float, mapping or array of shape (K, K), optional
+            How often the person is wrong; default never. A share of all samples; ``{"fp": 0.01, "fn": 0.05}``, of the
             negative and of the positive ones; shares by the name of the true class; or a K x K matrix of shares, rows
             decided, columns true, whose columns sum to 1. Wrong decisions go to the other classes alike, unless a
             matrix says otherwise.
         name : str, default "refer"
-            What it is called.
+            Name of the action.
+
+        Returns
+        -------
+        CostMatrix
+            The costs with one more row.
 
         Examples
         --------
@@ -543,7 +749,8 @@ class CostMatrix:
         >>> costs = CostMatrix(fp=1, fn=8).with_referral(0.5)
         >>> [costs.actions[i] for i in costs.decide([0.01, 0.3, 0.9])]
         ['0', 'refer', '1']
-        >>> CostMatrix(fp=1, fn=8).with_referral(0.5, errors={"fn": 0.1}).to_array()[2].round(9).tolist()
+        >>> costs = CostMatrix(fp=1, fn=8).with_referral(0.5, errors={"fn": 0.1})
+        >>> costs.to_array()[2].round(9).tolist()
         [0.5, 1.3]
         """
         if self.deciding is not self:
@@ -564,6 +771,17 @@ class CostMatrix:
         ----------
         probabilities : array of shape (n,) or (n, K)
             Probability of the positive class, or of every class. Ties go to the lower class: positive needs p > T.
+
+        Returns
+        -------
+        array of shape (n,)
+            Class numbers (numbers of actions, where there are others), in the library of ``probabilities``.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).decide([0.05, 0.2]).tolist()
+        [0, 1]
         """
         if self._deciding is not None:
             return self.deciding.decide(probabilities)
@@ -581,7 +799,26 @@ class CostMatrix:
         return xp.argmax(xp.astype(cheapest, xp.int8), axis=1)
 
     def expected(self, probabilities: Array, decisions: Array | None = None) -> Array:
-        """Return what each sample is expected to cost under ``decisions`` (default: those of least expected cost)."""
+        """Return the expected cost of each sample.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n,) or (n, K)
+            Probability of the positive class, or of every class.
+        decisions : array of shape (n,), optional
+            Class numbers. Default: the decisions of least expected cost.
+
+        Returns
+        -------
+        array of shape (n,)
+            Expected costs.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).expected([0.25, 0.5]).tolist()
+        [0.75, 0.5]
+        """
         if self._deciding is not None:
             return self.deciding.expected(probabilities, decisions)
         probabilities = self._probabilities(probabilities)
@@ -591,10 +828,21 @@ class CostMatrix:
         return array_namespace(each).take_along_axis(each, chosen[:, None], axis=1)[:, 0]
 
     def expected_of_each(self, probabilities: Array) -> Array:
-        """Return what each sample is expected to cost under each action, n x A.
+        """Return the expected cost of each action for each sample.
+
+        Parameters
+        ----------
+        probabilities : array of shape (n,) or (n, K)
+            Probability of the positive class, or of every class.
+
+        Returns
+        -------
+        array of shape (n, A)
+            Expected costs, one column per action.
 
         Examples
         --------
+        >>> from adacsl import CostMatrix
         >>> CostMatrix(fp=1, fn=8).expected_of_each([0.25, 0.5]).tolist()
         [[2.0, 0.75], [4.0, 0.5]]
         """
@@ -602,7 +850,26 @@ class CostMatrix:
         return known._expected_of_each(known._probabilities(probabilities))
 
     def incurred(self, y_true: Array, y_pred: Array) -> Array:
-        """Return what each single decision has cost."""
+        """Return the cost of each single decision.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True class numbers.
+        y_pred : array of shape (n,)
+            Decisions, as numbers of classes or actions.
+
+        Returns
+        -------
+        array of shape (n,)
+            Costs.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).incurred([0, 1, 1], [1, 0, 1]).tolist()
+        [1.0, 8.0, 0.0]
+        """
         true, pred = self._pair(y_true, y_pred)
         xp = array_namespace(true)
         out = arrays.widest(xp.zeros_like(true))
@@ -615,10 +882,25 @@ class CostMatrix:
         return out
 
     def confusion(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> NDArray[np.float64]:
-        """Return what each kind of outcome has cost in total, actions x classes: where the money goes.
+        """Return the total cost of each kind of outcome.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True class numbers.
+        y_pred : array of shape (n,)
+            Decisions, as numbers of classes or actions.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+
+        Returns
+        -------
+        array of shape (A, K)
+            Totals, actions x classes.
 
         Examples
         --------
+        >>> from adacsl import CostMatrix
         >>> CostMatrix(fp=1, fn=8).confusion([0, 0, 1, 1], [0, 1, 0, 0]).tolist()
         [[0.0, 16.0], [1.0, 0.0]]
         """
@@ -630,7 +912,28 @@ class CostMatrix:
         return np.bincount(cell, weights=paid, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
 
     def total(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
-        """Return the sum of all costs."""
+        """Return the total cost of decisions.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True class numbers.
+        y_pred : array of shape (n,)
+            Decisions, as numbers of classes or actions.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+
+        Returns
+        -------
+        float
+            The sum of all costs.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).total([0, 1, 1], [1, 0, 1])
+        9.0
+        """
         true, pred = self._pair(y_true, y_pred)
         weight = arrays.as_weights(sample_weight, true)
         if weight is None and self.n_instances is None:
@@ -640,7 +943,28 @@ class CostMatrix:
         return float(array_namespace(each).sum(each if weight is None else each * weight))
 
     def mean(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
-        """Return the cost per sample (per unit of weight)."""
+        """Return the mean cost of decisions, per sample (per unit of weight).
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True class numbers.
+        y_pred : array of shape (n,)
+            Decisions, as numbers of classes or actions.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+
+        Returns
+        -------
+        float
+            The mean cost.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).mean([0, 1, 1], [1, 0, 1])
+        3.0
+        """
         total = self.total(y_true, y_pred, sample_weight=sample_weight)
         true = arrays.as_vector(y_true, "y_true")
         weight = arrays.as_weights(sample_weight, true)
@@ -650,6 +974,31 @@ class CostMatrix:
         """Return the cost on a scale where 0 is flawless and 1 is the best constant decision.
 
         Computed from the reduced costs, so that unavoidable costs and benefits do not move the scale.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True class numbers.
+        y_pred : array of shape (n,)
+            Decisions, as numbers of classes or actions.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+
+        Returns
+        -------
+        float
+            The normalised cost.
+
+        Raises
+        ------
+        ValueError
+            Where a constant decision is free, as with one class only.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).normalized([0, 0, 1, 1], [0, 1, 1, 1])
+        0.5
         """
         costs = self.reduced()
         best = min(costs._constant_totals(y_true, sample_weight))
@@ -661,19 +1010,61 @@ class CostMatrix:
         return costs.total(y_true, y_pred, sample_weight=sample_weight) / best
 
     def savings(self, y_true: Array, y_pred: Array, *, sample_weight: Array | None = None) -> float:
-        """Return the share of the best constant decision's cost that these decisions save (1 - cost / cost of it)."""
+        """Return the share of the best constant decision's cost that these decisions save.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True class numbers.
+        y_pred : array of shape (n,)
+            Decisions, as numbers of classes or actions.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+
+        Returns
+        -------
+        float
+            1 - cost / cost of the best constant decision.
+
+        Raises
+        ------
+        ValueError
+            Where the best constant decision costs nothing.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).savings([0, 0, 1, 1], [0, 1, 1, 1])
+        0.5
+        """
         best = min(self._constant_totals(y_true, sample_weight))
         if best == 0:
             raise ValueError("savings are undefined here: the best constant baseline costs nothing")
         return (best - self.total(y_true, y_pred, sample_weight=sample_weight)) / abs(best)
 
     def class_weights(self, power: float = 1.0) -> NDArray[np.float64]:
-        """Return the cost of errors about each class: the mean of its (reduced) column without the correct decision.
+        """Return the cost of errors about each class, scaled to a geometric mean of 1.
 
-        Raised to ``power`` and scaled to a geometric mean of 1. Costs of single samples are averaged first.
+        It is the mean of a class's (reduced) column without the correct decision. Per-sample costs are averaged first.
+
+        Parameters
+        ----------
+        power : float, default 1.0
+            Exponent of the costs: 0 weighs all classes the same.
+
+        Returns
+        -------
+        array of shape (K,)
+            Weights.
+
+        Raises
+        ------
+        ValueError
+            Where all decisions about a class cost the same.
 
         Examples
         --------
+        >>> from adacsl import CostMatrix
         >>> CostMatrix(fp=1, fn=4).class_weights().tolist()
         [0.5, 2.0]
         """
@@ -686,10 +1077,20 @@ class CostMatrix:
         return weights
 
     def row_weights(self, labels: Array) -> Array:
-        """Return how much an error about each sample costs, relative to the mean of its class.
+        """Return the cost of an error about each sample, relative to the mean of its class.
 
         That is fn / mean fn among the positives, fp / mean fp among the negatives (of the reduced costs; of more
-        classes, the mean over the errors). Ones where all samples cost the same.
+        classes, the mean over the errors).
+
+        Parameters
+        ----------
+        labels : array of shape (n,)
+            Class numbers.
+
+        Returns
+        -------
+        array of shape (n,)
+            Weights: ones where all samples cost the same.
 
         Examples
         --------
@@ -702,9 +1103,23 @@ class CostMatrix:
     # other forms
 
     def to_array(self, like: Array | None = None) -> Any:
-        """Return the costs as an array of actions x classes (n x actions x classes where samples have their own).
+        """Return the costs as an array of actions x classes.
 
-        ``like`` names the library and the device by an array of it; default is numpy.
+        Parameters
+        ----------
+        like : array, optional
+            An array of the library and device to use. Default: numpy.
+
+        Returns
+        -------
+        array of shape (A, K) or (n, A, K)
+            Costs; with a first axis where samples have costs of their own.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).to_array().tolist()
+        [[0.0, 8.0], [1.0, 0.0]]
         """
         n = self.n_instances
         if n is None:
@@ -717,7 +1132,24 @@ class CostMatrix:
         return xp.asarray(table, dtype=arrays.default_float(xp, like), device=device(like))
 
     def to_frame(self) -> pd.DataFrame:
-        """Return the costs as a pandas DataFrame: rows are predicted, columns are actual (needs pandas)."""
+        """Return the costs as a data frame: rows are predicted, columns are actual.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The costs.
+
+        Raises
+        ------
+        ValueError
+            Where samples have costs of their own.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).to_frame().loc[0].tolist()
+        [0.0, 8.0]
+        """
         import pandas as pd  # noqa: PLC0415  pandas stays optional
 
         if self.n_instances is not None:
@@ -729,11 +1161,35 @@ class CostMatrix:
         return pd.DataFrame(self.to_array(), index, columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a JSON-ready description."""
+        """Return the costs as plain JSON values.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix(fp=1, fn=8).to_dict()
+        {'rows': 'predicted', 'costs': [[0.0, 8.0], [1.0, 0.0]]}
+        """
         return formats.to_document(*self._parts())
 
     def to_json(self) -> str:
-        """Return a JSON text; floats survive the round trip exactly."""
+        """Return the costs as a JSON text; floats survive the round trip exactly.
+
+        Returns
+        -------
+        str
+            What :meth:`from_json` reads.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix
+        >>> CostMatrix.from_json(CostMatrix(fp=0.1, fn=8).to_json()).fp
+        0.1
+        """
         return json.dumps(self.to_dict(), allow_nan=False)
 
     def __eq__(self, other: object) -> bool:

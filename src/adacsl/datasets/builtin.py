@@ -38,28 +38,45 @@ class DataSet:
 
     Attributes
     ----------
-    name, title : str
-    kind : "table" or "images"
+    name : str
+        The name.
+    title : str
+        What it is about.
+    kind : {"table", "images"}
+        Tables or images.
     rows : int
+        The number of samples.
     classes : tuple of str
         The negative class, and the positive one, whose false negatives cost ``fn``; or more than two, in the order of
         their numbers.
+    source : str
+        Where it comes from.
+    licence : str
+        Its licence.
+    file : str or None
+        The file in the data folder; None where the data come with adacsl or with scikit-learn.
+    sha256 : str or None
+        Digest of the file.
     costs : str
         Description of the default costs.
-    source, licence : str
-    file, sha256 : str, optional
-        The file in the data folder; None where the data come with adacsl or with scikit-learn.
     left_out : tuple of str
         Columns excluded from the features: target leakage, or identifiers.
     note : str
-    positives : int, optional
+        A remark.
+    positives : int or None
         Number of positive samples, with two classes.
-    own_costs : mapping, optional
+    own_costs : mapping or None
         The default costs by name (fp, fn, tp, tn): a number, or the column of per-sample costs.
-    matrix : tuple of tuples, optional
+    matrix : tuple of tuples or None
         Default costs of more than two classes, rows predicted, in the order of ``classes``.
     labels : str
         The array of an archive that holds the labels.
+
+    Examples
+    --------
+    >>> from adacsl.datasets import DATASETS
+    >>> DATASETS["german-credit"].rows
+    1000
     """
 
     name: str
@@ -104,7 +121,24 @@ def dataset(name: str) -> DataSet:
 
 
 def data_folder(folder: str | os.PathLike[str] | None = None) -> Path | None:
-    """Return the folder of the data files: the argument, else ``ADACSL_DATA``, else None."""
+    """Return the folder of the data files: the argument, else ``ADACSL_DATA``.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder of the data files. Default: that of the environment variable ``ADACSL_DATA``.
+
+    Returns
+    -------
+    pathlib.Path or None
+        None where neither is given.
+
+    Examples
+    --------
+    >>> from adacsl.datasets import data_folder
+    >>> data_folder("data").name
+    'data'
+    """
     named = folder if folder is not None else os.environ.get(FOLDER_VARIABLE) or None
     return None if named is None else at_home(named)
 
@@ -115,12 +149,53 @@ def is_builtin(name: object) -> bool:
 
 
 def list_datasets(folder: str | os.PathLike[str] | None = None) -> list[dict[str, Any]]:
-    """Return a description of all data sets, with their places and whether they are present."""
+    """Return a description of all data sets, with their places and whether they are present.
+
+    Parameters
+    ----------
+    folder : path, optional
+        The folder of the data files. Default: that of the environment variable ``ADACSL_DATA``.
+
+    Returns
+    -------
+    list of dict
+        One description per data set, see :func:`describe`.
+
+    Examples
+    --------
+    >>> from adacsl.datasets import list_datasets
+    >>> "german-credit" in [known["name"] for known in list_datasets()]
+    True
+    """
     return [describe(name, folder=folder) for name in DATASETS]
 
 
 def describe(name: str, *, folder: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Return the description of a data set as plain values, for a table or JSON."""
+    """Return the description of a data set as plain values, for a table or JSON.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`adacsl.datasets.DATASETS`.
+    folder : path, optional
+        The folder of the data files. Default: that of the environment variable ``ADACSL_DATA``.
+
+    Returns
+    -------
+    dict
+        Title, number of samples, classes, costs, source, licence and place.
+
+    Raises
+    ------
+    DataError
+        Where there is no such data set.
+
+    Examples
+    --------
+    >>> from adacsl.datasets import describe
+    >>> describe("german-credit")["rows"]
+    1000
+    """
     known, here = dataset(name), data_folder(folder)
     path = here / known.file if here is not None and known.file is not None else None
     present = known.file is None or (path is not None and path.is_file())

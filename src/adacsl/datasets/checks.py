@@ -519,15 +519,25 @@ def check(
     time: Any = None,
     ignore: Iterable[str] = (),
 ) -> Checks:
-    """Check data for target leakage, duplicates and other problems before training.
+    """Return the findings of checks for target leakage, duplicates and other problems of data.
 
-    Nothing is changed, and no warnings are issued. docs/guide/diagnose/checks.md explains each code and its remedy.
+    Nothing is changed, and no warnings are issued. :doc:`/guide/diagnose/checks` explains each code and its remedy.
 
     Parameters
     ----------
-    X, y, costs, pos_label, groups, time
-        As in :func:`adacsl.compare`.
-    ignore : codes
+    X : table, or uint8 images N x H x W x C
+        pandas, polars, pyarrow or numpy.
+    y : array of shape (n,)
+        Labels.
+    costs : CostMatrix, mapping of fp, fn, tp and tn, or "balanced", optional
+        As in :func:`~adacsl.compare`.
+    pos_label : label, optional
+        The positive class; not needed for 0/1, -1/1 and False/True.
+    groups : array of shape (n,), optional
+        Group of each sample.
+    time : array of shape (n,) or str, optional
+        Observation times, or the column of X that holds them.
+    ignore : iterable of str, default ()
         Codes to leave out.
 
     Returns
@@ -535,9 +545,14 @@ def check(
     Checks
         The findings, the most severe first.
 
+    See Also
+    --------
+    adacsl.CostSensitiveClassifier.check : Checks of a fitted classifier.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
+    >>> from adacsl import check
     >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     >>> print(check(X, 1 - y, {"fp": 1, "fn": 8}))
     no findings

@@ -294,11 +294,11 @@ FORMAT = 1
 
 
 class TableEncoder:
-    """Encode a table as a float32 matrix of shape (n, d).
+    """Encoder of tables: a float32 matrix of shape (n, d).
 
     Parameters
     ----------
-    scaling : {"both", "robust", "quantile", "standard"}
+    scaling : {"both", "robust", "quantile", "standard"}, default "both"
         "robust": (x - median) / interquartile range, squashed smoothly into (-3, 3). "quantile": normal scores of the
         rank in the training data (stored as at most 101 knots, linear between). "both": these two side by side,
         since each of them alone is far behind on some table. "standard": (x - mean) / standard deviation.
@@ -317,10 +317,18 @@ class TableEncoder:
     Examples
     --------
     >>> import polars as pl
-    >>> table = pl.DataFrame({"amount": [1.0, None, 30.0, 4.0], "shop": ["web", "web", "city", None]})
+    >>> from adacsl.datasets.encoder import TableEncoder
+    >>> shops = ["web", "web", "city", None]
+    >>> table = pl.DataFrame({"amount": [1.0, None, 30.0, 4.0], "shop": shops})
     >>> encoder = TableEncoder().fit(table)
-    >>> encoder.describe()
-    ['amount', 'rank of amount', 'amount is missing', 'shop = city', 'shop = web', 'shop is missing']
+    >>> for feature in encoder.describe():
+    ...     print(feature)
+    amount
+    rank of amount
+    amount is missing
+    shop = city
+    shop = web
+    shop is missing
     >>> encoder.transform(table).shape
     (4, 6)
     """
@@ -336,14 +344,46 @@ class TableEncoder:
         self.scaling, self.max_levels = scaling, max_levels
 
     def fit(self, X: Any) -> TableEncoder:  # noqa: N803  scikit-learn's name
-        """Learn the kind, scale and levels of every column of a numpy, pandas, polars or pyarrow table."""
+        """Learn the kind, scale and levels of every column of a table.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            numpy, pandas, polars or pyarrow.
+
+        Returns
+        -------
+        TableEncoder
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Where a column has values of no known kind.
+        """
         names, (_, n_columns), column = read_columns(X)
         self._remember(names, n_columns)
         self._rules = [fit_rule(column(i), self.scaling, self.max_levels) for i in range(n_columns)]
         return self
 
     def transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
-        """Return the float32 matrix of a table with the training columns; frames may bring them in any order."""
+        """Return the encoded table.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            numpy, pandas, polars or pyarrow; frames may have the training columns in any order.
+
+        Returns
+        -------
+        array of shape (n, n_features_out_), float32
+            Encoded features.
+
+        Raises
+        ------
+        ValueError
+            Where a training column is missing.
+        """
         self._check_fitted()
         n_rows, columns = self._training_columns(X)
         out = np.zeros((n_rows, self.n_features_out_), dtype=np.float32)
@@ -354,7 +394,18 @@ class TableEncoder:
         return out
 
     def fit_transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
-        """Fit, then return the encoded training table."""
+        """Fit, then return the encoded training table.
+
+        Parameters
+        ----------
+        X : table of shape (n, p)
+            numpy, pandas, polars or pyarrow.
+
+        Returns
+        -------
+        array of shape (n, n_features_out_), float32
+            Encoded features.
+        """
         return self.fit(X).transform(X)
 
     @property
@@ -363,7 +414,13 @@ class TableEncoder:
         return len(self.describe())
 
     def describe(self) -> list[str]:
-        """Return what each output feature says, in order."""
+        """Return the meaning of each output feature, in order.
+
+        Returns
+        -------
+        list of str
+            One text per feature.
+        """
         return [name for name, _ in self._features()] or ["nothing"]
 
     @property
@@ -413,7 +470,13 @@ class TableEncoder:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fitted state as plain JSON values; floats survive the round trip exactly."""
+        """Return the fitted state as plain JSON values; floats survive the round trip exactly.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+        """
         self._check_fitted()
         return {
             "format": FORMAT,
@@ -426,7 +489,18 @@ class TableEncoder:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> TableEncoder:
-        """Read what :meth:`to_dict` wrote."""
+        """Return the encoder that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            The document.
+
+        Returns
+        -------
+        TableEncoder
+            Fitted.
+        """
         if not isinstance(data, dict) or "columns" not in data or "format" not in data:
             raise ValueError(
                 f"the document is not a table encoder: expected a dict with format and columns, got {str(data)[:80]}"

@@ -58,7 +58,23 @@ CODES: dict[str, Code] = {
 
 
 class Finding(NamedTuple):
-    """Finding of a check: its code, severity, and one line with the observation and the remedy."""
+    """A finding of a check.
+
+    Attributes
+    ----------
+    code : str
+        Its code, such as "target-leakage".
+    severity : {"error", "warning", "info"}
+        How severe it is.
+    text : str
+        One line with the observation and the remedy.
+
+    Examples
+    --------
+    >>> from adacsl.datasets.findings import finding
+    >>> finding("constant-column", "column 'a' is always 1: exclude it").severity
+    'info'
+    """
 
     code: str
     severity: Severity
@@ -75,19 +91,27 @@ def finding(code: str, text: str, severity: Severity | None = None) -> Finding:
 
 @dataclass(frozen=True)
 class Checks:
-    """Findings of checks, the most severe first; empty without findings.
+    """The findings of checks, the most severe first; empty without findings.
 
     Parameters
     ----------
-    findings : tuple of Finding
-    ignored : tuple of str
+    findings : tuple of Finding, default ()
+        The findings.
+    ignored : tuple of str, default ()
         Codes that were ignored.
+
+    See Also
+    --------
+    adacsl.check : Returns it.
 
     Examples
     --------
-    >>> result = Checks.of([finding("constant-column", "column 'a' is always 1: exclude it (--drop a)")])
+    >>> from adacsl.datasets import Checks
+    >>> from adacsl.datasets.findings import finding
+    >>> constant = finding("constant-column", "column 'a' is always 1: exclude it")
+    >>> result = Checks.of([constant])
     >>> print(result)
-    info: column 'a' is always 1: exclude it (--drop a) [constant-column]
+    info: column 'a' is always 1: exclude it [constant-column]
     >>> result.without(["constant-column"])
     Checks(findings=(), ignored=('constant-column',))
     """
@@ -108,7 +132,18 @@ class Checks:
         return cls.of(Finding(each["code"], each["severity"], each["text"]) for each in documents)
 
     def without(self, ignore: Iterable[str]) -> Checks:
-        """Return the findings without these codes."""
+        """Return the findings without some codes.
+
+        Parameters
+        ----------
+        ignore : iterable of str
+            The codes.
+
+        Returns
+        -------
+        Checks
+            The other findings.
+        """
         return Checks.of(self.findings, (*self.ignored, *ignore))
 
     def __iter__(self) -> Iterator[Finding]:
@@ -134,11 +169,23 @@ class Checks:
         return any(result.severity == "error" for result in self.findings)
 
     def to_list(self) -> list[dict[str, str]]:
-        """Return code, severity, text and page of documentation of each finding, as JSON values."""
+        """Return the findings as JSON values.
+
+        Returns
+        -------
+        list of dict
+            Code, severity, text and page of documentation of each finding.
+        """
         return [{**result._asdict(), "page": f"{PAGE}#{result.code}"} for result in self.findings]
 
     def frame(self) -> pd.DataFrame:
-        """Return the findings as a table."""
+        """Return the findings as a data frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per finding.
+        """
         import pandas as pd  # noqa: PLC0415  codes are known without it
 
         return pd.DataFrame(self.to_list(), columns=[*Finding._fields, "page"])

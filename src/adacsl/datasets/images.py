@@ -44,14 +44,14 @@ DECODE_CHUNK = 64
 
 @dataclass(frozen=True)
 class Images:
-    """Images as bytes, and what their source said about them.
+    """Images as bytes, with labels and names of their source.
 
     Attributes
     ----------
     pixels : uint8 array of shape (N, C, H, W)
         C is 1 or 3. Images that came channels-last stay so in memory: ``pixels`` is then a view of an N x H x W x C
         array.
-    labels : array of shape (N,), optional
+    labels : array of shape (N,) or None
         Names of the class folders, or the labels of a Dataset.
     names : tuple of str
         File names relative to the folder; empty where there were no files.
@@ -59,6 +59,17 @@ class Images:
         How many files of the folder were no images (by suffix) and were left out.
     broken : tuple of str
         Images that could not be read and were left out, each with the reason.
+
+    See Also
+    --------
+    as_images : Returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.datasets.images import Images
+    >>> Images(np.zeros((2, 3, 8, 9), dtype=np.uint8)).labels is None
+    True
     """
 
     pixels: NDArray[np.uint8]
@@ -69,7 +80,25 @@ class Images:
 
 
 def is_images(inputs: Any) -> bool:
-    """Tell whether this is an image input: a 4-D array, a 3-D array of bytes, a path, image files or a Dataset."""
+    """Return whether this is an image input: a 4-D array, a 3-D array of bytes, a path, image files or a Dataset.
+
+    Parameters
+    ----------
+    inputs : Any
+        The input.
+
+    Returns
+    -------
+    bool
+        Whether it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.datasets.images import is_images
+    >>> is_images(np.zeros((2, 8, 9, 3), dtype=np.uint8)), is_images(np.zeros((2, 8)))
+    (True, False)
+    """
     if isinstance(inputs, str | os.PathLike | Dataset):
         return True
     if _is_path_list(inputs):
@@ -81,27 +110,44 @@ def is_images(inputs: Any) -> bool:
 def as_images(
     inputs: Any, *, image_size: Size = None, progress: Progress | None = None, skip_broken: bool = False
 ) -> Images:
-    """Return the images of ``inputs`` as one array of bytes, (N, C, H, W).
+    """Return images of any source as one array of bytes.
 
     Parameters
     ----------
     inputs : array, path, list of paths or torch Dataset
-        * bytes of shape (N, H, W, C), (N, C, H, W) or (N, H, W); C = 1, 3 or 4 (a fourth channel, alpha, is dropped);
-        * a folder with one subfolder per class (labels are the subfolders' names) or with images only (no labels);
-        * a list of image files;
-        * a map-style Dataset of ``(image, label)`` pairs or of images: PIL images or tensors or arrays of bytes.
+        Bytes of shape (N, H, W, C), (N, C, H, W) or (N, H, W), with C = 1, 3 or 4 (a fourth channel, alpha, is
+        dropped); a folder with one subfolder per class (labels are the subfolders' names) or with images only (no
+        labels); a list of image files; or a map-style Dataset of ``(image, label)`` pairs or of images: PIL images,
+        tensors or arrays of bytes.
     image_size : int or (height, width), optional
         Resize to this; needed where files differ in size.
     progress : callable, optional
         Called as ``progress(done, total)`` after each file or item.
-    skip_broken : bool
-        Leave out files that cannot be read, and say so in ``broken``, unless none can be.
+    skip_broken : bool, default False
+        Leave out files that cannot be read, and name them in ``broken``, unless none can be.
+
+    Returns
+    -------
+    Images
+        Pixels of shape (N, C, H, W), and labels where the source has them.
+
+    Raises
+    ------
+    DataError
+        Where inputs are no images, or a file cannot be read.
 
     Notes
     -----
-    Files are decoded once, by a few threads, turned as their EXIF tag says and converted to RGB. Everything is held in
+    Files are decoded once, by a few threads, turned by their EXIF tag and converted to RGB. Everything is held in
     memory: N * H * W * 3 bytes (10,000 images of 64 x 64: 123 MB; of 224 x 224: 1.5 GB). Arrays are not copied unless
     they are resized.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.datasets.images import as_images
+    >>> as_images(np.zeros((2, 8, 9, 3), dtype=np.uint8)).pixels.shape
+    (2, 3, 8, 9)
     """
     size = _size(image_size)
     if isinstance(inputs, str | os.PathLike):
@@ -168,7 +214,29 @@ def _channels_first(array: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def resize(pixels: torch.Tensor, size: int, *, batch: int = 512) -> torch.Tensor:
-    """Return N x H x W x C bytes as N x size x size x C bytes: bilinear with antialiasing, as Pillow resizes."""
+    """Return images of another size: bilinear with antialiasing, as Pillow resizes.
+
+    Parameters
+    ----------
+    pixels : Tensor of shape (N, H, W, C)
+        Bytes.
+    size : int
+        Side of the result.
+    batch : int, default 512
+        Images that are resized at once.
+
+    Returns
+    -------
+    Tensor of shape (N, size, size, C)
+        Bytes.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.datasets.images import resize
+    >>> resize(torch.zeros(2, 8, 8, 3, dtype=torch.uint8), 4).shape
+    torch.Size([2, 4, 4, 3])
+    """
     parts = []
     for part in torch.split(pixels, batch):
         small = torch.nn.functional.interpolate(part.permute(0, 3, 1, 2).float(), size, mode="bilinear", antialias=True)

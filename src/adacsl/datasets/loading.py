@@ -52,28 +52,27 @@ def load_task(
     on_error: OnError = "skip",
     **how: Unpack[How],
 ) -> Task:
-    """Read a table, images or a built-in data set as a task.
+    """Return a table, images or a built-in data set as a task.
 
     More than two classes need ``costs`` of all of them, or "balanced".
 
     Parameters
     ----------
-    data : str or path
-        * a table: ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` (also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``,
-          ``.xlsx`` and other workbooks, or a folder of Parquet files (:func:`~adacsl.datasets.read_table`);
-        * a folder of images with one subfolder for each class;
-        * an ``.npz`` archive of images (:func:`~adacsl.datasets.images.read_archive`);
-        * the name of a built-in data set. A name comes before a file of the same name: write ``./adult`` for that.
+    data : str or path, optional
+        A table (``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson``, also ``.gz``; ``.parquet``, ``.feather``, ``.arrow``,
+        ``.xlsx`` and other workbooks; or a folder of Parquet files, see :func:`~adacsl.datasets.read_table`); a folder
+        of images with one subfolder for each class; an ``.npz`` archive of images; or the name of a built-in data set.
+        A name comes before a file of the same name: write ``./adult`` for that. None with ``sql``.
     target : str, optional
         The column of the labels; not needed if it is called ``target``.
-    pos_label : optional
+    pos_label : label, optional
         The label (class folder) whose false negatives cost ``fn``. Not needed where labels are 0 and 1, -1 and 1, or
         false and true. Text matches numbers: "1" means 1, 1.0 and True. Not for more than two classes.
-    costs : CostMatrix, mapping, "balanced" or None
-        A matrix (of K classes: with their names, or in sorted order), or costs by name, each a
-        number, a range ``(5, 20)``, a column or an expression over columns (``{"fp": 1, "fn": "0.8 * amount + 12"}``).
-        Columns that costs depend on stay features unless they are in ``drop``. None: the built-in data set's own costs,
-        or else "balanced", the inverse priors.
+    costs : CostMatrix, mapping or "balanced", optional
+        A matrix (of K classes: with their names, or in sorted order), or costs by name, each a number, a range ``(5,
+        20)``, a column or an expression over columns (``{"fp": 1, "fn": "0.8 * amount + 12"}``). Columns that costs
+        depend on stay features unless they are in ``drop``. Default: the built-in data set's own costs, or else
+        "balanced", the inverse priors.
     group_column : str, optional
         Samples with equal values stay in one fold; excluded from the features.
     time_column : str, optional
@@ -81,24 +80,23 @@ def load_task(
         tested on; excluded from the features.
     baseline_column : str, optional
         Current decisions: labels, 0 and 1, or scores from 0 to 1 (threshold 0.5); excluded from the features.
-    segments : sequence of str
+    segments : sequence of str, default ()
         Columns by which results are also shown, such as regions; they stay features unless they are in ``drop``.
-    drop : sequence of str
+    drop : sequence of str, default ()
         Columns to exclude from the features: target leakage, identifiers.
     image_size : int or (height, width), optional
-        Resize images; by default those of a folder to 64 x 64, those of an archive not at all.
+        Resize images. Default: those of a folder to 64 x 64, those of an archive not at all.
     folder : path, optional
-        Where the files of built-in data sets are; by default the folder that ``ADACSL_DATA`` names.
-    check : bool
+        Where the files of built-in data sets are. Default: the folder that ``ADACSL_DATA`` names.
+    check : bool, default True
         Compare files of built-in data sets with their published SHA-256.
     known_classes : sequence of str, optional
         All possible classes in their order, as of a model; the data may lack some.
-    on_error : {"skip", "stop"}
-        Rows without a label and images that cannot be read are left out with a :class:`DataWarning` and counted in
-        ``reading`` of the task, or are an error.
-    **how
-        ``separator``, ``encoding`` and ``sheet`` of a table where they cannot be detected, or ``sql`` and ``db``
-        in place of ``data``: see :class:`~adacsl.datasets.readers.formats.How`.
+    on_error : {"skip", "stop"}, default "skip"
+        Rows without a label and images that cannot be read are left out with a :class:`~adacsl.datasets.DataWarning`
+        and counted in ``reading`` of the task, or are an error.
+    **how : Any
+        How a table is read: further parameters of :func:`~adacsl.datasets.read_table`.
 
     Returns
     -------
@@ -112,6 +110,7 @@ def load_task(
 
     Examples
     --------
+    >>> from adacsl.datasets import load_task
     >>> task = load_task("breast-cancer")
     >>> task.X.shape, int(task.y.sum()), task.classes, task.costs
     ((569, 30), 212, ('benign', 'malignant'), CostMatrix(fp=1, fn=8))
@@ -199,7 +198,35 @@ def _counting(gone: int) -> Iterator[None]:
 
 
 def load_dataset(name: str, **options: Any) -> Task:
-    """Load a data set by name, one of :data:`DATASETS`; the options are those of :func:`load_task`."""
+    """Return a built-in data set as a task.
+
+    Parameters
+    ----------
+    name : str
+        One of :data:`adacsl.datasets.DATASETS`.
+    **options : Any
+        Parameters of :func:`load_task`.
+
+    Returns
+    -------
+    Task
+        The data with their default costs.
+
+    Raises
+    ------
+    DataError
+        Where there is no such data set, or its file is missing.
+
+    See Also
+    --------
+    load_task : Also reads files.
+
+    Examples
+    --------
+    >>> from adacsl.datasets import load_dataset
+    >>> load_dataset("german-credit").classes
+    ('good', 'bad')
+    """
     return load_task(dataset(name).name, **options)
 
 

@@ -27,16 +27,25 @@ class ScoredTable:
     Parameters
     ----------
     path : path
-    score, label, weight : str, optional
-        Their columns. Not needed for columns called ``score`` and ``label``, or where there are two.
-    pos_label : optional
-        The label of the positive class; not needed for 0/1, -1/1 and false/true.
+        The table.
     costs : CostMatrix, mapping or "balanced"
         They may depend on columns. "balanced" reads the labels of all rows.
-    rows : int
+    score : str, optional
+        Column of the scores. Default: ``score``, or the other of two columns.
+    label : str, optional
+        Column of the labels. Default: ``label``, or the other of two columns.
+    weight : str, optional
+        Column of the sample weights. Default: none.
+    pos_label : str, optional
+        The label of the positive class; not needed for 0/1, -1/1 and false/true.
+    rows : int, default 1048576
         Rows to hold in memory.
-    how : How, optional
-        How the table is read.
+    how : dict, optional
+        How the table is read: parameters of :func:`~adacsl.datasets.read_table`.
+
+    See Also
+    --------
+    adacsl.thresholds.streaming.summarize_thresholds : Takes the batches.
 
     Examples
     --------
@@ -72,7 +81,13 @@ class ScoredTable:
         self.classes = self._classes(first, pos_label)
 
     def batches(self) -> Iterator[Batch]:
-        """Yield batches of ``rows`` rows; with balanced costs one batch of all."""
+        """Yield batches of ``rows`` rows; with balanced costs one batch of all.
+
+        Returns
+        -------
+        iterator of Batch
+            Labelled scores with their costs.
+        """
         known = [self.score, self.label, *filter(None, (self.weight,))]
         needed = [*known, *cost_specification(self.costs, np.asarray([0, 1]), classes=self.classes).columns]
         columns = self.table.wanted(list(dict.fromkeys(needed)))

@@ -33,13 +33,13 @@ COST_NAMES = re.compile(r"c_(fp|fn|tp|tn)", re.IGNORECASE)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Task:
-    """Data set with its labels and costs.
+    """A data set with its labels and costs.
 
     Parameters
     ----------
     name : str
         A short name, fit for a file name.
-    X : DataFrame of n rows, or uint8 array N x H x W x C
+    X : pandas.DataFrame of n rows, or uint8 array N x H x W x C
         Features (also text, dates and missing values), or images.
     y : array of shape (n,)
         1 = positive, the class whose false negatives cost ``fn``; of more than two classes their numbers, 0 to K - 1.
@@ -47,9 +47,9 @@ class Task:
         Class-wide or per sample; of K classes in the order of ``classes``.
     groups : array of shape (n,), optional
         Samples of one group are never split across folds.
-    classes : tuple of str
+    classes : tuple of str, default ("0", "1")
         Names of the negative and the positive class, or of the K classes.
-    source : str
+    source : str, default ""
         Source of the data, for the report.
     sample_weight : array of shape (n,), optional
         Weight of each sample.
@@ -58,13 +58,26 @@ class Task:
     time : array of shape (n,), optional
         Observation times, datetime64 or numbers: the past trains, the latest samples are tested on.
     baseline : Baseline, optional
-        Current decision about each sample, excluded from the features.
-    findings : tuple of Finding
+        Current decision for each sample, excluded from the features.
+    findings : tuple of Finding, default ()
         Findings about its costs before they were clipped.
-    segments : mapping from str to array of shape (n,)
+    segments : mapping from str to array of shape (n,), optional
         Values by which results are also shown, such as regions. Models do not use them.
-    reading : Reading
+    reading : ReadSummary, optional
         Summary of what was left out when the data were read.
+
+    See Also
+    --------
+    adacsl.datasets.load_task : Reads a file, or a bundled data set.
+    adacsl.comparison.compare_tasks : Compares methods on tasks.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, Task
+    >>> X, y = [[1.0], [2.0], [3.0]], ["ill", "well", "well"]
+    >>> task = Task.from_data(X, y, CostMatrix(fp=1, fn=8), pos_label="ill")
+    >>> task.classes, task.y.tolist()
+    (('well', 'ill'), [1, 0, 0])
     """
 
     name: str
@@ -126,7 +139,7 @@ class Task:
         segments: Any = None,
         name: str = "data",
     ) -> Task:
-        """Return data held in memory as a task.
+        """Return data in memory as a task.
 
         Parameters
         ----------
@@ -134,13 +147,15 @@ class Task:
             pandas, polars, pyarrow, numpy, or a sparse matrix of scipy, which is made dense.
         y : array of shape (n,)
             Labels of two classes, or of as many as the cost matrix has.
-        costs : CostMatrix, mapping of fp, fn, tp and tn, "balanced" or None
-            None is "balanced", for two classes: inverse class frequencies. A cost may be an expression over columns of
+        costs : CostMatrix, mapping of fp, fn, tp and tn, or "balanced", optional
+            Default: "balanced", for two classes: inverse class frequencies. A cost may be an expression over columns of
             X, ``{"fp": 1, "fn": "0.8 * amount"}``, or a range, ``(5, 20)``.
         pos_label : label, optional
             The positive class, whose false negatives cost ``fn``; not needed for 0/1, -1/1 and False/True.
-        groups, sample_weight : arrays of shape (n,), optional
-            Group and weight of each sample.
+        groups : array of shape (n,), optional
+            Group of each sample.
+        sample_weight : array of shape (n,), optional
+            Weight of each sample.
         time : array of shape (n,) or str, optional
             Observation times (dates, ISO text or numbers), or the column of X that holds them, which is excluded from
             the features.
@@ -149,7 +164,7 @@ class Task:
             holds them, which is excluded from the features.
         segments : str, sequence of str, or mapping from str to array of shape (n,), optional
             Columns of X by which results are also shown, which stay features; or values of each sample by name.
-        name : str
+        name : str, default "data"
             Name of the data.
 
         Returns
@@ -157,9 +172,16 @@ class Task:
         Task
             The data, checked.
 
+        Raises
+        ------
+        ValueError
+            Where labels, costs and columns do not fit together.
+
         Examples
         --------
-        >>> task = Task.from_data([[1.0], [2.0], [3.0]], ["ill", "well", "well"], {"fp": 1, "fn": 8}, pos_label="ill")
+        >>> from adacsl import Task
+        >>> X, y = [[1.0], [2.0], [3.0]], ["ill", "well", "well"]
+        >>> task = Task.from_data(X, y, {"fp": 1, "fn": 8}, pos_label="ill")
         >>> task.y.tolist(), task.classes, list(task.X.columns)
         ([1, 0, 0], ('well', 'ill'), ['x0'])
         """
@@ -193,11 +215,40 @@ class Task:
         return isinstance(self.X, np.ndarray) and self.X.ndim == 4
 
     def take(self, rows: NDArray[Any]) -> Any:
-        """Return some samples of X."""
+        """Return the features of some samples.
+
+        Parameters
+        ----------
+        rows : array
+            Positions.
+
+        Returns
+        -------
+        pandas.DataFrame or array
+            Some rows of X.
+        """
         return self.X.iloc[rows] if isinstance(self.X, pd.DataFrame) else self.X[rows]
 
     def rows(self, index: Any) -> Task:
-        """Return the task of some samples (positions, a slice or a mask), which may be of one class."""
+        """Return the task of some samples, which may be of one class.
+
+        Parameters
+        ----------
+        index : slice, or array of positions or booleans
+            Which samples.
+
+        Returns
+        -------
+        Task
+            The smaller task.
+
+        Examples
+        --------
+        >>> from adacsl import Task
+        >>> task = Task.from_data([[1.0], [2.0], [3.0]], [0, 1, 1], {"fp": 1, "fn": 8})
+        >>> task.rows(slice(1, 3)).y.tolist()
+        [1, 1]
+        """
         positions = np.arange(len(self.y))[index]
         return replace(
             self,

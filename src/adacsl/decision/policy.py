@@ -35,16 +35,15 @@ BLIND = ("half", "raw", "negative", "positive")
 
 @dataclass(frozen=True)
 class Policy:
-    """Which actions there are besides predicting a class, how often they may be taken, and under which class prior.
+    """The actions besides predicting a class, how often they may be taken, and the class prior to assume.
 
-    Given to a classifier (``policy=``), to its ``decisions`` and ``predict``, and saved with it. All parameters are
-    optional.
+    Given to a classifier (``policy=``), to its ``decisions`` and ``predict``, and saved with it.
 
     Parameters
     ----------
     refer : float or array of shape (n,), optional
         The reject option: the cost of having a person decide about one sample. Decisions are classes or "refer" then.
-    errors : optional
+    errors : float, mapping or array of shape (K, K), optional
         The error rate of that person: a share, ``{"fp": 0.01, "fn": 0.05}``, shares by class, or a matrix of shares;
         see :meth:`CostMatrix.with_referral`. Default: no errors.
     actions : CostMatrix, optional
@@ -63,12 +62,22 @@ class Policy:
         The share of the positive class where the model is used (of more classes: of each, by name or in order), if it
         differs from that in training. "em": estimated on the very samples to be decided.
 
+    Raises
+    ------
+    ValueError
+        Where a setting is out of range, or stands without the one it belongs to.
+    TypeError
+        Where ``actions`` is no :class:`~adacsl.CostMatrix`.
+
+    See Also
+    --------
+    CostSensitiveClassifier.decisions : Decisions under a policy.
+
     Examples
     --------
+    >>> from adacsl import Policy
     >>> Policy(refer=3.0, capacity=200, per="day", time="when")
     Policy(refer=3.0, capacity=200, per='day', time='when')
-    >>> Policy.from_dict(Policy(prior=0.02).to_dict())
-    Policy(prior=0.02)
     """
 
     refer: Any = None
@@ -107,7 +116,24 @@ class Policy:
         return self.capacity is not None or isinstance(self.prior, str)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the settings as plain JSON values."""
+        """Return the settings as plain JSON values.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+
+        Raises
+        ------
+        ValueError
+            Where ``time`` holds times instead of naming their column.
+
+        Examples
+        --------
+        >>> from adacsl import Policy
+        >>> Policy(prior=0.02).to_dict()
+        {'prior': 0.02}
+        """
         settings = self._settings()
         if "time" in settings and not isinstance(self.time, str):
             raise ValueError("a policy with the times of some rows cannot be kept: let time name their column")
@@ -115,7 +141,24 @@ class Policy:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` wrote."""
+        """Return the policy that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        data : mapping
+            The document.
+
+        Returns
+        -------
+        Policy
+            The policy.
+
+        Examples
+        --------
+        >>> from adacsl import Policy
+        >>> Policy.from_dict({"prior": 0.02})
+        Policy(prior=0.02)
+        """
         settings = dict(data)
         if "actions" in settings:
             settings["actions"] = CostMatrix.from_dict(settings["actions"])
@@ -181,12 +224,12 @@ def take_time(classifier: Any, X: Any, policy: Policy) -> tuple[Any, Policy]:  #
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """The decisions about some samples, the probabilities behind them and their expected costs.
+    """The decisions for some samples, with the probabilities behind them and their expected costs.
 
-    Parameters
+    Attributes
     ----------
     labels : array of shape (n,)
-        The decision about each sample: a class, or the name of another action.
+        The decision for each sample: a class, or the name of another action.
     actions : array of shape (n,)
         The same as row numbers of ``costs``.
     probabilities : array of shape (n,) or (n, K)
@@ -201,6 +244,20 @@ class Decisions:
         Sentences about capacity, ties and class prior.
     costs : CostMatrix
         The costs of all actions.
+
+    See Also
+    --------
+    adacsl.CostSensitiveClassifier.decisions : Returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.decision.policy import decide
+    >>> from adacsl.decision.rule import Decision
+    >>> rule = Decision(CostMatrix(fp=1, fn=8))
+    >>> decide(np.asarray([0.05, 0.4]), rule, np.asarray(["no", "yes"])).counts
+    {'no': 1, 'yes': 1}
     """
 
     labels: NDArray[Any] = field(repr=False)
@@ -389,7 +446,40 @@ def _percent(share: Any) -> str:
 
 
 class Limited(NamedTuple):
-    """Decisions under a capacity constraint, and what the constraint costs."""
+    """Actions under a capacity constraint, and what the constraint costs.
+
+    Attributes
+    ----------
+    actions : array of shape (n,)
+        The action of each sample.
+    used : int
+        How many samples got the limited action.
+    wanted : int
+        For how many it has the least expected cost.
+    margin : float
+        What one more place would save: the largest gain of a sample that got another action; 0 where there is none.
+    forgone : float
+        The sum of the gains of all samples that got another action for want of capacity.
+    ties : int
+        How many of them gain as much as a sample that got the action: their order decided.
+    groups : int
+        How many groups (periods) there are; 1 without groups.
+    short : int
+        In how many of them the demand exceeded the capacity.
+
+    See Also
+    --------
+    adacsl.decision.limit_action : Returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.decision import limit_action
+    >>> expected = np.asarray([[0.0, 1.0], [3.0, 1.0], [9.0, 1.0], [5.0, 1.0]])
+    >>> limited = limit_action(expected, action=1, capacity=2)
+    >>> limited.used, limited.wanted, limited.margin
+    (2, 3, 2.0)
+    """
 
     actions: NDArray[np.int64]
     """The action of each sample."""
@@ -417,7 +507,7 @@ class Limited(NamedTuple):
 
 
 def limit_action(expected: Array, action: int, capacity: int, groups: Any = None) -> Limited:
-    """Give an action to at most ``capacity`` samples (of each group): to those that gain most by it.
+    """Return actions of which one is given to at most ``capacity`` samples (of each group): those that gain most by it.
 
     The gain of a sample is its expected cost under the best other action minus that under this one. Samples without a
     gain never get it; the others get the best other action. Of equal gains the first samples come first.
@@ -425,7 +515,7 @@ def limit_action(expected: Array, action: int, capacity: int, groups: Any = None
     Parameters
     ----------
     expected : array of shape (n, A)
-        The expected cost of each sample under each action: :meth:`CostMatrix.expected_of_each`.
+        The expected cost of each sample under each action: :meth:`~adacsl.CostMatrix.expected_of_each`.
     action : int
         The number of the limited action.
     capacity : int
@@ -433,8 +523,24 @@ def limit_action(expected: Array, action: int, capacity: int, groups: Any = None
     groups : array of shape (n,), optional
         The day, the branch, the team of each sample: each has this capacity.
 
+    Returns
+    -------
+    Limited
+        The actions, and how the capacity was used.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such action, or costs are not finite.
+
+    See Also
+    --------
+    adacsl.Policy : The same as a setting of a classifier.
+
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.decision import limit_action
     >>> expected = np.asarray([[0.0, 1.0], [3.0, 1.0], [9.0, 1.0], [5.0, 1.0]])
     >>> limited = limit_action(expected, action=1, capacity=2)
     >>> limited.actions.tolist(), limited.wanted, limited.margin

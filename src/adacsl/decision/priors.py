@@ -14,15 +14,30 @@ __all__ = ["as_prior", "estimate_prior", "shift_prior"]
 
 
 def shift_prior(probabilities: Array, old: Any, new: Any) -> Array:
-    r"""Return the probabilities that hold where the classes have other shares than in training.
+    r"""Return the probabilities that hold under another class prior than in training.
 
     Parameters
     ----------
     probabilities : array of shape (n,) or (n, K)
-        Of the positive class, or of every class; calibrated for the shares ``old``.
-    old, new : float or K numbers
-        The share of the positive class, or of every class: in training, and where the model is used. A class may have
-        died out (a new share of 0).
+        Of the positive class, or of every class; calibrated for the prior ``old``.
+    old : float or sequence of K numbers
+        The share of the positive class, or of every class, in training.
+    new : float or sequence of K numbers
+        The same where the model is used. A class may have died out (a share of 0).
+
+    Returns
+    -------
+    array of shape (n,) or (n, K)
+        Probabilities.
+
+    Raises
+    ------
+    ValueError
+        Where shares are no shares, or a class has none in training.
+
+    See Also
+    --------
+    estimate_prior : The new prior from samples without labels.
 
     Notes
     -----
@@ -33,6 +48,7 @@ def shift_prior(probabilities: Array, old: Any, new: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.decision import shift_prior
     >>> shift_prior(np.asarray([0.1, 0.5, 0.9]), 0.5, 0.1).round(4).tolist()
     [0.0122, 0.1, 0.5]
     """
@@ -56,28 +72,37 @@ def estimate_prior(
     tolerance: float = 1e-10,
     rounds: int = 1000,
 ) -> Any:
-    r"""Estimate the class prior of samples without labels from a model's probabilities of them.
+    r"""Return the class prior of samples without labels, estimated from a model's probabilities.
 
-    The maximum of the likelihood, found by expectation maximisation (Saerens, Latinne and Decaestecker 2002), two steps
-    of which are extrapolated (Varadhan and Roland 2008), because plain steps get short where classes overlap.
+    It maximises the likelihood, by expectation maximisation (Saerens, Latinne and Decaestecker 2002), two steps of
+    which are extrapolated (Varadhan and Roland 2008), because plain steps get short where classes overlap.
 
     Parameters
     ----------
     probabilities : array of shape (n,) or (n, K)
-        Of the positive class, or of every class; calibrated for the shares ``old``.
-    old : float or K numbers
+        Of the positive class, or of every class; calibrated for the prior ``old``.
+    old : float or sequence of K numbers
         The shares in training.
     sample_weight : array of shape (n,), optional
         How much each sample counts.
     tolerance : float, default 1e-10
         Steps that change no share by more are the last ones.
     rounds : int, default 1000
-        At most so many.
+        The largest number of steps.
 
     Returns
     -------
     float or array of shape (K,)
         The share of the positive class, or of each.
+
+    Raises
+    ------
+    ValueError
+        Where shares are no shares, or a setting is out of range.
+
+    See Also
+    --------
+    shift_prior : Probabilities under the new prior.
 
     Notes
     -----
@@ -88,6 +113,7 @@ def estimate_prior(
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.decision import estimate_prior
     >>> round(estimate_prior(np.asarray([0.02, 0.02, 0.02, 0.98]), 0.5), 6)
     0.239583
     """

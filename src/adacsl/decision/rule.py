@@ -36,7 +36,7 @@ CENTRES = (-25.0, 25.0)
 
 
 class Decision:
-    """What is decided with a model's scores, and which probabilities they stand for.
+    """A decision rule: from the scores of a model to probabilities and decisions, fitted on held-out samples.
 
     Scores are those of the positive class, (n,), or of each of K classes, (n, K).
 
@@ -44,57 +44,76 @@ class Decision:
     ----------
     costs : CostMatrix
         Class-wide costs.
-    decide : str
+    decide : str, default "bayes"
         ``"bayes"``: at the Bayes threshold of the probability. ``"tuned"``: at the cost-optimal threshold of the
         held-out scores; the probabilities are moved so that it becomes the Bayes threshold. ``"calibrated"``: at the
         Bayes threshold, after temperature, Platt or isotonic scaling, whichever predicts held-out samples best.
         ``"unweighted"``: as "bayes", of scores whose weighting was undone, lambda included. ``"half"``: where the
         positive class is the likelier one, whatever the costs. ``"raw"``: where the score itself is above 0.5.
         ``"negative"``, ``"positive"``: always the same. Of more than two classes, "tuned" multiplies the scores of each
-        class so that the decisions get cheapest, "calibrated" has temperature and matrix scaling, "half" and "raw" take
+        class so that the decisions cost least, "calibrated" has temperature and matrix scaling, "half" and "raw" take
         the likeliest class.
     target_threshold : float or array of shape (K,), optional
-        T', the score that means the Bayes threshold; default: the Bayes threshold, that is, scores are probabilities.
+        T', the score that means the Bayes threshold. Default: the Bayes threshold, that is, scores are probabilities.
         Of K classes: what each score is divided by.
     instance_weighted : bool, default False
-        Whether the scores are of a loss that weighs each row by its own cost: the target then means each row's own
-        Bayes threshold, and probabilities need the costs of the samples.
+        Whether the scores are of a loss that weighs each sample by its own cost: the target then means each sample's
+        own Bayes threshold, and probabilities need the costs of the samples.
     weighted : bool, default False
         Whether the scores are of a weighted loss. Such scores, and tuned ones, are right at the threshold, and often
-        too sure elsewhere: their log-odds are stretched about the Bayes threshold so that held-out rows have the least
-        log loss. Decisions stay; of more than two classes, and where rows have costs of their own, nothing is
-        stretched.
+        overconfident elsewhere: their log-odds are stretched about the Bayes threshold so that held-out samples have
+        the least log loss. Decisions stay; of more than two classes, and where samples have costs of their own, nothing
+        is stretched.
     constraints : dict or Constraints, optional
         ``min_recall``, ``min_precision``, ``max_fpr``, ``max_positive_rate`` and ``confidence`` (default 0.95) of
         :func:`~adacsl.find_threshold`, for two classes, and ``segments``, the column of X within whose values
-        ``min_recall`` holds. Probabilities stay; decisions are made at the certified
-        threshold nearest to the Bayes threshold, with "tuned" at the cheapest of the certified ones. Where samples have
-        costs of their own, one factor on the odds of each sample's own Bayes threshold is certified.
+        ``min_recall`` holds. Probabilities stay; decisions are made at the certified threshold nearest to the Bayes
+        threshold, with "tuned" at the cost-optimal one of the certified thresholds. Where samples have costs of their
+        own, one factor on the odds of each sample's own Bayes threshold is certified.
 
     Attributes
     ----------
     threshold_ : float
-        The score above which a sample is called positive (class-wide costs).
+        The score above which a sample is predicted positive (class-wide costs).
     constraints_ : dict of Certified or None
-        What is known of each constraint, once it is certified.
+        The guarantee of each constraint, once it is certified.
     factor_ : float or None
         The factor on the odds of the Bayes threshold that the constraints ask for.
     mapped : float or array of shape (K,)
-        The score that means the Bayes threshold, or what scores are divided by: the target, or what tuning has found.
+        The score that means the Bayes threshold, or what scores are divided by: the target, or the result of tuning.
     calibration_ : dict or None
         The calibration (or stretching) that was chosen, as numbers.
     prior : float, list of K numbers or None
-        The share of the positive class (of each class) in training, by weight, which a fitted method knows.
+        The share of the positive class (of each class) in training, by weight, in a fitted classifier.
+
+    Raises
+    ------
+    TypeError
+        Where the costs are no :class:`~adacsl.CostMatrix`.
+    ValueError
+        Where ``decide`` is unknown.
+
+    See Also
+    --------
+    find_threshold : The cost-optimal threshold alone.
+    Policy : Reject option, capacity and prior shift.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, Decision
     >>> scores, labels = np.asarray([0.05, 0.2, 0.3, 0.7]), np.asarray([0, 0, 1, 1])
-    >>> Decision(CostMatrix(fp=1, fn=8)).fit(scores, labels).predict(scores).tolist()
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> Decision(costs).fit(scores, labels).predict(scores).tolist()
     [0, 1, 1, 1]
-    >>> Decision(CostMatrix(fp=1, fn=8), "tuned").fit(scores, labels).predict(scores).tolist()
+    >>> Decision(costs, "tuned").fit(scores, labels).predict(scores).tolist()
     [0, 0, 1, 1]
+
+    Under a constraint:
+
     >>> floor = {"min_recall": 1.0, "confidence": None}
-    >>> Decision(CostMatrix(fp=8, fn=1), constraints=floor).fit(scores, labels).predict(scores).tolist()
+    >>> decision = Decision(CostMatrix(fp=8, fn=1), constraints=floor)
+    >>> decision.fit(scores, labels).predict(scores).tolist()
     [0, 0, 1, 1]
     """
 
@@ -146,10 +165,41 @@ class Decision:
         costs: CostMatrix | None = None,
         segments: Any = None,
     ) -> Self:
-        """Tune or calibrate on scores and labels (numbers) of rows nobody trained on; ``costs`` are those of the rows.
+        """Tune or calibrate on held-out scores; decision rules other than "tuned" and "calibrated" need no fit.
 
-        The other ways to decide need nothing of it. Constraints are certified on the same samples; with "calibrated"
-        and a confidence they have to be certified on others, by :meth:`certify`, which ``segments`` are for.
+        Constraints are certified on the same samples; with "calibrated" and a confidence they have to be certified on
+        others, by :meth:`certify`.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) or (n, K)
+            Scores of samples that did not train the model.
+        labels : array of shape (n,)
+            Class numbers.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+        costs : CostMatrix, optional
+            Per-sample costs of these samples.
+        segments : array of shape (n,), optional
+            Their values of the column that the constraints name as ``segments``.
+
+        Returns
+        -------
+        Decision
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Where the shape of the scores is not that of the costs.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
+        >>> scores, labels = np.asarray([0.1, 0.2, 0.3, 0.7]), np.asarray([0, 0, 1, 1])
+        >>> Decision(CostMatrix(fp=1, fn=8), "tuned").fit(scores, labels).threshold_ > 0.2
+        True
         """
         scores = np.asarray(scores, dtype=np.float64)
         wanted = (self.costs.n_classes,) if self.costs.n_classes > 2 else ()
@@ -187,14 +237,21 @@ class Decision:
 
         Parameters
         ----------
-        scores, labels : arrays of shape (n,)
-            Scores of the model and class numbers of independent samples.
+        scores : array of shape (n,)
+            Scores of the model, of independent samples.
+        labels : array of shape (n,)
+            Class numbers.
         sample_weight : array of shape (n,), optional
-            For constraints without confidence.
+            How much each sample counts, for constraints without confidence.
         costs : CostMatrix, optional
-            Of the samples, where they have their own.
+            Per-sample costs of these samples.
         segments : array of shape (n,), optional
             Their values of the column that the constraints name as ``segments``.
+
+        Returns
+        -------
+        Decision
+            Itself.
 
         Raises
         ------
@@ -275,9 +332,23 @@ class Decision:
         return 0.5 if self.decide in ("half", "negative", "positive") else float(self.costs.threshold)
 
     def threshold_for(self, costs: CostMatrix) -> float | None:
-        """Return the probability above which samples with these costs are called positive.
+        """Return the probability above which samples with these costs are predicted positive.
 
-        None where each sample has its own, or more than two classes have none.
+        Parameters
+        ----------
+        costs : CostMatrix
+            The costs of the samples.
+
+        Returns
+        -------
+        float or None
+            None where each sample has its own, or with more than two classes.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, Decision
+        >>> Decision(CostMatrix(fp=1, fn=8)).threshold_for(CostMatrix(fp=1, fn=3))
+        0.25
         """
         if costs.n_classes > 2:
             return None
@@ -290,8 +361,25 @@ class Decision:
     def probabilities(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.float64]:
         """Return the probability of the positive class for each score, or of each of K classes.
 
-        ``costs`` are those of the rows, which scores of an ``instance_weighted`` loss need: without them, a row is
-        taken as one that costs what is usual.
+        Parameters
+        ----------
+        scores : array of shape (n,) or (n, K)
+            Scores of the model.
+        costs : CostMatrix, optional
+            Per-sample costs, which scores of an ``instance_weighted`` loss need. Default: class-wide costs.
+
+        Returns
+        -------
+        array of shape (n,) or (n, K)
+            Probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
+        >>> decision = Decision(CostMatrix(fp=1, fn=8))
+        >>> decision.probabilities(np.asarray([0.05, 0.2])).round(2).tolist()
+        [0.05, 0.2]
         """
         if self.decide in ("negative", "positive"):
             return np.full(len(scores), float(self.decide == "positive"))
@@ -310,11 +398,51 @@ class Decision:
         return np.where(proba > bayes, np.maximum(moved, float(high)), np.minimum(moved, float(low)))
 
     def predict(self, scores: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
-        """Return the decision about each score, a class number; samples with ``costs`` of their own by these."""
+        """Return the decision for each score, a class number.
+
+        Parameters
+        ----------
+        scores : array of shape (n,) or (n, K)
+            Scores of the model.
+        costs : CostMatrix, optional
+            Per-sample costs: each sample is decided by its own.
+
+        Returns
+        -------
+        array of shape (n,)
+            Class numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
+        >>> Decision(CostMatrix(fp=1, fn=8)).predict(np.asarray([0.05, 0.2])).tolist()
+        [0, 1]
+        """
         return self.of_probabilities(self.probabilities(scores, costs=costs), costs=costs)
 
     def of_probabilities(self, proba: NDArray[Any], *, costs: CostMatrix | None = None) -> NDArray[np.int64]:
-        """Return the decision about each probability, a class number."""
+        """Return the decision for each probability, a class number.
+
+        Parameters
+        ----------
+        proba : array of shape (n,) or (n, K)
+            What :meth:`probabilities` returns.
+        costs : CostMatrix, optional
+            Per-sample costs: each sample is decided by its own.
+
+        Returns
+        -------
+        array of shape (n,)
+            Class numbers.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix, Decision
+        >>> Decision(CostMatrix(fp=1, fn=8)).of_probabilities(np.asarray([0.05, 0.2])).tolist()
+        [0, 1]
+        """
         proba = np.asarray(proba, dtype=np.float64)
         if self.constraints is not None and self.offset_ is None and self.decide not in ("negative", "positive"):
             raise ValueError("the constraints are not certified yet: call certify(scores, labels) with other samples")
@@ -329,7 +457,19 @@ class Decision:
         return np.asarray((self.costs if costs is None else costs).decide(proba), dtype=np.int64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
+        """Return the decision rule as plain JSON values, without its costs.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, Decision
+        >>> Decision(CostMatrix(fp=1, fn=8), "half").to_dict()["decide"]
+        'half'
+        """
         numbers = {name: np.asarray(getattr(self, name)).tolist() for name in ("target_threshold", "mapped")}
         rows: dict[str, Any] = {"instance_weighted": True} if self.instance_weighted else {}
         known = {"calibration": self.calibration_, "prior": self.prior}
@@ -340,7 +480,27 @@ class Decision:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], costs: CostMatrix) -> Decision:
-        """Read what :meth:`to_dict` wrote."""
+        """Return the decision rule that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            The document.
+        costs : CostMatrix
+            Class-wide costs.
+
+        Returns
+        -------
+        Decision
+            The decision rule.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, Decision
+        >>> costs = CostMatrix(fp=1, fn=8)
+        >>> Decision.from_dict(Decision(costs, "half").to_dict(), costs).decide
+        'half'
+        """
         of = float if costs.n_classes == 2 else functools.partial(_positive, costs.n_classes)
         rows = bool(data.get("instance_weighted", False))
         decision = cls(costs, data["decide"], target_threshold=of(data["target_threshold"]), instance_weighted=rows)

@@ -481,8 +481,8 @@ class EnsembleClassifier(CostSensitiveClassifier):
         Where base estimators are fitted: in processes of this machine, or as tasks of a Ray cluster, one per fold where
         folds are independent. The result is the same.
     address : str, optional
-        Address of the Ray cluster, ``"host:port"`` or ``"auto"``; default: a local one for this fit.
-    gpus : float, default 0
+        Address of the Ray cluster, ``"host:port"`` or ``"auto"``. Default: a local one for this fit.
+    gpus : float, default 0.0
         GPUs that each task asks Ray for.
     decide : str, default "bayes"
         How the probabilities of the stack become decisions, see :class:`~adacsl.Decision`.
@@ -518,22 +518,80 @@ class EnsembleClassifier(CostSensitiveClassifier):
     leaderboard_ : pandas.DataFrame
         One row per ``estimator``: its held-out ``cost`` and ``log_loss``, its ``weight`` in the stack, the cost of the
         stack ``without`` it, and the ``seconds`` of training; at the end those that failed, and why (``left_out``).
-    estimated_cost_ : Interval
-        Mean cost of the stack on samples that neither the base estimators nor the stack were fitted on. It is about the
-        models of single folds, whose average costs about 1 % less. The 95 % interval is an eighth wider than a
-        bootstrap of the samples, to account for the variance due to training samples.
     estimators_ : dict
         The fitted models by name; each gives ``logits(X)``.
+    classes_ : array of shape (K,)
+        The labels, sorted.
+    pos_label_ : label or None
+        The positive class; None with more than two classes.
+    costs_ : CostMatrix
+        The class-wide costs trained with: means, where samples have costs of their own.
+    cost_spec_ : CostMatrix or None
+        The cost specification, where costs depend on columns: :meth:`predict` evaluates it on its samples.
+    sample_costs_ : tuple of str
+        Which of ``fp``, ``fn``, ``tp`` and ``tn`` were arrays with a cost for each sample: :meth:`predict` needs them
+        of the samples it is given.
+    decision_ : Decision
+        From scores to probabilities and decisions.
+    target_threshold_ : float
+        T', the threshold that scores were trained for.
+    threshold_ : float
+        The decision threshold: scores above it are positive; of two classes only.
+    adapted_ : bool
+        False: a stack has no controller.
+    target_costs_ : dict
+        The held-out cost of every T' tried, and of ``"plain"``, which did not adapt; with ``cv`` of single models.
+    history_ : pandas.DataFrame
+        One row per epoch or round, and fold: its ``target_threshold``, whether it ``adapted``, ``lambda`` and
+        ``weight`` it was trained with; ``threshold`` (the cost-optimal one, T_actual) and ``val_cost`` that were
+        measured after it.
+    oof_scores_ : array of shape (n,)
+        Scores of the samples by models that did not train on them, in the epoch or round that *other* held-out samples
+        chose (``select="best"``); NaN for samples that only trained. Validation samples given apart follow behind the n
+        samples.
+    reference_scores_ : array of shape (m,)
+        Scores of held-out samples (of at most 20,000) in the epoch or round that was kept: the reference of drift
+        tests.
+    estimated_cost_ : Interval
+        Mean cost of the stack on samples that neither the base estimators nor the stack were fitted on; it is about the
+        models of single folds. The 95 % interval is an eighth wider than a bootstrap of the samples, to account for the
+        variance due to training samples.
+    saving_ : Interval
+        Paired saving per sample against the cheaper constant baseline.
+    calibration_error_ : float
+        Expected calibration error (15 quantile bins) of the held-out probabilities; with more than two classes of the
+        likeliest class's.
+    model_ : object
+        What was fitted; gives ``logits(X)``.
+    times_ : str
+        Where samples had a time: until when they trained, and from when to when they adapted; else "".
+    left_out_ : tuple of str
+        Columns of the training table excluded from the features (the time); ``predict`` takes tables with and without
+        them.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : array of shape (n_features_in_,)
+        The names of the features, where they have names.
 
-    The other attributes are those of :class:`CostSensitiveClassifier`.
+    Raises
+    ------
+    ValueError
+        Where settings make no sense together, or X, y and costs do not fit to each other.
+
+    See Also
+    --------
+    CostSensitiveClassifier : One learner instead of many.
+    adacsl.ensemble.base_estimators.BASE_ESTIMATORS : The default base estimators.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
-    >>> from adacsl import CostMatrix
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from adacsl import CostMatrix, EnsembleClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> clf = EnsembleClassifier(CostMatrix(fp=1, fn=8), estimators=["logistic", "histogram"], n_jobs=1, random_state=0)
-    >>> clf.fit(X, 1 - y).predict(X[:3]).tolist()
+    >>> costs, estimators = CostMatrix(fp=1, fn=8), ["logistic", ("bayes", GaussianNB())]
+    >>> model = EnsembleClassifier(costs, estimators=estimators, n_jobs=1, random_state=0)
+    >>> model.fit(X, 1 - y).predict(X[:3]).tolist()
     [1, 1, 1]
     """
 

@@ -35,7 +35,7 @@ def _gives_probabilities(self: AdaCSLClassifier) -> bool:
 
 
 class AdaCSLClassifier(CostSensitiveClassifier):
-    """Classifier that minimises cost: a controller adapts the class weight to held-out data while it trains (AdaCSL).
+    """Classifier whose class weight a controller adapts to held-out data while it trains (AdaCSL).
 
     A :class:`CostSensitiveClassifier` with a weighted loss and a controller, for tables and images.
 
@@ -58,11 +58,11 @@ class AdaCSLClassifier(CostSensitiveClassifier):
         as ``{"n_standard_errors": 2}`` changes parts of that. An AdaCSLController is copied, with the costs and the
         target threshold of the classifier. More than two classes have
         one lambda each.
-    target_threshold : float, "bayes", "middle" or "auto", default 0.5
-        T', the threshold for scores that a weighted loss trains for. "bayes": T' = T, the Bayes threshold; "middle":
-        the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a controller also plain
-        cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two classes: "bayes"
-        (the default), "middle" or "half".
+    target_threshold : float, "bayes", "middle" or "auto", optional
+        T', the threshold for scores that a weighted loss trains for. Default: 0.5. "bayes": T' = T, the Bayes
+        threshold; "middle": the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a
+        controller also plain cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two
+        classes: "bayes" (the default), "middle" or "half".
     decide : str, default "auto"
         How scores become decisions: "bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative" or
         "positive", see :class:`~adacsl.Decision`; or "auto": "calibrated" where a neural network is trained on a table
@@ -103,17 +103,84 @@ class AdaCSLClassifier(CostSensitiveClassifier):
 
     Attributes
     ----------
+    classes_ : array of shape (K,)
+        The labels, sorted.
+    pos_label_ : label or None
+        The positive class; None with more than two classes.
+    costs_ : CostMatrix
+        The class-wide costs trained with: means, where samples have costs of their own.
+    cost_spec_ : CostMatrix or None
+        The cost specification, where costs depend on columns: :meth:`predict` evaluates it on its samples.
+    sample_costs_ : tuple of str
+        Which of ``fp``, ``fn``, ``tp`` and ``tn`` were arrays with a cost for each sample: :meth:`predict` needs them
+        of the samples it is given.
+    decision_ : Decision
+        From scores to probabilities and decisions.
+    target_threshold_ : float
+        T', the threshold that scores were trained for.
+    threshold_ : float
+        The decision threshold: scores above it are positive; of two classes only.
+    adapted_ : bool
+        Whether a controller adapted the kept model.
+    target_costs_ : dict
+        The held-out cost of every T' tried, and of ``"plain"``, which did not adapt; with ``cv`` of single models.
+    history_ : pandas.DataFrame
+        One row per epoch or round, and fold: its ``target_threshold``, whether it ``adapted``, ``lambda`` and
+        ``weight`` it was trained with; ``threshold`` (the cost-optimal one, T_actual) and ``val_cost`` that were
+        measured after it.
+    oof_scores_ : array of shape (n,)
+        Scores of the samples by models that did not train on them, in the epoch or round that *other* held-out samples
+        chose (``select="best"``); NaN for samples that only trained. Validation samples given apart follow behind the n
+        samples.
+    reference_scores_ : array of shape (m,)
+        Scores of held-out samples (of at most 20,000) in the epoch or round that was kept: the reference of drift
+        tests.
+    estimated_cost_ : Interval
+        Mean cost of held-out decisions with its 95 % bootstrap interval; sample weights count. With a number of folds
+        on a table it is that of the average of all models, measured by a second cross-fit; with given folds, and for
+        images, that of single models. The same samples adapted lambda, which is slightly optimistic; thresholds are
+        tuned on other held-out samples.
+    saving_ : Interval
+        Paired saving per sample against the cheaper constant baseline.
+    calibration_error_ : float
+        Expected calibration error (15 quantile bins) of the held-out probabilities; with more than two classes of the
+        likeliest class's.
+    model_ : object
+        What was fitted; gives ``logits(X)``.
+    times_ : str
+        Where samples had a time: until when they trained, and from when to when they adapted; else "".
+    left_out_ : tuple of str
+        Columns of the training table excluded from the features (the time); ``predict`` takes tables with and without
+        them.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : array of shape (n_features_in_,)
+        The names of the features, where they have names.
     net_ : nn.Module
         The trained network(s), of a neural learner.
-    boosters_, rounds_ : list
-        The library's models, of a boosting learner, and how many rounds of each are kept.
+    boosters_ : list
+        The library's models, of a boosting learner.
+    rounds_ : list of int
+        How many rounds of each booster are kept.
     estimators_ : list
-        The kept models, of a scikit-learn classifier, one per fold; they know the classes 0 and 1 (positive), or 0 to
-        K - 1 in the order of ``classes_``.
+        The kept models, of a scikit-learn classifier, one per fold; their classes are 0 and 1 (positive), or 0 to K
+        - 1 in the order of ``classes_``.
     encoder_ : TableEncoder
         The fitted encoder, of tables.
+    feature_importances_ : array of shape (n_features_in_,)
+        Relative feature importances, of tree models.
 
-    The other attributes are those of :class:`CostSensitiveClassifier`.
+    Raises
+    ------
+    ValueError
+        Where settings make no sense together, or X, y and costs do not fit to each other.
+    TypeError
+        Where an estimator takes no weights.
+
+    See Also
+    --------
+    CostSensitiveClassifier : Any loss and decision rule, with or without a controller.
+    AdaCSLController : The controller.
 
     Examples
     --------
@@ -121,11 +188,12 @@ class AdaCSLClassifier(CostSensitiveClassifier):
     >>> from sklearn.linear_model import LogisticRegression
     >>> from sklearn.pipeline import make_pipeline
     >>> from sklearn.preprocessing import StandardScaler
-    >>> from adacsl import CostMatrix
+    >>> from adacsl import AdaCSLClassifier, CostMatrix
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> model = make_pipeline(StandardScaler(), LogisticRegression())
-    >>> clf = AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=model, cv=5, random_state=0).fit(X, 1 - y)
-    >>> clf.predict(X[:3]).tolist()
+    >>> costs = CostMatrix(fp=1, fn=8)
+    >>> learner = make_pipeline(StandardScaler(), LogisticRegression())
+    >>> model = AdaCSLClassifier(costs, learner=learner, cv=5, random_state=0)
+    >>> model.fit(X, 1 - y).predict(X[:3]).tolist()
     [1, 1, 1]
     """
 
@@ -173,7 +241,38 @@ class AdaCSLClassifier(CostSensitiveClassifier):
         tp: Any = None,
         tn: Any = None,
     ) -> NDArray[np.float64]:
-        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``."""
+        """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
+
+        Parameters
+        ----------
+        X : table, dict of arrays or images
+            As in training; columns of a dict are matched by name.
+        fp : float or array of shape (n,), optional
+            Cost of a false positive of each sample.
+        fn : float or array of shape (n,), optional
+            Cost of a false negative of each sample.
+        tp : float or array of shape (n,), optional
+            Cost of a true positive of each sample.
+        tn : float or array of shape (n,), optional
+            Cost of a true negative of each sample.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, AdaCSLClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = AdaCSLClassifier(costs, learner=learner).fit(X, y)
+        >>> model.predict_proba(X[:2]).shape
+        (2, 2)
+        """
         return super().predict_proba(X, fp=fp, fn=fn, tp=tp, tn=tn)
 
     def __sklearn_tags__(self) -> Any:

@@ -67,11 +67,11 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         classifiers; the paper's update at a tenth of its speed, with ``n_standard_errors=1``, for boosting. A dict such
         as ``{"n_standard_errors": 2}`` changes parts of that. An AdaCSLController is copied, with the costs and the
         target threshold of the classifier. Needs ``loss="weighted"`` or ``"instance-weighted"``.
-    target_threshold : float, "bayes", "middle" or "auto", default 0.5
-        T', the threshold for scores that a weighted loss trains for. "bayes": T' = T, the Bayes threshold; "middle":
-        the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a controller also plain
-        cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two classes: "bayes"
-        (the default), "middle" or "half".
+    target_threshold : float, "bayes", "middle" or "auto", optional
+        T', the threshold for scores that a weighted loss trains for. Default: 0.5. "bayes": T' = T, the Bayes
+        threshold; "middle": the geometric mean of the odds of T and 0.5. "auto": all three are trained, and with a
+        controller also plain cross-entropy without adaptation (T' = T); the lowest held-out cost decides. More than two
+        classes: "bayes" (the default), "middle" or "half".
     decide : str, default "bayes"
         How scores become decisions: "bayes", "tuned", "calibrated", "unweighted", "half", "raw", "negative" or
         "positive", see :class:`~adacsl.Decision`; or "auto": "calibrated" where a neural network is trained on a table
@@ -125,8 +125,10 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         of the samples it is given.
     decision_ : Decision
         From scores to probabilities and decisions.
-    target_threshold_, threshold_ : float
-        T', and the decision threshold.
+    target_threshold_ : float
+        T', the threshold that scores were trained for.
+    threshold_ : float
+        The decision threshold: scores above it are positive; of two classes only.
     adapted_ : bool
         Whether a controller adapted the kept model.
     target_costs_ : dict
@@ -140,16 +142,13 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         chose (``select="best"``); NaN for samples that only trained. Validation samples given apart follow behind the n
         samples.
     reference_scores_ : array of shape (m,)
-        Scores of held-out samples (of at most 20,000) in the epoch or round that was kept: what later samples are
-        compared with.
+        Scores of held-out samples (of at most 20,000) in the epoch or round that was kept: the reference of drift
+        tests.
     estimated_cost_ : Interval
-        Mean cost of held-out decisions with its 95 % bootstrap interval (sample weights count; of a cross-fit wider by
-        an eighth, as its models share training samples). With a number of folds on a table it speaks of the average of
-        all models, from samples that a second cross-fit has held out too; with folds that were given, and for images,
-        of single models, and their average is usually cheaper. The same samples adapted lambda (or chose the target),
-        which is slightly optimistic. A tuned threshold is not: a sample is decided by one tuned on the other held-out
-        samples. Of a model that is refitted on all samples it is the cost of models of four fifths of them; in
-        ``benchmarks/quality/estimate.py`` that of boosters with a tuned threshold had a bias of -0.5 % to 3.3 %.
+        Mean cost of held-out decisions with its 95 % bootstrap interval; sample weights count. With a number of folds
+        on a table it is that of the average of all models, measured by a second cross-fit; with given folds, and for
+        images, that of single models. The same samples adapted lambda, which is slightly optimistic; thresholds are
+        tuned on other held-out samples.
     constraints_ : dict of Certified or None
         Of each of the ``constraints``: what is ``required``, what is ``guaranteed`` on new data, and its ``estimate``
         on the ``samples`` that certified it.
@@ -165,17 +164,45 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     left_out_ : tuple of str
         Columns of the training table excluded from the features (the time); ``predict`` takes tables with and without
         them.
-    n_features_in_, feature_names_in_
-        As everywhere in scikit-learn.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : array of shape (n_features_in_,)
+        The names of the features, where they have names.
+    net_ : nn.Module
+        The trained network(s), of a neural learner.
+    boosters_ : list
+        The library's models, of a boosting learner.
+    rounds_ : list of int
+        How many rounds of each booster are kept.
+    estimators_ : list
+        The kept models, of a scikit-learn classifier, one per fold; their classes are 0 and 1 (positive), or 0 to K
+        - 1 in the order of ``classes_``.
+    encoder_ : TableEncoder
+        The fitted encoder, of tables.
+    feature_importances_ : array of shape (n_features_in_,)
+        Relative feature importances, of tree models.
+
+    Raises
+    ------
+    ValueError
+        Where settings make no sense together, or X, y and costs do not fit to each other.
+
+    See Also
+    --------
+    AdaCSLClassifier : Adapts the class weight while it trains.
+    EnsembleClassifier : A stacked ensemble.
+    method : A built-in method by name.
+    compare : Several methods on the same splits.
 
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
     >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> method = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), decide="tuned").fit(X,
-    ...     1 - y)
-    >>> method.predict(X[:3]).tolist()
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner, decide="tuned")
+    >>> model.fit(X, 1 - y).predict(X[:3]).tolist()
     [1, 1, 1]
     """
 
@@ -242,7 +269,24 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     # parameters
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the settings; those inside dicts as ``name__key``."""
+        """Return the settings; those inside nested objects as ``name__key``.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Whether settings of nested objects (``controller__damping``) are included.
+
+        Returns
+        -------
+        dict
+            Names and values.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> CostSensitiveClassifier(CostMatrix(fp=1, fn=8)).get_params()["decide"]
+        'bayes'
+        """
         params: dict[str, Any] = super().get_params(deep=deep)
         for name in self.NESTED if deep else ():
             value = params.get(name)
@@ -250,7 +294,29 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Change settings; ``controller__damping=0.5`` changes one inside."""
+        """Change settings; ``controller__damping=0.5`` changes one of a nested object.
+
+        Parameters
+        ----------
+        **params : Any
+            Names and values.
+
+        Returns
+        -------
+        CostSensitiveClassifier
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Where there is no such setting.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> CostSensitiveClassifier(CostMatrix(fp=1, fn=8)).set_params(decide="tuned").decide
+        'tuned'
+        """
         nested = [name for name in params if name.partition("__")[0] in self.NESTED and "__" in name]
         if any(name.startswith("learner__") for name in params) and isinstance(self.learner, str):
             self.learner: Any = as_learner(self.learner)
@@ -293,7 +359,7 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> Self:
-        """Train.
+        """Fit the classifier.
 
         Parameters
         ----------
@@ -303,24 +369,53 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
             Dataset of (image, label) pairs. A loader is any iterable of (inputs, labels), such as a DataLoader, for a
             network of your own: each pass is an epoch, and nothing is kept in memory.
         y : array of shape (n,), optional
-            Labels of two classes; folders and Datasets bring their own.
+            Labels; folders and Datasets bring their own.
         sample_weight : array of shape (n,), optional
             How much each sample counts in training and in the held-out cost.
         groups : array of shape (n,), optional
             Samples of one group (patient, customer) never stand on both sides of a split.
         time : array of shape (n,) or str, optional
-            When each sample was (dates, ISO text or numbers), or the column of X that holds it, which is then excluded
+            Observation times (dates, ISO text or numbers), or the column of X that holds them, which is then excluded
             from the features. Nothing is shuffled: later samples adapt, select and tune what earlier samples have
             trained. ``cv`` folds are windows of the later half, one after another.
-        gap, label_delay : durations, optional
-            Samples so close before a cut are left out; a label is known only so long after its sample. Numbers in the
-            unit of the times, or "12h", "7d", "2w", "3mo".
+        gap : float or str, optional
+            Samples within this duration before a cut are left out: a number in the unit of the times, or "12h", "7d",
+            "2w", "3mo".
+        label_delay : float or str, optional
+            How long after its sample a label is known, in the same forms.
         validation : loader, optional
             With a training loader: batches of the validation samples, always in the same order.
-        fp, fn, tp, tn : arrays of shape (n,), or texts, optional
-            Costs of each sample, where they differ (scikit-learn metadata: ``set_fit_request(fn=True)``), or a column
-            of X or an expression over columns (``fn="amount"``), by which :meth:`predict` decides too. Arrays are
-            passed to :meth:`predict` as well, those of its samples.
+        fp : array of shape (n,) or str, optional
+            Cost of a false positive of each sample; arrays are passed to :meth:`predict` as well. A text is a column of
+            X or an expression over columns (``fn="amount"``), which :meth:`predict` evaluates, too.
+        fn : array of shape (n,) or str, optional
+            Cost of a false negative of each sample.
+        tp : array of shape (n,) or str, optional
+            Cost of a true positive of each sample.
+        tn : array of shape (n,) or str, optional
+            Cost of a true negative of each sample.
+
+        Returns
+        -------
+        CostSensitiveClassifier
+            Itself, fitted.
+
+        Raises
+        ------
+        ValueError
+            Where settings make no sense together, or X, y and costs do not fit to each other.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner)
+        >>> model.fit(X, y).estimated_cost_.estimate < 0.2
+        True
         """
         # by dotted string: what predicts does not import what trains
         resolve("adacsl.estimators.fit:fit_classifier")(
@@ -360,9 +455,32 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
     @one_thread_if_forked()
     def decision_scores(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
-        """Return the scores of the learner, to be compared with ``threshold_``; of K classes (n, K).
+        """Return the scores of the learner, to be compared with ``threshold_``.
 
-        ``costs`` are per-sample costs, which only an ensemble with base estimators weighted by them needs.
+        Parameters
+        ----------
+        X : table, dict of arrays or images
+            As in training; columns of a dict are matched by name.
+        costs : CostMatrix, optional
+            Per-sample costs, which only an ensemble with base estimators weighted by them needs.
+
+        Returns
+        -------
+        array of shape (n,) or (n, K)
+            Scores of the positive class, or of every class.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> positive = model.decision_scores(X) > model.threshold_
+        >>> bool((positive == model.predict(X)).all())
+        True
         """
         check_is_fitted(self)
         features = read_features(self, X, reset=False)
@@ -372,9 +490,31 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         return to_probabilities(self.model_.logits(features))
 
     def decision_probabilities(self, X: Any, *, costs: CostMatrix | None = None) -> NDArray[np.float64]:  # noqa: N803
-        """Return the probabilities that decisions are based on: of the positive class, or of each of K classes.
+        """Return the probabilities that decisions are based on.
 
-        ``costs`` are per-sample costs, where they are known.
+        Parameters
+        ----------
+        X : table, dict of arrays or images
+            As in training; columns of a dict are matched by name.
+        costs : CostMatrix, optional
+            Per-sample costs, where they are known.
+
+        Returns
+        -------
+        array of shape (n,) or (n, K)
+            Of the positive class, or of every class.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> model.decision_probabilities(X[:2]).shape
+        (2,)
         """
         return self.decision_.probabilities(self.decision_scores(X, costs=costs), costs=costs)
 
@@ -401,8 +541,38 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     ) -> NDArray[np.float64]:
         """Return probabilities, corrected for the cost weighting; columns in the order of ``classes_``.
 
-        Per-sample costs matter where the loss was weighted by them: expressions over columns are evaluated on X;
-        costs that :meth:`fit` got as arrays have to be passed here too.
+        Per-sample costs matter where the loss was weighted by them: expressions over columns are evaluated on X; costs
+        that :meth:`fit` got as arrays have to be passed here too.
+
+        Parameters
+        ----------
+        X : table, dict of arrays or images
+            As in training; columns of a dict are matched by name.
+        fp : float or array of shape (n,), optional
+            Cost of a false positive of each sample.
+        fn : float or array of shape (n,), optional
+            Cost of a false negative of each sample.
+        tp : float or array of shape (n,), optional
+            Cost of a true positive of each sample.
+        tn : float or array of shape (n,), optional
+            Cost of a true negative of each sample.
+
+        Returns
+        -------
+        array of shape (n, K)
+            Probabilities.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> model.predict_proba(X[:2]).shape
+        (2, 2)
         """
         check_is_fitted(self)
         weighted = self.decision_.instance_weighted or getattr(self.model_, "instance_weighted", False)
@@ -428,22 +598,58 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> NDArray[Any]:
-        """Return the label of least expected cost for each sample; per-sample costs mean per-sample Bayes thresholds.
+        """Return the label of least expected cost for each sample.
 
         Costs given as expressions over columns in training (``fn="amount"``) are evaluated on X, unless others are
         given. Costs that :meth:`fit` got as arrays have to be passed, unless the loss was weighted by them
-        (``loss="instance-weighted"``).
+        (``loss="instance-weighted"``); each sample is then decided at its own Bayes threshold.
 
         Parameters
         ----------
         X : table, dict of arrays or images
-            As in training; columns of a dict are matched by name, and those that are no features ignored.
+            As in training; columns of a dict are matched by name.
         policy : Policy, optional
             Replaces the classifier's own; ``Policy()`` decides among the classes without limits.
-        refer, capacity, per, time, prior : optional
-            Single settings of the :class:`~adacsl.Policy`; :meth:`decisions` accepts all, and returns more.
-        fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each sample.
+        refer : float, optional
+            Setting of the :class:`~adacsl.Policy`: the cost of having a person decide (reject option).
+        capacity : int, optional
+            Setting of the policy: how many samples may get the limited action.
+        per : {"hour", "day", "week", "month"}, optional
+            Setting of the policy: the period of the capacity.
+        time : array of shape (n,) or str, optional
+            Times of the samples, or their column, for ``per``.
+        prior : float, mapping, sequence or "em", optional
+            Setting of the policy: the class prior where the model is used.
+        fp : float or array of shape (n,), optional
+            Cost of a false positive of each sample.
+        fn : float or array of shape (n,), optional
+            Cost of a false negative of each sample.
+        tp : float or array of shape (n,), optional
+            Cost of a true positive of each sample.
+        tn : float or array of shape (n,), optional
+            Cost of a true negative of each sample.
+
+        Returns
+        -------
+        array of shape (n,)
+            Labels; names of actions, where the policy has others.
+
+        Raises
+        ------
+        ValueError
+            Where settings make no sense together, or X, y and costs do not fit to each other.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> model.predict(X[:4]).tolist()
+        [0, 1, 0, 1]
         """
         check_is_fitted(self)
         settings = {"refer": refer, "capacity": capacity, "per": per, "time": time, "prior": prior}
@@ -470,27 +676,37 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : table, dict of arrays or images
-            As in :meth:`predict`; a table may also have the column of the ``time``, given or the policy's own.
+            As in training; columns of a dict are matched by name.
         policy : Policy, optional
-            Instead of the classifier's own.
-        fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each sample.
-        **settings
+            Replaces the classifier's own; ``Policy()`` decides among the classes without limits.
+        fp : float or array of shape (n,), optional
+            Cost of a false positive of each sample.
+        fn : float or array of shape (n,), optional
+            Cost of a false negative of each sample.
+        tp : float or array of shape (n,), optional
+            Cost of a true positive of each sample.
+        tn : float or array of shape (n,), optional
+            Cost of a true negative of each sample.
+        **settings : Any
             Single settings of the :class:`~adacsl.Policy`: ``refer=3, capacity=200``.
+
+        Returns
+        -------
+        Decisions
+            Labels, actions, probabilities, expected costs and notes.
 
         Examples
         --------
-        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
         >>> X = np.random.default_rng(0).normal(size=(400, 2))
-        >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
-        >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(),
-        ...     random_state=0).fit(X, y)
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
         >>> result = model.decisions(X, refer=0.5, capacity=20)
-        >>> result.counts
-        {'0': 269, '1': 111, 'refer': 20}
-        >>> result.notes[0].partition(",")[0]
-        "55 rows wanted 'refer'"
+        >>> result.counts["refer"]
+        20
         """
         check_is_fitted(self)
         chosen = choose_policy(self.policy, policy, settings)
@@ -516,6 +732,42 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         """Return minus the mean cost, so that the highest score is the lowest cost.
 
         Under a policy, actions beyond the classes are charged at the policy's costs.
+
+        Parameters
+        ----------
+        X : table, dict of arrays or images
+            As in training; columns of a dict are matched by name.
+        y : array of shape (n,)
+            True labels.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+        policy : Policy, optional
+            Replaces the classifier's own; ``Policy()`` decides among the classes without limits.
+        fp : float or array of shape (n,), optional
+            Cost of a false positive of each sample.
+        fn : float or array of shape (n,), optional
+            Cost of a false negative of each sample.
+        tp : float or array of shape (n,), optional
+            Cost of a true positive of each sample.
+        tn : float or array of shape (n,), optional
+            Cost of a true negative of each sample.
+
+        Returns
+        -------
+        float
+            Minus the mean cost.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> -0.2 < model.score(X, y) <= 0
+        True
         """
         refuse_reordered(X, y=y, sample_weight=sample_weight)
         labels = read_known_labels(self, y)
@@ -529,8 +781,25 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
 
         Parameters
         ----------
-        ignore : iterable of str
-            Codes of checks to omit; docs/guide/diagnose/checks.md explains each.
+        ignore : iterable of str, default ()
+            Codes of checks to omit; see :doc:`/guide/diagnose/checks`.
+
+        Returns
+        -------
+        Checks
+            The findings.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> model.check().has_errors
+        False
         """
         from adacsl.estimators.model_checks import check_model  # noqa: PLC0415  for those who ask
 
@@ -570,40 +839,48 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         X : table of shape (n, p)
             numpy, pandas, polars or pyarrow; best samples that did not train the model.
         y : array of shape (n,)
-            Their labels.
+            True labels.
         repeats : int, default 5
             How often each column is shuffled. All columns are shuffled alike, and as scikit-learn's
             ``permutation_importance`` does for the same ``random_state``.
         columns : list or dict, optional
-            Names or numbers of columns, default all; ``{"address": ["zip", "city"]}`` shuffles columns together.
+            Names or numbers of columns. Default: all; ``{"address": ["zip", "city"]}`` shuffles columns together.
         sample_weight : array of shape (n,), optional
             How much each sample counts in the means; samples of weight zero are left out.
         groups : array of shape (n,), optional
             Samples of one group (patient, customer) are no independent evidence: the interval counts groups.
-        random_state : int, RandomState or None
-            Of the shuffles.
+        random_state : int, RandomState or None, default None
+            Seed of the shuffles.
         policy : Policy, optional
-            Instead of the classifier's own, as in :meth:`predict`. Of a capacity, the samples of one shuffle take their
-            part together; times stay where they are.
-        fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each sample, by which it is decided and judged. They stay where they are.
+            Replaces the classifier's own. Of a capacity, the samples of one shuffle take their part together; times
+            stay where they are.
+        fp : float or array of shape (n,), optional
+            Cost of a false positive of each sample; not shuffled.
+        fn : float or array of shape (n,), optional
+            Cost of a false negative of each sample; not shuffled.
+        tp : float or array of shape (n,), optional
+            Cost of a true positive of each sample; not shuffled.
+        tn : float or array of shape (n,), optional
+            Cost of a true negative of each sample; not shuffled.
 
         Returns
         -------
-        DataFrame
-            One row per column, costliest first: ``column``; ``cost``, by how much the mean cost rises, as a mean over
-            the repeats; ``low`` and ``high``, its 95 % interval, for which both the samples and the shuffles count;
+        pandas.DataFrame
+            One row per column, costliest first: ``column``; ``cost``, the rise of the mean cost, a mean over the
+            repeats; ``low`` and ``high``, its 95 % interval, for which both the samples and the shuffles count;
             ``share`` of what the model saves against the cheaper constant decision (NaN where it saves nothing).
             ``attrs`` holds ``base_cost``, ``constant_cost``, ``rows`` and ``repeats``.
 
         Examples
         --------
-        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
         >>> X = np.random.default_rng(0).normal(size=(400, 2))
-        >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X, (X[:,
-        ...     1] > 1).astype(int))
-        >>> model.permutation_cost(X, (X[:, 1] > 1).astype(int), random_state=0)["column"].tolist()
+        >>> y = (X[:, 1] > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> model.permutation_cost(X, y, random_state=0)["column"].tolist()
         [1, 0]
         """
         from adacsl.estimators.importance import permutation_costs, read_table_rows  # noqa: PLC0415
@@ -626,36 +903,49 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
         tp: Any = None,
         tn: Any = None,
     ) -> Self:
-        """Return a copy whose decision rule is fitted to later samples; the learner is not trained again.
+        """Return a copy whose decision rule is fitted to later samples; the learner is not refitted.
 
         Parameters
         ----------
         X : table or images
             Samples that did not train the model.
         y : array of shape (n,)
-            Their labels; samples without one (None, NaN) are left out. At least ten of each class.
+            True labels; samples without one (None, NaN) are left out. At least ten of each class.
         decide : {"tuned", "calibrated"}, optional
             What is fitted to them, see :class:`~adacsl.Decision`. Default: as before, and "tuned" where nothing was
             fitted.
         groups : array of shape (n,), optional
             Samples of one group (patient, customer) are no independent evidence.
-        fp, fn, tp, tn : float or arrays of shape (n,), optional
-            Costs of each sample.
+        fp : float or array of shape (n,), optional
+            Cost of a false positive of each sample.
+        fn : float or array of shape (n,), optional
+            Cost of a false negative of each sample.
+        tp : float or array of shape (n,), optional
+            Cost of a true positive of each sample.
+        tn : float or array of shape (n,), optional
+            Cost of a true negative of each sample.
 
         Returns
         -------
-        a fitted classifier of the same kind
-            Its ``estimated_cost_``, ``oof_scores_`` and ``calibration_error_`` are those of these samples: the cost is
-            that of decisions fitted on one half and evaluated on the other.
+        CostSensitiveClassifier
+            Of the same class. Its ``estimated_cost_``, ``oof_scores_`` and ``calibration_error_`` are those of these
+            samples: the cost is that of decisions fitted on one half and evaluated on the other.
+
+        Raises
+        ------
+        ValueError
+            Where settings make no sense together, or X, y and costs do not fit to each other.
 
         Examples
         --------
-        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> import numpy as np
         >>> from sklearn.linear_model import LogisticRegression
-        >>> X = np.random.default_rng(0).normal(size=(800, 2))
-        >>> y = (X[:, 1] > 1).astype(int)
-        >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:400], y[:400])
-        >>> model.retune(X[400:], y[400:]).decision_.decide
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:200], y[:200])
+        >>> model.retune(X[200:], y[200:]).decision_.decide
         'tuned'
         """
         check_is_fitted(self)
@@ -666,10 +956,44 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     # saving and exporting
 
     def save(self, folder: str | Path) -> Path:
-        """Write the fitted classifier as safetensors and JSON with digests, atomically; ``adacsl.load`` reads it.
+        """Write the fitted classifier to a folder, atomically; :func:`adacsl.load` reads it.
 
-        Nothing is pickled: neural networks, linear models and trees are arrays, boosters are in their libraries' own
-        formats, other scikit-learn estimators in that of skops. An estimator that has no such form raises an error.
+        The folder holds safetensors and JSON with digests. Nothing is pickled: neural networks, linear models and trees
+        are arrays, boosters are in their libraries' own formats, other scikit-learn estimators in that of skops.
+
+        Parameters
+        ----------
+        folder : path
+            Where to write; an artefact that is there is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The folder.
+
+        Raises
+        ------
+        TypeError
+            Where an estimator has no form that can be saved.
+
+        See Also
+        --------
+        adacsl.load : Reads it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> X = np.random.default_rng(0).normal(size=(400, 2))
+        >>> y = (X.sum(axis=1) > 1).astype(int)
+        >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+        >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+        >>> import tempfile, adacsl
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     loaded = adacsl.load(model.save(f"{folder}/model"))
+        >>> bool((loaded.predict(X) == model.predict(X)).all())
+        True
         """
         from adacsl.estimators.persistence import save_method  # noqa: PLC0415  safetensors stays optional
 
@@ -679,15 +1003,36 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     def export_onnx(self, path: str | Path, sample: Any) -> Path:
         """Write an ONNX graph with the outputs ``score``, ``probability`` and ``decision``.
 
-        For networks, and for logistic regressions of tables (``learner="logistic"``).
+        For networks, for logistic regressions of tables (``learner="logistic"``), and for ensembles of these. The graph
+        takes raw numbers (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and
+        each column under its own name where some are text (as strings) or dates (seconds since 1970 in UTC): the
+        encoding is part of the graph. With K classes ``score`` and ``probability`` have K columns, and ``decision`` is
+        the place in ``classes_`` of the class of least expected cost. Threshold, class names and costs are in its
+        metadata.
 
-        An ensemble is one graph where all its base estimators are networks or logistic regressions. The graph takes raw
-        numbers (float64, NaN = missing) where all columns are numeric, bytes (N x H x W x C) for images, and each
-        column under its own name where some are text (as strings) or dates (seconds since 1970 in UTC): the encoding is
-        part of the graph. With K classes ``score`` and ``probability`` have K columns, and ``decision`` is the place in
-        ``classes_`` of the class of least expected cost; the matrix is in the graph. Threshold, class names and costs
-        are in its metadata. Before the file is put in place it is run on ``sample``, some samples of X, and must agree
-        with :meth:`decision_scores` to 1e-5.
+        Parameters
+        ----------
+        path : path
+            The file.
+        sample : table or images
+            Some samples of X, on which the graph is run before the file is put in place: it must agree with
+            :meth:`decision_scores` to 1e-5.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        TypeError
+            Where the learner has no graph.
+
+        Examples
+        --------
+        >>> from adacsl import CostMatrix, CostSensitiveClassifier
+        >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner="logistic")
+        >>> model.fit(X, y).export_onnx("model.onnx", X[:10])  # doctest: +SKIP
         """
         from adacsl.estimators.onnx import export_onnx  # noqa: PLC0415  onnx stays optional
 

@@ -37,8 +37,8 @@ class Learned(NamedTuple):
 class CostModel:
     """A cost that is unknown at prediction time, predicted from the sample.
 
-    It stands for a cost in a cost matrix, ``CostMatrix(fp=1, fn=CostModel("amount"))``; as text, ``"model(amount)"``.
-    A classifier then fits the expected cost on those training samples whose cost is known, and decides by the predicted
+    It stands for a cost in a cost matrix, ``CostMatrix(fp=1, fn=CostModel("amount"))``; as text, ``"model(amount)"``. A
+    classifier then fits the expected cost on those training samples whose cost is known, and decides by the predicted
     cost. Training samples are decided by out-of-fold predictions (cross-fitting); their decisions are charged the
     observed cost, or the predicted one where none was observed. The columns of the cost are excluded from the features.
 
@@ -54,13 +54,24 @@ class CostModel:
     cv : int or splitter, default 5
         Folds of the cross-fitting.
     features : sequence of str, optional
-        Columns to predict from; default: all features of the classifier.
+        Columns to predict from. Default: all features of the classifier.
 
     Attributes
     ----------
     explained_ : float
         Out-of-fold share of the Poisson deviance from the mean that is explained. At 0 or below, a class-wide cost is
         as good.
+
+    Raises
+    ------
+    TypeError
+        Where ``cost`` or ``estimator`` is of another kind.
+    ValueError
+        Where ``cost`` is a text without a column.
+
+    See Also
+    --------
+    CostMatrix : Holds the model in place of a cost.
 
     Notes
     -----
@@ -70,14 +81,17 @@ class CostModel:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import pandas as pd
-    >>> from adacsl import CostMatrix
+    >>> from adacsl import CostMatrix, CostModel
     >>> rng = np.random.default_rng(0)
     >>> size = rng.integers(1, 5, 400)
-    >>> table = pd.DataFrame({"size": size, "amount": 100.0 * size * rng.uniform(0.5, 1.5, 400)})
+    >>> amount = 100.0 * size * rng.uniform(0.5, 1.5, 400)
+    >>> table = pd.DataFrame({"size": size, "amount": amount})
     >>> CostMatrix(fp=1, fn=CostModel("amount"))
     CostMatrix(fp=1, fn=CostModel('amount'))
-    >>> CostModel("amount").fit(table).predict(pd.DataFrame({"size": [1, 4]})).round(-2).tolist()
+    >>> model = CostModel("amount").fit(table)
+    >>> model.predict(pd.DataFrame({"size": [1, 4]})).round(-2).tolist()
     [100.0, 400.0]
     """
 
@@ -114,7 +128,37 @@ class CostModel:
     # learning
 
     def fit(self, X: Any, *, sample_weight: Any = None, groups: Any = None) -> Self:  # noqa: N803
-        """Learn the cost from a table whose samples have costs, some of them at least."""
+        """Learn the cost from a table.
+
+        Parameters
+        ----------
+        X : table
+            Samples with their columns of costs, of which some at least are known.
+        sample_weight : array of shape (n,), optional
+            How much each sample counts.
+        groups : array of shape (n,), optional
+            Samples of one group never stand on both sides of a split.
+
+        Returns
+        -------
+        CostModel
+            Itself.
+
+        Raises
+        ------
+        ValueError
+            Where fewer than ten costs are known, or the default regressor is given negative ones.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import pandas as pd
+        >>> from adacsl import CostModel
+        >>> size = np.arange(400.0)
+        >>> table = pd.DataFrame({"size": size, "amount": 10.0 * size + 1})
+        >>> CostModel("amount").fit(table).explained_ > 0.9
+        True
+        """
         refuse_reordered(X, sample_weight=sample_weight, groups=groups)
         observed = self.observed(X)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, observed, dtype=np.float64)
@@ -149,7 +193,25 @@ class CostModel:
         return made, result.predicted
 
     def observed(self, table: Any) -> NDArray[np.float64]:
-        """Return the known costs of the samples of a table, NaN where they are not."""
+        """Return the known costs of the samples of a table.
+
+        Parameters
+        ----------
+        table : table
+            Holds the columns of the cost.
+
+        Returns
+        -------
+        array of shape (n,)
+            Costs, NaN where they are unknown.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostModel
+        >>> CostModel("2 * amount").observed({"amount": np.asarray([1.0, np.nan])}).tolist()
+        [2.0, nan]
+        """
         if self._observed is not None:
             check_consistent_length(table, self._observed)
             return self._observed
@@ -182,12 +244,56 @@ class CostModel:
     # predicting
 
     def paid(self, table: Any) -> NDArray[np.float64]:
-        """Return what the samples of a table with costs have cost: as observed, and else as predicted."""
+        """Return the observed costs of the samples of a table, and the predicted ones where none was observed.
+
+        Parameters
+        ----------
+        table : table
+            Holds the columns of the cost and the features.
+
+        Returns
+        -------
+        array of shape (n,)
+            Costs.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from adacsl import CostModel
+        >>> table = pd.DataFrame({"size": [1.0, 2.0] * 20, "amount": [10.0, 20.0] * 20})
+        >>> CostModel("amount").fit(table).paid(table[:2]).tolist()
+        [10.0, 20.0]
+        """
         observed, predicted = self.observed(table), self.predict(table)
         return np.where(np.isfinite(observed), observed, predicted)
 
     def predict(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
-        """Return the cost each sample is expected to have."""
+        """Return the predicted cost of each sample.
+
+        Parameters
+        ----------
+        X : table
+            The features; columns of costs may be absent.
+
+        Returns
+        -------
+        array of shape (n,)
+            Predicted costs.
+
+        Raises
+        ------
+        ValueError
+            Where nothing was learned yet.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from adacsl import CostModel
+        >>> table = pd.DataFrame({"size": [1.0, 4.0] * 200, "amount": [10.0, 40.0] * 200})
+        >>> model = CostModel("amount").fit(table)
+        >>> model.predict(pd.DataFrame({"size": [1.0, 4.0]})).round().tolist()
+        [10.0, 40.0]
+        """
         if self.regression_ is None:
             raise ValueError(f"{self!r} is not fitted yet: fit it, or the classifier it belongs to")
         named = self._names is not None and names_of(X) is not None
@@ -222,7 +328,19 @@ class CostModel:
     # as plain values
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values; of another estimator only what it has learned."""
+        """Return everything as plain JSON values; of an estimator of your own only what it has learned.
+
+        Returns
+        -------
+        dict
+            What :meth:`from_dict` reads.
+
+        Examples
+        --------
+        >>> from adacsl import CostModel
+        >>> CostModel("amount").to_dict()
+        {'kind': 'model', 'cost': 'amount'}
+        """
         cost = self.cost.text if isinstance(self.cost, Expression) else _packed(self.cost)
         settings = {"cv": self.cv if isinstance(self.cv, int) else None, "features": self.features}
         document: dict[str, Any] = {"kind": self.kind, "cost": cost}
@@ -237,7 +355,24 @@ class CostModel:
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> CostModel:
-        """Read what :meth:`to_dict` wrote."""
+        """Return the model that :meth:`to_dict` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            The document.
+
+        Returns
+        -------
+        CostModel
+            The model, fitted if it was.
+
+        Examples
+        --------
+        >>> from adacsl import CostModel
+        >>> CostModel.from_dict(CostModel("amount").to_dict())
+        CostModel('amount')
+        """
         cost = data["cost"]
         model = cls(
             cost if isinstance(cost, str) else _unpacked(cost), cv=data.get("cv", 5), features=data.get("features")

@@ -32,22 +32,26 @@ OUTCOMES = {"tp": (1, 1), "fp": (1, 0), "fn": (0, 1), "tn": (0, 0)}
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What decisions cost on labelled rows, and how far from the best they are.
+    """The cost of decisions on labelled samples, beside those of constant decisions and of the best threshold.
 
-    Parameters
+    Attributes
     ----------
     n_samples : int
-        Number of rows.
-    classes, actions : tuple of str
-        The classes, and what is decided: the same, unless a policy adds actions.
-    counts, costs : arrays of shape (actions, classes)
-        How many rows of each class got each action, and what that cost in all.
+        The number of samples.
+    classes : tuple of str
+        The classes.
+    actions : tuple of str
+        The actions: the classes, unless a policy adds others.
+    counts : array of shape (A, K)
+        How many samples of each class got each action.
+    costs : array of shape (A, K)
+        Their total cost.
     cost : Interval
         Mean cost with its 95 % interval.
     total_cost : float
-        Its sum.
-    constant_costs : array of shape (actions,)
-        Mean cost if every row got the same action.
+        Total cost.
+    constant_costs : array of shape (A,)
+        Mean cost if every sample got the same action.
     normalized_cost : float
         Avoidable cost over that of the best constant action; 1 is as good as a constant.
     savings : float
@@ -55,13 +59,22 @@ class Evaluation:
     calibration_error : float
         Expected calibration error in quantile bins; of K classes, of the likeliest.
     best_threshold : Threshold or None
-        The cost-optimal threshold of these rows (its cost is their total); None of K classes or other actions.
+        The cost-optimal threshold of these samples; None of K classes or other actions.
     threshold : float or None
-        The probability above which a row is decided positive; None where it differs from row to row.
+        The probability above which a sample is predicted positive; None where it differs between samples.
     notes : tuple of str
         Sentences about the policy.
     prior : float, array or None
-        The class priors that were assumed; None: those of the training.
+        The class prior that was assumed; None: that of the training.
+
+    See Also
+    --------
+    evaluate : Returns it.
+
+    Examples
+    --------
+    >>> evaluate(model, [(X, y)]).cost.estimate  # doctest: +SKIP
+    0.0875
     """
 
     n_samples: int
@@ -86,7 +99,13 @@ class Evaluation:
         return self.best_threshold is not None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON values: the answer of ``adacsl evaluate --json``."""
+        """Return everything as plain JSON values, as ``adacsl evaluate --json`` prints it.
+
+        Returns
+        -------
+        dict
+            The statistics.
+        """
         common: dict[str, Any] = {
             "rows": self.n_samples,
             "classes": plain_labels(self.classes),
@@ -232,25 +251,38 @@ class Evaluator:
 def evaluate(
     classifier: CostSensitiveClassifier, batches: Iterable[tuple[Any, ...]], *, policy: Policy | None = None
 ) -> Evaluation:
-    """Return what a classifier's decisions cost on labelled rows that come in batches.
+    """Return the cost of a classifier's decisions on labelled samples that come in batches.
 
     Parameters
     ----------
     classifier : CostSensitiveClassifier
         A fitted one.
     batches : iterable of (X, y) or (X, y, costs)
-        Features and labels as ``fit`` takes them, and the costs of these rows where they are other than in training.
-        One batch with all rows is fine, and so are batches of a table larger than memory.
+        Features and labels as ``fit`` takes them, and the costs of these samples where they are other than in training.
+        One batch with all samples is fine, and so are batches of a table larger than memory.
     policy : Policy, optional
-        Default: the classifier's own. A capacity and an estimated prior need all rows in one batch.
+        Default: the classifier's own. A capacity and an estimated prior need all samples in one batch.
+
+    Returns
+    -------
+    Evaluation
+        Costs with an interval, beside those of constant decisions.
+
+    Raises
+    ------
+    ValueError
+        Where there are no samples, or labels are unknown.
 
     Examples
     --------
-    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> from adacsl.estimators.evaluation import evaluate
     >>> X = np.random.default_rng(0).normal(size=(400, 2))
     >>> y = (X[:, 1] + X[:, 0] > 1).astype(int)
-    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression(), random_state=0).fit(X, y)
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner, random_state=0).fit(X, y)
     >>> result = evaluate(model, [(X[:250], y[:250]), (X[250:], y[250:])])
     >>> result.cost == evaluate(model, [(X, y)]).cost
     True

@@ -128,8 +128,7 @@ def fit_loaders(classifier: CostSensitiveClassifier, learner: Any, train: Any, v
     """Fit a classifier on batches of a training loader, adapted and tuned on those of a validation loader."""
     if validation is None:
         raise TypeError("a training loader needs a validation loader: fit(train_loader, validation=val_loader)")
-    costs = classifier.costs
-    assert costs is not None  # refused before
+    costs: Any = classifier.costs
     for name, loader in (("X", train), ("validation", validation)):
         resolve("adacsl.neural.loaders:check_loader")(name, loader)
     labels = resolve("adacsl.neural.loaders:validation_labels")(validation, costs.n_classes)

@@ -50,7 +50,26 @@ LONGEST = 2000
 
 
 class Request(NamedTuple):
-    """What is predicted of each row, and how."""
+    """What is predicted for each sample, and how.
+
+    Attributes
+    ----------
+    costs : CostMatrix
+        The costs to decide by.
+    policy : Policy
+        The policy to decide by.
+    keep : list of str
+        Columns of the data that predictions keep.
+    rows : int
+        Rows to hold in memory.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, Policy
+    >>> from adacsl.estimators.partitioned_predict import Request
+    >>> Request(CostMatrix(fp=1, fn=8), Policy(), keep=["id"], rows=65_536).keep
+    ['id']
+    """
 
     costs: CostMatrix
     """They may depend on columns."""
@@ -236,7 +255,32 @@ class Report(NamedTuple):
 
 
 class FolderSummary(NamedTuple):
-    """The predictions of a folder."""
+    """The result of :func:`~adacsl.estimators.partitioned_predict.predict_folder`.
+
+    Attributes
+    ----------
+    summary : PredictionSummary
+        Counts of decisions and expected costs.
+    files : int
+        The number of files in the folder.
+    resumed : int
+        How many of them an earlier call wrote.
+    failed : list of str
+        Parts that failed, with the reason.
+    rows_now : int
+        Rows predicted in this call.
+    seconds : float
+        Time of this call.
+
+    See Also
+    --------
+    predict_folder : Returns it.
+
+    Examples
+    --------
+    >>> predict_folder(model, folder, data, out, request).failed  # doctest: +SKIP
+    []
+    """
 
     summary: PredictionSummary
     files: int
@@ -257,33 +301,42 @@ def predict_folder(
     how: How | None = None, device: str = "auto", execute: Execute | None = None,
     progress: Callable[[PredictionSummary, int, int | None], None] | None = None,
 ) -> FolderSummary:  # fmt: skip
-    """Predict a table or a folder of tables into a folder, one file for each part; go on where it was interrupted.
+    """Predict a table or a folder of tables into a folder, one file for each part; an interrupted call resumes.
 
     Parameters
     ----------
     classifier : CostSensitiveClassifier
+        The fitted classifier.
     model : path
         The folder it was loaded from: workers load it there, and its digest marks the predictions.
-    data : str
-        A table, or a folder of tables.
+    data : str or None
+        A table, or a folder of tables; None with ``sql`` in ``how``.
     out : path
         The folder of predictions: a new one, or one of the same model, data and request.
     request : Request
-    how : How, optional
-        How tables are read.
-    device : str
+        What is predicted for each sample.
+    how : dict, optional
+        How tables are read: parameters of :func:`~adacsl.datasets.read_table`.
+    device : str, default "auto"
         Where workers predict.
     execute : callable, optional
-        ``execute(plan, units)`` yields the :class:`Report` of each unit, by :func:`predict_unit`; default: one after
-        another, here.
+        ``execute(plan, units)`` yields the report of each unit. Default: one after another, here.
     progress : callable, optional
         ``progress(summary, rows, total)`` is called after each part, with the rows predicted in this call, and all.
 
+    Returns
+    -------
+    FolderSummary
+        Files, rows, failures and time.
+
     Examples
     --------
-    >>> request = Request(model.costs_, Policy(), keep=["id"], rows=65_536)  # doctest: +SKIP
-    >>> predict_folder(model, Path("model"), "parts/", Path("predictions"), request).files  # doctest: +SKIP
-    12
+    >>> from pathlib import Path
+    >>> from adacsl import Policy
+    >>> from adacsl.estimators.partitioned_predict import Request, predict_folder
+    >>> request = Request(model.costs_, Policy(), ["id"], 65_536)  # doctest: +SKIP
+    >>> result = predict_folder(model, Path("model"), "parts/", Path("predictions"),
+    ...                         request)  # doctest: +SKIP
     """
     plan, units = make_plan(classifier, model, data, out, request, how, device)
     done = finished(plan, units)

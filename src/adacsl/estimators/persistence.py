@@ -116,7 +116,9 @@ def plain_rows(method: Any, about: Any) -> Any:
     """Return two samples of the columns that a model was trained on."""
     encoders = [part["columns"] for part in _parts(about) if "columns" in part and "format" in part]
     names = getattr(method, "feature_names_in_", None)
-    if not encoders or any("intercept" in each for each in _unencoded(about)):  # sums take no missing values
+    unencoded = _unencoded(about)
+    # sums and graphs take no missing values
+    if not encoders or any("intercept" in each or each["kind"] in NUMBERS_ONLY for each in unencoded):
         rows = np.zeros((2, method.n_features_in_))
         return rows if names is None else pd.DataFrame(rows, columns=names)
     if len(encoders[0]) != method.n_features_in_:
@@ -134,6 +136,7 @@ def _plain_column(rule: Mapping[str, Any] | None) -> NDArray[Any]:
     return np.asarray([None, "1970-01-02" if kind == "date" else 0.0 if kind == "number" else None], dtype=object)
 
 
+NUMBERS_ONLY = ("OnnxClassifier", "ScoreClassifier")
 CLASSIFIERS = {
     "CostSensitiveClassifier": "adacsl.estimators.classifier:CostSensitiveClassifier",
     "AdaCSLClassifier": "adacsl.estimators.adacsl:AdaCSLClassifier",
@@ -192,7 +195,7 @@ def _numbers(method: CostSensitiveClassifier) -> tuple[dict[str, Any], dict[str,
 
 
 def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> CostSensitiveClassifier:
-    """Read a method that its ``save`` wrote.
+    """Return the classifier that ``save`` wrote.
 
     Parameters
     ----------
@@ -202,6 +205,32 @@ def load(folder: str | Path, *, module: Any = None, device: str = "auto") -> Cos
         The network or factory it was trained with, where that was not one of adacsl's own: code is never stored.
     device : str, default "auto"
         Where to predict.
+
+    Returns
+    -------
+    CostSensitiveClassifier
+        The fitted classifier, of the class that was saved.
+
+    Raises
+    ------
+    adacsl.estimators.artefact.ArtefactError
+        Where the folder is incomplete, damaged or no artefact of adacsl.
+
+    See Also
+    --------
+    adacsl.CostSensitiveClassifier.save : Writes it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, load
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]] * 10, [0, 0, 1, 1] * 10
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load(model.save(f"{folder}/model")).predict([[0.0], [3.0]]).tolist()
+    [0, 1]
     """
     return load_noted(folder, module=module, device=device)[0]
 
@@ -282,6 +311,7 @@ def _describe(method: CostSensitiveClassifier, kind: str) -> dict[str, Any]:
         "image_shape": list(method.image_shape_) if method.images_ else None,
         "n_features_in": method.n_features_in_,
         "feature_names_in": getattr(method, "feature_names_in_", np.asarray([])).tolist(),
+        "single_column": getattr(method, "single_column_", False),
         "left_out": list(getattr(method, "left_out_", ())),
         "times": getattr(method, "times_", ""),
     }
@@ -342,6 +372,7 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
     method.n_features_in_ = read_whole("n_features_in", document["n_features_in"])
     if document["feature_names_in"]:
         method.feature_names_in_ = read_names(document["feature_names_in"], method.n_features_in_)
+    method.single_column_ = bool(document["single_column"])
     method.left_out_ = tuple(str(name) for name in document.get("left_out", ()))
     method.times_ = str(document.get("times", ""))
     method.images_ = document["image_shape"] is not None

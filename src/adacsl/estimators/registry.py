@@ -92,20 +92,35 @@ WORDS = (
 
 
 def method(name: str, costs: CostMatrix | None = None, **settings: Any) -> CostSensitiveClassifier:
-    """Return a method by its name, unfitted.
+    """Return a built-in method by name, unfitted.
 
     Parameters
     ----------
     name : str
-        One of :data:`METHODS`: ``"net-bayes"``, ``"net-weighted-tuned"``, ``"gbm-bayes"``, ``"adacsl-cv"``, ...
+        One of :data:`adacsl.METHODS`: ``"net-bayes"``, ``"net-weighted-tuned"``, ``"gbm-bayes"``, ``"adacsl-cv"``, ...
     costs : CostMatrix, optional
-        What the errors cost.
-    **settings
-        Further settings of :class:`~adacsl.CostSensitiveClassifier`, such as ``random_state=0``; they win over the
-        table's.
+        Costs of the errors. Default: the inverse class frequencies of the training labels.
+    **settings : Any
+        Further parameters of :class:`~adacsl.CostSensitiveClassifier`, such as ``random_state=0``; they override those
+        of the method.
+
+    Returns
+    -------
+    CostSensitiveClassifier
+        Of ``"ensemble"`` an :class:`~adacsl.EnsembleClassifier`.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such method.
+
+    See Also
+    --------
+    adacsl.compare : Compares methods by name.
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, method
     >>> method("net-weighted-tuned", CostMatrix(fp=1, fn=8)).decide
     'tuned'
     """

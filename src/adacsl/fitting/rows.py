@@ -272,6 +272,8 @@ def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     if not reset and getattr(getattr(classifier, "model_", None), "kind", None) == "loaders":
         return X  # batches of inputs that only the network knows
     refuse_masked(X, "X")
+    if isinstance(X, Mapping) and (graph := graph_of(classifier)) is not None:
+        X = graph.to_rows(X)  # noqa: N806
     if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
         X = _columns_by_name(classifier, X)  # noqa: N806
     if not reset:
@@ -282,6 +284,16 @@ def read_features(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
         return _read_unencoded(classifier, X, reset=reset)
     with in_one_line():
         return _read_table(classifier, X, reset=reset)
+
+
+def graph_of(classifier: Any) -> Any:
+    """Return the graph that takes several arrays by name (tokens), where a classifier is around one."""
+    learner = getattr(classifier, "learner", None)
+    models = getattr(getattr(classifier, "model_", None), "estimators", ())
+    for one in (getattr(learner, "estimator", learner), *models):
+        if hasattr(one, "to_rows") and one.kind == "arrays":
+            return one
+    return None
 
 
 def _columns_by_name(classifier: Any, X: Mapping[str, Any]) -> Any:  # noqa: N803
@@ -335,6 +347,13 @@ def _read_table(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
 
 def _read_unencoded(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
     """Leave the content to the estimator; remember (or compare) the features' names and number."""
+    if reset:
+        classifier.single_column_ = _is_vector(X)
+    if getattr(classifier, "single_column_", False):
+        rows = _read_vector(classifier, X, reset=reset)
+        if _num_samples(rows) == 0:
+            raise ValueError("X is empty: found 0 sample(s) while a minimum of 1 is required")
+        return rows
     if not reset and hasattr(classifier, "n_features_in_") and getattr(X, "ndim", 2) == 1:
         raise ValueError(
             f"X must have rows and columns, got shape {X.shape}. Reshape your data: reshape(1, -1) for one row"
@@ -346,8 +365,45 @@ def _read_unencoded(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N8
     return rows
 
 
+def _is_vector(X: Any) -> bool:  # noqa: N803
+    """Return whether samples are one text each: a list, array or series of texts, as vectorizers take them."""
+    if isinstance(X, list | tuple):
+        return bool(X) and isinstance(X[0], str)
+    first: list[Any] = X[:1].tolist() if isinstance(X, np.ndarray) and X.ndim == 1 else []
+    if not first and getattr(X, "ndim", 0) != 2 and hasattr(X, "to_list"):
+        first = X.head(1).to_list()
+    return bool(first) and isinstance(first[0], str)
+
+
+def _read_vector(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
+    """Return texts as one vector; tables have them in the column of the training, or in their only column."""
+    if reset:
+        classifier.n_features_in_ = 1
+        if hasattr(classifier, "feature_names_in_"):
+            del classifier.feature_names_in_
+        if isinstance(name := getattr(X, "name", None), str) and name:
+            classifier.feature_names_in_ = np.asarray([name], dtype=object)
+        return X
+    names: Any = getattr(classifier, "feature_names_in_", None)
+    columns = None if not hasattr(X, "columns") else [str(name) for name in X.columns]
+    if columns is not None:
+        if names is None and len(columns) != 1:
+            raise ValueError(f"the model was trained on one text per sample, got a table of {len(columns)} columns")
+        if names is not None and names[0] not in columns:
+            raise ValueError(f"X lacks the column {names[0]!r}, the text that the model was trained on")
+        return X[columns[0] if names is None else str(names[0])]
+    if isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[1] == 1:
+        return X[:, 0]
+    if isinstance(X, str) or getattr(X, "ndim", 1) != 1:
+        raise ValueError("the model was trained on one text per sample: give a list, an array or a series of texts")
+    return X
+
+
 def _read_images(classifier: Any, X: Any, size: tuple[int, int] | None = None) -> NDArray[Any]:  # noqa: N803
     """Return images like those of the training: their size (or another), their channels."""
+    shape = (*(size or classifier.image_shape_[:2]), classifier.image_shape_[2])
+    if isinstance(X, np.ndarray) and X.dtype == np.uint8 and X.ndim == 4 and X.shape[1:] == shape:
+        return np.ascontiguousarray(X)  # without importing torch
     from adacsl.datasets.images import as_images, is_images  # noqa: PLC0415  torch
 
     if not is_images(X):

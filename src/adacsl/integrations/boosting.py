@@ -40,7 +40,7 @@ class Feedback:
         One per round: what was measured after it, and the weight the next round trains with. Rounds of more than two
         classes after which nothing may move have no multipliers, but NaN.
     margins : list of array
-        What the model said about the validation rows after each round: one number a row, or K of more than two classes.
+        Margins of the validation samples after each round: one number per sample, or K of more than two classes.
     """
 
     def __init__(
@@ -139,14 +139,19 @@ class Feedback:
         return own.mean(labels, self.decide(margins, costs), sample_weight=sample_weight)
 
     def decide(self, margins: NDArray[Any], costs: CostMatrix | None = None) -> NDArray[np.int64]:
-        """Return the decision about each row by its raw margins: 0 or 1, or the class of least expected cost.
+        """Return the decision for each sample from its raw margins.
 
         Parameters
         ----------
         margins : array of shape (n,) or (n, K)
             The booster's raw output, before any sigmoid or softmax.
         costs : CostMatrix, optional
-            Costs of these rows, where each has its own.
+            Per-sample costs of these samples.
+
+        Returns
+        -------
+        array of shape (n,)
+            0 or 1; of K classes the class of least expected cost.
         """
         return np.asarray(self.controller.decide(to_probabilities(np.asarray(margins)), costs))
 

@@ -41,23 +41,39 @@ TOLD_APART = "adacsl.classes"
 
 
 class AdaCSLCallback(Feedback):
-    """Objective, evaluation metric and callback of one CatBoost run.
+    """CatBoost objective, evaluation metric and callback of one run, whose class weights a controller adapts.
 
-    ``eval_metric`` is the cost at T', so that ``early_stopping_rounds`` and ``use_best_model`` go by it.
+    ``eval_metric`` is the cost at T', so that ``early_stopping_rounds`` and ``use_best_model`` follow it.
     ``model.predict(X, prediction_type="RawFormulaVal")`` gives margins: ``sigmoid(margin)`` are the raw scores, to be
-    compared with T', and ``controller.correct`` makes them probabilities (of more than two classes, the softmax of
-    n x K margins).
+    compared with T', and ``controller.correct`` makes them probabilities (of more than two classes, the softmax of n x
+    K margins).
 
     Parameters
     ----------
     controller : AdaCSLController or CostMatrix
-        Adapts the class weights; costs stand for the controller ``AdaCSLController(costs)``.
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
-        Costs of each row of the (last) evaluation set, where they differ.
+        Per-sample costs of the (last) evaluation set.
     patience : int, optional
-        Stop after so many rounds without a cheaper one; ``best_round`` names the cheapest.
+        Stop after so many rounds without a lower cost; ``best_round`` is the round with the lowest. Default: no early
+        stopping.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.catboost import AdaCSLCallback
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> from catboost import CatBoost
+    >>> cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))
+    >>> params = {"loss_function": cost, "eval_metric": cost, "iterations": 5, "verbose": 0}
+    >>> model = CatBoost(params | {"thread_count": 1, "allow_writing_files": False})
+    >>> model = model.fit(X[:150], y[:150], eval_set=(X[150:], y[150:]), callbacks=[cost])
+    >>> len(cost.history)
+    5
     """
 
     present: NDArray[np.int64] | None = None
@@ -252,6 +268,8 @@ def from_bytes(content: bytes) -> Any:
 
 
 def _pool(data: Matrix) -> Any:
+    if hasattr(data.x, "toarray"):  # sparse, of a pipeline
+        return Pool(data.x, data.y, weight=data.weight)
     frame = pd.DataFrame(data.x)
     for column in data.categories:
         # a missing or unknown level is a level of its own

@@ -42,20 +42,37 @@ PARTITIONS: dict[str, Any] = {kind.__name__: kind for kind in (SingleBin, Unifor
 
 @keras.saving.register_keras_serializable("adacsl")
 class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
-    """Cross-entropy that follows the validation cost, for heads with one or two outputs, or K of K classes.
+    """Keras cross-entropy whose class weights a controller adapts, for heads with one, two or K outputs.
 
     A saved model holds the controller's settings and state: ``keras.saving.load_model`` gives a model that goes on.
 
     Parameters
     ----------
     costs : CostMatrix or AdaCSLController
-        Prices, or a controller of your own.
+        Class-wide costs, or a controller of your own.
     from_logits : bool, default True
-        Whether the model gives logits; say False for a sigmoid or softmax as last activation.
-    reduction, name, dtype
+        Whether the model gives logits; False for a sigmoid or softmax as last activation.
+    reduction : str, default "sum_over_batch_size"
         As of every Keras loss.
-    **settings
+    name : str, default "adaptive_cross_entropy"
+        Name of the loss.
+    dtype : str, optional
+        As of every Keras loss.
+    **settings : Any
         Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
+
+    See Also
+    --------
+    AdaCSLCallback : Adapts it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.keras import AdaptiveCrossEntropy
+    >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))
+    >>> loss.decide(np.asarray([-1.0, 2.0], dtype="float32")).tolist()
+    [0, 1]
     """
 
     def __init__(
@@ -95,7 +112,18 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         return ops.where(known, losses, float("nan"))
 
     def scores(self, y_pred: Array) -> np.ndarray[Any, Any]:
-        """Return the probabilities (of K classes, or of the positive one) that predictions stand for, in numpy."""
+        """Return the probabilities that predictions stand for.
+
+        Parameters
+        ----------
+        y_pred : array of shape (n,), (n, 1), (n, 2) or (n, K)
+            Outputs of the model.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n,) or (n, K)
+            Raw scores of the positive class, or of every class.
+        """
         raw = np.asarray(y_pred, dtype=np.float64)
         columns = raw.reshape(len(raw), -1)
         if self.controller.n_classes > 2:
@@ -105,9 +133,19 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
         return sigmoid(columns[:, 0] if columns.shape[1] == 1 else columns[:, 1] - columns[:, 0])
 
     def decide(self, y_pred: Array, costs: CostMatrix | None = None) -> np.ndarray[Any, Any]:
-        """Return the decision about each prediction: 0 or 1, or the class of least expected cost, in numpy.
+        """Return the decision for each prediction.
 
-        ``costs`` are those of these samples, where each has its own.
+        Parameters
+        ----------
+        y_pred : array of shape (n,), (n, 1), (n, 2) or (n, K)
+            Outputs of the model.
+        costs : CostMatrix, optional
+            Per-sample costs of these samples.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n,)
+            0 or 1; of K classes the class of least expected cost.
         """
         return np.asarray(self.controller.decide(self.scores(y_pred), costs))
 
@@ -181,11 +219,10 @@ class AdaptiveCrossEntropy(keras.losses.Loss):  # type: ignore[misc]
 
 
 class AdaCSLCallback(keras.callbacks.Callback):  # type: ignore[misc]
-    """Step the controller after every epoch and hand its weight to the model's loss.
+    """Keras callback that steps the controller after every epoch and adapts the model's loss.
 
     Adds ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and ``lambda_max``) to the logs: put it
-    before other callbacks, such as
-    ``EarlyStopping(monitor="val_cost", mode="min")``.
+    before other callbacks, such as ``EarlyStopping(monitor="val_cost", mode="min")``.
 
     Parameters
     ----------
@@ -193,17 +230,22 @@ class AdaCSLCallback(keras.callbacks.Callback):  # type: ignore[misc]
         Adapts the class weights; costs stand for ``AdaCSLController(costs)``. Default: the loss's own controller.
     every : int, default 1
         Adapt after every so many epochs; ``val_cost`` is logged after each.
-    validation_data : (x, y), (x, y, sample_weight), or batches of these
+    validation_data : (x, y), (x, y, sample_weight), or iterable of such batches
         What is measured. Keras shows callbacks no validation predictions, so they are made here; ``fit`` needs
         ``validation_data`` of its own only for ``val_loss`` and other metrics.
     batch_size : int, optional
-        For the predictions.
+        Batch size of the predictions. Default: that of Keras.
     costs : CostMatrix, optional
-        Costs of each validation row, in their order, where they differ. Training rows weigh what ``fit`` is given as
+        Per-sample costs of the validation samples, in their order. Training samples weigh what ``fit`` is given as
         ``sample_weight``: ``costs.row_weights(labels)``.
     resume : path, optional
         A JSON file that keeps the state after each epoch, for ``BackupAndRestore`` and ``fit(initial_epoch=...)``: it
         is read where a training starts at a later epoch. Saved models need none: their loss has the state.
+
+    Examples
+    --------
+    >>> adapt = AdaCSLCallback(validation_data=(x_val, y_val))  # doctest: +SKIP
+    >>> model.fit(x, y, epochs=20, callbacks=[adapt])  # doctest: +SKIP
     """
 
     def __init__(
@@ -300,7 +342,33 @@ class _CarriedWeight(keras.metrics.Metric):  # type: ignore[misc]
 
 
 def find_adaptive_loss(model: Any) -> AdaptiveCrossEntropy:
-    """Return the one adaptive loss a model was compiled with, or raise with what was found instead."""
+    """Return the one adaptive loss that a model was compiled with.
+
+    Parameters
+    ----------
+    model : keras.Model
+        The compiled model.
+
+    Returns
+    -------
+    AdaptiveCrossEntropy
+        The loss.
+
+    Raises
+    ------
+    ValueError
+        Where there is none, or more than one.
+
+    Examples
+    --------
+    >>> import keras
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.keras import AdaptiveCrossEntropy, find_adaptive_loss
+    >>> model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])
+    >>> model.compile("adam", loss=AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8)))
+    >>> find_adaptive_loss(model).from_logits
+    True
+    """
     losses = keras.tree.flatten(getattr(model, "loss", None))
     result = [loss for loss in losses if isinstance(loss, AdaptiveCrossEntropy)]
     if len(result) != 1 or len(losses) != 1:

@@ -33,22 +33,39 @@ ALL_ROUNDS: dict[str, Any] = {"keep_training_booster": True}
 
 
 class AdaCSLCallback(Feedback):
-    """Step the controller after boosting rounds; its :attr:`objective` weighs the classes accordingly.
+    """LightGBM callback that adapts the class weights of its ``objective`` after boosting rounds.
 
-    ``booster.predict`` gives margins, as with every objective of one's own: ``sigmoid(margin)`` are the raw scores, to
-    be compared with T', and ``controller.correct`` makes them probabilities (of more than two classes, the softmax of
-    n x K margins).
+    ``booster.predict`` gives margins, as with every custom objective: ``sigmoid(margin)`` are the raw scores, to be
+    compared with T', and ``controller.correct`` makes them probabilities (of more than two classes, the softmax of n x
+    K margins).
 
     Parameters
     ----------
     controller : AdaCSLController or CostMatrix
-        Adapts the class weights; costs stand for the controller ``AdaCSLController(costs)``.
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
     costs : CostMatrix, optional
-        Costs of each row of the first validation set, where they differ.
+        Per-sample costs of the first validation set.
     patience : int, optional
-        Stop after so many rounds without a cheaper one; ``booster.best_iteration`` is then the cheapest.
+        Stop after so many rounds without a lower cost; ``booster.best_iteration`` is then the round with the lowest.
+        Default: no early stopping.
+
+    Examples
+    --------
+    >>> import lightgbm as lgb
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightgbm import AdaCSLCallback
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))
+    >>> train = lgb.Dataset(X[:150], y[:150])
+    >>> params = {"objective": cost.objective, "verbose": -1, "num_threads": 1}
+    >>> validation = lgb.Dataset(X[150:], y[150:], reference=train)
+    >>> booster = lgb.train(params, train, 5, valid_sets=[validation], callbacks=[cost])
+    >>> len(cost.history)
+    5
     """
 
     order = 5  # before LightGBM's own logging and early stopping
@@ -57,13 +74,41 @@ class AdaCSLCallback(Feedback):
     _asked = 0  # how often LightGBM has asked for gradients: once a round
 
     def objective(self, margins: Any, train: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return gradient and hessian, for ``params["objective"]`` of ``lightgbm.train``."""
+        """Return gradient and hessian, for ``params["objective"]`` of ``lightgbm.train``.
+
+        Parameters
+        ----------
+        margins : array of shape (n,) or (n, K)
+            Raw predictions.
+        train : lightgbm.Dataset
+            The training data.
+
+        Returns
+        -------
+        tuple of arrays
+            Gradient and hessian.
+        """
         if self._start is None and train.get_init_score() is not None:
             self._start = 0.0
         return self.sklearn_objective(train.get_label(), margins, train.get_weight())
 
     def sklearn_objective(self, labels: Any, margins: Any, weight: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return gradient and hessian, for ``LGBMClassifier(objective=...)``."""
+        """Return gradient and hessian, for ``LGBMClassifier(objective=...)``.
+
+        Parameters
+        ----------
+        labels : array of shape (n,)
+            Class numbers.
+        margins : array of shape (n,) or (n, K)
+            Raw predictions.
+        weight : array of shape (n,) or None
+            How much each sample counts.
+
+        Returns
+        -------
+        tuple of arrays
+            Gradient and hessian.
+        """
         self._asked += 1
         if self._asked > len(self.history) + 1:
             raise RuntimeError("the objective is used without its callback: give callbacks=[cost] too")
@@ -74,7 +119,20 @@ class AdaCSLCallback(Feedback):
         return gradient, hessian if k == 2 else hessian * (k / (k - 1))
 
     def metric(self, margins: Any, data: Any) -> tuple[str, float, bool]:
-        """Return the cost at the target threshold, for ``feval`` of ``lightgbm.train``, its log and early stopping."""
+        """Return the cost at the target threshold, for ``feval`` of ``lightgbm.train``, its log and early stopping.
+
+        Parameters
+        ----------
+        margins : array of shape (n,) or (n, K)
+            Raw predictions.
+        data : lightgbm.Dataset
+            The validation data.
+
+        Returns
+        -------
+        tuple
+            Name, value, and whether greater values are better: ("cost", value, False).
+        """
         moved = np.asarray(margins) + (0.0 if self._start is None else self._start)
         return "cost", self.cost_of(moved, data.get_label(), data.get_weight()), False
 

@@ -53,7 +53,7 @@ ModelParallelStrategy = pl.strategies.ModelParallelStrategy
 
 
 class AdaCSLCallback(pl.Callback):
-    """Step the controller after every validation and hand its weight to the module's loss.
+    """Lightning callback that steps the controller after every validation and adapts the module's loss.
 
     The loss, an :class:`~adacsl.torch.AdaptiveLoss` anywhere in the LightningModule, is found by its type. What
     ``validation_step`` passes to it (sample weights too) is collected, merged over all processes without the duplicates
@@ -71,8 +71,19 @@ class AdaCSLCallback(pl.Callback):
     every : int, default 1
         Adapt after every so many validations; ``val_cost`` is logged after each.
     costs : CostMatrix, optional
-        Costs of each validation row, in their order, where they differ. Training rows weigh what the loss is given as
+        Per-sample costs of the validation samples, in their order. Training samples weigh what the loss is given as
         ``sample_weight``: ``costs.row_weights(labels)``.
+
+    See Also
+    --------
+    adacsl.torch.AdaptiveCrossEntropy : The loss.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightning import AdaCSLCallback
+    >>> callback = AdaCSLCallback(CostMatrix(fp=1, fn=8))
+    >>> trainer = pl.Trainer(callbacks=[callback], max_epochs=3)  # doctest: +SKIP
     """
 
     def __init__(
@@ -87,6 +98,7 @@ class AdaCSLCallback(pl.Callback):
         self._seen: list[Samples] = []
         self._batch: Samples | None = None
         self._samples = 0
+        self._weighted: set[bool] = set()
         self._collecting = False
         self._hook: Any = None
         self._restored: dict[str, Any] | None = None
@@ -130,6 +142,7 @@ class AdaCSLCallback(pl.Callback):
     def on_validation_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Reset the state of the callback."""
         self._seen.clear()
+        self._weighted.clear()
         self._samples = 0
 
     def on_validation_batch_start(
@@ -194,6 +207,7 @@ class AdaCSLCallback(pl.Callback):
             return
         given = dict(zip(("logits", "targets", "sample_weight"), args, strict=False)) | kwargs
         logits, weight = given["logits"].float(), given.get("sample_weight")
+        self._weighted.add(weight is not None)
         rows = self._loss.samples(logits, given["targets"], weight)
         if self._batch is None:
             self._batch = rows._replace(place=rows.place + self._samples)
@@ -207,9 +221,12 @@ class AdaCSLCallback(pl.Callback):
 
     def _merged(self, trainer: pl.Trainer) -> Samples:
         """Return the samples of the whole validation set, each once, in its order."""
-        if len({part.weight is None for part in self._seen}) > 1:
+        if len(self._weighted) > 1:
             raise RuntimeError("the loss got sample_weight for some validation batches only: give it for all or none")
         device = self._seen[0].logits.device
+        if trainer.world_size > 1 or any(part.weight is not None for part in self._seen):
+            # ignored and soft labels weigh samples in some batches, and in some processes, only
+            self._seen = [part._replace(weight=part.weights) for part in self._seen]
         rows = _joined(self._seen, lambda parts: torch.cat(parts).to(device))
         if trainer.world_size == 1:
             return rows
@@ -218,7 +235,8 @@ class AdaCSLCallback(pl.Callback):
         rows = _joined([rows], lambda parts: torch.cat(gather_all_tensors(parts[0])))
         order = torch.argsort(rows.place, stable=True)
         order = order[rows.place[order] < _samples_without_padding(trainer)]
-        return _joined([rows], lambda parts: parts[0][order])
+        rows = _joined([rows], lambda parts: parts[0][order])
+        return rows._replace(weight=None) if bool((rows.weights == 1.0).all()) else rows
 
 
 def _joined(parts: list[Samples], join: Callable[[list[Tensor]], Tensor]) -> Samples:
@@ -295,7 +313,33 @@ def by_name(state: dict[str, Any], optimizer: Optimizer, net: nn.Module) -> dict
 
 
 def find_adaptive_loss(module: nn.Module) -> AdaptiveLoss:
-    """Return the one adaptive loss inside a module, or raise with what was found instead."""
+    """Return the one adaptive loss inside a module.
+
+    Parameters
+    ----------
+    module : nn.Module
+        Searched with all its submodules.
+
+    Returns
+    -------
+    AdaptiveLoss
+        The loss.
+
+    Raises
+    ------
+    ValueError
+        Where there is none, or more than one.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.lightning import find_adaptive_loss
+    >>> from adacsl.torch import AdaptiveCrossEntropy
+    >>> module = nn.ModuleDict({"loss": AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))})
+    >>> find_adaptive_loss(module)
+    AdaptiveCrossEntropy(negative_weight=0.125, reduction='mean')
+    """
     result = [m for m in module.modules() if isinstance(m, AdaptiveLoss)]
     if len(result) == 1:
         return result[0]

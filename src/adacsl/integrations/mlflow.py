@@ -45,10 +45,10 @@ def save_model(
 
     Parameters
     ----------
-    model : fitted classifier of adacsl
-        One that its ``save`` can write.
+    model : CostSensitiveClassifier
+        A fitted classifier that its ``save`` can write.
     path : path
-        A folder that is not there yet, or empty.
+        A folder that does not exist yet, or is empty.
     signature : ModelSignature, optional
         Of inputs and outputs. Default: inferred from the example, where one is given. The parameter ``output`` is in
         the default only.
@@ -60,6 +60,16 @@ def save_model(
         Kept in ``MLmodel``.
     mlflow_model : mlflow.models.Model, optional
         To add the flavour to; :func:`log_model` gives one.
+
+    See Also
+    --------
+    load_model : Reads it.
+
+    Examples
+    --------
+    >>> from adacsl.integrations.mlflow import load_model, save_model
+    >>> save_model(model, "model_folder", input_example=X[:5])  # doctest: +SKIP
+    >>> load_model("model_folder").predict(X)  # doctest: +SKIP
     """
     place = Path(path)
     if place.is_dir() and any(place.iterdir()):
@@ -76,22 +86,38 @@ def save_model(
 
 
 def log_model(model: Any, name: str = "model", **settings: Any) -> Any:
-    """Log a fitted classifier to the active run (or a new one) and return MLflow's ``ModelInfo``.
+    """Log a fitted classifier to the active MLflow run, or to a new one.
 
     Parameters
     ----------
-    model : fitted classifier of adacsl
-        As for :func:`save_model`.
+    model : CostSensitiveClassifier
+        A fitted classifier that its ``save`` can write.
     name : str, default "model"
-        Of the logged model.
-    **settings
-        Those of :func:`save_model`, and of ``mlflow.models.Model.log``: ``registered_model_name``, ``tags``, ...
+        Name of the logged model.
+    **settings : Any
+        Parameters of :func:`save_model`, and of ``mlflow.models.Model.log``: ``registered_model_name``, ``tags``, ...
+
+    Returns
+    -------
+    mlflow.models.model.ModelInfo
+        Description of the logged model.
+
+    See Also
+    --------
+    load_model : Reads it.
+
+    Examples
+    --------
+    >>> from adacsl.integrations.mlflow import log_model
+    >>> info = log_model(model, input_example=X[:5])  # doctest: +SKIP
     """
     return Model.log(artifact_path=None, name=name, flavor=sys.modules[__name__], model=model, **settings)
 
 
 def load_model(model_uri: str | Path, dst_path: str | None = None, *, device: str = "auto") -> Any:
-    """Return the classifier itself, with all its methods; ``mlflow.pyfunc.load_model`` returns one that predicts.
+    """Return the classifier of an MLflow model, with all its methods.
+
+    ``mlflow.pyfunc.load_model`` returns one that predicts.
 
     Parameters
     ----------
@@ -99,31 +125,61 @@ def load_model(model_uri: str | Path, dst_path: str | None = None, *, device: st
         Such as ``models:/name/1``, ``runs:/<id>/model`` or a folder.
     dst_path : str, optional
         An existing folder to download to.
-    device : str
+    device : str, default "auto"
         Where to predict.
+
+    Returns
+    -------
+    CostSensitiveClassifier
+        The fitted classifier.
+
+    See Also
+    --------
+    save_model : Writes it.
+
+    Examples
+    --------
+    >>> from adacsl.integrations.mlflow import load_model, save_model
+    >>> save_model(model, "model_folder", input_example=X[:5])  # doctest: +SKIP
+    >>> load_model("model_folder").predict(X)  # doctest: +SKIP
     """
     folder = Path(mlflow.artifacts.download_artifacts(artifact_uri=str(model_uri), dst_path=dst_path))
     return adacsl.load(folder / Model.load(str(folder)).flavors[FLAVOR]["data"], device=device)
 
 
 class Predictor:
-    """What MLflow calls to predict.
+    """The model as MLflow's ``pyfunc`` flavour predicts with it.
 
     Parameters
     ----------
-    model : fitted classifier
-        As it was logged.
+    model : CostSensitiveClassifier
+        The fitted classifier, as it was logged.
+
+    Examples
+    --------
+    >>> predictor = mlflow.pyfunc.load_model("model_folder")  # doctest: +SKIP
+    >>> predictor.predict(X, params={"output": "probabilities"})  # doctest: +SKIP
     """
 
     def __init__(self, model: Any) -> None:
         self.model = model
 
     def predict(self, data: Any, params: dict[str, Any] | None = None) -> Any:
-        """Return decisions, probabilities or all there is to say about rows.
+        """Return decisions or probabilities.
 
-        ``params={"output": ...}``: "decisions" (the default), labels or other actions; "probabilities", a column for
-        each class; "all", a table of decision, probability (of each class, where there are more than two) and expected
-        cost.
+        Parameters
+        ----------
+        data : table
+            The samples.
+        params : dict, optional
+            ``{"output": "decisions"}`` (the default): labels or other actions; ``"probabilities"``: a column for each
+            class; ``"all"``: a table of decision, probability (of each class, where there are more than two) and
+            expected cost.
+
+        Returns
+        -------
+        array or table
+            One row per sample.
         """
         output = (params or {}).get("output", OUTPUTS[0])
         if output not in OUTPUTS:

@@ -31,23 +31,34 @@ def cost_scorer(costs: CostMatrix | None = None, *, pos_label: Any = None) -> An
     """Return a scorer, minus the mean cost: the best score is the lowest cost.
 
     Works wherever scikit-learn takes ``scoring=``: ``GridSearchCV``, ``cross_val_score``,
-    ``TunedThresholdClassifierCV``. Costs of each row are metadata: with
-    ``sklearn.set_config(enable_metadata_routing=True)`` say
-    ``cost_scorer(costs).set_score_request(fn=True)`` and pass ``fn=amounts`` along.
+    ``TunedThresholdClassifierCV``. Per-sample costs are metadata: with
+    ``sklearn.set_config(enable_metadata_routing=True)`` use ``cost_scorer(costs).set_score_request(fn=True)`` and pass
+    ``fn=amounts`` along.
 
     Parameters
     ----------
     costs : CostMatrix, optional
-        Class-wide costs, or costs over columns of X (``fn="0.8 * amount"``); may be left out where ``fp`` and ``fn``
-        of two classes come with the rows. Those of more classes best name them: a fold may lack one.
+        Class-wide costs, or costs over columns of X (``fn="0.8 * amount"``); may be left out where ``fp`` and ``fn`` of
+        two classes come with the samples. Costs of more classes best name them: a fold may lack one.
     pos_label : label, optional
-        The class ``fn`` speaks of, of two. 0/1, -1/1 and False/True need no naming.
+        The positive class, of two. 0/1, -1/1 and False/True need none.
+
+    Returns
+    -------
+    callable
+        ``scorer(estimator, X, y)``.
+
+    See Also
+    --------
+    mean_cost : The metric.
 
     Examples
     --------
     >>> from sklearn.dummy import DummyClassifier
-    >>> always_negative = DummyClassifier(strategy="constant", constant=0).fit([[0], [0]], [0, 1])
-    >>> cost_scorer(CostMatrix(fp=1, fn=8))(always_negative, [[0]] * 4, [0, 0, 0, 1])
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.sklearn import cost_scorer
+    >>> negative = DummyClassifier(strategy="constant", constant=0).fit([[0], [0]], [0, 1])
+    >>> cost_scorer(CostMatrix(fp=1, fn=8))(negative, [[0]] * 4, [0, 0, 0, 1])
     -2.0
     """
     if costs is not None and not isinstance(costs, CostMatrix):
@@ -95,22 +106,42 @@ def mean_cost(
 
     Parameters
     ----------
-    y_true, y_pred : arrays of shape (n,)
-        Labels; where the matrix has more actions than classes, ``y_pred`` are actions.
+    y_true : array of shape (n,)
+        True labels.
+    y_pred : array of shape (n,)
+        Predicted labels; actions, where the matrix has more actions than classes.
     costs : CostMatrix, optional
         Class-wide costs.
     pos_label : label, optional
-        The class ``fn`` speaks of. 0/1, -1/1 and False/True need no naming.
-    fp, fn, tp, tn : arrays of shape (n,), optional
-        Costs of each row, of two classes; what is left out comes from ``costs``.
+        The positive class. 0/1, -1/1 and False/True need none.
+    fp : array of shape (n,), optional
+        Cost of a false positive of each sample, of two classes; what is left out comes from ``costs``.
+    fn : array of shape (n,), optional
+        Cost of a false negative of each sample.
+    tp : array of shape (n,), optional
+        Cost of a true positive of each sample.
+    tn : array of shape (n,), optional
+        Cost of a true negative of each sample.
     sample_weight : array of shape (n,), optional
-        How much each row counts.
+        How much each sample counts.
+
+    Returns
+    -------
+    float
+        The mean cost.
+
+    See Also
+    --------
+    cost_scorer : The same as a scorer.
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.sklearn import mean_cost
     >>> mean_cost([0, 1, 1, 0], [1, 1, 0, 0], costs=CostMatrix(fp=1, fn=8))
     2.25
-    >>> costs = CostMatrix.from_array([[0, 5, 9], [1, 0, 9], [1, 1, 0]], rows="predicted", classes=["a", "b", "c"])
+    >>> table, names = [[0, 5, 9], [1, 0, 9], [1, 1, 0]], ["a", "b", "c"]
+    >>> costs = CostMatrix.from_array(table, rows="predicted", classes=names)
     >>> mean_cost(["a", "c"], ["a", "b"], costs=costs)
     4.5
     """

@@ -23,7 +23,7 @@ with requires("skorch"):
     import torch
     from skorch.callbacks import Callback
     from skorch.dataset import unpack_data
-    from torch import Tensor, nn
+    from torch import nn
 
     from adacsl.torch import losses
     from adacsl.torch.losses import AdaptiveLoss
@@ -31,10 +31,29 @@ with requires("skorch"):
 
 
 class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  # type: ignore[misc]
-    """The adaptive loss for networks with one output: ``NeuralNetBinaryClassifier``.
+    """The adaptive loss for skorch networks with one output: ``NeuralNetBinaryClassifier``.
 
     :class:`adacsl.torch.AdaptiveCrossEntropy`, and a ``BCEWithLogitsLoss`` by type: that is how skorch knows that
-    ``predict_proba`` needs a sigmoid. Its parameters are skorch's ``criterion__costs``, ``criterion__target``, ...
+    ``predict_proba`` needs a sigmoid.
+
+    Parameters
+    ----------
+    costs : CostMatrix or AdaCSLController
+        Class-wide costs, or a controller of your own.
+    **settings : Any
+        ``reduction`` and settings of the :class:`~adacsl.AdaCSLController`; in skorch ``criterion__target_threshold``,
+        ...
+
+    See Also
+    --------
+    AdaptiveSoftmaxCrossEntropy : Two or K outputs.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.skorch import AdaptiveCrossEntropy
+    >>> AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))
+    AdaptiveCrossEntropy(negative_weight=0.125, reduction='mean')
     """
 
     def __init__(self, costs: Any, **settings: Any) -> None:
@@ -47,15 +66,39 @@ class AdaptiveCrossEntropy(losses.AdaptiveCrossEntropy, nn.BCEWithLogitsLoss):  
 
 
 class AdaptiveSoftmaxCrossEntropy(losses.AdaptiveCrossEntropy, nn.CrossEntropyLoss):  # type: ignore[misc]
-    """The adaptive loss for networks with two or K outputs: ``NeuralNetClassifier`` with softmax probabilities.
+    """The adaptive loss for skorch networks with two or K outputs: ``NeuralNetClassifier``.
 
     ``predict`` takes the most probable class. The class of least expected cost is
     ``net.criterion_.decide(net.forward(X))``.
+
+    Parameters
+    ----------
+    costs : CostMatrix, list of CostMatrix, AdaCSLController or MultiLabelController
+        Class-wide costs, of several labels one matrix for each; or a controller of your own.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+    **settings : Any
+        Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
+
+    See Also
+    --------
+    AdaptiveCrossEntropy : One output.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.skorch import AdaptiveSoftmaxCrossEntropy
+    >>> AdaptiveSoftmaxCrossEntropy(CostMatrix(fp=1, fn=8))
+    AdaptiveSoftmaxCrossEntropy(negative_weight=0.125, reduction='mean')
     """
 
 
 class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
-    """Step the controller after every epoch's validation and hand its weight to the criterion.
+    """skorch callback that steps the controller after every epoch's validation and adapts the criterion.
 
     The history gets ``val_cost``, ``val_cost_best``, ``lambda`` and ``threshold`` (of K classes ``lambda_min`` and
     ``lambda_max``; of several labels ``lambda_0``, ``threshold_0`` and so on): put the callback before
@@ -66,12 +109,23 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
     ----------
     controller : AdaCSLController or CostMatrix, optional
         Adapts the class weights; costs stand for ``AdaCSLController(costs)``, a list of them for one controller per
-        label. Default: the criterion's own controller, which is new in every ``fit``. One given here is copied, and starts again too.
+        label. Default: the criterion's own controller, which is new in every ``fit``. One given here is copied, and
+        starts again too.
     every : int, default 1
         Adapt after every so many epochs; ``val_cost`` is recorded after each.
     costs : CostMatrix, optional
-        Costs of each validation row, in their order, where they differ: for a ``train_split`` that is known, such as
+        Per-sample costs of the validation samples, in their order: for a ``train_split`` that is known, such as
         ``predefined_split(dataset)``.
+
+    Examples
+    --------
+    >>> from skorch import NeuralNetBinaryClassifier
+    >>> from torch import nn
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.skorch import AdaCSLCallback, AdaptiveCrossEntropy
+    >>> net = NeuralNetBinaryClassifier(
+    ...     nn.Linear(2, 1), criterion=AdaptiveCrossEntropy,
+    ...     criterion__costs=CostMatrix(fp=1, fn=8), callbacks=[("cost", AdaCSLCallback())])
     """
 
     def __init__(
@@ -125,7 +179,7 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
         seen, self.seen_ = self.seen_, []
         logits, labels = torch.cat([each.logits for each in seen]), torch.cat([each.labels for each in seen])
         weighted = any(each.weight is not None for each in seen)
-        weight = torch.cat([_weight_of(each) for each in seen]) if weighted else None
+        weight = torch.cat([each.weights for each in seen]) if weighted else None
         rows, loss = Samples(logits, labels, weight, labels, seen[0].n_labels), _adaptive_loss(net)
         adapt = len(net.history) % self.every == 0
         measured = loss.controller.step(
@@ -140,13 +194,6 @@ class AdaCSLCallback(Callback):  # type: ignore[misc]  # skorch ships no types
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"seen_": []}
-
-
-def _weight_of(rows: Samples) -> Tensor:
-    """Return how much each sample counts; 1 where a batch has no weights."""
-    if rows.weight is not None:
-        return rows.weight
-    return torch.ones_like(rows.logits if rows.logits.ndim == 1 or rows.n_labels is not None else rows.logits[:, 0])
 
 
 def _adaptive_loss(net: Any) -> AdaptiveLoss:

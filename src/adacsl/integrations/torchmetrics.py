@@ -39,14 +39,14 @@ class CostMetric(Metric):
     """Mean cost of decisions at threshold 0.5, at the Bayes threshold and at the cost-optimal threshold.
 
     Of two classes up to 4 million scores are held and measured exactly. More are counted in a
-    :class:`~adacsl.thresholds.CostHistogram` of a megabyte: the costs at 0.5 and at the Bayes threshold stay exact, and
+    :class:`~adacsl.CostHistogram` of a megabyte: the costs at 0.5 and at the Bayes threshold stay exact, and
     the cost-optimal threshold is the best border between buckets finer than one part in 500 of a score. Of K classes
     the costs stay exact, and multipliers come from a random sample. Processes are merged by torchmetrics; samples that
     a distributed sampler repeats count twice.
 
     Parameters
     ----------
-    costs : CostMatrix, or a list of them
+    costs : CostMatrix or list of CostMatrix
         Class-wide costs; of several labels one for each, of two classes.
     decide : {"bayes", "half", "tuned"} or float, default "bayes"
         Which decisions ``cost`` is about: at the Bayes threshold (of K classes, of least expected cost), at 0.5 (the
@@ -55,25 +55,37 @@ class CostMetric(Metric):
     ignore_index : int, optional
         Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
     from_logits : bool, default True
-        Whether :meth:`update` is given logits; False: probabilities.
+        Whether ``update`` is given logits; False: probabilities.
     prefix : str, default ""
-        What names begin with, such as "val_".
-    kept : int
+        What names begin with, such as ``"val_"``.
+    kept : int, default 4194304
         So many scores are held before they are counted in buckets.
-    **kwargs
-        Passed to ``torchmetrics.Metric``.
+    **kwargs : Any
+        Parameters of ``torchmetrics.Metric``.
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.torchmetrics import CostMetric
     >>> metric = CostMetric(CostMatrix(fp=1, fn=8))
     >>> metric.update(torch.tensor([-1.0, -0.5, 0.5, 2.0]), torch.tensor([0, 1, 0, 1]))
-    >>> {name: round(float(value), 3) for name, value in metric.compute().items()}
-    {'cost': 0.5, 'cost_half': 2.25, 'cost_bayes': 0.5, 'cost_optimal': 0.25, 'threshold': 0.378}
+    >>> costs = metric.compute()
+    >>> round(float(costs["cost"]), 3), round(float(costs["threshold"]), 3)
+    (0.5, 0.378)
     """
 
     is_differentiable = False
     higher_is_better = False
     full_state_update = False
+
+    scores: Any  # lists of tensors, and of several processes one tensor
+    labels: Any
+    weights: Any
+    keys: Any
+    cut: Tensor
+    paid: Tensor
+    size: Tensor
 
     def __init__(
         self,

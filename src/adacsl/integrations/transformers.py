@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from adacsl.adaptive.controller import AdaCSLController, callback_controller
+from adacsl.adaptive.controller import callback_controller
 from adacsl.base.extras import requires
 from adacsl.costs.matrix import CostMatrix
 
@@ -33,16 +33,16 @@ STATE = "adacsl"
 
 
 class AdaCSLCallback(TrainerCallback):
-    """Loss function, metric and callback for heads of two or K classes or several labels, also per token or pixel.
+    """Hugging Face loss, metric and callback for heads of two or K classes or several labels, also per token or pixel.
 
-    Give its parts to the ``Trainer``: ``compute_loss_func=cost.loss``, ``compute_metrics=cost.metrics`` and
+    Pass its parts to the ``Trainer``: ``compute_loss_func=cost.loss``, ``compute_metrics=cost.metrics`` and
     ``callbacks=[cost]``. After each evaluation of a training the controller steps on the predictions that the
     ``Trainer`` has gathered from all processes; ``val_cost``, ``lambda`` and ``threshold`` (of K classes ``lambda_min``
     and ``lambda_max``; of several labels ``lambda_0``, ``threshold_0`` and so on) are logged, with the ``Trainer``'s
-    prefix ``eval_``, so that ``metric_for_best_model="val_cost"`` with
-    ``greater_is_better=False`` selects the cheapest checkpoint. The state is part of the checkpoints and comes back
-    with ``resume_from_checkpoint``. A part that is missing is an error: the callback at the first batch, the metric at
-    the first evaluation; a training without evaluations warns when it ends.
+    prefix ``eval_``, so that ``metric_for_best_model="val_cost"`` with ``greater_is_better=False`` selects the
+    checkpoint of lowest cost. The state is part of the checkpoints and comes back with ``resume_from_checkpoint``. A
+    part that is missing is an error: the callback at the first batch, the metric at the first evaluation; a training
+    without evaluations warns when it ends.
 
     Parameters
     ----------
@@ -52,11 +52,19 @@ class AdaCSLCallback(TrainerCallback):
     every : int, default 1
         Adapt after every so many evaluations; ``val_cost`` is logged after each.
     adaptive_loss : AdaptiveLoss, optional
-        Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller and ``ignore_index=-100``.
+        The loss. Default: :class:`~adacsl.torch.AdaptiveCrossEntropy` with the controller and ``ignore_index=-100``.
     costs : CostMatrix, optional
-        Costs of each row of the evaluation set, where they differ. With
-        ``AdaCSLController(..., instance_weighted=True)`` labels have two columns: the label and the weight of the row,
-        ``costs.row_weights(labels)``.
+        Per-sample costs of the evaluation set. With ``AdaCSLController(..., instance_weighted=True)`` labels have two
+        columns: the label and the weight of the sample, ``costs.row_weights(labels)``.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.transformers import AdaCSLCallback
+    >>> cost = AdaCSLCallback(CostMatrix(fp=1, fn=8))
+    >>> trainer = Trainer(net, args, train_dataset=train, eval_dataset=validation,
+    ...                   compute_loss_func=cost.loss, compute_metrics=cost.metrics,
+    ...                   callbacks=[cost])  # doctest: +SKIP
     """
 
     def __init__(
@@ -77,15 +85,30 @@ class AdaCSLCallback(TrainerCallback):
         self._measured_at = -1
 
     @property
-    def controller(self) -> AdaCSLController:
+    def controller(self) -> Any:
         """The controller: lambda, history, and ``correct`` for usable probabilities."""
         return self.adaptive_loss.controller
 
     def loss(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
         """Return the loss of a batch, as ``Trainer(compute_loss_func=...)`` wants it.
 
-        The sum is divided by ``num_items_in_batch``, the samples of all accumulated batches on all processes:
-        gradients come out as those of one large batch.
+        The sum is divided by ``num_items_in_batch``, the samples of all accumulated batches on all processes: gradients
+        come out as those of one large batch.
+
+        Parameters
+        ----------
+        outputs : ModelOutput
+            Outputs of the model, with ``logits``.
+        labels : Tensor of shape (n,) or (n, 2)
+            Labels, or labels and weights of the samples.
+        num_items_in_batch : Tensor or int, optional
+            The number of samples of all accumulated batches on all processes, by which the sum is divided. Default:
+            that of this batch.
+
+        Returns
+        -------
+        Tensor
+            A scalar.
         """
         logits = outputs["logits"] if isinstance(outputs, dict) else outputs[0]
         if not isinstance(logits, Tensor):
@@ -110,6 +133,16 @@ class AdaCSLCallback(TrainerCallback):
         """Return cost, lambda and threshold of an ``EvalPrediction``, as ``Trainer(compute_metrics=...)`` wants them.
 
         To log others too: ``compute_metrics=lambda p: cost.metrics(p) | own(p)``.
+
+        Parameters
+        ----------
+        prediction : EvalPrediction
+            Predictions and labels of the whole evaluation set.
+
+        Returns
+        -------
+        dict
+            Metrics by name.
         """
         predictions = _first(prediction.predictions)
         labels, _ = self._labels_and_weights(torch.as_tensor(np.asarray(prediction.label_ids)))
@@ -124,9 +157,27 @@ class AdaCSLCallback(TrainerCallback):
         return {"val_cost": measured.cost} | dict(measured.logged)
 
     def decide(self, predictions: Any, costs: CostMatrix | None = None) -> np.ndarray[Any, Any]:
-        """Return the decision about each row of ``trainer.predict(...).predictions``: 0 or 1, or a class, in numpy.
+        """Return the decision for each row of ``trainer.predict(...).predictions``.
 
-        Of K classes it is the one of least expected cost. ``costs`` are those of these rows, where each has its own.
+        Parameters
+        ----------
+        predictions : array of shape (n,), (n, 1), (n, 2) or (n, K)
+            Logits.
+        costs : CostMatrix, optional
+            Per-sample costs of these samples.
+
+        Returns
+        -------
+        numpy.ndarray of shape (n,)
+            0 or 1; of K classes the class of least expected cost.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from adacsl import CostMatrix
+        >>> from adacsl.integrations.transformers import AdaCSLCallback
+        >>> AdaCSLCallback(CostMatrix(fp=1, fn=8)).decide(np.asarray([-1.0, 2.0])).tolist()
+        [0, 1]
         """
         return self.adaptive_loss.decide(torch.as_tensor(np.asarray(_first(predictions))), costs).numpy()
 
@@ -148,8 +199,8 @@ class AdaCSLCallback(TrainerCallback):
         if not one_hot and bool((labels != IGNORED).all()):
             raise ValueError(
                 f"labels must be class numbers, one for each row, or one-hot rows, got shape {tuple(labels.shape)}; "
-                "two columns are label and weight with AdaCSLController(..., instance_weighted=True), and several labels "
-                "need a list of costs"
+                "two columns are label and weight with AdaCSLController(..., instance_weighted=True), and several "
+                "labels need a list of costs"
             )
         return labels, None
 

@@ -33,7 +33,7 @@ MANY = ("multi:softprob", "multi:softmax")
 
 
 class AdaCSLCallback(Feedback, xgb.callback.TrainingCallback):
-    """Step the controller between boosting rounds and re-weight the rows of the training matrix by their class.
+    """XGBoost callback that adapts the weights of the training matrix between boosting rounds.
 
     The cost of the validation decisions is added to the evaluation log as ``<name>-cost``, so that
     ``xgb.callback.EarlyStopping(rounds=50, metric_name="cost", data_name=name)`` behind this callback works on it.
@@ -41,19 +41,36 @@ class AdaCSLCallback(Feedback, xgb.callback.TrainingCallback):
     Parameters
     ----------
     controller : AdaCSLController or CostMatrix
-        Adapts the class weights; costs stand for the controller ``AdaCSLController(costs)``.
+        Adapts the class weights; costs stand for ``AdaCSLController(costs)``.
     every : int, default 1
         Adapt after every so many rounds; the cost is measured after each.
-    train, validation : DMatrix
-        The matrix given to ``xgb.train``, whose weights are changed in place (weights it has are sample weights,
-        multiplied; they are put back when training ends), and the rows to measure on. Each with its labels.
+    train : xgboost.DMatrix, optional
+        The matrix given to ``xgb.train``, with its labels. Its weights are changed in place (weights it has are sample
+        weights, multiplied) and put back when training ends. Needed by ``xgb.train``.
+    validation : xgboost.DMatrix, optional
+        The samples to measure on, with their labels.
     costs : CostMatrix, optional
-        Costs of each validation row, where they differ.
+        Per-sample costs of the validation samples.
     patience : int, optional
         Stop after so many rounds without a lower cost; ``booster[: cost.best_round + 1]`` is the model up to the round
-        with the lowest.
+        with the lowest. Default: no early stopping.
     name : str, default "validation"
         Name of the logged cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import xgboost as xgb
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.integrations.xgboost import AdaCSLCallback
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = (X.sum(axis=1) > 1).astype(int)
+    >>> train, validation = xgb.DMatrix(X[:150], y[:150]), xgb.DMatrix(X[150:], y[150:])
+    >>> cost = AdaCSLCallback(CostMatrix(fp=1, fn=8), train=train, validation=validation)
+    >>> params = {"objective": "binary:logistic", "nthread": 1}
+    >>> booster = xgb.train(params, train, 5, callbacks=[cost], verbose_eval=False)
+    >>> len(cost.history)
+    5
     """
 
     def __init__(

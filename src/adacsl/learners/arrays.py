@@ -67,6 +67,7 @@ class Prefit:
 
     def _asked(self, answer: Any, X: Any) -> Any:  # noqa: N803
         unnamed = hasattr(self.estimator, "n_features_in_") and not hasattr(self.estimator, "feature_names_in_")
+        unnamed = unnamed and not _names_of(self.estimator)
         return answer(np.asarray(X) if unnamed and hasattr(X, "columns") else X)
 
 
@@ -84,57 +85,91 @@ LINKS: dict[str, Any] = {"logistic": _two, "softmax": to_probabilities, "one-vs-
 """How sums become probabilities: of two classes, and of more."""
 
 
-class LibraryBooster:
-    """A booster of LightGBM, XGBoost or CatBoost in their library's own format, of numeric columns."""
+def _names_of(model: Any) -> list[str]:
+    """Return the names of the columns that a booster was fitted on; none where it was fitted on an array."""
+    own: Any = "feature_names_in_" if hasattr(model, "feature_names_in_") else "feature_names_"  # CatBoost's
+    named = [str(name) for name in getattr(model, own, ())]
+    return [] if named == [str(i) for i in range(len(named))] else named
 
-    def __init__(self, library: str, content: bytes, classes: Sequence[int]) -> None:
-        self.library, self.content, self.classes_ = library, content, np.asarray(classes)
+
+class LibraryBooster:
+    """A booster of LightGBM, XGBoost or CatBoost in their library's own format, of numeric columns.
+
+    ``margins`` returns whether its class has a ``decision_function``: a calibration around it was fitted to that.
+    """
+
+    def __init__(self, library: str, content: bytes, classes: Sequence[int], *, margins: bool = False) -> None:
+        self.library, self.content, self.classes_, self.margins = library, content, np.asarray(classes), margins
         self.booster = load_library(library).from_bytes(content)
 
     @classmethod
     def of(cls, model: Any) -> LibraryBooster:
         """Return a fitted classifier of one of the libraries; an error where there is more to it than its trees."""
         library = BOOSTERS[type(model).__name__]
+        names = _names_of(model)
         if library == "catboost":
             made, rounds = model, model.tree_count_
             other = model.get_cat_feature_indices() or model.get_text_feature_indices()
+            if names and not other:
+                made = model.copy()
+                made.set_feature_names([str(i) for i in range(len(names))])
         elif library == "lightgbm":
             made = model.booster_
             rounds, other = model.best_iteration_ or made.current_iteration(), made.pandas_categorical
         else:
             made = model.get_booster()
             best = getattr(model, "best_iteration", None) if model.early_stopping_rounds else None
-            rounds, other = made.num_boosted_rounds() if best is None else best + 1, made.feature_names
-        result = cls(library, load_library(library).to_bytes(made, rounds), model.classes_)
+            rounds = made.num_boosted_rounds() if best is None else best + 1
+            other = "c" in (made.feature_types or ())
+            if made.feature_names:  # columns are known by their position
+                made = made.copy()
+                made.feature_names = made.feature_types = None
+        refusal = (
+            f"{type(model).__name__} cannot be saved without pickle with categories or an objective of its own: encode "
+            f"categories as numbers in its pipeline, or take learner={library!r}, which does"
+        )
+        if other:
+            raise ValueError(refusal)
+        content = load_library(library).to_bytes(made, rounds)
+        result = cls(library, content, model.classes_, margins=hasattr(model, "decision_function"))
         points = np.stack([np.linspace(low, high, model.n_features_in_) for low, high in ((-1, 1), (2, -3))])
-        if other or not np.allclose(result.predict_proba(points), model.predict_proba(points), atol=1e-6):
-            raise ValueError(
-                f"{type(model).__name__} cannot be saved without pickle with categories, names of columns or an "
-                f"objective of its own: use learner={library!r}, or SklearnLearner(..., encode=True)"
-            )
+        given: Any = points
+        if names:
+            import pandas as pd  # noqa: PLC0415  named columns came from frames
+
+            given = pd.DataFrame(points, columns=names)
+        if not np.allclose(result.predict_proba(points), model.predict_proba(given), atol=1e-6):
+            raise ValueError(refusal)
         return result
+
+    def decision_function(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
+        """Return the booster's margins."""
+        rows = Matrix(X if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64), None)
+        return np.asarray(load_library(self.library).margins(self.booster, rows), dtype=np.float64)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return probabilities, columns in the order of ``classes_``."""
-        rows = Matrix(np.asarray(X, dtype=np.float64), None)
-        scores = to_probabilities(load_library(self.library).margins(self.booster, rows))
+        scores = to_probabilities(self.decision_function(X))
         return scores if scores.ndim == 2 else np.stack((1.0 - scores, scores), axis=1)
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the library's bytes and plain values."""
-        about = {"library": self.library, "classes": self.classes_.tolist()}
+        about = {"library": self.library, "classes": self.classes_.tolist(), "margins": self.margins}
         return {"booster": np.frombuffer(self.content, dtype=np.uint8)}, about
 
     @classmethod
     def from_numbers(cls, arrays: dict[str, Any], document: dict[str, Any]) -> LibraryBooster:
         """Return the model of what :meth:`numbers` gave."""
-        return cls(document["library"], np.asarray(arrays["booster"]).tobytes(), document["classes"])
+        content = np.asarray(arrays["booster"]).tobytes()
+        return cls(document["library"], content, document["classes"], margins=bool(document["margins"]))
 
 
 OURS = {
     "HistogramBoosting": "adacsl.learners.histogram_boosting:HistogramBoosting",
     "MetaCost": "adacsl.learners.metacost:MetaCost",
     "LibraryBooster": "adacsl.learners.arrays:LibraryBooster",
+    "OnnxClassifier": "adacsl.integrations.onnx:OnnxClassifier",
+    "ScoreClassifier": "adacsl.learners.scores:ScoreClassifier",
 }
 """Our own estimators, which write and read their arrays themselves."""
 READERS = {
@@ -157,6 +192,7 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         from adacsl.learners.trees import FORESTS, forest_numbers  # noqa: PLC0415
     if isinstance(model, Prefit):
         return _prefit_numbers(model)
+    model = _chosen(model)
     if type(model).__name__ in BOOSTERS:
         model = LibraryBooster.of(model)
     if type(model).__name__ in OURS:
@@ -171,6 +207,21 @@ def to_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]]:
         return {k: v for k, v in result.items() if v is not None}, _about_sums(model.kind, model.intercept, model)
     numbers = _linear_numbers(model)
     return resolve("adacsl.learners.skops_models:dump")(model) if numbers is None else numbers
+
+
+def _chosen(model: Any) -> Any:
+    """Return what predicts probabilities for a frozen estimator, a search, or one whose threshold was moved."""
+    from sklearn.frozen import FrozenEstimator  # noqa: PLC0415
+    from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV  # noqa: PLC0415
+    from sklearn.model_selection._search import BaseSearchCV  # noqa: PLC0415
+
+    if isinstance(model, FrozenEstimator):
+        return _chosen(model.estimator)
+    if isinstance(model, BaseSearchCV) and hasattr(model, "best_estimator_"):
+        return _chosen(model.best_estimator_)
+    if isinstance(model, FixedThresholdClassifier | TunedThresholdClassifierCV) and hasattr(model, "estimator_"):
+        return _chosen(model.estimator_)
+    return model
 
 
 def _linear_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -194,10 +245,7 @@ def _linear_numbers(model: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
 
 def _prefit_numbers(model: Prefit) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a prefit model as one of class numbers."""
-    from sklearn.frozen import FrozenEstimator  # noqa: PLC0415
-
-    inner = model.estimator.estimator if isinstance(model.estimator, FrozenEstimator) else model.estimator
-    arrays, about = to_numbers(inner)
+    arrays, about = to_numbers(model.estimator)
     classes = model.classes_.tolist()
     if about["kind"] == "MetaCost" and classes != sorted(classes):
         raise ValueError("a prefit MetaCost cannot be saved with another positive class than its own")

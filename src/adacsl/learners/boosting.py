@@ -40,6 +40,22 @@ class BoostingLearner(BaseEstimator):
         Adapt after every so many rounds.
     params : dict, optional
         The library's own parameters, such as ``{"max_depth": 4, "nthread": 2}``; they override the above.
+
+    Raises
+    ------
+    ValueError
+        In ``fit``, where a setting is out of range.
+    ImportError
+        In ``fit``, where the library is not installed.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> from adacsl.learners import BoostingLearner
+    >>> learner = BoostingLearner("xgboost", n_estimators=200, params={"max_depth": 4})
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=learner)
+    >>> model.get_params()["learner__n_estimators"]
+    200
     """
 
     tables_only = True

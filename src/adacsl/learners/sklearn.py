@@ -30,6 +30,7 @@ with requires("sklearn"):
     import sklearn
     from sklearn.base import BaseEstimator, clone
     from sklearn.compose import ColumnTransformer
+    from sklearn.frozen import FrozenEstimator
     from sklearn.pipeline import Pipeline
     from sklearn.utils.validation import has_fit_parameter
 
@@ -67,9 +68,23 @@ class SklearnLearner(BaseEstimator):
     encode : bool or "auto", default "auto"
         Whether tables are encoded as for neural networks; otherwise the estimator gets X as it is. "auto": X is
         encoded, except for pipelines, column transformers and fitted estimators.
+
+    Raises
+    ------
+    TypeError
+        In ``fit``, where a weighted loss is asked for and the estimator takes no weights.
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> from adacsl import AdaCSLClassifier, CostMatrix
+    >>> from adacsl.learners import SklearnLearner
+    >>> learner = SklearnLearner(RandomForestClassifier(), max_iter=3)
+    >>> model = AdaCSLClassifier(CostMatrix(fp=1, fn=8), learner=learner)
+    >>> model.get_params()["learner__max_iter"]
+    3
     """
 
-    tables_only = True
     trained_by = "adacsl.learners.sklearn:fit_models"
 
     @keeps_settings
@@ -105,6 +120,16 @@ class SklearnLearner(BaseEstimator):
         params: dict[str, Any] = getattr(self.estimator, "get_params", dict)()
         selects = any(isinstance(part, Pipeline | ColumnTransformer) for part in (self.estimator, *params.values()))
         return not selects and not prefit_parts(self.estimator)
+
+    @property
+    def tables_only(self) -> bool:
+        """Whether samples are rows of tables: not where the estimator is a graph that takes images."""
+        return not getattr(self.estimator, "takes_images", False)
+
+    @property
+    def image_size(self) -> tuple[int, int] | None:
+        """Height and width of the images that the estimator takes."""
+        return None if self.tables_only else self.estimator.image_size
 
     def adapts(self, candidate: Candidate) -> bool:
         """Return whether "auto" adapts: always."""
@@ -160,7 +185,9 @@ def fit_models(candidates: Sequence[Candidate], rows: Rows) -> Iterator[Candidat
             else:
                 models, undone = _fit_as_it_is(candidate, features, fitted), 0.0
         labels = prefit_labels(candidate.learner.estimator, rows)
-        models = [numbered(model, labels) for model in candidate.deciding(models)]
+        models = candidate.deciding(models)
+        models = list({id(model): model for model in models}.values())  # a frozen one is the same in each fold
+        models = [numbered(model, labels) for model in models]
         candidate.model = EstimatorModel(models, encoder if encode else None, undone, rows.n_classes)
         if candidate.watch is not None:
             tested = rows.to_encode(candidate.watch) if encode else rows.take(candidate.watch)
@@ -363,7 +390,11 @@ def _learn(settings: SklearnLearner, estimator: Any, rows: Rows, train: NDArray[
 def prefit_parts(estimator: Any) -> list[Any]:
     """Return the parts of an estimator that were fitted before: a copy of them knows its classes already."""
     params = estimator.get_params(deep=True) if hasattr(estimator, "get_params") else {}
-    parts = [part for part in (estimator, *params.values()) if hasattr(part, "fit") and _knows_classes(part)]
+    frozen = [f"{name}__" for name, part in params.items() if isinstance(part, FrozenEstimator)]
+    if isinstance(estimator, FrozenEstimator):
+        params = {}  # what is inside is never fitted, and may be no estimator that can be copied
+    inner = [part for name, part in params.items() if not name.startswith(tuple(frozen))]
+    parts = [part for part in (estimator, *inner) if hasattr(part, "fit") and _knows_classes(part)]
     # skorch's networks are given their classes as a setting
     return [part for part in parts if not hasattr(part, "classes") and _knows_classes(clone(part))]
 

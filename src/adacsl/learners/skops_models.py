@@ -8,10 +8,12 @@ as the arrays of :mod:`adacsl.learners.arrays`, and skops holds a placeholder.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import io
 import json
 import math
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator, Sequence
@@ -33,6 +35,7 @@ with requires("train"):
     from sklearn.dummy import DummyClassifier
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.feature_selection import SelectFromModel
+    from sklearn.utils.metaestimators import available_if
 
 __all__ = ["TRUSTED", "dump", "load"]
 
@@ -44,6 +47,7 @@ TRUSTED = (
     "sklearn.feature_selection._mutual_info.mutual_info_classif",
     "sklearn.feature_selection._univariate_selection.chi2",
     "sklearn.feature_selection._univariate_selection.f_classif",
+    "sklearn.impute._iterative._ImputerTriplet",
     "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.utils._bunch.Bunch",
@@ -72,7 +76,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
     "DictNode": ("builtins.dict", "collections.OrderedDict", "sklearn.utils._bunch.Bunch"),
     "ListNode": ("builtins.list",),
     "SetNode": ("builtins.set",),
-    "TupleNode": ("builtins.tuple",),
+    "TupleNode": ("builtins.tuple", "sklearn.impute._iterative._ImputerTriplet"),
     "LossNode": ("sklearn._loss._loss.", "sklearn.linear_model._sgd_fast."),
 }
 """Classes that are called with arguments from the file: only these, or those in modules that end with a dot."""
@@ -113,9 +117,7 @@ def dump(estimator: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     It may be anything of scikit-learn that holds no type outside of skops' list and :data:`TRUSTED`; forests and
     boosters in it are kept as :func:`~adacsl.learners.arrays.to_numbers` writes them.
     """
-    with requires("train"):
-        from skops import io as skops  # noqa: PLC0415  it takes two seconds
-
+    skops = _skops()
     parts: list[tuple[dict[str, Any], dict[str, Any]]] = []
     placeholders: dict[int, Any] = {}
     try:
@@ -146,9 +148,7 @@ def load(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
             f"it was saved with scikit-learn {str(about['sklearn'])[:20]}, and this is {sklearn.__version__}: install "
             "that version, or train it again"
         )
-    with requires("train"):
-        from skops import io as skops  # noqa: PLC0415  it takes two seconds
-
+    skops = _skops()
     content = _checked(np.asarray(arrays[CONTENT], dtype=np.uint8).tobytes())
     _refuse_types(skops.get_untrusted_types(data=content))
     with warnings.catch_warnings():
@@ -160,6 +160,27 @@ def load(arrays: dict[str, Any], about: dict[str, Any]) -> Any:
         if "n_jobs" in getattr(one, "__dict__", {}):
             one.n_jobs = None
     return Prefit(result, about["classes"]) if "classes" in about else result
+
+
+def _skops() -> Any:
+    """Return skops' reader and writer; to know what to trust it imports all of scikit-learn, but not torch with it."""
+    unneeded = "sklearn.externals.array_api_compat.torch"
+    with requires("train"), _absent(unneeded):
+        from skops import io  # noqa: PLC0415  it takes two seconds
+    return io
+
+
+@contextlib.contextmanager
+def _absent(name: str) -> Iterator[None]:
+    """Let a module seem not to be there, unless it was imported before."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[name]
 
 
 def _has_arrays(model: Any) -> bool:
@@ -194,6 +215,11 @@ class SavedBooster(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
         """Return probabilities."""
         return self.booster.predict_proba(X)
+
+    @available_if(lambda self: self.booster.margins)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Any:  # noqa: N803
+        """Return margins, where the booster's class does: a calibration around it was fitted to them."""
+        return self.booster.decision_function(X)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
         """Return the likeliest label of each sample."""

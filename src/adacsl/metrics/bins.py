@@ -11,7 +11,19 @@ from adacsl.base.arrays import Array, check_whole
 
 
 class Partition(Protocol):
-    """Any callable that gives each score the number of its subgroup, 0, 1, 2, ...; empty subgroups are fine."""
+    """Any callable that gives each score the number of its subgroup: 0, 1, 2, ...
+
+    Subgroups may be empty.
+
+    Examples
+    --------
+    >>> from adacsl import AdaCSLController, CostMatrix
+    >>> def halves(scores):
+    ...     return (scores > 0.5).astype(int)
+    >>> controller = AdaCSLController(CostMatrix(fp=1, fn=8), partition=halves)
+    >>> controller.step([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1]).sizes
+    (2.0, 2.0)
+    """
 
     def __call__(self, scores: Array, /) -> Array:
         """Return one integer for each score."""
@@ -19,10 +31,29 @@ class Partition(Protocol):
 
 @dataclass(frozen=True)
 class SingleBin:
-    """The whole set as one subgroup: the paper's main experiment."""
+    """The whole set as one subgroup, as in the paper's main experiment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.adaptive import SingleBin
+    >>> SingleBin()(np.asarray([0.0, 0.1, 0.55, 1.0])).tolist()
+    [0, 0, 0, 0]
+    """
 
     def edges(self, scores: Array) -> Array:
-        """Return the borders of the subgroups."""
+        """Return the borders of the subgroups.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            Scores in [0, 1].
+
+        Returns
+        -------
+        array of shape (2,)
+            0 and 1.
+        """
         return _even_edges(scores, 1)
 
     def __call__(self, scores: Array, /) -> Array:
@@ -33,11 +64,19 @@ class SingleBin:
 
 @dataclass(frozen=True)
 class UniformBins:
-    """Bins of equal width, ``[0, 0.1), [0.1, 0.2), ..., [0.9, 1]``: the paper's illustration. The last is closed.
+    """Bins of equal width, ``[0, 0.1), [0.1, 0.2), ..., [0.9, 1]``, as in the paper's illustration.
+
+    The last bin is closed.
+
+    Parameters
+    ----------
+    bins : int, default 10
+        The number of bins.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from adacsl.adaptive import UniformBins
     >>> UniformBins(10)(np.asarray([0.0, 0.1, 0.55, 1.0])).tolist()
     [0, 1, 5, 9]
     """
@@ -48,7 +87,18 @@ class UniformBins:
         check_whole("bins", self.bins)
 
     def edges(self, scores: Array) -> Array:
-        """Return the borders of the subgroups, first and last included."""
+        """Return the borders of the subgroups, first and last included.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            Scores in [0, 1].
+
+        Returns
+        -------
+        array of shape (bins + 1,)
+            The borders.
+        """
         return _even_edges(scores, self.bins)
 
     def __call__(self, scores: Array, /) -> Array:
@@ -58,10 +108,34 @@ class UniformBins:
 
 
 class QuantileBins(UniformBins):
-    """Bins with about equally many scores; equal scores always share a bin, so bins may stay empty."""
+    """Bins with about equally many scores; equal scores always share a bin, so bins may stay empty.
+
+    Parameters
+    ----------
+    bins : int, default 10
+        The number of bins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.adaptive import QuantileBins
+    >>> QuantileBins(2)(np.asarray([0.0, 0.1, 0.2, 0.9])).tolist()
+    [0, 0, 1, 1]
+    """
 
     def edges(self, scores: Array) -> Array:
-        """Return the borders of the subgroups, first and last included."""
+        """Return the borders of the subgroups, first and last included.
+
+        Parameters
+        ----------
+        scores : array of shape (n,)
+            Scores in [0, 1].
+
+        Returns
+        -------
+        array of shape (bins + 1,)
+            The borders.
+        """
         xp = array_namespace(scores)
         n = scores.shape[0]
         inner = xp.asarray([(n * m) // self.bins for m in range(1, self.bins)], dtype=xp.int64, device=device(scores))

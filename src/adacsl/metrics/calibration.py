@@ -16,7 +16,27 @@ ECE_BINS = 15
 
 
 class Calibration(NamedTuple):
-    """Mean score and share of positives of each non-empty bin, the bins' sizes, and the expected error."""
+    """Scores compared with frequencies, bin by bin: the result of :func:`~adacsl.metrics.calibration_error`.
+
+    Attributes
+    ----------
+    mean_score : array of shape (M,)
+        Mean score of each bin that is not empty.
+    positive_share : array of shape (M,)
+        Share of positives of each bin.
+    sizes : array of shape (M,)
+        Number of samples of each bin.
+    error : float
+        Expected calibration error.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.metrics import calibration_error
+    >>> scores, labels = np.asarray([0.25, 0.25, 0.75, 0.75]), np.asarray([0, 0, 1, 1])
+    >>> calibration_error(scores, labels).mean_score.tolist()
+    [0.25, 0.75]
+    """
 
     mean_score: Array
     positive_share: Array
@@ -30,12 +50,34 @@ class Calibration(NamedTuple):
 def calibration_error(
     scores: Array, labels: Array, *, partition: Partition | None = None, norm: int = 1
 ) -> Calibration:
-    r"""Compare mean score and share of positives in bins of similar score.
+    r"""Return the expected calibration error, with mean score and share of positives in bins of similar score.
 
     .. math:: \mathrm{ECE}_q = \Big( \sum_m \frac{|D_m|}{n} \,
         \big| \overline{p}_m - \overline{y}_m \big|^q \Big)^{1/q}
 
-    The default partition is ``UniformBins(15)``; ``QuantileBins(15)`` is steadier on skewed scores.
+    Parameters
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+    partition : Partition, optional
+        The bins. Default: ``UniformBins(15)``; ``QuantileBins(15)`` is steadier on skewed scores.
+    norm : {1, 2}, default 1
+        The exponent q.
+
+    Returns
+    -------
+    Calibration
+        The error and the bins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.metrics import calibration_error
+    >>> scores, labels = np.asarray([0.25, 0.25, 0.75, 0.75]), np.asarray([0, 0, 1, 1])
+    >>> calibration_error(scores, labels).error
+    0.25
     """
     if norm not in (1, 2):
         raise ValueError(f"norm must be 1 or 2, got {norm!r}")

@@ -20,7 +20,23 @@ FEW_KINDS = 1000
 
 
 class Interval(NamedTuple):
-    """An estimate and its confidence interval."""
+    """An estimate and its confidence interval.
+
+    Attributes
+    ----------
+    estimate : float
+        The estimate.
+    low : float
+        Lower end of the interval.
+    high : float
+        Upper end of the interval.
+
+    Examples
+    --------
+    >>> from adacsl.metrics import Interval
+    >>> Interval(0.53, 0.46, 0.59).high
+    0.59
+    """
 
     estimate: float
     low: float
@@ -46,9 +62,11 @@ def cost_interval(
     Parameters
     ----------
     costs : CostMatrix
-        Class-wide or of each sample.
-    y_true, y_pred : arrays of shape (n,)
-        Class numbers.
+        Class-wide or per-sample costs.
+    y_true : array of shape (n,)
+        True class numbers.
+    y_pred : array of shape (n,)
+        Decisions, as class numbers.
     groups : array of shape (n,), optional
         Draw whole groups (patients, customers) rather than single samples: samples of one group are no independent
         evidence.
@@ -66,8 +84,14 @@ def cost_interval(
     Interval
         The mean cost and the ends of its interval.
 
+    See Also
+    --------
+    adacsl.metrics.cost_difference_interval : The difference of two rules on the same samples.
+    adacsl.compare : Intervals over the splits of a comparison.
+
     Examples
     --------
+    >>> from adacsl import CostMatrix, cost_interval
     >>> cost_interval(CostMatrix(fp=1, fn=8), [0, 1] * 50, [0, 1] * 49 + [0, 0])
     Interval(estimate=0.08, low=0.0, high=0.24)
     """
@@ -88,16 +112,20 @@ def cost_difference_interval(
     resamples: int = 2000,
     random_state: int | None = 0,
 ) -> Interval:
-    """Return the mean cost of ``y_pred`` minus that of ``y_other``, on the same samples (paired bootstrap).
+    """Return the mean cost of ``y_pred`` minus that of ``y_other`` on the same samples (paired bootstrap).
 
     An interval below 0 means that ``y_pred`` costs less.
 
     Parameters
     ----------
     costs : CostMatrix
-        Class-wide or of each sample.
-    y_true, y_pred, y_other : arrays of shape (n,)
-        Class numbers: the truth, the decisions, and those to compare them with.
+        Class-wide or per-sample costs.
+    y_true : array of shape (n,)
+        True class numbers.
+    y_pred : array of shape (n,)
+        Decisions, as class numbers.
+    y_other : array of shape (n,)
+        The decisions to compare them with.
     groups : array of shape (n,), optional
         Draw whole groups rather than single samples.
     level : float, default 0.95
@@ -111,6 +139,18 @@ def cost_difference_interval(
     -------
     Interval
         The difference of the mean costs and the ends of its interval.
+
+    See Also
+    --------
+    adacsl.cost_interval : The mean cost of one rule.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.metrics import cost_difference_interval
+    >>> y = [0, 1] * 50
+    >>> cost_difference_interval(CostMatrix(fp=1, fn=8), y, [1] * 100, [0] * 100).estimate
+    -3.5
     """
     extra = as_host(costs.incurred(y_true, y_pred)) - as_host(costs.incurred(y_true, y_other))
     return mean_interval(extra, groups=groups, level=level, resamples=resamples, random_state=random_state)

@@ -88,21 +88,37 @@ DRAWS = 200
 class ScoreShift(NamedTuple):
     """Difference between the probabilities of new samples and those of held-out samples in training.
 
-    Parameters
+    Attributes
     ----------
     psi : float
-        Population stability index: the sum of (now - then) log(now / then) over ten bins that held equally many
-        samples in training.
+        Population stability index: the sum of (now - then) log(now / then) over ten bins that held equally many samples
+        in training.
     limit : float
         Drift is reported above this value: 0.1, or the ``level`` quantile of the index without drift if larger.
-    ks, p_value : float
-        Kolmogorov-Smirnov statistic with its asymptotic p-value.
-    edges : array
+    ks : float
+        Kolmogorov-Smirnov statistic.
+    p_value : float
+        Its asymptotic p-value.
+    edges : array of shape (bins - 1,)
         Where the bins end.
-    then, now : array
-        Shares of the bins in training and among the new samples.
+    then : array of shape (bins,)
+        Shares of the bins in training.
+    now : array of shape (bins,)
+        Shares of the bins among the new samples.
     place : int
         The class whose probabilities are compared; of K classes the one with the largest index.
+
+    See Also
+    --------
+    score_shift : Returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import score_shift
+    >>> rng = np.random.default_rng(0)
+    >>> score_shift(rng.beta(2, 8, 500), rng.beta(2, 8, 500)).shifted
+    False
     """
 
     psi: float
@@ -123,18 +139,35 @@ class ScoreShift(NamedTuple):
 class PriorShift(NamedTuple):
     """Class prior in training, and as estimated on new samples.
 
-    Parameters
+    Attributes
     ----------
-    then, now : array of shape (K,)
-        The share of each class in training, and the estimate on the new samples.
-    low, high : array of shape (K,)
-        Interval of the estimate.
+    then : array of shape (K,)
+        The share of each class in training.
+    now : array of shape (K,)
+        The estimate on the new samples.
+    low : array of shape (K,)
+        Lower end of the interval of the estimate.
+    high : array of shape (K,)
+        Upper end of the interval of the estimate.
     ratio : array of shape (K,)
         New prior over old prior, up to a common factor.
     excluded : bool
         Whether the interval excludes the prior in training, or that assumed by a policy.
     assumed : array of shape (K,) or None
         The prior that a policy assumes.
+
+    See Also
+    --------
+    prior_shift : Returns it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import prior_shift
+    >>> rng = np.random.default_rng(0)
+    >>> shift = prior_shift(rng.beta(2, 8, 500), rng.beta(2, 8, 500))
+    >>> shift.excluded
+    False
     """
 
     then: NDArray[np.float64]
@@ -163,6 +196,8 @@ def score_shift(then: NDArray[np.float64], now: NDArray[np.float64], *, level: f
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import score_shift
     >>> then = np.linspace(0, 1, 1000)
     >>> score_shift(then, then**2).shifted, score_shift(then, then).psi
     (True, 0.0)
@@ -205,15 +240,17 @@ def prior_shift(
     prior: NDArray[np.float64] | None = None, groups: NDArray[np.int64] | None = None, level: float = 0.95,
     seed: int = 0,
 ) -> PriorShift:  # fmt: skip
-    """Estimate the shift of the class prior from the probabilities of held-out and of new samples.
+    """Return the shift of the class prior, estimated from the probabilities of held-out and of new samples.
 
     Parameters
     ----------
-    then, now : arrays of shape (n,) or (n, K)
-        Probabilities of held-out samples in training, and of new samples: of the positive class, or of each class.
+    then : array of shape (n,) or (n, K)
+        Probabilities of held-out samples in training: of the positive class, or of each class.
+    now : array of shape (m,) or (m, K)
+        Probabilities of new samples.
     prior : array of shape (K,), optional
-        Class prior in training; default: the mean of ``then``.
-    groups : array of shape (n,), optional
+        Class prior in training. Default: the mean of ``then``.
+    groups : array of shape (m,), optional
         Group numbers of the new samples.
     level : float, default 0.95
         Coverage of the interval.
@@ -223,12 +260,27 @@ def prior_shift(
     Returns
     -------
     PriorShift
+        Both priors with an interval.
+
+    See Also
+    --------
+    adacsl.decision.estimate_prior : The estimate alone.
+    adacsl.monitor : All statistics of a deployed model.
 
     Notes
     -----
     Expectation maximisation starts from the model's mean probability in training, not from ``prior``: samples like
     those in training then give no shift, whether or not the probabilities are calibrated. The estimate is the ratio
     of new to old prior, by which ``prior`` is multiplied. Both sets of samples are bootstrapped.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.monitoring.drift import prior_shift
+    >>> rng = np.random.default_rng(0)
+    >>> shift = prior_shift(rng.beta(2, 8, 500), rng.beta(4, 6, 500))
+    >>> shift.excluded, bool(shift.now[1] > shift.then[1])
+    (True, True)
     """
     rng = np.random.default_rng(seed)
     before, after = _columns(then), _columns(now)

@@ -93,12 +93,14 @@ def monitor(
 
     Examples
     --------
-    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> import numpy as np
     >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, monitor
     >>> rng = np.random.default_rng(0)
     >>> y = (rng.random(4000) < 0.2).astype(int)
     >>> X = rng.normal(size=(4000, 1)) + 1.5 * y[:, None]
-    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=LogisticRegression()).fit(X[:2000], y[:2000])
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:2000], y[:2000])
     >>> result = monitor(model, X[2000:], y[2000:])
     >>> result.recommendation, result.retune
     ('keep', False)

@@ -29,7 +29,7 @@ RECOMMENDATIONS = {"keep": "no change", "review": "review", "retune": "re-tune",
 def write_monitoring(
     result: MonitoringReport, path: str | os.PathLike[str], *, title: str = "Monitoring report"
 ) -> Path:
-    """Write the monitoring report as one HTML file and return its path.
+    """Write the monitoring report as one HTML file.
 
     An existing file is replaced completely or not at all.
 
@@ -39,13 +39,26 @@ def write_monitoring(
         The result of :func:`adacsl.monitor`.
     path : path
         The file, such as ``monitor.html``.
-    title : str
+    title : str, default "Monitoring report"
         Title of the page.
 
     Returns
     -------
-    Path
+    pathlib.Path
         The written file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, monitor
+    >>> rng = np.random.default_rng(0)
+    >>> y = (rng.random(1000) < 0.3).astype(int)
+    >>> X = rng.normal(size=(1000, 1)) + 1.5 * y[:, None]
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:500], y[:500])
+    >>> result = monitor(model, X[500:], y[500:])
+    >>> write_monitoring(result, "monitor.html")  # doctest: +SKIP
     """
     return write_page(monitoring_page(result, title), path)
 

@@ -79,7 +79,7 @@ class ConstraintCheck(NamedTuple):
 class Labelled(NamedTuple):
     """Results on the samples with labels; costs are means per sample.
 
-    Parameters
+    Attributes
     ----------
     cost : Interval
         Cost of the model's decisions.
@@ -87,13 +87,16 @@ class Labelled(NamedTuple):
         The model's ``estimated_cost_``; None where it is of other costs or of another policy.
     excess : Interval or None
         By how much ``cost`` exceeds ``estimated``.
-    calibration_error, calibration_error_training : float, float or None
-        Calibration error on these samples, and on held-out samples in training.
+    calibration_error : float
+        Calibration error on these samples.
+    calibration_error_training : float or None
+        Calibration error on held-out samples in training.
     saving : Interval or None
         What a re-tuned decision rule would save; None where a class has fewer than ten samples.
-    threshold, current_threshold : Interval or None, float or None
-        The cost-optimal threshold on these samples, and the one that the model applies; None where there is not one
-        threshold for all samples.
+    threshold : Interval or None
+        The cost-optimal threshold on these samples; None where there is not one threshold for all samples.
+    current_threshold : float or None
+        The threshold that the model applies; None where there is not one threshold for all samples.
     prior : tuple of Interval
         The share of each class.
     prior_shifted : bool or None
@@ -102,6 +105,20 @@ class Labelled(NamedTuple):
         The best constant decision; None where a class has fewer than ten samples, and under constraints.
     constraints : tuple of ConstraintCheck
         The constraints of the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, monitor
+    >>> rng = np.random.default_rng(0)
+    >>> y = (rng.random(1000) < 0.3).astype(int)
+    >>> X = rng.normal(size=(1000, 1)) + 1.5 * y[:, None]
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:500], y[:500])
+    >>> result = monitor(model, X[500:], y[500:])
+    >>> result.labels.prior[1].estimate
+    0.296
     """
 
     cost: Interval
@@ -121,12 +138,18 @@ class Labelled(NamedTuple):
 class ShiftedCosts(NamedTuple):
     """Expected mean costs per sample under the estimated class prior.
 
-    Parameters
+    Attributes
     ----------
     cost : float
-        Of the model's decisions.
+        Cost of the model's decisions.
     adapted : float
-        Of decisions under the estimated prior.
+        Cost of decisions under the estimated prior.
+
+    Examples
+    --------
+    >>> from adacsl.monitoring.report import ShiftedCosts
+    >>> ShiftedCosts(cost=0.5, adapted=0.4).saving
+    0.09999999999999998
     """
 
     cost: float
@@ -141,22 +164,38 @@ class ShiftedCosts(NamedTuple):
 class Window(NamedTuple):
     """Results on the samples of one time window.
 
-    Parameters
+    Attributes
     ----------
     name : str
         The window, such as ``2026-03``.
-    rows, labelled : int
-        The number of samples, and of those with labels.
+    rows : int
+        The number of samples.
+    labelled : int
+        The number of samples with labels.
     cost : Interval or None
         Mean cost of the samples with labels; None where there are none.
     expected : float
         Expected mean cost by the model's probabilities.
-    decided : array
+    decided : array of shape (A,)
         The share of each decision.
     psi : float or None
         Population stability index of the scores; None for models without held-out scores.
     constraints : tuple of ConstraintCheck
         The constraints of the model, on the samples with labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, monitor
+    >>> rng = np.random.default_rng(0)
+    >>> y = (rng.random(1000) < 0.3).astype(int)
+    >>> X = rng.normal(size=(1000, 1)) + 1.5 * y[:, None]
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:500], y[:500])
+    >>> result = monitor(model, X[500:], y[500:], time=np.arange(500.0))
+    >>> result.windows[0].rows
+    50
     """
 
     name: str
@@ -175,13 +214,18 @@ class MonitoringReport:
 
     Attributes
     ----------
-    rows, labelled : int
-        The number of samples, and of those with labels.
-    classes, actions : tuple of str
-        Names in the order of the numbers; of two classes, the positive one is second. Without a policy the actions are
-        the classes.
-    level, tolerance : float
-        Coverage of the intervals; the share of the cost that matters.
+    rows : int
+        The number of samples.
+    labelled : int
+        The number of samples with labels.
+    classes : tuple of str
+        Names in the order of the numbers; of two classes, the positive one is second.
+    actions : tuple of str
+        Names of the actions. Without a policy they are the classes.
+    level : float
+        Coverage of the intervals.
+    tolerance : float
+        The share of the cost that matters.
     expected : Interval
         Mean cost per sample by the model's own probabilities.
     decided : (array or None, array)
@@ -196,6 +240,25 @@ class MonitoringReport:
         Results on the samples with labels.
     windows : tuple of Window
         Results by time window, where times were given.
+
+    See Also
+    --------
+    adacsl.monitor : Returns it.
+    adacsl.monitoring.page.write_monitoring : Writes it as a page.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier, monitor
+    >>> rng = np.random.default_rng(0)
+    >>> y = (rng.random(1000) < 0.3).astype(int)
+    >>> X = rng.normal(size=(1000, 1)) + 1.5 * y[:, None]
+    >>> costs, learner = CostMatrix(fp=1, fn=8), LogisticRegression()
+    >>> model = CostSensitiveClassifier(costs, learner=learner).fit(X[:500], y[:500])
+    >>> result = monitor(model, X[500:], y[500:])
+    >>> result.rows, result.labelled, len(result.windows)
+    (500, 500, 0)
     """
 
     rows: int
@@ -329,7 +392,13 @@ class MonitoringReport:
         return html_lines(*self.sentences)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain JSON values."""
+        """Return everything as plain JSON values.
+
+        Returns
+        -------
+        dict
+            The statistics and the recommendation.
+        """
         names = (
             "rows",
             "labelled",

@@ -12,7 +12,26 @@ import torch
 
 
 def choose_device(device: str, *, warn: bool = True) -> str:
-    """Return 'cpu', 'cuda', 'cuda:1' or 'mps'; a wish that cannot be met falls back to the CPU with one line."""
+    """Return the device to use; one that is absent falls back to the CPU, with a warning.
+
+    Parameters
+    ----------
+    device : {"auto", "cpu", "cuda", "cuda:1", "mps"}
+        The requested device.
+    warn : bool, default True
+        Whether to warn.
+
+    Returns
+    -------
+    str
+        'cpu', 'cuda', 'cuda:1' or 'mps'.
+
+    Examples
+    --------
+    >>> from adacsl.neural.loop import choose_device
+    >>> choose_device("cpu")
+    'cpu'
+    """
     count, mps = torch.cuda.device_count() if torch.cuda.is_available() else 0, torch.backends.mps.is_available()
     if device == "auto":
         return "cuda" if count else "mps" if mps else "cpu"

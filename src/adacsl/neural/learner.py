@@ -41,7 +41,8 @@ SIDE_BY_SIDE = ("tablenet", "realmlp")
 class NeuralLearner(BaseEstimator):
     """Settings of a neural network and its training; use it as ``learner=NeuralLearner(epochs=30)``.
 
-    What "auto" stands for depends on the kind of data and the number of samples (:func:`defaults_for`).
+    What "auto" stands for depends on the kind of data and the number of samples, see
+    :func:`~adacsl.neural.learner.defaults_for`.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class NeuralLearner(BaseEstimator):
     weights : path, optional
         Local weights (.safetensors, .pth) of the backbone for images.
     image_size : int, optional
-        Side to which images are resized; default: arrays keep their size, files become 64 x 64. Small images may be
+        Side to which images are resized; Default: arrays keep their size, files become 64 x 64. Small images may be
         enlarged for a backbone that was trained on large ones; training then takes longer.
     augment : bool or nn.Module, default True
         Random flips and small shifts of training images, on the device; or a module, such as ``Augment(rotate=True)``,
@@ -84,6 +85,25 @@ class NeuralLearner(BaseEstimator):
         Lightning's precision; "auto" is bf16-mixed on CUDA.
     trainer : dict, optional
         Further arguments of Lightning's ``Trainer``: strategies, devices, nodes, loggers, callbacks.
+
+    Raises
+    ------
+    ValueError
+        In ``fit``, where a setting is out of range.
+
+    See Also
+    --------
+    adacsl.neural.learner.defaults_for : What "auto" stands for.
+    adacsl.torch.tabular.TableNet : The network for tables.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, CostSensitiveClassifier
+    >>> from adacsl.neural import NeuralLearner
+    >>> learner = NeuralLearner(epochs=30)
+    >>> model = CostSensitiveClassifier(CostMatrix(fp=1, fn=8), learner=learner)
+    >>> model.set_params(learner__epochs=5).learner.epochs
+    5
     """
 
     tables_only = False
@@ -229,7 +249,28 @@ MIN_STEPS = 2000
 
 
 def defaults_for(n: int, *, images: bool, kind: str = "") -> dict[str, Any]:
-    """Return what "auto" stands for, by kind of data, number of training samples and kind of network for tables."""
+    """Return the settings that "auto" stands for.
+
+    Parameters
+    ----------
+    n : int
+        The number of training samples.
+    images : bool
+        Whether the samples are images.
+    kind : str
+        Of network for tables: "tablenet", "realmlp" or "tabm"; "" for another.
+
+    Returns
+    -------
+    dict
+        Settings of :class:`~adacsl.neural.NeuralLearner` by name.
+
+    Examples
+    --------
+    >>> from adacsl.neural.learner import defaults_for
+    >>> defaults_for(1000, images=False)["batch_size"]
+    32
+    """
     if images:
         return {
             "epochs": 15, "batch_size": 64, "learning_rate": 3e-4, "weight_decay": 0.05, "patience": None,

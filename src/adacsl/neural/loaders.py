@@ -86,8 +86,7 @@ def call_net(net: nn.Module, inputs: Any) -> Any:
         out = net(*inputs)
     else:
         out = net(inputs)
-    logits = out.get("logits", out) if isinstance(out, Mapping) else getattr(out, "logits", out)
-    return logits
+    return out.get("logits", out) if isinstance(out, Mapping) else getattr(out, "logits", out)
 
 
 def read_labels(labels: Any, n_classes: int) -> Tensor:
@@ -124,7 +123,8 @@ class SeededLoader:
     def __iter__(self) -> Iterator[Any]:
         epoch = self.epoch()
         torch.manual_seed(mix(self.seed + 1, epoch))
-        for holder in (self.loader, getattr(self.loader, "sampler", None), getattr(self.loader, "dataset", None)):
+        holders: list[Any] = [self.loader, getattr(self.loader, "sampler", None), getattr(self.loader, "dataset", None)]
+        for holder in holders:
             if hasattr(holder, "set_epoch"):
                 holder.set_epoch(epoch)
         yield from self.loader
@@ -152,8 +152,8 @@ class LoaderTraining(MemberTraining):
         """Refuse several processes, which would all see the same batches."""
         if self.trainer.world_size > 1:
             raise ValueError(
-                "loaders of one's own train in one process: leave devices and strategy out, or train with Lightning and "
-                "adacsl.integrations.lightning.AdaCSLCallback"
+                "loaders of one's own train in one process: leave devices and strategy out, or train with Lightning "
+                "and adacsl.integrations.lightning.AdaCSLCallback"
             )
 
     def train_dataloader(self) -> Any:
@@ -299,8 +299,8 @@ class LoaderModel:
     def numbers(self) -> Any:
         """Refuse to be saved: the classifier knows nothing of the inputs."""
         raise ValueError(
-            "a classifier that was fitted on loaders has inputs of your own, which it cannot describe: save the network, "
-            "torch.save(clf.net_[0].state_dict(), path), and decide by clf.threshold_"
+            "a classifier that was fitted on loaders has inputs of your own, which it cannot describe: save the "
+            "network, torch.save(clf.net_[0].state_dict(), path), and decide by clf.threshold_"
         )
 
 

@@ -136,7 +136,35 @@ def repeats_of(tested: Sequence[NDArray[np.int64]]) -> int:
 
 
 class Regret(NamedTuple):
-    """Extra cost of each method over the lowest cost, for cost ratios within a range."""
+    """Extra cost of each method over the lowest cost, for cost ratios within a range.
+
+    Attributes
+    ----------
+    curve : pandas.DataFrame
+        Excess of each method over the lowest cost, by cost ratio.
+    table : pandas.DataFrame
+        One row per method, the smallest excess first.
+    cheapest : pandas.DataFrame
+        The method of lowest cost, by range of ratios.
+    low : float
+        The lowest ratio.
+    high : float
+        The highest ratio.
+    ratio : float
+        The ratio of the comparison.
+    given : bool
+        Whether the user gave the range.
+    words : str
+        The result as text.
+
+    See Also
+    --------
+    adacsl.comparison.cost_sensitivity.find_regret : Returns it.
+
+    Examples
+    --------
+    >>> result.regrets["data", 8.0].table  # doctest: +SKIP
+    """
 
     curve: pd.DataFrame
     """method, ratio, cost, regret, percent, significance, within: at ratios within the range, and a little beyond."""

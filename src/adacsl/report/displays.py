@@ -39,7 +39,13 @@ class CurveDisplay:
         self.table, self.name = table, name
 
     def frame(self) -> pd.DataFrame:
-        """Return the numbers of the curve."""
+        """Return the numbers of the curve.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One row per point.
+        """
         return self.table.copy()
 
     def plot(self, ax: Any = None, *, name: str | None = None, **kwargs: Any) -> Self:
@@ -47,12 +53,17 @@ class CurveDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            Where to draw; default: a new figure. Several curves may share one.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure. Several curves may share one.
         name : str, optional
-            What the legend says.
-        **kwargs
+            Text of the legend.
+        **kwargs : Any
             Of the line: ``color``, ``linewidth``, ...
+
+        Returns
+        -------
+        CurveDisplay
+            Itself, with ``ax_``, ``figure_`` and ``line_``.
         """
         with requires("cli"):
             import matplotlib.pyplot as plt  # noqa: PLC0415  only for those who draw
@@ -100,9 +111,11 @@ class CostCurveDisplay(CurveDisplay):
 
     Examples
     --------
-    >>> costs = CostMatrix(fp=1, fn=8)
-    >>> shown = CostCurveDisplay.from_predictions([0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8], costs, plot=False)
-    >>> shown.frame()["cost"].tolist()
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.report import CostCurveDisplay
+    >>> y, scores, costs = [0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8], CostMatrix(fp=1, fn=8)
+    >>> display = CostCurveDisplay.from_predictions(y, scores, costs, plot=False)
+    >>> display.frame()["cost"].tolist()
     [0.5, 0.25, 2.25, 2.0, 4.0, 4.0]
     """
 
@@ -120,7 +133,34 @@ class CostCurveDisplay(CurveDisplay):
         cls, estimator: Any, X: Any, y: Any, costs: CostMatrix | None = None, *,  # noqa: N803
         pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
     ) -> Self:  # fmt: skip
-        """Draw the cost of every threshold of a classifier's probabilities; adacsl's own know their costs."""
+        """Return the cost curve of a classifier's probabilities.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted one, with ``predict_proba``.
+        X : table
+            Samples that did not train it.
+        y : array of shape (n,)
+            True labels.
+        costs : CostMatrix, optional
+            Class-wide or per sample. Default: those of the estimator, which classifiers of adacsl have.
+        pos_label : label, optional
+            The positive class. 0/1, -1/1 and False/True need none.
+        name : str, optional
+            Text of the legend. Default: the name of the estimator.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
+        plot : bool, default True
+            Whether to draw; False only computes the numbers of :meth:`frame`.
+        **kwargs : Any
+            Of the line: ``color``, ``linewidth``, ...
+
+        Returns
+        -------
+        CostCurveDisplay
+            The display.
+        """
         costs = getattr(estimator, "costs_", None) if costs is None else costs
         if costs is None:
             raise ValueError(f"{type(estimator).__name__} has no costs: pass costs=CostMatrix(fp=1, fn=8)")
@@ -133,7 +173,32 @@ class CostCurveDisplay(CurveDisplay):
         cls, y_true: Any, y_score: Any, costs: CostMatrix, *,
         pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
     ) -> Self:  # fmt: skip
-        """Draw the cost of every threshold of probabilities; ``costs`` are class-wide, or those of these rows."""
+        """Return the cost curve of probabilities.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True labels.
+        y_score : array of shape (n,)
+            Probabilities of the positive class.
+        costs : CostMatrix
+            Class-wide or per sample.
+        pos_label : label, optional
+            The positive class. 0/1, -1/1 and False/True need none.
+        name : str, optional
+            Text of the legend.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
+        plot : bool, default True
+            Whether to draw; False only computes the numbers of :meth:`frame`.
+        **kwargs : Any
+            Of the line: ``color``, ``linewidth``, ...
+
+        Returns
+        -------
+        CostCurveDisplay
+            The display.
+        """
         labels, n = _positives(y_true, pos_label), len(y_true)
         curve, best = cost_curve(y_score, labels, costs), find_threshold(y_score, labels, costs)
         thresholds, costs_per_sample, _, *parts = (as_host(part).astype(np.float64) for part in curve)
@@ -160,7 +225,32 @@ class ScoreDisplay(CurveDisplay):
         cls, estimator: Any, X: Any, y: Any, *,  # noqa: N803
         pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
     ) -> Self:  # fmt: skip
-        """Draw the curve of a classifier's probabilities."""
+        """Return the curve of a classifier's probabilities.
+
+        Parameters
+        ----------
+        estimator : classifier
+            A fitted one, with ``predict_proba``.
+        X : table
+            Samples that did not train it.
+        y : array of shape (n,)
+            True labels.
+        pos_label : label, optional
+            The positive class. 0/1, -1/1 and False/True need none.
+        name : str, optional
+            Text of the legend. Default: the name of the estimator.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
+        plot : bool, default True
+            Whether to draw; False only computes the numbers of :meth:`frame`.
+        **kwargs : Any
+            Of the line: ``color``, ``linewidth``, ...
+
+        Returns
+        -------
+        ScoreDisplay
+            The display.
+        """
         scores, label = _probabilities(estimator, X, pos_label)
         return cls.from_predictions(
             y, scores, pos_label=label, name=name or type(estimator).__name__, ax=ax, plot=plot, **kwargs
@@ -171,7 +261,30 @@ class ScoreDisplay(CurveDisplay):
         cls, y_true: Any, y_score: Any, *,
         pos_label: Any = None, name: str | None = None, ax: Any = None, plot: bool = True, **kwargs: Any,
     ) -> Self:  # fmt: skip
-        """Draw the curve of probabilities."""
+        """Return the curve of probabilities.
+
+        Parameters
+        ----------
+        y_true : array of shape (n,)
+            True labels.
+        y_score : array of shape (n,)
+            Probabilities of the positive class.
+        pos_label : label, optional
+            The positive class. 0/1, -1/1 and False/True need none.
+        name : str, optional
+            Text of the legend.
+        ax : matplotlib.axes.Axes, optional
+            Where to draw. Default: a new figure.
+        plot : bool, default True
+            Whether to draw; False only computes the numbers of :meth:`frame`.
+        **kwargs : Any
+            Of the line: ``color``, ``linewidth``, ...
+
+        Returns
+        -------
+        ScoreDisplay
+            The display.
+        """
         result = cls(table=cls._table(y_score, _positives(y_true, pos_label)), name=name)
         return result.plot(ax, **kwargs) if plot else result
 
@@ -181,15 +294,28 @@ class ScoreDisplay(CurveDisplay):
 
 
 class BrierCurveDisplay(ScoreDisplay):
-    """What trusting the probabilities costs at every cost ratio: the Brier curve.
+    """Brier curve: the cost of trusting the probabilities at every cost ratio.
 
-    Dashed: the cost at the best threshold of each ratio. What lies between is what better calibration could save.
+    Dashed: the cost at the best threshold of each ratio. Better calibration could save the difference.
 
     Parameters
     ----------
-    table : DataFrame
-        proportion (c = fp / (fp + fn)), loss and best: costs per row, with fp + fn = 2.
+    table : pandas.DataFrame
+        proportion (c = fp / (fp + fn)), loss and best: costs per sample, with fp + fn = 2.
     name : str, optional
+        Text of the legend.
+
+    See Also
+    --------
+    adacsl.thresholds.brier_curve : The numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.report import BrierCurveDisplay
+    >>> y, scores = np.asarray([0, 0, 1, 1]), np.asarray([0.1, 0.4, 0.35, 0.8])
+    >>> list(BrierCurveDisplay.from_predictions(y, scores, plot=False).frame())
+    ['proportion', 'loss', 'best']
     """
 
     labels = ("cost proportion fp / (fp + fn)", "cost per sample, fp + fn = 2")
@@ -209,13 +335,26 @@ class BrierCurveDisplay(ScoreDisplay):
 
 
 class DecisionCurveDisplay(ScoreDisplay):
-    """The net benefit of acting on the probabilities, against acting always and never (Vickers and Elkin).
+    """Decision curve: the net benefit of acting on the probabilities, against acting always and never.
 
     Parameters
     ----------
-    table : DataFrame
+    table : pandas.DataFrame
         threshold, net_benefit and treat_all; never acting has a benefit of 0.
     name : str, optional
+        Text of the legend.
+
+    See Also
+    --------
+    adacsl.thresholds.decision_curve : The numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl.report import DecisionCurveDisplay
+    >>> y, scores = np.asarray([0, 0, 1, 1]), np.asarray([0.1, 0.4, 0.35, 0.8])
+    >>> list(DecisionCurveDisplay.from_predictions(y, scores, plot=False).frame())
+    ['threshold', 'net_benefit', 'treat_all']
     """
 
     labels = ("threshold", "net benefit per sample")

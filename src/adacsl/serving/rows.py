@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +46,30 @@ def read_samples(schema: InputSchema, values: Mapping[str, Sequence[Any]]) -> An
     if schema.image is not None:
         pixels = resolve("adacsl.serving.images:read_images")  # imports torch
         return pixels(values[schema.fields[0].name], schema.image)
+    if schema.graph is not None:
+        return read_arrays(schema, values)
     return read_each(schema, lambda field: read_values(field, values[field.name]))
+
+
+def read_arrays(schema: InputSchema, values: Mapping[str, Sequence[Any]]) -> NDArray[np.float64]:
+    """Return lists of numbers as one matrix; shorter lists end in zeros, as a tokenizer pads them."""
+    arrays = {}
+    for field, given in zip(schema.fields, schema.graph.inputs_, strict=True):
+        rows = np.zeros((len(values[field.name]), given.size))
+        for row, value in enumerate(values[field.name]):
+            if not isinstance(value, list) or not set(map(type, value)) <= NUMBERS:
+                raise _refused(field, row, value)
+            if len(value) > given.size:
+                problem = f"the list has {len(value):,} numbers, the model takes {given.size:,}: shorten it"
+                raise RequestError([ErrorDetail(problem, row, field.name)])
+            try:
+                rows[row, : len(value)] = value
+            except OverflowError:
+                raise _refused(field, row, value) from None
+            if not np.isfinite(rows[row]).all():
+                raise _refused(field, row, value)
+        arrays[field.name] = rows.reshape(len(rows), *given.shape)
+    return np.asarray(schema.graph.to_rows(arrays))
 
 
 def read_each(schema: InputSchema, read: Callable[[Field], NDArray[Any]]) -> Columns:
@@ -138,8 +162,6 @@ def missing_columns(
 
 # values
 
-LONGEST = 1_000
-"""The most characters of a text: an array of text has the width of its longest entry."""
 SHORT = 64
 """Longer texts are neither numbers nor dates."""
 NUMBERS = {int, float, bool}
@@ -163,8 +185,8 @@ def read_values(field: Field, values: Sequence[Any]) -> NDArray[Any]:
                 [None if each is None else each[0] for each in _each(field, values, _date)], "datetime64[us]"
             )
         return dates
-    short = kinds <= {str, ABSENT} and max(map(len, filter(None, values)), default=0) <= LONGEST
-    return _objects(values) if short else _objects(_each(field, values, _text))
+    short = kinds <= {str, ABSENT} and max(map(len, filter(None, values)), default=0) <= field.longest
+    return _objects(values) if short else _objects(_each(field, values, functools.partial(_text, field)))
 
 
 def _numbers(field: Field, values: Sequence[Any], kinds: set[type]) -> NDArray[np.float64]:
@@ -190,8 +212,8 @@ def _each(field: Field, values: Sequence[Any], read: Callable[[Any], Any]) -> li
 
 
 def _refused(field: Field, row: int, value: Any) -> RequestError:
-    if isinstance(value, str) and len(value) > LONGEST:
-        problem = f"the text has {len(value):,} characters, the limit is {LONGEST:,}"
+    if isinstance(value, str) and len(value) > field.longest:
+        problem = f"the text has {len(value):,} characters, the limit is {field.longest:,}"
     elif isinstance(value, float) and not math.isfinite(value):
         problem = f"expected {field.wanted}, got {value}, which is not a number"
     else:
@@ -231,10 +253,10 @@ def _dates(values: Sequence[str | None]) -> NDArray[Any] | None:
     return np.where(missing, np.datetime64("NaT", "us"), instants)
 
 
-def _text(value: Any) -> Any:
+def _text(field: Field, value: Any) -> Any:
     """Return text, or a number, which the encoder formats."""
     if isinstance(value, str):
-        if len(value) > LONGEST:
+        if len(value) > field.longest:
             raise ValueError
         return value
     if type(value) not in NUMBERS | {Decimal} or not math.isfinite(value):
@@ -258,9 +280,9 @@ def read_arrow(body: bytes, schema: InputSchema, limit: int) -> Samples:
     """Return the samples of an Arrow IPC stream."""
     try:
         table = _read_table(body, schema, limit)
-        if schema.image is not None:
-            name = schema.fields[0].name
-            return Samples(read_samples(schema, {name: table.column(name).to_pylist()}))
+        if schema.image is not None or schema.graph is not None:
+            columns = {field.name: table.column(field.name).to_pylist() for field in schema.fields}
+            return Samples(read_samples(schema, columns))
         return Samples(read_each(schema, lambda field: read_arrow_values(field, table.column(field.name))))
     except ColumnError as error:
         raise RequestError([ErrorDetail(f"it {error.problem}", column=error.column)]) from None
@@ -332,8 +354,8 @@ def read_arrow_values(field: Field, column: Any) -> NDArray[Any]:
 def _decoded(field: Field, column: Any) -> Any:
     """Return a dictionary column as plain text; a long text that all rows refer to would exhaust the memory."""
     for chunk in column.chunks:
-        if any(isinstance(text, str | bytes) and len(text) > LONGEST for text in chunk.dictionary.to_pylist()):
-            raise RequestError([ErrorDetail(f"a text has more than {LONGEST:,} characters", column=field.name)])
+        if any(isinstance(text, str | bytes) and len(text) > field.longest for text in chunk.dictionary.to_pylist()):
+            raise RequestError([ErrorDetail(f"a text has more than {field.longest:,} characters", column=field.name)])
     return column.cast(column.type.value_type)
 
 

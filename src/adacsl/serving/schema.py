@@ -15,12 +15,13 @@ from adacsl import __version__
 from adacsl.base.labels import label_name
 from adacsl.decision.policy import ordered_labels
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.fitting.rows import missing_costs
+from adacsl.fitting.rows import graph_of, missing_costs
 
-Kind = Literal["number", "date", "text", "any", "image"]
+Kind = Literal["number", "date", "text", "any", "image", "list"]
 EXPECTED: dict[Kind, str] = {
     "number": "a number", "date": "a date such as 2026-03-31", "text": "text", "any": "a number or text",
     "image": "an image, as base64 text (of its PNG, JPEG, WebP, BMP, GIF or TIFF file)",
+    "list": "a list of numbers, such as tokens",
 }  # fmt: skip
 IMAGE = "image"
 """The one column of a model of images."""
@@ -33,7 +34,7 @@ class Field(NamedTuple):
     ----------
     name : str
         Its name.
-    kind : {"number", "date", "text", "any", "image"}
+    kind : {"number", "date", "text", "any", "image", "list"}
         The expected values.
     role : {"feature", "cost", "time"}
         What the model computes from it.
@@ -52,8 +53,15 @@ class Field(NamedTuple):
         return EXPECTED[self.kind] + ("" if self.needed else " or null")
 
     @property
+    def longest(self) -> int:
+        """The most characters of a text: columns of pipelines may be documents."""
+        return 100_000 if self.kind == "any" else 1_000
+
+    @property
     def schema(self) -> dict[str, Any]:
         """The column as JSON Schema."""
+        if self.kind == "list":
+            return {"type": "array", "items": {"type": "number"}, "description": f"{self.role}: {self.wanted}"}
         types = {"number": ["number"], "any": ["number", "string", "boolean"]}.get(self.kind, ["string"])
         return {"type": types + ([] if self.needed else ["null"]), "description": f"{self.role}: {self.wanted}"}
 
@@ -69,10 +77,13 @@ class InputSchema:
         of the time.
     image : tuple of int, optional
         Height, width and channels, where samples are images.
+    graph : OnnxClassifier, optional
+        The graph that takes several arrays by name, such as the tokens of a text.
     """
 
     fields: tuple[Field, ...]
     image: tuple[int, int, int] | None = None
+    graph: Any = None
 
     @classmethod
     def of(cls, classifier: CostSensitiveClassifier) -> Self:
@@ -85,6 +96,9 @@ class InputSchema:
         if getattr(classifier, "images_", False):
             height, width, channels = classifier.image_shape_
             return cls((Field(IMAGE, "image", "feature", needed=True),), image=(height, width, channels))
+        if (graph := graph_of(classifier)) is not None:
+            inputs = [Field(each.name, "list", "feature", needed=True) for each in graph.inputs_]
+            return cls(tuple(inputs), graph=graph)
         n, names = classifier.n_features_in_, getattr(classifier, "feature_names_in_", None)
         known = [f"x{i}" for i in range(n)] if names is None else [str(name) for name in names]
         cost_spec, policy = getattr(classifier, "cost_spec_", None), classifier.policy
@@ -206,7 +220,9 @@ def request_body(schema: InputSchema, limit: int) -> dict[str, Any]:
 
 def render_page(about: dict[str, Any], schema: InputSchema, limit: int) -> str:
     """Return the HTML page with the model, its columns, and a form for a request."""
-    example = {f.name: {"number": 0, "date": "2026-03-31", "image": "..."}.get(f.kind, "") for f in schema.fields}
+    example = {
+        f.name: {"number": 0, "date": "2026-03-31", "image": "...", "list": [0]}.get(f.kind, "") for f in schema.fields
+    }
     template = jinja2.Template(Path(__file__).with_name("page.html.j2").read_text(encoding="utf-8"), autoescape=True)
     page: str = template.render(about, limit=limit, arrow=ARROW, example=json.dumps({"rows": [example]}, indent=1))
     return page

@@ -39,6 +39,7 @@ class Task(NamedTuple):
     limits: RequestLimits
     device: str
     threads: int | None = None
+    module: Any = None
 
 
 def serve(
@@ -50,6 +51,7 @@ def serve(
     workers: int,
     device: str,
     listening: Callable[[int], None],
+    module: Any = None,
 ) -> None:
     """Serve a saved model until SIGTERM or Ctrl-C; requests sent before are answered.
 
@@ -68,9 +70,11 @@ def serve(
         Where to predict.
     listening : callable
         Called with the port before the first request is answered.
+    module : callable, optional
+        Factory of the model's network, where that is one of the user's own.
     """
-    task = Task(model.resolve(), artefact_digest(model), limits, device)
-    classifier, _ = load_noted(model, device=device, digest=task.digest)
+    task = Task(model.resolve(), artefact_digest(model), limits, device, module=module)
+    classifier, _ = load_noted(model, device=device, digest=task.digest, module=module)
     InputSchema.of(classifier)  # refuses a model that cannot be served, before anything listens
     with _bound(host, port) as own:
         own.listen()  # clients that connect now wait until the processes are ready
@@ -175,7 +179,7 @@ def work(task: Task, own: socket.socket, parent: int, ready: Connection) -> None
     """Serve in a worker process, until stopped or until the parent is gone."""
     watch_parent(parent)
     try:
-        classifier, _ = load_noted(task.model, device=task.device, digest=task.digest)
+        classifier, _ = load_noted(task.model, device=task.device, digest=task.digest, module=task.module)
         app = make_app(classifier, limits=task.limits, device=task.device, threads=task.threads)
     except (ArtefactError, MemoryError) as error:
         reason = str(error) or "not enough memory"

@@ -57,7 +57,7 @@ class InfeasibleError(ValueError):
 
 
 class Certified(NamedTuple):
-    """What is known of one constraint at the chosen threshold.
+    """The guarantee and the estimate of one constraint at the chosen threshold.
 
     Attributes
     ----------
@@ -70,6 +70,12 @@ class Certified(NamedTuple):
     samples : float
         The samples that count: positives for recall, negatives for FPR, predicted positives for precision, all for the
         positive rate.
+
+    Examples
+    --------
+    >>> from adacsl.thresholds import Certified
+    >>> Certified(required=0.9, guaranteed=0.92, estimate=0.95, samples=400.0).guaranteed
+    0.92
     """
 
     required: float
@@ -139,10 +145,11 @@ class Constraints:
         Column of X: ``min_recall`` then holds within each of its values (a region, a product), not only in all. The
         segments share the error, too.
     caps : SegmentCaps, optional
-        What segments allow, as :meth:`within_segments` has found it.
+        What segments allow, as ``within_segments`` has found it.
 
     Examples
     --------
+    >>> from adacsl.thresholds import Constraints
     >>> Constraints(min_recall=0.9)
     Constraints(min_recall=0.9, confidence=0.95)
     >>> Constraints(min_recall=0.9).most("min_recall", 200)
@@ -173,10 +180,21 @@ class Constraints:
 
     @classmethod
     def of(cls, given: Any) -> Self | None:
-        """Return constraints given as a mapping, as they are, or None where nothing is constrained.
+        """Return constraints of a mapping.
+
+        Parameters
+        ----------
+        given : mapping, Constraints or None
+            The constraints.
+
+        Returns
+        -------
+        Constraints or None
+            None where nothing is constrained.
 
         Examples
         --------
+        >>> from adacsl.thresholds import Constraints
         >>> Constraints.of({"min_recall": 0.9, "confidence": None})
         Constraints(min_recall=0.9, confidence=None)
         """
@@ -402,7 +420,13 @@ class Constraints:
         return {**self.given, "confidence": self.confidence}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the constraints as plain JSON values."""
+        """Return the constraints as plain JSON values.
+
+        Returns
+        -------
+        dict
+            The settings by name.
+        """
         return self.limits | ({} if self.segments is None else {"segments": self.segments})
 
     def __repr__(self) -> str:

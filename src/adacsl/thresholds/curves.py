@@ -15,7 +15,23 @@ from adacsl.thresholds.search import cost_curve
 
 
 class Curve(NamedTuple):
-    """Points of a curve over ``x`` in [0, 1], and the exact area under it."""
+    """Points of a curve over [0, 1], and the exact area under it.
+
+    Attributes
+    ----------
+    x : array of shape (m,)
+        Cost proportions, in rising order.
+    y : array of shape (m,)
+        Losses.
+    area : float
+        The area under the curve.
+
+    Examples
+    --------
+    >>> from adacsl.thresholds import optimal_cost_curve
+    >>> optimal_cost_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).x.tolist()
+    [0.0, 0.0, 0.5, 1.0, 1.0]
+    """
 
     x: Array
     y: Array
@@ -26,7 +42,23 @@ class Curve(NamedTuple):
 
 
 class DecisionCurve(NamedTuple):
-    """Net benefit per sample at each threshold: of the model, and of treating all; treating none is 0."""
+    """Net benefit per sample at each threshold; that of treating none is 0.
+
+    Attributes
+    ----------
+    thresholds : array of shape (m,)
+        The thresholds.
+    net_benefit : array of shape (m,)
+        Net benefit of acting on the scores.
+    treat_all : array of shape (m,)
+        Net benefit of calling all samples positive.
+
+    Examples
+    --------
+    >>> from adacsl.thresholds import decision_curve
+    >>> decision_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], [0.5]).treat_all.tolist()
+    [0.0]
+    """
 
     thresholds: Array
     net_benefit: Array
@@ -58,8 +90,14 @@ def brier_curve(scores: Array, labels: Array) -> Curve:
     Curve
         ``x`` contains each distinct score twice, as the curve jumps there.
 
+    See Also
+    --------
+    optimal_cost_curve : The cost at the best threshold for each cost ratio.
+    adacsl.report.BrierCurveDisplay : Both curves as a plot.
+
     Examples
     --------
+    >>> from adacsl.thresholds import brier_curve
     >>> round(brier_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).area, 6)
     0.158125
     """
@@ -74,10 +112,7 @@ def brier_curve(scores: Array, labels: Array) -> Curve:
 
 
 def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
-    r"""Return the cost at the best threshold for each cost ratio: the lower envelope in cost space (Drummond & Holte).
-
-    Same axes as :func:`brier_curve`, whose distance to this curve is what better calibration alone could save. The
-    curve is piecewise linear.
+    """Return the cost at the best threshold for each cost ratio: the lower envelope in cost space (Drummond & Holte).
 
     Parameters
     ----------
@@ -90,6 +125,16 @@ def optimal_cost_curve(scores: Array, labels: Array) -> Curve:
     -------
     Curve
         ``x`` contains the corners, found from the convex hull of the ROC points.
+
+    See Also
+    --------
+    brier_curve : The cost of trusting the scores.
+
+    Examples
+    --------
+    >>> from adacsl.thresholds import optimal_cost_curve
+    >>> round(optimal_cost_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1]).area, 6)
+    0.125
     """
     fn, fp, _, n = _error_counts(scores, labels)
     xp = array_namespace(fn)
@@ -120,6 +165,23 @@ def decision_curve(scores: Array, labels: Array, thresholds: Array | None = None
     Returns
     -------
     DecisionCurve
+        Net benefit of the scores, and of treating all.
+
+    Raises
+    ------
+    ValueError
+        Where a threshold is not in [0, 1).
+
+    See Also
+    --------
+    adacsl.report.DecisionCurveDisplay : The same as a plot.
+
+    Examples
+    --------
+    >>> from adacsl.thresholds import decision_curve
+    >>> curve = decision_curve([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], [0.3, 0.5])
+    >>> curve.net_benefit.round(3).tolist()
+    [0.393, 0.25]
     """
     wide, positive = checked_scores(scores, labels)
     xp, kind = array_namespace(wide), wide.dtype

@@ -329,6 +329,13 @@ class Multipliers(NamedTuple):
         The mean cost with all multipliers 1.
     sweeps : int
         How many times the search went over all classes.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds import find_multipliers
+    >>> find_multipliers([[0.6, 0.4], [0.8, 0.2]], [1, 0], CostMatrix(fp=1, fn=1)).cost
+    0.0
     """
 
     values: Values
@@ -351,16 +358,7 @@ def find_multipliers(
     n_standard_errors: float = 0.0,
     sample_weight: Array | None = None,
 ) -> Multipliers:
-    r"""Return the multipliers of the classes that make deciding cheapest, one class after the other.
-
-    A sample is decided by
-
-    .. math:: \arg\min_i \sum_j \frac{C(i, j)}{w_j} \mu_j q_j
-
-    Each :math:`\mu_j` in turn moves to its cheapest position (the nearest, on a log scale, of several), given all
-    others, as long as that makes the decisions cheaper; the result cannot be improved by changing one multiplier. For
-    two classes this is the cost-optimal threshold. All multipliers at once are an NP-hard problem. Of more than 4,096
-    samples every one counts too, but in float32, and gains below a tenth of the cost's standard error are ignored.
+    """Return the class multipliers of least cost, found one class after the other.
 
     Parameters
     ----------
@@ -369,21 +367,32 @@ def find_multipliers(
     labels : array of shape (n,)
         Class numbers.
     costs : CostMatrix
-        Class-wide or of each sample; it may have more actions than classes.
+        Class-wide or per sample; it may have more actions than classes.
     weights : array of shape (K,), optional
-        The w the scores were trained with; default all 1.
+        The w the scores were trained with. Default: all 1.
     start : array of shape (K,), optional
-        Where to begin; default all 1.
-    n_standard_errors : float, default 0
-        A multiplier moves only as far as the rows prove: to the nearest position that costs at most this many standard
-        errors more than the cheapest. 0 believes every sample.
+        Where to begin. Default: all 1.
+    n_standard_errors : float, default 0.0
+        A multiplier moves only as far as the samples prove: to the nearest position that costs at most this many
+        standard errors more than the optimum. 0 chooses the optimum itself.
     sample_weight : array of shape (n,), optional
         How much each sample counts.
 
+    Returns
+    -------
+    Multipliers
+        The multipliers, and mean costs with and without them.
+
+    See Also
+    --------
+    adacsl.find_threshold : Two classes.
+
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds import find_multipliers
     >>> costs = CostMatrix.from_array([[0, 1, 4], [1, 0, 4], [1, 1, 0]], rows="predicted")
-    >>> scores = np.asarray([[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]])
+    >>> scores = [[0.7, 0.2, 0.1], [0.3, 0.6, 0.1], [0.4, 0.3, 0.3], [0.2, 0.3, 0.5]]
     >>> result = find_multipliers(scores, [0, 1, 0, 2], costs)
     >>> result.start_cost, result.cost
     (0.25, 0.0)

@@ -58,10 +58,23 @@ class Threshold(NamedTuple):
         The mean cost per sample, weighted by ``sample_weight``; NaN for a subgroup without weight.
     total_cost : float
         The (weighted) sum of the costs of all samples.
-    low, high : float
-        ``[low, high)`` is the interval of thresholds with the same cost that contains ``value``. It is closed where it
-        ends at 1 and where candidates were given (then both ends are candidates). For scores outside [0, 1],
-        ``value`` is the middle of the interval, and its ends are scores, or just below the lowest.
+    low : float
+        Lower end of ``[low, high)``, the interval of thresholds with the same cost that contains ``value``.
+    high : float
+        Upper end of that interval. It is closed where it ends at 1 and where candidates were given (then both ends are
+        candidates). For scores outside [0, 1], ``value`` is the middle of the interval, and its ends are scores, or
+        just below the lowest.
+
+    See Also
+    --------
+    adacsl.find_threshold : Returns it.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, find_threshold
+    >>> best = find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    >>> best.cost, best.low, best.high
+    (0.25, 0.1, 0.3)
     """
 
     value: float
@@ -72,7 +85,26 @@ class Threshold(NamedTuple):
 
     @classmethod
     def of(cls, value: float, total_cost: float, size: float, low: float, high: float) -> Threshold:
-        """Return the threshold of samples whose weights sum to ``size``."""
+        """Return the threshold of samples whose weights sum to ``size``.
+
+        Parameters
+        ----------
+        value : float
+            The threshold.
+        total_cost : float
+            The sum of the costs of all samples.
+        size : float
+            The number of samples, or the sum of their weights.
+        low : float
+            Lower end of the interval of equal cost.
+        high : float
+            Upper end of the interval of equal cost.
+
+        Returns
+        -------
+        Threshold
+            With the mean cost, ``total_cost / size``.
+        """
         return cls(value, total_cost / size if size else math.nan, total_cost, low, high)
 
     def _repr_html_(self) -> str:
@@ -80,7 +112,7 @@ class Threshold(NamedTuple):
 
 
 class CostCurve(NamedTuple):
-    """The cost of every candidate threshold, that is, of every distinct division of the samples.
+    """The cost of every candidate threshold: of every distinct division of the samples.
 
     Attributes
     ----------
@@ -91,9 +123,20 @@ class CostCurve(NamedTuple):
         The mean cost per sample of the decisions ``score > thresholds[k]``, weighted by ``sample_weight``.
     total_costs : array of shape (m,)
         The (weighted) sums of the costs of all samples.
-    false_negatives, false_positives : arrays of shape (m,)
-        The avoidable part of ``total_costs``: what false negatives and false positives cost in total, beyond correct
-        decisions.
+    false_negatives : array of shape (m,)
+        The avoidable part of ``total_costs`` that false negatives cause: their cost beyond that of correct decisions.
+    false_positives : array of shape (m,)
+        The same of false positives.
+
+    See Also
+    --------
+    adacsl.cost_curve : Returns it.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix, cost_curve
+    >>> cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
+    CostCurve(5 thresholds, lowest mean cost 0.25 at 0.1)
     """
 
     thresholds: Array
@@ -148,13 +191,17 @@ def find_threshold(
         scores.
     sample_weight : array of shape (n,), optional
         The weight of each sample.
-    n_standard_errors : float, default 0
+    n_standard_errors : float, default 0.0
         Choose the point nearest ``target_threshold`` whose cost is at most this many standard errors above the optimum:
-        differences on a few samples may be chance. 0 chooses the optimum itself.
-    min_recall, min_precision : float, optional
-        Least share of the positives that are predicted positive; least share of positives among those.
-    max_fpr, max_positive_rate : float, optional
-        Largest share of the negatives, and of all samples, that are predicted positive.
+        differences on a few samples may be random. 0 chooses the optimum itself.
+    min_recall : float, optional
+        Least share of the positives that are predicted positive.
+    min_precision : float, optional
+        Least share of positives among the samples predicted positive.
+    max_fpr : float, optional
+        Largest share of the negatives that are predicted positive.
+    max_positive_rate : float, optional
+        Largest share of all samples that are predicted positive.
     confidence : float or None, default 0.95
         Probability that all constraints hold on new data. It needs scores of a fixed model on independent samples that
         chose neither model nor calibration, and no ``sample_weight``. None: the constraints hold on these samples.
@@ -170,15 +217,25 @@ def find_threshold(
     ------
     InfeasibleError
         Where no threshold meets the constraints: what is attainable, and how many more samples would be needed.
+    ValueError
+        Where the arrays do not fit together, or a setting needs probabilities and the scores are none.
+
+    See Also
+    --------
+    adacsl.cost_curve : The cost of every threshold.
+    adacsl.thresholds.find_multipliers : More than two classes.
+    adacsl.Decision : Thresholds and calibration, fitted on held-out scores.
 
     Notes
     -----
     Recall, FPR and positive rate are certified by exact binomial bounds on order statistics, precision at 64 numbers
     of predicted positives that are fixed before, with Holm's form of Bonferroni's correction. Several constraints share
-    the error ``1 - confidence``. Ties only make the test stricter. See docs/guide/constraints/minimum-recall.md.
+    the error ``1 - confidence``. Ties only make the test stricter. See :doc:`/guide/constraints/minimum-recall`.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, find_threshold
     >>> find_threshold([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     Threshold(value=0.29999999999999993, cost=0.25, total_cost=1.0, low=0.1, high=0.3)
     >>> find_threshold([-4.0, -1.0, 2.0, 3.0], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
@@ -186,12 +243,12 @@ def find_threshold(
 
     At least 90 % of the positives, with 95 % confidence on new data:
 
-    >>> rng = np.random.default_rng(0)
+    >>> rng, costs = np.random.default_rng(0), CostMatrix(fp=1, fn=2)
     >>> labels = rng.random(2000) < 0.2
     >>> scores = 1 / (1 + np.exp(2 - rng.normal(2.5 * labels, 1.0)))
-    >>> round(find_threshold(scores, labels, CostMatrix(fp=1, fn=2)).value, 3)
+    >>> round(find_threshold(scores, labels, costs).value, 3)
     0.345
-    >>> round(find_threshold(scores, labels, CostMatrix(fp=1, fn=2), min_recall=0.9).value, 3)
+    >>> round(find_threshold(scores, labels, costs, min_recall=0.9).value, 3)
     0.274
     """
     target_threshold, n_standard_errors = check_target(target_threshold), check_standard_errors(n_standard_errors)
@@ -250,9 +307,16 @@ def cost_curve(scores: Array, labels: Array, costs: CostMatrix, *, sample_weight
     Returns
     -------
     CostCurve
+        Thresholds with their mean and total costs.
+
+    See Also
+    --------
+    adacsl.find_threshold : The lowest point.
+    adacsl.report.CostCurveDisplay : The same as a plot.
 
     Examples
     --------
+    >>> from adacsl import CostMatrix, cost_curve
     >>> curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], CostMatrix(fp=1, fn=8))
     >>> curve.costs.tolist()
     [0.5, 0.25, 2.25, 2.0, 4.0]
@@ -560,5 +624,17 @@ def _as_candidates(candidates: Array, scores: Array, kind: str) -> Array:
 
 
 def paper_grid() -> Array:
-    """Return the thresholds the authors' code tries: 0, 0.005, ..., 0.9."""
+    """Return the thresholds that the authors' code tries: 0, 0.005, ..., 0.9.
+
+    Returns
+    -------
+    array of shape (181,)
+        The candidates.
+
+    Examples
+    --------
+    >>> from adacsl.thresholds import paper_grid
+    >>> paper_grid()[:3].tolist()
+    [0.0, 0.005, 0.01]
+    """
     return np.arange(181) / 200.0

@@ -68,9 +68,6 @@ def bucket_numbers(scores: NDArray[Any]) -> NDArray[np.int32]:
 class CostHistogram:
     """A histogram of scores and labels in a megabyte: mergeable, and enough for the exact cost-optimal threshold.
 
-    Class-wide costs are given afterwards, as often as needed. Per-sample costs, or sample weights, are given to
-    :meth:`update`; then the costs of false negatives and false positives are summed instead of counting samples.
-
     Attributes
     ----------
     positives, negatives : arrays of shape (65025,)
@@ -81,8 +78,13 @@ class CostHistogram:
     size : float
         The sum of the sample weights; the number of samples without weights.
 
+    See Also
+    --------
+    adacsl.find_threshold : Scores that fit into memory.
+
     Examples
     --------
+    >>> from adacsl import CostHistogram, CostMatrix
     >>> batches = [([0.1, 0.3], [0, 1]), ([0.6, 0.8], [0, 1])]
     >>> histogram = CostHistogram()
     >>> for scores, labels in batches:
@@ -116,6 +118,11 @@ class CostHistogram:
             Per sample or class-wide; then all updates need them.
         sample_weight : array of shape (n,), optional
             How much each sample counts; needs ``costs``.
+
+        Raises
+        ------
+        ValueError
+            Where the float type changes, or costs are given to some updates only.
         """
         if costs is None and sample_weight is not None:
             raise ValueError("sample_weight needs costs: give what errors cost, update(..., costs=CostMatrix(...))")
@@ -142,24 +149,30 @@ class CostHistogram:
         Parameters
         ----------
         buckets : array of shape (g,)
-            The number of the bucket of each group: of a score ``s``, rounded to float32,
-            ``floor(512 * (126 + e + s / 2**e))`` with ``e = floor(log2(max(s, 2**-126)))``.
+            The number of the bucket of each group: of a score ``s``, rounded to float32, ``floor(512 * (126 + e + s /
+            2**e))`` with ``e = floor(log2(max(s, 2**-126)))``.
         labels : array of shape (g,)
             0 or 1.
         counts : array of shape (g,)
-            How many rows, whole numbers; or, as floats, the sums of what errors about them cost more than being right,
-            times their weights.
+            How many samples, whole numbers; or, as floats, the sums of what errors about them cost more than correct
+            decisions, times their weights.
         rows : int, optional
             How many samples there were; needed with sums.
         size : float, optional
             The sum of the sample weights. Default: the number of samples.
-        base : float, default 0
+        base : float, default 0.0
             With sums: what the samples cost even when every decision is correct.
         kind : str, default "float64"
             The float type of the scores.
 
+        Returns
+        -------
+        CostHistogram
+            The histogram.
+
         Examples
         --------
+        >>> from adacsl import CostHistogram, CostMatrix
         >>> histogram = CostHistogram.from_counts([64511, 64512], [0, 1], [3, 2])
         >>> histogram.curve(CostMatrix(fp=1, fn=8)).total_costs.tolist()
         [3.0, 0.0, 16.0]
@@ -183,7 +196,21 @@ class CostHistogram:
         return made
 
     def to_counts(self) -> dict[str, Any]:
-        """Return what :meth:`from_counts` takes: three columns for a table or a file, and four numbers or names."""
+        """Return the histogram as a dict of arrays and numbers, for a table or a file.
+
+        Returns
+        -------
+        dict
+            The parameters of :meth:`from_counts`.
+
+        Examples
+        --------
+        >>> from adacsl import CostHistogram
+        >>> histogram = CostHistogram()
+        >>> histogram.update([0.25, 0.5], [0, 1])
+        >>> histogram.to_counts()["counts"].tolist()
+        [1, 1]
+        """
         negative, positive = np.flatnonzero(self.negatives), np.flatnonzero(self.positives)
         return {
             "buckets": np.concatenate((negative, positive)),
@@ -193,7 +220,27 @@ class CostHistogram:
         }  # fmt: skip
 
     def merge(self, other: CostHistogram) -> Self:
-        """Add what another one has counted, and return itself."""
+        """Add what another histogram has counted.
+
+        Parameters
+        ----------
+        other : CostHistogram
+            Of other samples; it stays as it is.
+
+        Returns
+        -------
+        CostHistogram
+            Itself.
+
+        Examples
+        --------
+        >>> from adacsl import CostHistogram
+        >>> first, second = CostHistogram(), CostHistogram()
+        >>> first.update([0.25, 0.5], [0, 1])
+        >>> second.update([0.75], [1])
+        >>> first.merge(second).rows
+        3
+        """
         if other.rows:
             self._agree(summed=other.summed, kind=other.kind)
             self.positives, self.negatives = self.positives + other.positives, self.negatives + other.negatives
@@ -215,7 +262,23 @@ class CostHistogram:
     def curve(self, costs: CostMatrix | None = None) -> CostCurve:
         """Return the cost of every threshold between two buckets that hold samples, exactly.
 
-        ``costs`` are class-wide; left out where updates were given them.
+        Parameters
+        ----------
+        costs : CostMatrix, optional
+            Class-wide; left out where updates were given costs.
+
+        Returns
+        -------
+        CostCurve
+            Thresholds with their mean and total costs.
+
+        Examples
+        --------
+        >>> from adacsl import CostHistogram, CostMatrix
+        >>> histogram = CostHistogram()
+        >>> histogram.update([0.25, 0.5], [0, 1])
+        >>> histogram.curve(CostMatrix(fp=1, fn=8)).total_costs.tolist()
+        [1.0, 0.0, 8.0]
         """
         result, filled = self.edges(costs), np.flatnonzero(self.filled)
         places = np.append(filled, filled[-1] + 1)  # below each of them, and above all
@@ -227,17 +290,51 @@ class CostHistogram:
     def second_pass(self, costs: CostMatrix | None = None) -> SecondPass:
         """Return the second pass, over the samples whose bucket could hold a better threshold.
 
-        It has the same ``update`` and ``merge``, and then ``threshold(target_threshold)``.
+        Parameters
+        ----------
+        costs : CostMatrix, optional
+            Class-wide; left out where updates were given costs.
+
+        Returns
+        -------
+        SecondPass
+            It has the same ``update`` and ``merge``, and then ``threshold(target_threshold=...)``.
+
+        Examples
+        --------
+        >>> from adacsl import CostHistogram, CostMatrix
+        >>> histogram = CostHistogram()
+        >>> histogram.update([0.25, 0.5], [0, 1])
+        >>> second = histogram.second_pass(CostMatrix(fp=1, fn=8))
+        >>> second.update([0.25, 0.5], [0, 1])
+        >>> second.threshold().value
+        0.49999999999999994
         """
         return SecondPass(self, costs)
 
     def threshold(
         self, costs: CostMatrix | None, batches: Iterable[tuple[Array, ...]], *, target_threshold: float = 0.5
     ) -> Threshold:
-        """Return the exact cost-optimal threshold, as :func:`find_threshold` of all samples.
+        """Return the exact cost-optimal threshold, as :func:`~adacsl.find_threshold` of all samples.
 
-        ``batches`` are the samples again. Each is (scores, labels), or (scores, labels, costs) where updates were
-        given costs.
+        Parameters
+        ----------
+        costs : CostMatrix or None
+            Class-wide; None where updates were given costs.
+        batches : iterable of tuples
+            The samples again: (scores, labels), or (scores, labels, costs) where updates were given costs.
+        target_threshold : float, default 0.5
+            Among thresholds of equal cost, the one nearest to this is chosen.
+
+        Returns
+        -------
+        Threshold
+            The threshold and its cost.
+
+        Raises
+        ------
+        ValueError
+            Where ``batches`` are not the samples that were counted.
         """
         second = self.second_pass(costs)
         for scores, labels, *given in batches:
@@ -407,7 +504,27 @@ IN_MEMORY = 1 << 25
 
 
 class Batch(NamedTuple):
-    """Some samples: probabilities of the positive class, labels 0 and 1, costs, and weights."""
+    """Labelled scores of some samples.
+
+    Attributes
+    ----------
+    scores : array of shape (n,)
+        Probabilities of the positive class.
+    labels : array of shape (n,)
+        0 or 1.
+    costs : CostMatrix
+        Class-wide or per sample.
+    weight : array of shape (n,) or None
+        How much each sample counts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds.streaming import Batch
+    >>> Batch(np.asarray([0.1, 0.3]), np.asarray([0, 1]), CostMatrix(fp=1, fn=8)).size
+    2.0
+    """
 
     scores: NDArray[Any]
     labels: NDArray[Any]
@@ -684,7 +801,36 @@ def _resampled(
 
 
 class ThresholdSummary(NamedTuple):
-    """The thresholds of labelled scores, and what decisions by them cost per sample."""
+    """The thresholds of labelled scores, and the mean cost of deciding by them.
+
+    Attributes
+    ----------
+    n_samples : int
+        The number of samples.
+    n_positives : int
+        How many of them are positive.
+    tuned : TunedThreshold
+        The cost-optimal threshold, its interval, and the cost to expect on new samples.
+    best_cost : float
+        The mean cost at the optimum, on the samples that chose it.
+    bayes_threshold : float or None
+        The Bayes threshold; None where each sample has its own, or the scores are no probabilities.
+    bayes_cost : Interval or None
+        The mean cost at the Bayes threshold; None where the scores are no probabilities.
+    constant_costs : tuple of float
+        The mean costs of calling all samples negative, and all positive.
+    curve : CostCurve
+        The cost of each candidate threshold; of more samples than are held in memory, of those between buckets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds.streaming import Batch, summarize_thresholds
+    >>> scores, labels = np.asarray([0.1, 0.3, 0.6, 0.8]), np.asarray([0, 1, 0, 1])
+    >>> summarize_thresholds([Batch(scores, labels, CostMatrix(fp=1, fn=8))]).best_cost
+    0.25
+    """
 
     n_samples: int
     n_positives: int
@@ -710,12 +856,25 @@ def summarize_thresholds(batches: Iterable[Batch], *, held: int = HELD) -> Thres
     Parameters
     ----------
     batches : iterable of Batch
-        Iterated once; what is looked at again is kept in a :class:`Spool`.
-    held : int
-        See :data:`HELD`.
+        The samples. Iterated once; what is needed again is kept in a temporary file.
+    held : int, default 200000
+        Up to so many samples are held in memory, for bootstrap intervals. Of more, sums over buckets are resampled.
+
+    Returns
+    -------
+    ThresholdSummary
+        The cost-optimal threshold beside the Bayes threshold and constant decisions.
+
+    Raises
+    ------
+    ValueError
+        Where there are no samples.
 
     Examples
     --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.thresholds.streaming import Batch, summarize_thresholds
     >>> scores, labels = np.asarray([0.1, 0.3, 0.6, 0.8]), np.asarray([0, 1, 0, 1])
     >>> summary = summarize_thresholds([Batch(scores, labels, CostMatrix(fp=1, fn=8))])
     >>> summary.tuned.best.value, summary.best_cost, summary.constant_costs

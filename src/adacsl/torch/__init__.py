@@ -1,8 +1,9 @@
-"""Losses for PyTorch, from logits."""
+"""Losses for PyTorch, from logits, and trained networks as classifiers."""
 
 from adacsl.base.extras import requires
 
 with requires("torch"):
+    from adacsl.torch.freeze import freeze
     from adacsl.torch.functional import weighted_cross_entropy, weighted_focal_loss
     from adacsl.torch.imbalance import (
         BalancedSoftmax,
@@ -23,5 +24,5 @@ with requires("torch"):
 __all__ = [
     "AdaptiveCrossEntropy", "AdaptiveFocalLoss", "AdaptiveLoss", "BalancedSoftmax", "ClassBalancedCrossEntropy",
     "CostSampler", "FocalLoss", "LDAMLoss", "LogitAdjustedCrossEntropy", "WeightedCrossEntropy",
-    "flat_samples", "positive_logit", "weighted_cross_entropy", "weighted_focal_loss",
+    "flat_samples", "freeze", "positive_logit", "weighted_cross_entropy", "weighted_focal_loss",
 ]  # fmt: skip

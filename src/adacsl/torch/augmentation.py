@@ -9,26 +9,27 @@ from torch import Tensor, nn
 
 
 class Augment(nn.Module):
-    """Flip, shift and turn each image of a batch at random; nothing in evaluation mode.
-
-    Flips, shifts and quarter turns move whole pixels: they are one gather over the batch, exact for bytes, without
-    interpolation and without a loop over images. Every random number comes from one draw per batch.
+    """Module that flips, shifts and turns each image of a batch at random; nothing in evaluation mode.
 
     Parameters
     ----------
-    flip : bool or {"horizontal", "vertical"}
+    flip : bool or {"horizontal", "vertical"}, default True
         True flips along both axes, each with probability one half. Choose "horizontal" where up and down differ.
     shift : float, default 1/16
         Largest shift along each axis, as a share of the side (4 of 64 pixels); the border is mirrored.
     rotate : bool, default False
         Turn by 0, 90, 180 or 270 degrees, all equally likely (square images only).
-    brightness, contrast : float, default 0
-        Add up to this share of full scale, and stretch about the image's mean by up to this share.
+    brightness : float, default 0.0
+        Add up to this share of full scale.
+    contrast : float, default 0.0
+        Stretch about the image's mean by up to this share.
     generator : torch.Generator, optional
-        Source of the random numbers; default is the global one of the batch's device (``torch.manual_seed``).
+        Source of the random numbers. Default: the global one of the batch's device (``torch.manual_seed``).
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.augmentation import Augment
     >>> images = torch.zeros(8, 3, 64, 64, dtype=torch.uint8)
     >>> Augment()(images).shape, Augment().eval()(images) is images
     (torch.Size([8, 3, 64, 64]), True)
@@ -60,7 +61,18 @@ class Augment(nn.Module):
 
     @torch.no_grad()
     def forward(self, images: Tensor) -> Tensor:
-        """Return a random view of each image, in the batch's dtype; (B, C, H, W), laid out channels-last."""
+        """Return a random view of each image.
+
+        Parameters
+        ----------
+        images : Tensor of shape (B, C, H, W)
+            The batch.
+
+        Returns
+        -------
+        Tensor of shape (B, C, H, W)
+            In the batch's dtype, laid out channels-last.
+        """
         if not self.training:
             return images
         if images.ndim != 4:
@@ -121,17 +133,49 @@ class Augment(nn.Module):
 
 
 class ChannelsFirst(nn.Module):
-    """Read a (B, H, W, C) batch as (B, C, H, W), without a copy: it is then laid out channels-last."""
+    """Module that reads a (B, H, W, C) batch as (B, C, H, W), without a copy: laid out channels-last.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch.augmentation import ChannelsFirst
+    >>> ChannelsFirst()(torch.zeros(1, 8, 9, 3)).shape
+    torch.Size([1, 3, 8, 9])
+    """
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the same batch, its axes renamed."""
+        """Return the same batch with its axes renamed.
+
+        Parameters
+        ----------
+        images : Tensor of shape (B, H, W, C)
+            The batch.
+
+        Returns
+        -------
+        Tensor of shape (B, C, H, W)
+            A view.
+        """
         return images.permute(0, 3, 1, 2)
 
 
 class FlipAverage(nn.Module):
-    """Average a net's outputs over the four flips of each image, in evaluation mode; the plain net while training.
+    """Module that averages a network's outputs over the four flips of each image, in evaluation mode.
 
-    Worth a few per cent of cost where images have no orientation, for four times the prediction time.
+    While training it is the plain network. Four times the prediction time; suited to images without orientation.
+
+    Parameters
+    ----------
+    net : nn.Module
+        The network.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch.augmentation import FlipAverage
+    >>> from adacsl.torch.resnet import ResNet
+    >>> FlipAverage(ResNet()).eval()(torch.zeros(1, 3, 32, 32)).shape
+    torch.Size([1, 1])
     """
 
     def __init__(self, net: nn.Module) -> None:
@@ -139,7 +183,18 @@ class FlipAverage(nn.Module):
         self.net = net
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the net's output, (B, outputs)."""
+        """Return the network's output.
+
+        Parameters
+        ----------
+        images : Tensor of shape (B, C, H, W)
+            The batch.
+
+        Returns
+        -------
+        Tensor of shape (B, outputs)
+            The mean over the flips.
+        """
         if self.training:
             single: Tensor = self.net(images)
             return single

@@ -27,7 +27,7 @@ def weighted_cross_entropy(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    r"""Cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9), or each of K > 2 classes.
+    r"""Return the cross-entropy whose negative part is weighted (paper, eq. 4, 5 and 9), or each of K > 2 classes.
 
     .. math:: L = -y \log p - w \, (1 - y) \log(1 - p), \qquad p = \sigma(z); \qquad L = -\sum_k w_k y_k \log p_k
 
@@ -39,22 +39,40 @@ def weighted_cross_entropy(
     targets : Tensor of shape (n,) or (n, 1), of maps (n, ...)
         0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
         One-hot or soft rows have the shape of the logits.
-    negative_weight : Tensor or float
+    negative_weight : Tensor or float, default 1.0
         w >= 0, the weight of the negative class. K classes: their K weights.
     sample_weight : Tensor of shape (n,), optional
         Multiplies each sample's loss.
-    reduction : {"mean", "sum", "none"}
+    reduction : {"mean", "sum", "none"}, default "mean"
         "mean" divides the sum by the **number of samples** that are not ignored, never by a sum of weights as
         ``torch.nn.CrossEntropyLoss(weight=...)`` does: gradients then add up alike over accumulated batches and over
         processes.
     ignore_index : int, optional
         Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
-    label_smoothing : float, default 0
+    label_smoothing : float, default 0.0
         Labels move by this share towards the uniform distribution.
+
+    Returns
+    -------
+    Tensor
+        A scalar; one value per sample with ``reduction="none"``.
+
+    Raises
+    ------
+    ValueError
+        Where shapes do not fit together, or targets are no labels.
+
+    See Also
+    --------
+    adacsl.torch.WeightedCrossEntropy : The same as a module.
+    adacsl.torch.AdaptiveCrossEntropy : A weight that a controller adapts.
 
     Examples
     --------
-    >>> round(weighted_cross_entropy(torch.tensor([2.0, -1.0]), torch.tensor([1, 0]), 0.25).item(), 4)
+    >>> import torch
+    >>> from adacsl.torch import weighted_cross_entropy
+    >>> logits, targets = torch.tensor([2.0, -1.0]), torch.tensor([1, 0])
+    >>> round(weighted_cross_entropy(logits, targets, 0.25).item(), 4)
     0.1026
     """
     check_smoothing(label_smoothing)
@@ -198,12 +216,56 @@ def weighted_focal_loss(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    r"""Focal loss with a weighted negative part: the scheme holds for any loss split into two parts.
+    r"""Return the focal loss whose negative part is weighted, or each of K > 2 classes.
 
     .. math:: L = -y \, (1 - p)^\gamma \log p - w \, (1 - y) \, p^\gamma \log(1 - p)
 
-    Of K classes it is :math:`-\sum_k w_k y_k (1 - p_k)^\gamma \log p_k`. ``gamma=0`` is
-    :func:`weighted_cross_entropy`, which also explains the other parameters.
+    Of K classes it is :math:`-\sum_k w_k y_k (1 - p_k)^\gamma \log p_k`. ``gamma=0`` is :func:`weighted_cross_entropy`.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n,), (n, 1) or (n, 2), of maps (n, 1, ...), (n, 2, ...) or that of ``targets``
+        One logit z per sample, or the two outputs of a softmax head (then :math:`z = z_1 - z_0`). K classes: (n, K),
+        (n, K, ...) for maps, or (n, tokens, K).
+    targets : Tensor of shape (n,) or (n, 1), of maps (n, ...)
+        0 or 1, in any dtype (bool, int, float), or soft labels in [0, 1]; others are refused. K classes: class numbers.
+        One-hot or soft rows have the shape of the logits.
+    negative_weight : Tensor or float, default 1.0
+        w >= 0, the weight of the negative class. K classes: their K weights.
+    gamma : float, default 2.0
+        Exponent that reduces the loss of samples that are classified well already.
+    sample_weight : Tensor of shape (n,), optional
+        Multiplies each sample's loss.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides the sum by the **number of samples** that are not ignored, never by a sum of weights as
+        ``torch.nn.CrossEntropyLoss(weight=...)`` does: gradients then add up alike over accumulated batches and over
+        processes.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+
+    Returns
+    -------
+    Tensor
+        A scalar; one value per sample with ``reduction="none"``.
+
+    Raises
+    ------
+    ValueError
+        Where shapes do not fit together, or targets are no labels.
+
+    See Also
+    --------
+    adacsl.torch.FocalLoss : The same as a module.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch import weighted_focal_loss
+    >>> logits, targets = torch.tensor([2.0, -1.0]), torch.tensor([1, 0])
+    >>> round(weighted_focal_loss(logits, targets, 0.25, gamma=1.0).item(), 4)
+    0.0181
     """
     check_gamma(gamma)
     check_smoothing(label_smoothing)

@@ -54,6 +54,23 @@ class _CountsLoss(nn.Module):
         self.register_buffer("weights", torch.ones(self.n_classes), persistent=False)
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n,), (n, 1), (n, 2), (n, K) or (n, L)
+            One logit per sample, the two outputs of a softmax head, one per class or one per label; maps and tokens
+            have further axes.
+        targets : Tensor of shape (n,), (n, 1) or that of ``logits``
+            0 or 1, or soft labels in [0, 1]; of K classes class numbers, one-hot or soft rows.
+        sample_weight : Tensor of shape (n,), optional
+            Multiplies each sample's loss.
+
+        Returns
+        -------
+        Tensor
+            A scalar; one value per sample with ``reduction="none"``.
+        """
         batch = read_batch(logits, targets, self.n_classes, sample_weight=sample_weight, ignore_index=self.ignore_index)
         batch = batch._replace(logits=self.adjusted(batch))
         if self.n_classes > 2:
@@ -83,17 +100,19 @@ class LogitAdjustedCrossEntropy(_CountsLoss):
     ----------
     counts : sequence of K numbers
         Training samples of each class, or their shares.
-    tau : float, default 1
+    tau : float, default 1.0
         How far logits are shifted; 0 is cross-entropy.
-    reduction : {"mean", "sum", "none"}
+    reduction : {"mean", "sum", "none"}, default "mean"
         "mean" divides by the number of samples that are not ignored.
     ignore_index : int, optional
-        Samples with this label do not count. Default: -100 of K classes; none of two.
-    label_smoothing : float, default 0
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
         Labels move by this share towards the uniform distribution.
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch import LogitAdjustedCrossEntropy
     >>> loss = LogitAdjustedCrossEntropy([900, 100])
     >>> round(loss(torch.tensor([0.0, 0.0]), torch.tensor([1, 0])).item(), 4)
     1.204
@@ -125,9 +144,21 @@ class BalancedSoftmax(LogitAdjustedCrossEntropy):
     Parameters
     ----------
     counts : sequence of K numbers
-        Training samples of each class.
-    reduction, ignore_index, label_smoothing
-        See :class:`LogitAdjustedCrossEntropy`.
+        Training samples of each class, or their shares.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch import BalancedSoftmax
+    >>> loss = BalancedSoftmax([900, 100])
+    >>> round(loss(torch.tensor([0.0, 0.0]), torch.tensor([1, 0])).item(), 4)
+    1.204
     """
 
     def __init__(
@@ -156,10 +187,21 @@ class LDAMLoss(_CountsLoss):
         Training samples of each class.
     max_margin : float, default 0.5
         The margin m of the rarest class.
-    scale : float, default 30
+    scale : float, default 30.0
         The scale s of the logits.
-    reduction, ignore_index
-        See :class:`LogitAdjustedCrossEntropy`. Labels are class numbers: a margin has no soft label.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count; labels are class numbers: a margin has no soft label. Default: -100 of K
+        classes, as torch's CrossEntropyLoss; none of two.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch import LDAMLoss
+    >>> loss = LDAMLoss([900, 100])
+    >>> loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item() >= 0
+    True
     """
 
     margins: Tensor
@@ -209,8 +251,20 @@ class ClassBalancedCrossEntropy(_CountsLoss):
         Training samples of each class.
     beta : float, default 0.999
         From 0 to less than 1.
-    reduction, ignore_index, label_smoothing
-        See :class:`LogitAdjustedCrossEntropy`.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch import ClassBalancedCrossEntropy
+    >>> loss = ClassBalancedCrossEntropy([900, 100])
+    >>> loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item() > 0
+    True
     """
 
     def __init__(
@@ -233,24 +287,23 @@ class ClassBalancedCrossEntropy(_CountsLoss):
 
 
 class CostSampler(Sampler[int]):
-    """Draws samples in proportion to what errors about them cost, for a ``DataLoader(sampler=...)``.
-
-    A plain loss then trains as one that is weighted by the costs (Elkan, IJCAI 2001): 0.5 becomes the Bayes threshold.
-    Use it where the loss cannot be weighted; a weighted loss has less variance.
+    """Sampler that draws in proportion to the cost of errors, for a ``DataLoader(sampler=...)``.
 
     Parameters
     ----------
     labels : array of shape (n,)
         Class numbers of the training samples.
     costs : CostMatrix
-        Class-wide, or of each sample. Of K classes a sample counts by the mean cost of errors about its class.
+        Class-wide or per sample. Of K classes a sample counts by the mean cost of errors about its class.
     num_samples : int, optional
-        How many are drawn in an epoch; default n.
+        How many are drawn in an epoch. Default: n.
     seed : int, default 0
-        Of the draws; each epoch continues the same stream (see :meth:`set_epoch`).
+        Seed of the draws; each epoch continues the same stream (see :meth:`set_epoch`).
 
     Examples
     --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import CostSampler
     >>> sampler = CostSampler([0, 0, 0, 1], CostMatrix(fp=1, fn=9))
     >>> [round(float(share), 3) for share in sampler.shares]
     [0.083, 0.083, 0.083, 0.75]
@@ -275,7 +328,13 @@ class CostSampler(Sampler[int]):
         self.num_samples, self.seed, self.epoch = num_samples or len(y), int(seed), 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Draw as in this epoch: a resumed run repeats its draws. Otherwise each pass is a new epoch."""
+        """Set the epoch whose draws are repeated, for a resumed run; otherwise each pass is a new epoch.
+
+        Parameters
+        ----------
+        epoch : int
+            Number of the epoch.
+        """
         self.epoch = int(epoch)
 
     def __len__(self) -> int:

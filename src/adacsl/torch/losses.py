@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -61,6 +61,23 @@ class _WeightedLoss(nn.Module):
         self.register_buffer(self._held, torch.tensor(self._given_weight, dtype=torch.float32))
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n,), (n, 1), (n, 2), (n, K) or (n, L)
+            One logit per sample, the two outputs of a softmax head, one per class or one per label; maps and tokens
+            have further axes.
+        targets : Tensor of shape (n,), (n, 1) or that of ``logits``
+            0 or 1, or soft labels in [0, 1]; of K classes class numbers, one-hot or soft rows.
+        sample_weight : Tensor of shape (n,), optional
+            Multiplies each sample's loss.
+
+        Returns
+        -------
+        Tensor
+            A scalar; one value per sample with ``reduction="none"``.
+        """
         if self._plain and sample_weight is None and is_plain(logits, targets):
             return plain_cross_entropy(logits, targets, self.negative_weight, self.reduction)
         batch = read_batch(
@@ -124,23 +141,37 @@ def check_ignored(ignore_index: Any) -> int | None:
 
 
 class WeightedCrossEntropy(_WeightedLoss):
-    """Cross-entropy with the fixed weight ``C(1,0)/C(0,1) * (1 - T')/T'``; see :func:`weighted_cross_entropy`.
+    """Cross-entropy with the fixed weight ``C(1,0)/C(0,1) * (1 - T')/T'``.
 
     More than two classes are weighted by their mean costs to the power that ``target_threshold`` stands for.
 
     Parameters
     ----------
-    costs : CostMatrix, or a list of them
-        Class-wide costs; of several labels one for each, of two classes.
+    costs : CostMatrix or list of CostMatrix
+        Class-wide costs, of several labels one matrix for each.
     target_threshold : float or {"bayes", "middle", "half"}, default 0.5
-        T', the threshold the classifier is to decide with: ``costs.threshold`` gives plain cross-entropy. For K classes
-        see :class:`~adacsl.AdaCSLController`.
-    reduction : {"mean", "sum", "none"}
+        T', the decision threshold of the finished classifier: ``costs.threshold`` gives plain cross-entropy. For K
+        classes see :class:`~adacsl.AdaCSLController`.
+    reduction : {"mean", "sum", "none"}, default "mean"
         "mean" divides by the number of samples that are not ignored.
     ignore_index : int, optional
         Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
-    label_smoothing : float, default 0
+    label_smoothing : float, default 0.0
         Labels move by this share towards the uniform distribution.
+
+    See Also
+    --------
+    weighted_cross_entropy : The same as a function, with the formula.
+    AdaptiveCrossEntropy : A weight that a controller adapts.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import WeightedCrossEntropy
+    >>> loss = WeightedCrossEntropy(CostMatrix(fp=1, fn=4))
+    >>> round(loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item(), 4)
+    0.1026
     """
 
     def __init__(
@@ -157,7 +188,37 @@ class WeightedCrossEntropy(_WeightedLoss):
 
 
 class FocalLoss(_WeightedLoss):
-    """Focal loss with the same fixed weight; see :func:`weighted_focal_loss`."""
+    """Focal loss with the fixed weight of :class:`~adacsl.torch.WeightedCrossEntropy`.
+
+    Parameters
+    ----------
+    costs : CostMatrix or list of CostMatrix
+        Class-wide costs, of several labels one matrix for each.
+    target_threshold : float or {"bayes", "middle", "half"}, default 0.5
+        T', the decision threshold of the finished classifier: ``costs.threshold`` gives plain cross-entropy. For K
+        classes see :class:`~adacsl.AdaCSLController`.
+    gamma : float, default 2.0
+        Exponent that reduces the loss of samples that are classified well already; 0 is cross-entropy.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+
+    See Also
+    --------
+    weighted_focal_loss : The same as a function, with the formula.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import FocalLoss
+    >>> loss = FocalLoss(CostMatrix(fp=1, fn=4), gamma=1.0)
+    >>> round(loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item(), 4)
+    0.0181
+    """
 
     def __init__(
         self,
@@ -174,7 +235,33 @@ class FocalLoss(_WeightedLoss):
 
 
 class AdaptiveLoss(_WeightedLoss):
-    """A loss whose class weights an :class:`~adacsl.AdaCSLController` adapts, through :meth:`adapt`."""
+    """Base class of the losses whose class weights a controller adapts, through ``adapt``.
+
+    Parameters
+    ----------
+    costs : CostMatrix, list of CostMatrix, AdaCSLController or MultiLabelController
+        Class-wide costs, of several labels one matrix for each; or a controller of your own.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+    **settings : Any
+        Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
+
+    See Also
+    --------
+    AdaptiveCrossEntropy : Cross-entropy.
+    AdaptiveFocalLoss : Focal loss.
+
+    Examples
+    --------
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import AdaptiveCrossEntropy, AdaptiveLoss
+    >>> isinstance(AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8)), AdaptiveLoss)
+    True
+    """
 
     watched = False  # whether a callback adapts it, which reports by itself that nothing was adapted
     _trained = False  # whether there was a training batch since the last validation
@@ -208,33 +295,37 @@ class AdaptiveLoss(_WeightedLoss):
         sample_weight: Tensor | None = None,
         costs: CostMatrix | None = None,
     ) -> Any:
-        """Step the controller with the logits and targets of the whole validation set, and take over its weights.
-
-        The logits are those of the net in evaluation mode: ``net.eval()`` and ``torch.no_grad()``. Of more than
-        4 million samples that come in batches, two classes are measured by a histogram of the scores
-        (:class:`~adacsl.adaptive.streamed.StreamedScores`), in bounded memory.
+        """Step the controller on the whole validation set, and take over its weights.
 
         Parameters
         ----------
         logits : Tensor, or iterable of (logits, targets) or (logits, targets, sample_weight)
-            All at once, or batches, such as a generator that runs the network.
-        targets : Tensor
-            Their labels; soft ones count as both classes, by their share. Not with batches.
+            All at once, or batches, such as a generator that runs the network; in evaluation mode: ``net.eval()`` and
+            ``torch.no_grad()``. More than 4 million samples of two classes in batches are measured by a histogram, in
+            bounded memory.
+        targets : Tensor, optional
+            Labels; soft ones count as both classes, by their share. Not with batches.
         sample_weight : Tensor, optional
             How much each sample counts.
         costs : CostMatrix, optional
-            Costs of these samples, where each has its own.
+            Per-sample costs of these samples.
 
         Returns
         -------
-        ControllerStep
-            Of several labels a :class:`~adacsl.adaptive.controller.MultiLabelStep`.
+        ControllerStep or MultiLabelStep
+            What was measured, and the weight to train with from now on; the latter of several labels.
+
+        Raises
+        ------
+        ValueError
+            Where the logits require gradients, or the samples hold one class only.
         """
         if targets is None:
             measured = self._stream(logits, costs)
         else:
-            _warn_of_gradients(logits)
-            rows = self.samples(logits, targets, sample_weight)
+            whole = cast("Tensor", logits)
+            _warn_of_gradients(whole)
+            rows = self.samples(whole, targets, sample_weight)
             measured = self.controller.step(rows.scores, rows.labels, sample_weight=rows.weight, costs=costs)
         self.refresh()
         return measured
@@ -259,20 +350,19 @@ class AdaptiveLoss(_WeightedLoss):
 
     @torch.no_grad()
     def decide(self, logits: Tensor, costs: CostMatrix | None = None) -> Tensor:
-        """Return the decision about each sample: 0 or 1, or the class of least expected cost.
+        """Return the decision for each sample.
 
         Parameters
         ----------
         logits : Tensor
-            Of any shape that the loss takes, from the net in evaluation mode.
+            Of any shape that the loss takes, from the network in evaluation mode.
         costs : CostMatrix, optional
-            Costs of these samples, where each has its own.
+            Per-sample costs of these samples.
 
         Returns
         -------
         Tensor of int64, of shape (n,), of maps (n, ...)
-            Two classes: 1 where the score is above T'. K classes: the class of least expected cost, which often is not
-            the most probable one, ``logits.argmax(1)``.
+            0 or 1; of K classes the class of least expected cost, which often is not the most probable one.
         """
         scores, shape = output_scores(logits, self.n_classes, self.n_labels)
         decisions: Tensor = self.controller.decide(scores, costs)
@@ -280,6 +370,23 @@ class AdaptiveLoss(_WeightedLoss):
 
     def forward(self, logits: Tensor, targets: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         # compiled code shall not be compiled again because of the flag
+        """Return the loss of a batch.
+
+        Parameters
+        ----------
+        logits : Tensor of shape (n,), (n, 1), (n, 2), (n, K) or (n, L)
+            One logit per sample, the two outputs of a softmax head, one per class or one per label; maps and tokens
+            have further axes.
+        targets : Tensor of shape (n,), (n, 1) or that of ``logits``
+            0 or 1, or soft labels in [0, 1]; of K classes class numbers, one-hot or soft rows.
+        sample_weight : Tensor of shape (n,), optional
+            Multiplies each sample's loss.
+
+        Returns
+        -------
+        Tensor
+            A scalar; one value per sample with ``reduction="none"``.
+        """
         if not torch.compiler.is_compiling() and self.training and torch.is_grad_enabled():
             self._trained = True
         return super().forward(logits, targets, sample_weight)
@@ -324,45 +431,81 @@ class AdaptiveLoss(_WeightedLoss):
 
 
 class AdaptiveCrossEntropy(AdaptiveLoss):
-    """Cross-entropy that follows the validation cost: a plain PyTorch loop needs two changed lines.
+    """Cross-entropy whose class weights a controller adapts: a plain PyTorch loop needs two changed lines.
 
     Parameters
     ----------
     costs : CostMatrix, list of CostMatrix, AdaCSLController or MultiLabelController
-        Costs, of several labels one matrix for each; or a controller of your own.
-    reduction : {"mean", "sum", "none"}
+        Class-wide costs, of several labels one matrix for each; or a controller of your own.
+    reduction : {"mean", "sum", "none"}, default "mean"
         "mean" divides by the number of samples that are not ignored.
     ignore_index : int, optional
-        Samples with this label do not count, in the loss and in :meth:`adapt`. Default: -100 of K classes, as torch's
-        CrossEntropyLoss; none of two.
-    label_smoothing : float, default 0
-        Labels move by this share towards the uniform distribution; :meth:`adapt` measures the labels as they are.
-    **settings
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+    **settings : Any
         Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
+
+    See Also
+    --------
+    AdaptiveFocalLoss : Focal loss.
+    adacsl.integrations.lightning.AdaCSLCallback : Adapts it in Lightning; other frameworks have a callback, too.
 
     Examples
     --------
-    >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))           # instead of BCEWithLogitsLoss()
-    >>> value = loss(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))
-    >>> step = loss.adapt(torch.tensor([0.3, -1.2]), torch.tensor([1, 0]))   # once per epoch, validation logits
-    >>> step.cost, loss.decide(torch.tensor([0.3, -1.2])).tolist()
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import AdaptiveCrossEntropy
+    >>> logits, targets = torch.tensor([0.3, -1.2]), torch.tensor([1, 0])
+    >>> loss = AdaptiveCrossEntropy(CostMatrix(fp=1, fn=8))  # not BCEWithLogitsLoss()
+    >>> value = loss(logits, targets)
+
+    Once per epoch, with the logits of the whole validation set:
+
+    >>> step = loss.adapt(logits, targets)
+    >>> step.cost, loss.decide(logits).tolist()
     (0.0, [1, 0])
 
     K classes have K logits:
 
-    >>> costs = CostMatrix.from_array([[0, 9, 1], [1, 0, 1], [1, 9, 0]], rows="predicted")
-    >>> loss = AdaptiveCrossEntropy(costs, damping=0.5)               # instead of CrossEntropyLoss()
+    >>> table = [[0, 9, 1], [1, 0, 1], [1, 9, 0]]
+    >>> costs = CostMatrix.from_array(table, rows="predicted")
+    >>> loss = AdaptiveCrossEntropy(costs, damping=0.5)  # not CrossEntropyLoss()
     >>> value = loss(torch.zeros(4, 3), torch.tensor([0, 1, 2, 0]))
-
-    Several labels, each with its costs, controller and threshold:
-
-    >>> loss = AdaptiveCrossEntropy([CostMatrix(fp=1, fn=8), CostMatrix(fp=2, fn=1)])
-    >>> value = loss(torch.zeros(4, 2), torch.tensor([[0.0, 1.0], [1.0, 1.0], [0.0, 0.0], [0.0, 1.0]]))
     """
 
 
 class AdaptiveFocalLoss(AdaptiveLoss):
-    """Focal loss that follows the validation cost; parameters as in :class:`AdaptiveCrossEntropy`, and ``gamma``."""
+    """Focal loss whose class weights a controller adapts.
+
+    Parameters
+    ----------
+    costs : CostMatrix, list of CostMatrix, AdaCSLController or MultiLabelController
+        Class-wide costs, of several labels one matrix for each; or a controller of your own.
+    gamma : float, default 2.0
+        Exponent that reduces the loss of samples that are classified well already; 0 is cross-entropy.
+    reduction : {"mean", "sum", "none"}, default "mean"
+        "mean" divides by the number of samples that are not ignored.
+    ignore_index : int, optional
+        Samples with this label do not count. Default: -100 of K classes, as torch's CrossEntropyLoss; none of two.
+    label_smoothing : float, default 0.0
+        Labels move by this share towards the uniform distribution.
+    **settings : Any
+        Passed to :class:`~adacsl.AdaCSLController`: ``target_threshold``, ``partition``, ``damping``, ...
+
+    See Also
+    --------
+    AdaptiveCrossEntropy : Cross-entropy.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl import CostMatrix
+    >>> from adacsl.torch import AdaptiveFocalLoss
+    >>> loss = AdaptiveFocalLoss(CostMatrix(fp=1, fn=8), gamma=1.0)
+    >>> round(loss(torch.tensor([2.0, -1.0]), torch.tensor([1, 0])).item(), 4)
+    0.0128
+    """
 
     def __init__(
         self,

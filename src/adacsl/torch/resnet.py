@@ -49,15 +49,26 @@ class ResNet(nn.Module):
 
     Parameters
     ----------
-    blocks : sequence of four int
+    blocks : tuple of four int, default (2, 2, 2, 2)
         Blocks per stage.
-    num_outputs : int
+    num_outputs : int, default 1
         Width of the head: 1 is one logit for two classes; K for K > 2.
+
+    See Also
+    --------
+    resnet18 : With the backbone of a local weight file.
 
     Notes
     -----
     Takes normalised float images (B, 3, H, W) of any size from 32 x 32 (:class:`Normalise`). Fastest on a GPU in
     channels-last layout: ``net.to(memory_format=torch.channels_last)``.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch.resnet import ResNet
+    >>> ResNet()(torch.zeros(2, 3, 32, 32)).shape
+    torch.Size([2, 1])
     """
 
     def __init__(self, blocks: tuple[int, int, int, int] = (2, 2, 2, 2), num_outputs: int = 1) -> None:
@@ -74,13 +85,35 @@ class ResNet(nn.Module):
                 nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def features(self, x: Tensor) -> Tensor:
-        """Return the 512 pooled features of each image."""
+        """Return the 512 pooled features of each image.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, 3, H, W)
+            Normalised images.
+
+        Returns
+        -------
+        Tensor of shape (B, 512)
+            Features.
+        """
         x = F.max_pool2d(F.relu(self.bn1(self.conv1(x)), inplace=True), 3, stride=2, padding=1)
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return x.mean(dim=(2, 3))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the logits, shape (B, num_outputs)."""
+        """Return the logits.
+
+        Parameters
+        ----------
+        x : Tensor of shape (B, 3, H, W)
+            Normalised images.
+
+        Returns
+        -------
+        Tensor of shape (B, num_outputs)
+            Logits.
+        """
         return cast("Tensor", self.fc(self.features(x)))
 
 
@@ -90,7 +123,26 @@ def _stage(inputs: int, outputs: int, blocks: int, stride: int) -> nn.Sequential
 
 
 def resnet18(num_outputs: int = 1, weights: str | Path | None = None) -> ResNet:
-    """Return a ResNet-18, with the backbone of a local weight file if one is given (:func:`load_backbone`)."""
+    """Return a ResNet-18.
+
+    Parameters
+    ----------
+    num_outputs : int, default 1
+        Width of the head: 1 is one logit for two classes; K for K > 2.
+    weights : path, optional
+        A local weight file for the backbone, see :func:`load_backbone`. Default: fresh weights.
+
+    Returns
+    -------
+    ResNet
+        The network.
+
+    Examples
+    --------
+    >>> from adacsl.torch.resnet import resnet18
+    >>> resnet18(num_outputs=3).fc
+    Linear(in_features=512, out_features=3, bias=True)
+    """
     net = ResNet(num_outputs=num_outputs)
     if weights is not None:
         load_backbone(net, weights)
@@ -101,9 +153,23 @@ def resnet18(num_outputs: int = 1, weights: str | Path | None = None) -> ResNet:
 
 
 class Normalise(nn.Module):
-    """Bytes to ImageNet-normalised float32, on the device the batch is on; grey images become three channels.
+    """Module that turns bytes into ImageNet-normalised float32; grey images become three channels.
 
     The constants are buffers, so a training step copies nothing from the host; they are no part of the state dict.
+
+    Parameters
+    ----------
+    mean : tuple of float, default (0.485, 0.456, 0.406)
+        Mean of each channel.
+    std : tuple of float, default (0.229, 0.224, 0.225)
+        Standard deviation of each channel.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch.resnet import Normalise
+    >>> Normalise()(torch.zeros(2, 1, 32, 32, dtype=torch.uint8)).shape
+    torch.Size([2, 3, 32, 32])
     """
 
     scale: Tensor
@@ -116,7 +182,18 @@ class Normalise(nn.Module):
         self.register_buffer("shift", -centre / spread, persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return ``(images / 255 - mean) / std`` of a (B, 1 or 3, H, W) batch of bytes; the layout is kept."""
+        """Return ``(images / 255 - mean) / std``; the layout is kept.
+
+        Parameters
+        ----------
+        images : Tensor of shape (B, 1, H, W) or (B, 3, H, W)
+            Bytes.
+
+        Returns
+        -------
+        Tensor of shape (B, 3, H, W)
+            Normalised images.
+        """
         channels = self.scale.shape[1]
         if images.ndim != 4 or images.shape[1] not in (1, channels):
             raise ValueError(f"images must have shape (B, 1 or {channels}, H, W), got {tuple(images.shape)}")
@@ -124,7 +201,25 @@ class Normalise(nn.Module):
 
 
 def normalise(images: Tensor) -> Tensor:
-    """Return what :class:`Normalise` makes of a batch of bytes; in a training loop keep the module instead."""
+    """Return a batch of bytes as normalised images; in a training loop keep a ``Normalise`` module instead.
+
+    Parameters
+    ----------
+    images : Tensor of shape (B, 1, H, W) or (B, 3, H, W)
+        Bytes.
+
+    Returns
+    -------
+    Tensor of shape (B, 3, H, W)
+        Normalised images.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch.resnet import normalise
+    >>> normalise(torch.zeros(2, 1, 32, 32, dtype=torch.uint8)).dtype
+    torch.float32
+    """
     return cast("Tensor", Normalise().to(images.device)(images))
 
 
@@ -132,18 +227,33 @@ def normalise(images: Tensor) -> Tensor:
 
 
 def named_network(name: str, num_outputs: int = 1) -> nn.Module:
-    """Make a network by name, with fresh weights: nothing is ever downloaded (see :func:`load_backbone`).
+    """Return a network by name, with fresh weights: nothing is ever downloaded.
 
     Parameters
     ----------
     name : str
-        ``"resnet18"`` and ``"resnet34"`` are ours; ``"timm:convnext_tiny"`` and ``"torchvision:resnet50"`` need the
+        ``"resnet18"`` and ``"resnet34"`` are built in; ``"timm:convnext_tiny"`` and ``"torchvision:resnet50"`` need the
         package named before the colon.
-    num_outputs : int
+    num_outputs : int, default 1
         Width of the head.
+
+    Returns
+    -------
+    torch.nn.Module
+        The network.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such network.
+
+    See Also
+    --------
+    load_backbone : Loads local weights.
 
     Examples
     --------
+    >>> from adacsl.torch.resnet import named_network
     >>> named_network("resnet18").fc
     Linear(in_features=512, out_features=1, bias=True)
     """
@@ -201,6 +311,17 @@ def load_backbone(net: nn.Module, path: str | Path) -> tuple[str, ...]:
         There is no such file.
     WeightsError
         The file is damaged, or keys other than the head's do not fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import torch
+    >>> from adacsl.torch.resnet import ResNet, load_backbone
+    >>> net = ResNet()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     torch.save(net.state_dict(), f"{folder}/resnet18.pth")
+    ...     load_backbone(ResNet(num_outputs=3), f"{folder}/resnet18.pth")
+    ('fc.weight', 'fc.bias')
     """
     result = read_weights(path)
     wanted = net.state_dict()
@@ -212,7 +333,35 @@ def load_backbone(net: nn.Module, path: str | Path) -> tuple[str, ...]:
 
 
 def read_weights(path: str | Path) -> dict[str, Tensor]:
-    """Return the tensors of a ``.safetensors``, ``.pth`` or ``.pt`` file, on the CPU."""
+    """Return the tensors of a ``.safetensors``, ``.pth`` or ``.pt`` file, on the CPU.
+
+    Parameters
+    ----------
+    path : path
+        The file; ``.pth`` and ``.pt`` are read with ``weights_only=True``: they can run no code.
+
+    Returns
+    -------
+    dict
+        Tensors by name.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no such file.
+    WeightsError
+        The file is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import torch
+    >>> from adacsl.torch.resnet import read_weights
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     torch.save({"weight": torch.ones(2)}, f"{folder}/weights.pth")
+    ...     read_weights(f"{folder}/weights.pth")
+    {'weight': tensor([1., 1.])}
+    """
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no weight file {path}: give a local .safetensors, .pth or .pt file")

@@ -9,7 +9,8 @@ problem         logits                                                       tar
 ==============  ===========================================================  ========================================
 two classes     (B,), (B, 1), (B, 2), (B, H, W), (B, 1, H, W), (B, 2, H, W)  (B,), (B, 1), (B, H, W), (B, 1, H, W)
 two classes     tokens (B, T, 1), (B, T, 2)                                  (B, T)
-K classes       (B, K), (B, K, H, W), tokens (B, T, K)                       (B,), (B, 1), (B, H, W), (B, 1, H, W), (B, T)
+K classes       (B, K), (B, K, H, W)                                         (B,), (B, 1), (B, H, W), (B, 1, H, W)
+K classes       tokens (B, T, K)                                             (B, T)
 one-hot, soft   (B, 2), (B, 2, H, W), (B, K), (B, K, H, W), (B, T, K)        the shape of the logits
 L labels        (B, L), (B, L, H, W), tokens (B, T, L)                       the shape of the logits
 ==============  ===========================================================  ========================================
@@ -44,6 +45,13 @@ class Samples(NamedTuple):
         if self.logits.ndim == 1 or self.n_labels is not None:
             return torch.sigmoid(self.logits)
         return torch.softmax(self.logits, dim=1)
+
+    @property
+    def weights(self) -> Tensor:
+        """How much each sample counts, of labels (n, L); 1 where nothing says so."""
+        if self.weight is not None:
+            return self.weight
+        return torch.ones_like(self.logits if self.n_labels is not None or self.logits.ndim == 1 else self.logits[:, 0])
 
 
 class Batch(NamedTuple):
@@ -183,10 +191,32 @@ def flat_samples(
     sample_weight: Tensor | None = None,
     ignore_index: int | None = None,
 ) -> Samples:
-    """Return the samples of a batch, one row each, detached: flat logits, flat labels and weights.
+    """Return the samples of a batch that count, one row each, detached.
+
+    Parameters
+    ----------
+    logits : Tensor
+        Of any shape that a loss takes.
+    targets : Tensor
+        Labels.
+    n_classes : int, default 2
+        The number of classes.
+    n_labels : int, optional
+        The number of labels, of multi-label problems.
+    sample_weight : Tensor, optional
+        How much each sample counts.
+    ignore_index : int, optional
+        Samples with this label are left out. Default: -100 of K classes; none of two.
+
+    Returns
+    -------
+    Samples
+        Flat logits, labels and weights, and the place of each in the batch.
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch import flat_samples
     >>> logits, targets = torch.zeros(2, 1, 4, 4), torch.zeros(2, 4, 4)
     >>> targets[0, 0, 0] = 255
     >>> rows = flat_samples(logits, targets, ignore_index=255)
@@ -230,15 +260,9 @@ def _binary(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, torch.Size
             return z, targets[:, 1], z.shape
         if logits.ndim > 2:  # one logit per pixel
             return logits, targets, logits.shape
-    if logits.ndim == 3:
-        own = targets[:, 0] if targets.ndim == 3 and targets.shape[1] == 1 != logits.shape[1] else targets
-        last, first = own.shape == logits.shape[:2], own.shape == (logits.shape[0], logits.shape[2])
-        if last and logits.shape[2] <= 2:  # tokens
-            if first and logits.shape[1] == logits.shape[2] == 2:
-                raise ambiguous(logits)
-            if not (first and logits.shape[1] <= 2):
-                z = logits[..., 0] if logits.shape[2] == 1 else logits[..., 1] - logits[..., 0]
-                return z, own, z.shape
+    if logits.ndim == 3 and _is_of_tokens(logits, targets):
+        z = logits[..., 0] if logits.shape[2] == 1 else logits[..., 1] - logits[..., 0]
+        return z, targets, z.shape
     z = positive_logit(logits)
     if targets.ndim == z.ndim + 1 and targets.shape[1] == 1:
         targets = targets[:, 0]
@@ -250,10 +274,42 @@ def _binary(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, torch.Size
     return z, targets, z.shape
 
 
+def _is_of_tokens(logits: Tensor, targets: Tensor) -> bool:
+    """Tell whether logits of three axes are tokens with one or two outputs; raise where they may be maps as well."""
+    if logits.shape[2] > 2 or targets.shape != logits.shape[:2]:
+        return False
+    of_maps = targets.shape == (logits.shape[0], logits.shape[2]) and logits.shape[1] <= 2
+    if of_maps and logits.shape[1] == logits.shape[2] == 2:
+        raise ambiguous(logits)
+    return not of_maps
+
+
 def positive_logit(logits: Tensor) -> Tensor:
-    """Return one logit per sample, shape (n, ...), from a head with one or two outputs: (n,), (n, 1, ...), (n, 2, ...).
+    """Return one logit per sample from a head with one or two outputs.
 
     Maps of one logit per pixel, (n, height, width), are returned as they are.
+
+    Parameters
+    ----------
+    logits : Tensor of shape (n,), (n, 1, ...) or (n, 2, ...)
+        The outputs.
+
+    Returns
+    -------
+    Tensor of shape (n, ...)
+        Logits of the positive class.
+
+    Raises
+    ------
+    ValueError
+        Where the shape is another.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from adacsl.torch import positive_logit
+    >>> positive_logit(torch.tensor([[0.5, 2.0], [1.0, 0.0]])).tolist()
+    [1.5, -1.0]
     """
     if logits.ndim == 1:
         return logits
@@ -391,7 +447,7 @@ def check_labels(targets: Tensor) -> None:
         if targets.numel() == 0:
             return
         low, high = torch.aminmax(targets)  # one pass; NaN is neither
-        if not (0.0 <= low.item() and high.item() <= 1.0):
+        if not (low.item() >= 0.0 and high.item() <= 1.0):
             inside = targets == targets.clamp(0, 1)
             raise ValueError(
                 f"targets must lie in [0, 1], got {targets[~inside][0].item():g}; give 0 for the negative class and 1 "

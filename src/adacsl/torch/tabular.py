@@ -57,7 +57,18 @@ class MemberNet(nn.Module):
         return _random_bytes(generators, math.prod(shape), self.numeric.device).view(len(generators), *shape)
 
     def member(self, index: int) -> Self:
-        """Return one member as a net of its own."""
+        """Return one member as a network of its own.
+
+        Parameters
+        ----------
+        index : int
+            Which one.
+
+        Returns
+        -------
+        MemberNet
+            With the same weights.
+        """
         own = {name for name, _ in self.named_parameters()}
         state = {name: value[index] if name in own else value for name, value in self.state_dict().items()}
         return stack_members(self, [state]).to(self.numeric.device).train(self.training)
@@ -82,20 +93,30 @@ class TableNet(MemberNet):
     numeric : sequence of int, optional
         Columns to spread over ramps: those that hold standard-normal-like numbers. Default: all.
     bins : int, default 0
-        Ramps per number; their borders are the quantiles of the standard normal distribution. 0 takes numbers as is.
+        Ramps per number; their borders are the quantiles of the standard normal distribution. 0 takes numbers as they
+        are.
     heads : int, default 1
         Heads per member.
     outputs : int, default 1
         Logits per head: 1 for two classes, K for K > 2.
-    width, depth : int
-        Size and number of the hidden layers.
-    dropout : float
+    width : int, default 64
+        Units of a hidden layer.
+    depth : int, default 2
+        The number of hidden layers.
+    dropout : float, default 0.1
         Share of hidden units dropped while training.
     seeds : sequence of int, optional
         One seed per member, for its initial weights: a member starts the same alone and jointly with others.
 
+    Raises
+    ------
+    ValueError
+        Where a size is out of range.
+
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.tabular import TableNet
     >>> net = TableNet(4, members=3, seeds=[0, 1, 2])
     >>> net(torch.zeros(10, 4)).shape               # rows, members, heads
     torch.Size([10, 3, 1])
@@ -142,11 +163,17 @@ class TableNet(MemberNet):
         self.noise, self.rates = None, {}
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return logits of shape (rows, members, heads), with several outputs (rows, members, heads, outputs).
+        """Return the logits.
 
         Parameters
         ----------
-        x : Tensor of shape (rows, n_features), or (rows, members, n_features) to give each member rows of its own
+        x : Tensor of shape (rows, n_features) or (rows, members, n_features)
+            The samples; with three axes each member has samples of its own.
+
+        Returns
+        -------
+        Tensor of shape (rows, members, heads)
+            Logits; with several outputs (rows, members, heads, outputs).
         """
         # inside, members come first and the heads' rows lie one after another: (members, heads * rows, units)
         hidden = self._spread(x.unsqueeze(0) if x.ndim == 2 else x.transpose(0, 1))
@@ -162,7 +189,13 @@ class TableNet(MemberNet):
         return passes, self.depth, self.heads, rows, self.width
 
     def sizes(self) -> dict[str, Any]:
-        """Return the settings of the constructor, but for members and seeds."""
+        """Return the parameters of the constructor, without members and seeds.
+
+        Returns
+        -------
+        dict
+            Names and values.
+        """
         return {
             "n_features": self.n_features, "numeric": self.numeric.tolist(), "bins": self.bins, "heads": self.heads,
             "width": self.width, "depth": self.depth, "dropout": self.dropout,

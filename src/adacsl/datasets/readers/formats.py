@@ -51,23 +51,46 @@ class How(TypedDict, total=False):
 def read_table(
     path: str | os.PathLike[str] | None = None, *, columns: Sequence[str] | None = None, **how: Unpack[How]
 ) -> pd.DataFrame:
-    """Read a table into memory.
+    r"""Return a table of a file, in memory.
 
     Parameters
     ----------
-    path : path
+    path : path, optional
         ``.csv``, ``.tsv``, ``.jsonl``, ``.ndjson`` (all also ``.gz``), ``.parquet``, ``.feather``, ``.arrow``,
         ``.xlsx`` and other workbooks, or a folder of Parquet files, which are put together in the order of their names;
-        folders called ``year=2024`` are a column. The first line of text, or row of a sheet, names the columns.
+        folders called ``year=2024`` are a column. The first line of text, or row of a sheet, names the columns. None
+        with ``sql``.
     columns : sequence of str, optional
         Only these, in this order.
-    **how
-        ``separator``, ``encoding``, ``sheet``; or ``sql`` and ``db`` in place of a path: see :class:`How`.
+    **how : Any
+        ``separator``: one character, or comma, semicolon, tab, pipe, space; ``encoding``, such as utf-8, utf-16, cp1252
+        or latin-1; ``sheet`` of a workbook, its name or number from 1; or, in place of a path, ``sql``, a SELECT, and
+        ``db``, the DuckDB or SQLite file that it is asked of.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The table; columns of CSV files are text.
 
     Raises
     ------
     DataError
         If there is no such file, it is no table, it is damaged, or it has no rows.
+
+    See Also
+    --------
+    stream_table : Tables larger than memory.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from adacsl.datasets import read_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "data.csv"
+    ...     size = path.write_text("age,label\n31,no\n52,yes\n")
+    ...     list(read_table(path))
+    ['age', 'label']
     """
     return read_opened(open_table(path, **how), columns)
 
@@ -87,10 +110,48 @@ def stream_table(
     rows: int = ROWS,
     **how: Unpack[How],
 ) -> Iterator[pd.DataFrame]:
-    """Yield a table in pieces of at most ``rows`` rows, holding one piece in memory (of a workbook all of it).
+    r"""Yield a table in chunks of at most ``rows`` rows, with one chunk in memory (of a workbook all of it).
 
-    The index counts the rows of the whole file. Columns of CSV files are text throughout (see above); a file without
-    rows yields nothing. What is wrong with the file at large is said before the first piece is asked for.
+    The index counts the rows of the whole file; a file without rows yields nothing. What is wrong with the file at
+    large is raised before the first chunk is asked for.
+
+    Parameters
+    ----------
+    path : path, optional
+        As in :func:`read_table`.
+    columns : sequence of str, optional
+        Only these, in this order.
+    rows : int, default 65536
+        Rows of a chunk at most.
+    **how : Any
+        ``separator``: one character, or comma, semicolon, tab, pipe, space; ``encoding``, such as utf-8, utf-16, cp1252
+        or latin-1; ``sheet`` of a workbook, its name or number from 1; or, in place of a path, ``sql``, a SELECT, and
+        ``db``, the DuckDB or SQLite file that it is asked of.
+
+    Returns
+    -------
+    iterator of pandas.DataFrame
+        The chunks; columns of CSV files are text.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, it is no table, or it is damaged.
+
+    See Also
+    --------
+    read_table : The whole table.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from adacsl.datasets import stream_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "data.csv"
+    ...     size = path.write_text("age,label\n31,no\n52,yes\n")
+    ...     [len(chunk) for chunk in stream_table(path, rows=1)]
+    [1, 1]
     """
     if rows < 1:
         raise ValueError(f"rows must be at least 1, got {rows!r}")
@@ -99,7 +160,29 @@ def stream_table(
 
 
 def count_rows(path: str | os.PathLike[str]) -> int | None:
-    """Return how many rows a table has, where the file says so (Parquet); None where they would have to be counted."""
+    r"""Return the number of rows of a table, where the file states it.
+
+    Parameters
+    ----------
+    path : path
+        A table, or a folder of Parquet files.
+
+    Returns
+    -------
+    int or None
+        None where rows would have to be counted, as in CSV files.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from adacsl.datasets import count_rows
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "data.csv"
+    ...     size = path.write_text("age,label\n31,no\n52,yes\n")
+    ...     count_rows(path) is None
+    True
+    """
     return open_table(path).n_rows
 
 
