@@ -44,13 +44,14 @@ INTERNAL = {
     "MonitoringReport": "by_labels enough tolerance_text",
     "NeuralLearner": "adapts changed check patience_for scored_at_once settings",
     "Protocol": "describe_windows identity inner_validation numbers prepare rows together",
+    "RealMLP": "draw_noise noise_shape",
     "Request": "extra time_column",
     "SklearnLearner": "adapts check encodes fresh kind_of_training",
     "Store": "fail identity load origins read_plan read_segments read_split scan seeds write write_plan write_segments"
     " write_split",
     "StreamedScores": "samples",
     "TableEncoder": "raw_columns raw_numbers rules sources",
-    "TableNet": "draw_noise",
+    "TableNet": "draw_noise noise_shape",
     "Threshold": "of",
     "_CountsLoss": "adjusted",
 }

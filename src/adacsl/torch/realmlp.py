@@ -98,11 +98,17 @@ class RealMLP(MemberNet):
         self.noise, self.rates = None, {"scale": 6.0}
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return logits of shape (rows, members, 1), with several outputs (rows, members, 1, outputs).
+        """Return the logits.
 
         Parameters
         ----------
-        x : Tensor of shape (rows, n_features), or (rows, members, n_features) to give each member rows of its own
+        x : Tensor of shape (rows, n_features), or (rows, members, n_features)
+            The second gives each member rows of its own.
+
+        Returns
+        -------
+        Tensor of shape (rows, members, 1), or (rows, members, 1, outputs)
+            The second with several outputs.
         """
         # inside, members come first: (members, rows, units)
         hidden = x.unsqueeze(0) if x.ndim == 2 else x.transpose(0, 1)
@@ -123,7 +129,13 @@ class RealMLP(MemberNet):
         return passes, self.depth, 1, rows, self.width
 
     def sizes(self) -> dict[str, Any]:
-        """Return the settings of the constructor, but for members and seeds."""
+        """Return the parameters of the constructor, without members and seeds.
+
+        Returns
+        -------
+        dict
+            Names and values.
+        """
         return {
             "n_features": self.n_features, "numeric": self.numeric.tolist(), "width": self.width, "depth": self.depth,
             "dropout": self.dropout, "frequencies": self.frequencies, "embedding": self.embedding, "sigma": self.sigma,
