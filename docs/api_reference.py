@@ -42,16 +42,15 @@ INTERNAL = {
     "Feedback": "begin class_weights cost_of derivatives look row_weights start",
     "LDAMLoss": "adjusted",
     "MonitoringReport": "by_labels enough tolerance_text",
+    "MemberNet": "draw_noise",
     "NeuralLearner": "adapts changed check patience_for scored_at_once settings",
     "Protocol": "describe_windows identity inner_validation numbers prepare rows together",
-    "RealMLP": "draw_noise noise_shape",
     "Request": "extra time_column",
     "SklearnLearner": "adapts check encodes fresh kind_of_training",
     "Store": "fail identity load origins read_plan read_segments read_split scan seeds write write_plan write_segments"
     " write_split",
     "StreamedScores": "samples",
     "TableEncoder": "raw_columns raw_numbers rules sources",
-    "TableNet": "draw_noise noise_shape",
     "Threshold": "of",
     "_CountsLoss": "adjusted",
 }

@@ -257,7 +257,7 @@ def defaults_for(n: int, *, images: bool, kind: str = "") -> dict[str, Any]:
         The number of training samples.
     images : bool
         Whether the samples are images.
-    kind : str
+    kind : str, default ""
         Of network for tables: "tablenet", "realmlp" or "tabm"; "" for another.
 
     Returns

@@ -38,19 +38,25 @@ class RealMLP(MemberNet):
         Columns to embed: those that hold scaled numbers. Default: all.
     outputs : int, default 1
         Logits: 1 for two classes, K for K > 2.
-    width, depth : int
-        Size and number of the hidden layers.
-    dropout : float
+    width : int, default 128
+        Size of the hidden layers.
+    depth : int, default 3
+        Number of the hidden layers.
+    dropout : float, default 0.25
         Share of hidden units dropped while training.
-    frequencies, embedding : int
-        Frequencies of each number, and what they are combined to.
-    sigma : float
+    frequencies : int, default 16
+        Frequencies of each number.
+    embedding : int, default 3
+        Features that the frequencies of a number are combined to.
+    sigma : float, default 0.1
         Standard deviation of the frequencies at the start.
     seeds : sequence of int, optional
         One seed per member, for its initial weights: a member starts the same alone and jointly with others.
 
     Examples
     --------
+    >>> import torch
+    >>> from adacsl.torch.realmlp import RealMLP
     >>> net = RealMLP(4, members=3, numeric=[0, 1], seeds=[0, 1, 2])
     >>> net(torch.zeros(10, 4)).shape               # rows, members, 1
     torch.Size([10, 3, 1])
@@ -125,7 +131,20 @@ class RealMLP(MemberNet):
         return logits if self.outputs == 1 else logits.unsqueeze(2)
 
     def noise_shape(self, passes: int, rows: int) -> tuple[int, ...]:
-        """Return the shape of one member's random bytes."""
+        """Return the shape of one member's random bytes.
+
+        Parameters
+        ----------
+        passes : int
+            The number of passes.
+        rows : int
+            Samples of each.
+
+        Returns
+        -------
+        tuple of int
+            Passes first, rows and units last.
+        """
         return passes, self.depth, 1, rows, self.width
 
     def sizes(self) -> dict[str, Any]:

@@ -185,7 +185,20 @@ class TableNet(MemberNet):
         return logits
 
     def noise_shape(self, passes: int, rows: int) -> tuple[int, ...]:
-        """Return the shape of one member's random bytes."""
+        """Return the shape of one member's random bytes.
+
+        Parameters
+        ----------
+        passes : int
+            The number of passes.
+        rows : int
+            Samples of each.
+
+        Returns
+        -------
+        tuple of int
+            Passes first, rows and units last.
+        """
         return passes, self.depth, self.heads, rows, self.width
 
     def sizes(self) -> dict[str, Any]:
