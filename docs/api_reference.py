@@ -42,6 +42,7 @@ INTERNAL = {
     "Feedback": "begin class_weights cost_of derivatives look row_weights start",
     "LDAMLoss": "adjusted",
     "MonitoringReport": "by_labels enough tolerance_text",
+    "MemberNet": "draw_noise",
     "NeuralLearner": "adapts changed check patience_for scored_at_once settings",
     "Protocol": "describe_windows identity inner_validation numbers prepare rows together",
     "Request": "extra time_column",
@@ -50,7 +51,6 @@ INTERNAL = {
     " write_split",
     "StreamedScores": "samples",
     "TableEncoder": "raw_columns raw_numbers rules sources",
-    "TableNet": "draw_noise",
     "Threshold": "of",
     "_CountsLoss": "adjusted",
 }

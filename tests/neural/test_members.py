@@ -11,9 +11,10 @@ from adacsl import AdaCSLController, CostMatrix
 from adacsl.adaptive import QuantileBins
 from adacsl.adaptive.held_out import HeldOut
 from adacsl.neural.epoch_selection import Keeper
-from adacsl.neural.loop import train
+from adacsl.neural.loop import make_optimizer, make_schedule, train
 from adacsl.neural.members import Data, Member, Settings
 from adacsl.neural.model import predict_logits
+from adacsl.torch.realmlp import RealMLP
 from adacsl.torch.tabular import TableNet, stack_members
 
 COSTS = CostMatrix(fp=1, fn=5)
@@ -85,6 +86,72 @@ def test_a_member_in_company_is_the_member_alone(select, clip, dropout):
         (alone,) = fit([steered(pair, k)], data, how, select=select, dropout=dropout)
         check_same(together[k], alone)
     assert len({tuple(row["lambda"] for row in keeper.history) for keeper in together}) == 3  # they do differ
+
+
+def averaged_fit(members, data, how):
+    keepers = [keeper_of(member, data) for member in members]
+    seeds = [member.seed for member in members]
+    made = RealMLP(4, len(members), numeric=[0, 2], width=12, depth=2, frequencies=3, seeds=seeds)
+    train(made, data, members, keepers, how)
+    return keepers, made
+
+
+AVERAGED = {"weight_average": 0.9, "schedule": "warm-constant"}
+
+
+@pytest.mark.parametrize("every", [None, 3])
+def test_a_realmlp_in_company_is_the_one_alone(every):
+    data, pairs, how = Data(*made_up()), folds(), settings(**AVERAGED)
+    together, _ = averaged_fit([steered(p, k, every=every) for k, p in enumerate(pairs)], data, how)
+    for k, pair in enumerate(pairs):
+        (alone,), _ = averaged_fit([steered(pair, k, every=every)], data, how)
+        check_same(together[k], alone)
+
+
+def test_epochs_are_judged_and_kept_with_averaged_weights():
+    # plain gradient steps on a linear net, one batch per epoch, computed by hand
+    x, y = made_up(40)
+    model = torch.nn.Linear(4, 1)
+    a, b = model.weight.detach().double().clone()[0], model.bias.detach().double().clone()[0]
+    how = settings(
+        epochs=30, batch_size=40, gradient_clip=None, learning_rate=0.5, schedule="constant", weight_average=0.7,
+        optimizer=lambda parameters, lr: torch.optim.SGD(parameters, lr=lr),
+    )  # fmt: skip
+    member, data = Member(np.arange(30), np.arange(30, 40)), Data(x, y)
+    keeper = keeper_of(member, data, select="last")
+    train(model, data, [member], [keeper], how)
+    rows, labels = x[:30].double(), y[:30].double()
+    mean_a, mean_b = a, b
+    for step in range(30):
+        slope = (torch.sigmoid(rows @ a + b) - labels) / 30
+        a, b = a - 0.5 * slope @ rows, b - 0.5 * slope.sum()
+        keep = min(0.7, (1 + step) / (10 + step))
+        mean_a, mean_b = keep * mean_a + (1 - keep) * a, keep * mean_b + (1 - keep) * b
+    assert keeper.weights["weight"][0] == pytest.approx(mean_a.float(), abs=1e-5)
+    assert float(keeper.weights["bias"]) == pytest.approx(float(mean_b), abs=1e-5)
+    assert model.weight[0].detach() == pytest.approx(a.float(), abs=1e-5)  # training went on from its own weights
+    held = (x[30:].double() @ mean_a + mean_b).numpy()
+    assert keeper.held.logits - keeper.shift == pytest.approx(held, abs=1e-4)
+
+
+def test_the_rate_warms_up_and_stays():
+    how = settings(schedule="warm-constant", learning_rate=0.5)
+    made = RealMLP(4, numeric=[0], width=3, seeds=[0])
+    optimizer = make_optimizer(made, how, fused=False)
+    schedule = make_schedule(optimizer, how, 1000)
+    rates = []
+    for _ in range(100):
+        rates.append([group["lr"] for group in optimizer.param_groups])
+        optimizer.step()
+        schedule.step()
+    plain, scales = (np.asarray(rates)[:, i] for i in (0, -1))
+    assert plain == pytest.approx(0.5 * np.minimum(1.0, np.arange(1, 101) / 50))
+    assert scales == pytest.approx(6.0 * plain)
+    named = {id(p): name for name, p in made.named_parameters()}
+    groups = [{named[id(p)] for p in group["params"]} for group in optimizer.param_groups]
+    assert groups[-1] == {"scale"}
+    assert sum(map(len, groups)) == len(named)
+    assert all(group["weight_decay"] == 0 for group in optimizer.param_groups[1:])
 
 
 def own_loss(logits, labels):

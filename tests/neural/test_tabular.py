@@ -1,4 +1,4 @@
-"""Nets for tables with sizes to choose, TableNet and TabM: own rows and seed alone, kept, exported and resumed."""
+"""Nets for tables with sizes to choose (TableNet, TabM, RealMLP): own rows and seed alone, kept, exported, resumed."""
 
 import numpy as np
 import pandas as pd
@@ -9,12 +9,13 @@ import adacsl
 from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, compare
 from adacsl.estimators.artefact import read_artefact
 from adacsl.integrations.tabm import BinnedTabM, find_bins
-from adacsl.neural.learner import NeuralLearner, table_sizes
+from adacsl.neural.learner import NeuralLearner, defaults_for, table_sizes
 
 COSTS = CostMatrix(fp=1, fn=5)
 BENT = {"bins": 3, "heads": 3, "width": 12}
 TABM = {"kind": "tabm", "k": 3, "d_block": 8, "n_bins": 5, "d_embedding": 3}
-NETS = pytest.mark.parametrize("module", [BENT, TABM], ids=["tablenet", "tabm"])
+REALMLP = {"kind": "realmlp", "width": 12, "depth": 2, "frequencies": 3}
+NETS = pytest.mark.parametrize("module", [BENT, TABM, REALMLP], ids=["tablenet", "tabm", "realmlp"])
 
 
 def table(n=150, seed=0):
@@ -122,6 +123,56 @@ def test_tabm_does_not_rise_beyond_its_last_border():
         assert torch.equal(net(torch.tensor([[3.0]])), net(torch.tensor([[1.0 + 1e-6]])))
 
 
+@pytest.mark.parametrize("columns", [["shop"], ["amount"]])
+def test_realmlp_without_numbers_or_with_nothing_else(columns):
+    X, y = table()
+    clf = fitted(REALMLP, data=(X[columns], y), net={"epochs": 1})
+    assert np.isfinite(clf.decision_scores(X[columns])).all()
+
+
+def test_realmlp_learns_from_costs_of_each_sample():
+    X, y = table()
+
+    def scores(fn):
+        clf = CostSensitiveClassifier(
+            CostMatrix(fp=1, fn=5), learner=NeuralLearner(REALMLP, epochs=2), loss="instance-weighted", cv=3,
+            random_state=0, device="cpu",
+        )  # fmt: skip
+        return clf.fit(X, y, fn=fn).oof_scores_
+
+    amounts = X["amount"].to_numpy()
+    assert not np.array_equal(scores(amounts), scores(amounts[::-1].copy()))
+
+
+def test_realmlp_with_three_classes(tmp_path):
+    X, y = table()
+    y = y + 2 * (X["count"].to_numpy() == 2) * (1 - y)
+    three = CostMatrix.from_array(5.0 * (1 - np.eye(3)), rows="actual")
+    clf = CostSensitiveClassifier(three, learner=NeuralLearner(REALMLP, epochs=2), cv=3, random_state=0, device="cpu")
+    clf.fit(X, y)
+    assert clf.predict_proba(X).shape == (len(X), 3)
+    back = adacsl.load(clf.save(tmp_path / "model"))
+    assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
+
+
+@pytest.mark.parametrize(("n", "steps"), [(100, 2000), (455, 2000), (3440, 1000), (8400, 1000)])
+def test_small_tables_get_enough_steps(n, steps):
+    chosen = defaults_for(n, images=False, kind="realmlp")
+    batches = -(-n // chosen["batch_size"])
+    assert chosen["epochs"] * batches >= steps
+    assert chosen["epochs"] >= 40
+    assert NeuralLearner("realmlp").settings(n, images=False, device="cpu", verbose=False).epochs == chosen["epochs"]
+
+
+def test_settings_of_realmlp_are_its_own():
+    made = NeuralLearner("realmlp").settings(5000, images=False, device="cpu", verbose=False)
+    assert (made.schedule, made.weight_average, made.learning_rate) == ("warm-constant", 0.995, 0.015)
+    usual = NeuralLearner().settings(5000, images=False, device="cpu", verbose=False)
+    assert (usual.schedule, usual.weight_average, usual.learning_rate) == ("cosine", 0.0, 2e-3)
+    chosen = NeuralLearner("realmlp", schedule="cosine", learning_rate=1e-3)
+    assert chosen.settings(5000, images=False, device="cpu", verbose=False).schedule == "cosine"
+
+
 def test_heads_are_trained_apart_and_averaged():
     clf, (X, _) = fitted(TABM, cv=None), table()
     x = torch.from_numpy(clf.encoder_.transform(X))
@@ -137,7 +188,9 @@ def test_heads_are_trained_apart_and_averaged():
     [
         ({"bin": 3}, "module has no size 'bin': tablenet has bins, heads, width, depth, dropout"),
         ({"kind": "tabm", "heads": 3}, "module has no size 'heads': tabm has k, n_blocks, d_block"),
-        ({"kind": "forest"}, "module has no size 'kind': kind is one of tablenet, tabm"),
+        ({"kind": "forest"}, "module has no size 'kind': kind is one of tablenet, realmlp, tabm"),
+        ({"kind": "realmlp", "sigma": 0}, "sigma must be a number above 0"),
+        ({"kind": "realmlp", "depth": 0}, "depth must be a whole number of at least 1"),
         ({"bins": 2.5}, "bins must be a whole number of at least 0"),
         ({"kind": "tabm", "n_bins": 1}, "n_bins must be a whole number of at least 2"),
         ({"dropout": 1}, "dropout must be at least 0 and below 1"),

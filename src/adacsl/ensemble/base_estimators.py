@@ -44,6 +44,7 @@ BASE_ESTIMATORS: Mapping[str, tuple[float, str, Any]] = {
     "net-instance": (3.0, "torch", lambda: _net(epochs=15)),
     "adacsl": (3.0, "torch", lambda: _net(epochs=15)),
     "extra-trees": (8.0, "sklearn", lambda: SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3))),
+    "realmlp": (12.0, "torch", lambda: _net("realmlp")),
     "tabm": (45.0, "tabm", lambda: _net("tabm")),
 }
 """Base estimators for tables: seconds on 8,400 samples and one core, which set the order; the package; the learner.
@@ -55,7 +56,7 @@ ones count for many, and trees that follow them overfit (out of fold they saved 
 .141).
 """
 
-BY_NAME = ("adacsl", "extra-trees", "tabm")
+BY_NAME = ("adacsl", "extra-trees", "realmlp", "tabm")
 """Base estimators that take part only when named: in a stack of the others they saved nothing."""
 
 INSTANCE = "-instance"

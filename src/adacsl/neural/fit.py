@@ -28,11 +28,11 @@ from adacsl.fitting.settings import make_controller
 from adacsl.neural.checkpoints import claim_folder, identity_of
 from adacsl.neural.device import alone, choose_device
 from adacsl.neural.epoch_selection import Keeper
-from adacsl.neural.learner import NeuralLearner, table_sizes
+from adacsl.neural.learner import SIDE_BY_SIDE, NeuralLearner, table_sizes
 from adacsl.neural.loop import train
 from adacsl.neural.members import Data, Member, Settings, batch_shape
-from adacsl.neural.model import NetModel, build_net, outputs_for, preparation
-from adacsl.torch.tabular import TableNet, stack_members
+from adacsl.neural.model import NetModel, build_net, outputs_for, preparation, table_net
+from adacsl.torch.tabular import stack_members
 
 __all__ = ["Parts", "fit_networks", "smote_rows"]
 
@@ -174,7 +174,7 @@ def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArr
 
 def _is_table_net(net: NeuralLearner, rows: Rows) -> bool:
     """Return whether networks with these settings can train side by side."""
-    return not rows.images and table_sizes(net.module)[0] == "tablenet"
+    return not rows.images and table_sizes(net.module)[0] in SIDE_BY_SIDE
 
 
 def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device: str) -> Training:
@@ -303,8 +303,9 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
         keepers = [keeper for t in group for own in t.keepers.values() for keeper in own]
         numeric = [] if data.encoder is None else data.encoder.numeric_features
         seeds = [member.seed for member in members]
-        sizes = {"outputs": outputs_for(data.rows.n_classes), **table_sizes(training.net.module)[1]}
-        table = TableNet(tensors.x.shape[1], len(members), numeric=numeric, seeds=seeds, **sizes)
+        kind, sizes = table_sizes(training.net.module)
+        sizes = {"outputs": outputs_for(data.rows.n_classes), **sizes}
+        table = table_net(kind)(tensors.x.shape[1], len(members), numeric=numeric, seeds=seeds, **sizes)
         fit(table, tensors, members, keepers, training.settings, resume=folder and folder.part("together"))
         # networks share the time they trained together, and those who look at one network share its part
         each = (time.perf_counter() - start) / len(members)
@@ -404,8 +405,8 @@ def kept_model(settings: NeuralLearner, keepers: Sequence[Keeper], data: Prepare
     states = [keeper.weights or {} for keeper in keepers]
     features, outputs = data.x.shape[1], outputs_for(data.rows.n_classes)
     kind, sizes = table_sizes(settings.module)
-    if data.encoder is not None and kind == "tablenet":
-        like = TableNet(features, numeric=data.encoder.numeric_features, outputs=outputs, seeds=[0], **sizes)
+    if data.encoder is not None and kind in SIDE_BY_SIDE:
+        like = table_net(kind)(features, numeric=data.encoder.numeric_features, outputs=outputs, seeds=[0], **sizes)
         net: nn.Module = stack_members(like, states)
     else:
         images = data.rows.images

@@ -29,9 +29,13 @@ USUAL = {"epochs", "batch_size", "learning_rate", "weight_decay", "patience", "o
 
 SIZES: dict[str, dict[str, Any]] = {
     "tablenet": {"bins": 0, "heads": 1, "width": 64, "depth": 2, "dropout": 0.1},
+    "realmlp": {"width": 128, "depth": 3, "dropout": 0.25, "frequencies": 16, "embedding": 3, "sigma": 0.1},
     "tabm": {"k": 8, "n_blocks": 2, "d_block": 128, "dropout": 0.1, "n_bins": 32, "d_embedding": 8},
 }
 """Networks for tables whose sizes can be chosen, and the defaults."""
+
+SIDE_BY_SIDE = ("tablenet", "realmlp")
+"""Those of which many train as one batched computation."""
 
 
 class NeuralLearner(BaseEstimator):
@@ -45,9 +49,10 @@ class NeuralLearner(BaseEstimator):
     module : nn.Module, callable, dict or str, optional
         For tables: a network, or a factory called with the number of encoded features, with one logit per sample (or
         two; for K > 2 classes K); a dict of sizes of :class:`~adacsl.torch.tabular.TableNet` (``{"bins": 16, "heads":
-        4, "width": 128}``); ``"tabm"``, or ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block": 256, "n_bins": 48}``
-        (extra ``tabm``). For images: a network, a factory called without arguments, or a name (``"resnet18"``,
-        ``"timm:..."``, ``"torchvision:..."``); it gets normalised images of three channels. Default:
+        4, "width": 128}``); ``"realmlp"``, or ``{"kind": "realmlp", "width": 256, "dropout": 0.1}``, sizes of
+        :class:`~adacsl.torch.realmlp.RealMLP`; ``"tabm"``, or ``{"kind": "tabm", "k": 32, "n_blocks": 3, "d_block":
+        256, "n_bins": 48}`` (extra ``tabm``). For images: a network, a factory called without arguments, or a name
+        (``"resnet18"``, ``"timm:..."``, ``"torchvision:..."``); it gets normalised images of three channels. Default:
         :class:`~adacsl.torch.tabular.TableNet` or ResNet-18.
     epochs : int or "auto", default "auto"
         Epochs at most.
@@ -61,8 +66,9 @@ class NeuralLearner(BaseEstimator):
         The optimizer; a callable gets parameters and learning rate.
     patience : int, None or "auto", default "auto"
         Stop after so many epochs without a better one; None: no early stopping.
-    schedule : {"cosine", "constant"}, default "cosine"
-        Schedule of the learning rate: warm-up and cosine decay, or constant.
+    schedule : {"auto", "cosine", "constant", "warm-constant"}, default "auto"
+        Schedule of the learning rate: warm-up and cosine decay, constant, or constant after a short warm-up. "auto" is
+        "warm-constant" for ``"realmlp"``, else "cosine".
     every : int, optional
         Adapt after every so many batches instead of once per epoch.
     weights : path, optional
@@ -115,7 +121,7 @@ class NeuralLearner(BaseEstimator):
         weight_decay: float | str = "auto",
         optimizer: Any = "auto",
         patience: int | str | None = "auto",
-        schedule: str = "cosine",
+        schedule: str = "auto",
         every: int | None = None,
         weights: Any = None,
         image_size: int | None = None,
@@ -138,8 +144,8 @@ class NeuralLearner(BaseEstimator):
         self._check_training()
         if self.views not in (1, 4):
             raise ValueError(f"views must be one of 1, 4, got {self.views!r}")
-        if self.schedule not in ("cosine", "constant"):
-            raise ValueError(f"schedule must be 'cosine' or 'constant', got {self.schedule!r}")
+        if self.schedule not in ("auto", "cosine", "constant", "warm-constant"):
+            raise ValueError(f"schedule must be 'auto', 'cosine', 'constant' or 'warm-constant', got {self.schedule!r}")
         if self.every is not None and (not isinstance(self.every, Integral) or self.every < 1):
             raise ValueError(f"every must be None or a number of batches from 1, got {self.every!r}")
         if self.image_size is not None and not number_or_nan(self.image_size) >= 8:
@@ -194,25 +200,28 @@ class NeuralLearner(BaseEstimator):
         from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
         from adacsl.neural.members import Settings  # noqa: PLC0415  torch
 
-        chosen = defaults_for(n, images=images)
-        if table_sizes(self.module)[0] == "tabm":  # its epochs take ten times as long, and a quarter of them is enough
-            chosen["epochs"] = max(10, chosen["epochs"] // 4)
+        kind = "" if images else table_sizes(self.module)[0]
+        chosen = defaults_for(n, images=images, kind=kind)
         chosen |= {name: getattr(self, name) for name in USUAL if not _is_auto(getattr(self, name))}
         chosen.pop("patience")
+        schedule = self.schedule if not _is_auto(self.schedule) else "warm-constant" if kind == "realmlp" else "cosine"
         return Settings(
-            **chosen, schedule=self.schedule, device=choose_device(device), precision=self.precision, verbose=verbose,
+            **chosen, schedule=schedule, device=choose_device(device), precision=self.precision, verbose=verbose,
             trainer=dict(self.trainer or {}), evaluation_batch_size=self.scored_at_once(images=images),
-            gradient_clip=None if images else 1.0,
+            gradient_clip=None if images else 1.0, weight_average=0.995 if kind == "realmlp" else 0.0,
         )  # fmt: skip
 
     def scored_at_once(self, *, images: bool) -> int:
         """Return how many samples are scored in one pass: what a pass holds in memory grows with the heads."""
-        sizes = table_sizes(self.module)[1]
+        kind, sizes = table_sizes(self.module)
+        if kind == "realmlp":  # the embeddings of all numbers are held at once
+            return 1024
         return 1024 if images else max(1024, 16384 // (sizes.get("heads") or sizes.get("k") or 1))
 
     def patience_for(self, n: int, *, images: bool) -> int | None:
         """Return after how many epochs without a better one training ends."""
-        chosen = defaults_for(n, images=images)["patience"] if _is_auto(self.patience) else self.patience
+        kind = "" if images else table_sizes(self.module)[0]
+        chosen = defaults_for(n, images=images, kind=kind)["patience"] if _is_auto(self.patience) else self.patience
         return None if chosen is None else int(chosen)
 
 
@@ -235,7 +244,11 @@ def check_trainer(options: Any) -> None:
         raise ValueError(f"Lightning's trainer has no argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
 
 
-def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
+MIN_STEPS = 2000
+"""Steps of the optimizer that a RealMLP takes at least, however small the table."""
+
+
+def defaults_for(n: int, *, images: bool, kind: str = "") -> dict[str, Any]:
     """Return the settings that "auto" stands for.
 
     Parameters
@@ -244,6 +257,8 @@ def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
         The number of training samples.
     images : bool
         Whether the samples are images.
+    kind : str, default ""
+        Of network for tables: "tablenet", "realmlp" or "tabm"; "" for another.
 
     Returns
     -------
@@ -264,10 +279,18 @@ def defaults_for(n: int, *, images: bool) -> dict[str, Any]:
     # small batches keep cross-fitting cheap: a batched step of five networks then costs little more than one network's
     # and of very many samples large ones: a step of four times the samples takes hardly twice the time
     batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256 if n < 50_000 else 1024))
+    if kind == "realmlp":
+        epochs = max(40, math.ceil(MIN_STEPS / math.ceil(max(n, 1) / batch)))
+        return {
+            "epochs": epochs, "batch_size": batch, "learning_rate": 0.015, "weight_decay": 0.02,
+            "patience": epochs // 2, "optimizer": "adamw",
+        }  # fmt: skip
     epochs = int(min(max(3000 * batch // max(n, 1), 15), 60))
+    patience = max(10, epochs // 3)
+    if kind == "tabm":  # its epochs take ten times as long, and a quarter of them is enough
+        epochs = max(10, epochs // 4)
     return {
-        "epochs": epochs, "batch_size": batch, "learning_rate": 2e-3, "weight_decay": 0.1, "patience": max(10,
-        epochs // 3),
+        "epochs": epochs, "batch_size": batch, "learning_rate": 2e-3, "weight_decay": 0.1, "patience": patience,
         "optimizer": "adamw",
     }  # fmt: skip
 
@@ -300,7 +323,9 @@ def check_sizes(kind: str, sizes: dict[str, Any]) -> None:
             raise ValueError(f"module has no size {name!r}: {there}")
         if name == "dropout" and not 0.0 <= number_or_nan(size) < 1.0:
             raise ValueError(f"dropout must be at least 0 and below 1, got {size!r}")
-        if name != "dropout":
+        if name == "sigma" and not 0.0 < number_or_nan(size) < math.inf:
+            raise ValueError(f"sigma must be a number above 0, got {size!r}")
+        if name not in ("dropout", "sigma"):
             check_whole(name, size, {"bins": 0, "n_bins": 2}.get(name, 1))
 
 

@@ -1,6 +1,6 @@
 """The training loop on Lightning: losses, optimisers, controllers, epoch selection, devices, checkpoints, interrupts.
 
-The members of a :class:`~adacsl.torch.tabular.TableNet` run as one batched computation; other networks train
+The members of a :class:`~adacsl.torch.tabular.MemberNet` run as one batched computation; other networks train
 one by one. A member's result depends on its own samples, seed and settings alone: its batches, dropout, gradient
 clipping and patience are its own, and no number of it is computed in an order that depends on who stands beside it.
 """
@@ -32,7 +32,7 @@ from adacsl.neural.device import alone, choose_device
 from adacsl.neural.epoch_selection import Keeper
 from adacsl.neural.members import Data, Member, Settings, mix
 from adacsl.torch.functional import summed_cross_entropy, weighted_focal_loss
-from adacsl.torch.tabular import TableNet, member_logits
+from adacsl.torch.tabular import MemberNet, member_logits
 
 
 def member_losses(
@@ -84,14 +84,21 @@ def _special(member: Member, z: Tensor, y: Tensor, weight: Tensor) -> Tensor:
 
 
 def make_optimizer(net: nn.Module, settings: Settings, *, fused: bool) -> torch.optim.Optimizer:
-    """Return the optimiser; biases and norms are not decayed."""
+    """Return the optimiser; biases and norms are not decayed, and some networks have rates of their own."""
     if callable(settings.optimizer):
         return settings.optimizer(net.parameters(), lr=settings.learning_rate)
     trainable = [(n, p) for n, p in net.named_parameters() if p.requires_grad]
     plain = {n for n, p in trainable if n.endswith("bias") or "norm" in n or "bn" in n}
-    groups = [
+    rates = net.rates if isinstance(net, MemberNet) else {}
+    plain |= set(rates)
+    groups: list[dict[str, Any]] = [
         {"params": [p for n, p in trainable if n not in plain], "weight_decay": settings.weight_decay},
-        {"params": [p for n, p in trainable if n in plain], "weight_decay": 0.0},
+        {"params": [p for n, p in trainable if n in plain and n not in rates], "weight_decay": 0.0},
+    ]
+    groups += [
+        {"params": [p], "weight_decay": 0.0, "lr": settings.learning_rate * rates[n]}
+        for n, p in trainable
+        if n in rates
     ]
     if settings.optimizer == "adamw":
         return torch.optim.AdamW(groups, lr=settings.learning_rate, fused=fused)
@@ -103,9 +110,12 @@ def make_optimizer(net: nn.Module, settings: Settings, *, fused: bool) -> torch.
 def make_schedule(
     optimizer: torch.optim.Optimizer, settings: Settings, steps: int
 ) -> torch.optim.lr_scheduler.LRScheduler:
-    """Return the schedule of the learning rate: warm up and fall along a cosine, or stay."""
+    """Return the schedule of the learning rate: warm up and fall along a cosine, warm up and stay, or stay."""
     if settings.schedule == "constant":
         return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1.0)
+    if settings.schedule == "warm-constant":
+        rise = min(WARM_STEPS, max(steps // 10, 1))
+        return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: min(1.0, (step + 1) / rise))
     warm = min(0.15, 500 / steps) if steps > 10 else 0.0
     return torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: warm_cosine(step / steps, warm))
 
@@ -269,11 +279,55 @@ def difference(names: Sequence[str], digests: Tensor) -> str:
     )
 
 
+WARM_STEPS = 50
+"""Steps at most over which the rate of the schedule "warm-constant" rises."""
+
 STEPS_PER_CALL = 8
 """Optimiser steps per training step of Lightning, whose bookkeeping would cost more than a small network's own work."""
 
 MEASURED_ON_HOST = 2**20
 """Up to so many validation scores are measured on the host: a GPU would spend its time on launches."""
+
+
+class WeightAverage:
+    """Exponential moving average of a network's weights, over the optimiser's steps.
+
+    Early on it forgets faster, so that the weights of the start do not linger: step t keeps (1 + t) / (10 + t) of the
+    average, and at most ``keep``.
+    """
+
+    def __init__(self, net: nn.Module, keep: float) -> None:
+        self.keep, self.steps = keep, 0
+        self._live: list[Tensor] = [p for p in net.parameters() if p.requires_grad]
+        self._average: list[Tensor] = []
+
+    def start(self) -> None:
+        """Begin with the weights of now, or go on with those that were loaded, on the device of the network."""
+        begun = self._average or [p.detach().clone() for p in self._live]
+        self._average = [own.to(p.device) for own, p in zip(begun, self._live, strict=True)]
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Take in the weights after a step."""
+        keep = min(self.keep, (1 + self.steps) / (10 + self.steps))
+        self.steps += 1
+        torch._foreach_mul_(self._average, keep)
+        torch._foreach_add_(self._average, self._live, alpha=1.0 - keep)
+
+    @torch.no_grad()
+    def swap(self) -> None:
+        """Exchange the network's weights and their averages; a second call puts them back."""
+        kept = [p.clone() for p in self._live]
+        torch._foreach_copy_(self._live, self._average)
+        torch._foreach_copy_(self._average, kept)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything needed to go on later."""
+        return {"steps": self.steps, "average": self._average}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.steps, self._average = int(state["steps"]), list(state["average"])
 
 
 class MemberTraining(pl.LightningModule):
@@ -301,7 +355,7 @@ class MemberTraining(pl.LightningModule):
         self._data, self._members, self._settings = data, list(members), settings
         self.keepers = list(keepers)
         self._columns = [next(i for i, m in enumerate(members) if m is k.member) for k in keepers]
-        self._side_by_side = isinstance(net, TableNet)
+        self._side_by_side = isinstance(net, MemberNet)
         # images take long: their watched samples are scored in the epochs that are kept, and no others
         self._scores_later = not self._side_by_side
         # of the negatives, or members x classes; a recorded pass reads it from one place
@@ -317,6 +371,7 @@ class MemberTraining(pl.LightningModule):
         self._noise: list[torch.Generator] = []
         self._unknown = {"threshold": math.nan} if data.n_classes == 2 else {}  # before a controller's first step
         self._between: dict[int, dict[str, Any]] = {}  # what controllers found that step between batches
+        self._average = WeightAverage(net, settings.weight_average) if settings.weight_average else None
 
     # data
 
@@ -336,6 +391,8 @@ class MemberTraining(pl.LightningModule):
         few = len(self._data.y) * len(self._members) <= MEASURED_ON_HOST
         self._known = self._data.labels_on(torch.device("cpu") if few else self.device)
         self._looked_at = side_by_side([self._rows_of(i) for i in range(len(self._members))]).to(self.device)
+        if self._average is not None:
+            self._average.start()
         for keeper in self.keepers:
             if keeper.weights is not None:
                 keeper.weights = {name: value.to(self.device) for name, value in keeper.weights.items()}
@@ -384,20 +441,20 @@ class MemberTraining(pl.LightningModule):
             self._keep_watched([k for k in self.keepers if k.watch is not None and k.held.last])
         self._recorded = None
         self.net.zero_grad()
-        if isinstance(self.net, TableNet):
+        if isinstance(self.net, MemberNet):
             self.net.noise = None
 
     def on_train_epoch_start(self) -> None:
         """Draw the epoch's random numbers (dropout, augmentation) from its own seeds: a resumed run repeats them."""
         torch.manual_seed(mix(self._members[0].seed + 1, self.current_epoch, self.global_rank))
-        if isinstance(self.net, TableNet):
+        if isinstance(self.net, MemberNet):
             seeds = [mix(member.seed + 1, self.current_epoch) for member in self._members]
             self._noise = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
 
     def training_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
         """Take one optimiser step per batch of the block."""
         optimizer, schedule = self.optimizers(), self.lr_schedulers()
-        noise = self.net.draw_noise(self._noise, len(block), len(block[0])) if isinstance(self.net, TableNet) else None
+        noise = self.net.draw_noise(self._noise, len(block), len(block[0])) if isinstance(self.net, MemberNet) else None
         with uncached_autocast(), nullcontext() if self._recorded is None else self._recorded.stream():
             for number, batch in enumerate(block):
                 self._adapt_between_batches()
@@ -412,6 +469,8 @@ class MemberTraining(pl.LightningModule):
                     loss = self._recorded(batch)
                 optimizer.step()  # type: ignore[union-attr]
                 schedule.step()  # type: ignore[union-attr]
+                if self._average is not None:
+                    self._average.update()
                 self._losses.append(loss)
 
     def _use_noise(self, noise: Tensor) -> None:
@@ -478,7 +537,9 @@ class MemberTraining(pl.LightningModule):
     # after each epoch
 
     def on_validation_epoch_start(self) -> None:
-        """Start again."""
+        """Start again; where weights are averaged, with the averages."""
+        if self._average is not None:
+            self._average.swap()
         self._collected: list[tuple[Tensor, Tensor]] = []
 
     def validation_step(self, block: tuple[Tensor, ...], batch_idx: int) -> None:
@@ -489,6 +550,8 @@ class MemberTraining(pl.LightningModule):
     def on_validation_epoch_end(self) -> None:
         """Let every keeper look at the epoch, then adapt the weights."""
         if self.trainer.sanity_checking:
+            if self._average is not None:
+                self._average.swap()
             return
         losses = self._mean_training_losses()
         # a GPU is waited for here, and here only
@@ -513,6 +576,8 @@ class MemberTraining(pl.LightningModule):
             cost = float(np.mean([keeper.history[-1]["val_cost"] for keeper in self.keepers]))
             self.log("val_cost", torch.tensor(cost), prog_bar=True)
         self._stop_when_all_are_tired()
+        if self._average is not None:
+            self._average.swap()
 
     def configure_optimizers(self) -> Any:
         """AdamW or SGD with a one-cycle schedule per step, or the user's own optimiser."""
@@ -531,6 +596,7 @@ class MemberTraining(pl.LightningModule):
             "controllers": [None if m.controller is None else m.controller.state_dict() for m in self._members],
             "keepers": [keeper.state_dict() for keeper in self.keepers],
             "batches_seen": self._batches_seen,
+            "average": None if self._average is None else self._average.state_dict(),
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
@@ -542,6 +608,8 @@ class MemberTraining(pl.LightningModule):
         for keeper, saved in zip(self.keepers, state["keepers"], strict=True):
             keeper.load_state_dict(saved)
         self._batches_seen = state["batches_seen"]
+        if self._average is not None:
+            self._average.load_state_dict(state["average"])
         self._take_weights()
 
     # parts
@@ -580,12 +648,16 @@ class MemberTraining(pl.LightningModule):
         if not due:
             return
         self.eval()
+        if self._average is not None:
+            self._average.swap()
         with torch.no_grad():
             rows = side_by_side([m.validation for m in self._members]).to(self._data.y.device)
             parts = torch.split(rows, self._settings.evaluation_batch_size)
             values = torch.cat([self._logits(part).mean(2) for part in parts])
             logits = spread_out(rows, values, len(self._data.y))
             self._between |= self._adapt(due, logits.to(self._known.y.device))
+        if self._average is not None:
+            self._average.swap()
         self.train()
         self._take_weights()
 
@@ -644,7 +716,7 @@ def train(
     From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
     tells digests of what is fitted by name: several processes compare theirs.
     """
-    if isinstance(net, TableNet) and settings.trainer.get("strategy") == "fsdp":
+    if isinstance(net, MemberNet) and settings.trainer.get("strategy") == "fsdp":
         raise ValueError(
             "strategy='fsdp' is for large networks, module=...; the networks for tables are small: use 'ddp'"
         )

@@ -103,7 +103,11 @@ class Member:
 
 @dataclass(frozen=True)
 class Settings:
-    """How to train."""
+    """How to train.
+
+    ``weight_average`` is how much of the moving average of the weights each step keeps: epochs are judged, and kept,
+    with the averages. 0 averages nothing.
+    """
 
     epochs: int
     batch_size: int
@@ -117,6 +121,7 @@ class Settings:
     trainer: dict[str, Any] = field(default_factory=dict)
     evaluation_batch_size: int = 8192
     gradient_clip: float | None = 1.0
+    weight_average: float = 0.0
 
 
 def mix(*numbers: int) -> int:

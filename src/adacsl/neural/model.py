@@ -18,13 +18,18 @@ from adacsl.datasets.encoder import TableEncoder
 from adacsl.datasets.images import resize
 from adacsl.fitting.candidates import mean_logits
 from adacsl.neural.device import alone, choose_device
-from adacsl.neural.learner import NeuralLearner, table_sizes
+from adacsl.neural.learner import SIDE_BY_SIDE, NeuralLearner, table_sizes
 from adacsl.torch.augmentation import Augment, ChannelsFirst, FlipAverage
+from adacsl.torch.realmlp import RealMLP, check_realmlp_sizes
 from adacsl.torch.resnet import Normalise, load_backbone, named_network
-from adacsl.torch.tabular import TableNet, check_table_sizes, member_logits
+from adacsl.torch.tabular import MemberNet, TableNet, check_table_sizes, member_logits
 
 KEPT = ("image_size", "views", "module")
 """Settings that predictions depend on; the last one unless it is code."""
+STORED: Mapping[str, tuple[type[MemberNet], Callable[..., None]]] = {
+    "TableNet": (TableNet, check_table_sizes), "RealMLP": (RealMLP, check_realmlp_sizes),
+}  # fmt: skip
+"""Networks of several members by the name they are stored under, and what checks their sizes."""
 LARGEST_IMAGE = 4096
 """Pixels on a side that images are enlarged to."""
 
@@ -35,7 +40,7 @@ class NetModel:
     Parameters
     ----------
     net : nn.Module
-        A :class:`~adacsl.torch.tabular.TableNet` of several members, or a list of networks.
+        A :class:`~adacsl.torch.tabular.MemberNet` of several members, or a list of networks.
     settings : Net
         How they were made.
     encoder : TableEncoder, optional
@@ -84,8 +89,8 @@ class NetModel:
     def numbers(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Return everything as tensors and plain values."""
         own = self.encoder is None and (self.settings.module is None or isinstance(self.settings.module, str))
-        if isinstance(self.net, TableNet):
-            about: dict[str, Any] = {"name": "TableNet", **self.net.sizes()}
+        if isinstance(self.net, MemberNet):
+            about: dict[str, Any] = {"name": type(self.net).__name__, **self.net.sizes()}
         elif table_sizes(self.settings.module)[0] == "tabm":
             about = {"name": "tabm", **self.net[0].sizes}  # type: ignore[index]
         else:
@@ -118,9 +123,10 @@ class NetModel:
         encoder = None if document["encoder"] is None else TableEncoder.from_dict(document["encoder"])
         features = 0 if encoder is None else encoder.n_features_out_
         _set_kept(settings, document["settings"])
-        if name == "TableNet":
-            check_table_sizes(about, tensors, members=len(undone), n_features=features)
-            net: nn.Module = TableNet(**about, members=len(undone), seeds=[0] * len(undone))
+        if name in STORED:
+            made, check = STORED[name]
+            check(about, tensors, members=len(undone), n_features=features)
+            net: nn.Module = made(**about, members=len(undone), seeds=[0] * len(undone))
         else:
             parts = [part_of(tensors, f"{i}.") for i in range(min(len(undone), len(tensors) + 1))]
             if sum(map(len, parts)) != len(tensors) or not all(parts):
@@ -179,6 +185,11 @@ def predict_logits(
             out.append(member_logits(net, part if prepare is None else prepare(part)).float().mean(2).cpu())
     net.to("cpu")
     return torch.cat(out)
+
+
+def table_net(kind: str) -> type[Any]:
+    """Return the class of a network for tables that trains side by side with others."""
+    return dict(zip(SIDE_BY_SIDE, (TableNet, RealMLP), strict=True))[kind]
 
 
 def outputs_for(n_classes: int) -> int:

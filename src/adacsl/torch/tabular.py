@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Self, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -14,8 +14,67 @@ from torch import Tensor, nn
 from adacsl.base.arrays import check_whole
 from adacsl.torch.samples import positive_logit
 
+_Net = TypeVar("_Net", bound="MemberNet")
 
-class TableNet(nn.Module):
+
+class MemberNet(nn.Module):
+    """M independent networks for tables that run as one batched computation.
+
+    Every parameter has the members in front, buffers are shared. A subclass sets ``members``, ``heads`` and ``depth``
+    and has the methods :meth:`sizes` and :meth:`noise_shape`.
+
+    Attributes
+    ----------
+    rates : dict of str to float
+        What the learning rate of some parameters, by name, is multiplied by; of all others by 1.
+    noise : Tensor or None
+        Random bytes of the next pass, where dropout is to be the members' own.
+    """
+
+    numeric: Tensor
+    noise: Tensor | None
+    rates: Mapping[str, float]
+    members: int
+    dropout: float
+
+    def sizes(self) -> dict[str, Any]:
+        """Return the settings of the constructor, but for members and seeds."""
+        raise NotImplementedError
+
+    def noise_shape(self, passes: int, rows: int) -> tuple[int, ...]:
+        """Return the shape of one member's random bytes: passes first, rows and units last."""
+        raise NotImplementedError
+
+    def draw_noise(self, generators: Sequence[torch.Generator], passes: int, rows: int) -> Tensor | None:
+        """Return random bytes for the dropout of some passes, each member's from a generator of its own.
+
+        The shape is (members, passes, layers, heads, rows, units); assign one pass to :attr:`noise` before it. None
+        where nothing is dropped.
+        """
+        if self.dropout == 0:
+            return None
+        shape = self.noise_shape(passes, rows)
+        return _random_bytes(generators, math.prod(shape), self.numeric.device).view(len(generators), *shape)
+
+    def member(self, index: int) -> Self:
+        """Return one member as a network of its own.
+
+        Parameters
+        ----------
+        index : int
+            Which one.
+
+        Returns
+        -------
+        MemberNet
+            With the same weights.
+        """
+        own = {name for name, _ in self.named_parameters()}
+        state = {name: value[index] if name in own else value for name, value in self.state_dict().items()}
+        return stack_members(self, [state]).to(self.numeric.device).train(self.training)
+
+
+class TableNet(MemberNet):
     """M independent neural networks side by side: one matrix product per layer, whatever M is.
 
     Each member is a multilayer perceptron. With ``bins`` > 0 numbers are first spread over ramps (piecewise-linear
@@ -66,8 +125,6 @@ class TableNet(nn.Module):
     """
 
     borders: Tensor
-    numeric: Tensor
-    noise: Tensor | None
 
     def __init__(
         self,
@@ -91,24 +148,19 @@ class TableNet(nn.Module):
         check_whole("bins", bins, 0)
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout must be at least 0 and below 1, got {dropout!r}")
-        seeds = torch.randint(2**31, (members,)).tolist() if seeds is None else list(seeds)
-        if len(seeds) != members:
-            raise ValueError(f"seeds must be one per member: {members} members, {len(seeds)} seeds")
+        generators = seeded(seeds, members)
         self.n_features, self.members, self.heads, self.outputs = n_features, members, heads, outputs
         self.bins, self.width, self.depth, self.dropout = bins, width, depth, dropout
-        columns = list(range(n_features)) if numeric is None else sorted(int(i) for i in numeric)
-        if columns and not 0 <= columns[0] <= columns[-1] < n_features:
-            raise ValueError(f"numeric must name columns 0 to {n_features - 1}, got {list(numeric or ())}")
+        columns = numeric_columns(numeric, n_features)
         self.register_buffer("numeric", torch.tensor(columns, dtype=torch.int64))
         self.register_buffer("borders", _normal_borders(bins))
         inputs = n_features + len(columns) * bins
-        generators = [torch.Generator().manual_seed(int(seed)) for seed in seeds]
         self.layers = nn.ModuleList(
             MemberLinear(width if i else inputs, width, heads=heads, generators=generators, first=i == 0)
             for i in range(depth)
         )
         self.output = MemberOutput(width, outputs, heads=heads, generators=generators)
-        self.noise = None  # random bytes of the next pass, where dropout is to be the members' own
+        self.noise, self.rates = None, {}
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the logits.
@@ -128,20 +180,26 @@ class TableNet(nn.Module):
         for number, layer in enumerate(self.layers):
             hidden = F.relu(layer(hidden))
             if self.training and self.dropout > 0:
-                hidden = _drop(hidden, self.dropout, None if self.noise is None else self.noise[:, number])
+                hidden = drop(hidden, self.dropout, None if self.noise is None else self.noise[:, number])
         logits: Tensor = self.output(hidden)
         return logits
 
-    def draw_noise(self, generators: Sequence[torch.Generator], passes: int, rows: int) -> Tensor | None:
-        """Return random bytes for the dropout of some passes, each member's from a generator of its own.
+    def noise_shape(self, passes: int, rows: int) -> tuple[int, ...]:
+        """Return the shape of one member's random bytes.
 
-        The shape is (members, passes, layers, heads, rows, units); assign one pass to :attr:`noise` before it. None
-        where nothing is dropped.
+        Parameters
+        ----------
+        passes : int
+            The number of passes.
+        rows : int
+            Samples of each.
+
+        Returns
+        -------
+        tuple of int
+            Passes first, rows and units last.
         """
-        if self.dropout == 0:
-            return None
-        shape = (passes, self.depth, self.heads, rows, self.width)
-        return _random_bytes(generators, math.prod(shape), self.borders.device).view(len(generators), *shape)
+        return passes, self.depth, self.heads, rows, self.width
 
     def sizes(self) -> dict[str, Any]:
         """Return the parameters of the constructor, without members and seeds.
@@ -155,23 +213,6 @@ class TableNet(nn.Module):
             "n_features": self.n_features, "numeric": self.numeric.tolist(), "bins": self.bins, "heads": self.heads,
             "width": self.width, "depth": self.depth, "dropout": self.dropout,
         } | ({} if self.outputs == 1 else {"outputs": self.outputs})  # fmt: skip
-
-    def member(self, index: int) -> TableNet:
-        """Return one member as a network of its own.
-
-        Parameters
-        ----------
-        index : int
-            Which one.
-
-        Returns
-        -------
-        TableNet
-            With the same weights.
-        """
-        own = {name for name, _ in self.named_parameters()}
-        state = {name: value[index] if name in own else value for name, value in self.state_dict().items()}
-        return stack_members(self, [state]).to(self.borders.device).train(self.training)
 
     def extra_repr(self) -> str:
         """Describe the sizes."""
@@ -233,19 +274,35 @@ class MemberOutput(nn.Module):
         return logits.permute(2, 0, 1, 3) if several else logits.squeeze(-1).permute(2, 0, 1)
 
 
-def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return the matrix product of each member, plus its bias."""
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None, *, scale: float = 1.0) -> Tensor:
+    """Return the matrix product of each member, with a bias ``scale`` times it plus the bias."""
     alone = x.shape[0] == 1 and x.device.type == "cpu"
     if alone:  # libraries take another way for a batch of one, which rounds differently: a member alone must not
         x, weight = x.expand(2, -1, -1), weight.expand(2, -1, -1)
         bias = None if bias is None else bias.expand(2, -1, -1)
-    out = torch.bmm(x, weight) if bias is None else torch.baddbmm(bias, x, weight)
+    out = torch.bmm(x, weight) if bias is None else torch.baddbmm(bias, x, weight, alpha=scale)
     return out[:1] if alone else out
 
 
-def stack_members(net: TableNet, states: Sequence[dict[str, Tensor]]) -> TableNet:
+def seeded(seeds: Sequence[int] | None, members: int) -> list[torch.Generator]:
+    """Return a generator for the initial weights of each member."""
+    seeds = torch.randint(2**31, (members,)).tolist() if seeds is None else list(seeds)
+    if len(seeds) != members:
+        raise ValueError(f"seeds must be one per member: {members} members, {len(seeds)} seeds")
+    return [torch.Generator().manual_seed(int(seed)) for seed in seeds]
+
+
+def numeric_columns(numeric: Sequence[int] | None, n_features: int) -> list[int]:
+    """Return the columns that hold numbers, in order; None stands for all."""
+    columns = list(range(n_features)) if numeric is None else sorted(int(i) for i in numeric)
+    if columns and not 0 <= columns[0] <= columns[-1] < n_features:
+        raise ValueError(f"numeric must name columns 0 to {n_features - 1}, got {list(numeric or ())}")
+    return columns
+
+
+def stack_members(net: _Net, states: Sequence[dict[str, Tensor]]) -> _Net:
     """Return a net of the sizes of ``net`` from the parts of single members' states."""
-    chosen = TableNet(**net.sizes(), members=len(states), seeds=list(range(len(states))))
+    chosen = type(net)(**net.sizes(), members=len(states), seeds=list(range(len(states))))
     own = {name for name, _ in net.named_parameters()}
     chosen.load_state_dict({k: torch.stack([s[k] for s in states]) if k in own else v for k, v in states[0].items()})
     return chosen
@@ -291,7 +348,7 @@ def member_logits(net: nn.Module, x: Tensor, n_classes: int | None = None) -> Te
     return logits
 
 
-def _drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:
+def drop(x: Tensor, share: float, noise: Tensor | None) -> Tensor:
     """Zero a share of the units, a multiple of 1/256, and scale up the others."""
     if noise is None and (x.device.type != "cpu" or torch.compiler.is_compiling()):
         return F.dropout(x, share)
