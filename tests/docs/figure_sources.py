@@ -114,23 +114,6 @@ def printed(dataset: str) -> list[float]:
     return [cast("float", normalized(dataset, k, "adacsl")) for k in (1, 3, 5)]
 
 
-def all_k(dataset: str, profile: str, split: str, method: str, seeds: int | None = None) -> float:
-    """Return the mean cost over all k, of the first ``seeds`` splits only."""
-    return float(np.mean(paper_cost(dataset, profile, split, method, seeds=seeds)))
-
-
-def paper_high(dataset: str, profile: str, split: str, method: str) -> list[float]:
-    """Return for each k where the interval of a mean ends (Nadeau and Bengio, 2003)."""
-    costs = runs(dataset, profile, split, method)
-    reach = costs.std(ddof=1) * math.sqrt(1 / len(costs) + 0.25) * stats.t.ppf(0.975, len(costs) - 1)
-    return (costs.mean() + reach).tolist()
-
-
-def each_run(dataset: str, profile: str, split: str, method: str, k: int) -> list[float]:
-    """Return the cost of every split at one k."""
-    return runs(dataset, profile, split, method)[k].tolist()
-
-
 def ablation(method: str) -> float:
     """Return by how many percent a variant is dearer than AdaCSL: HAM10K, four views, two splits, over all k."""
     place, name = ("HAM10K", "four-views", "random"), "table2"
