@@ -22,12 +22,16 @@ from matplotlib import pyplot as plt
 from scipy import stats
 from torch import nn
 
-from adacsl import AdaCSLController, CostMatrix, CostSensitiveClassifier, cost_curve, find_threshold
+from adacsl import AdaCSLController, CostMatrix, cost_curve, find_threshold
 from adacsl.adaptive import QuantileBins, step_factor
-from adacsl.datasets import load_task
+from adacsl.comparison.protocol import Protocol
+from adacsl.datasets import load_dataset
 from adacsl.metrics import calibration_error
 from adacsl.thresholds import brier_curve, decision_curve, optimal_cost_curve
 from adacsl.torch import AdaptiveCrossEntropy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from benchmarks.quality.common_practice import linear
 
 FOLDER = Path(__file__).resolve().parent / "_static" / "figures"
 LOOKS = {
@@ -126,10 +130,14 @@ def fixed_run() -> Any:
 
 
 def credit_run() -> tuple[Any, Any, CostMatrix]:
-    """Return out-of-fold probabilities of a logistic regression on German credit, labels and costs."""
-    task = load_task("german-credit")
-    model = CostSensitiveClassifier(task.costs, learner="logistic", cv=5, random_state=0).fit(task.X, task.y)
-    return model.oof_scores_, task.y, task.costs
+    """Return probabilities of a logistic regression in the folds of the benchmark (German credit), labels and costs."""
+    task, protocol, scores, labels = load_dataset("german-credit"), Protocol(folds=5), [], []
+    for number in range(10):
+        train, tested = protocol.split(task, number)
+        model = linear().fit(task.X.iloc[train], task.y[train])
+        scores.append(model.predict_proba(task.X.iloc[tested])[:, 1])
+        labels.append(task.y[tested])
+    return np.concatenate(scores), np.concatenate(labels), task.costs
 
 
 # figures
