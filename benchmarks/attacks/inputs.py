@@ -247,7 +247,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("controller: one class", "both classes", step([0.1, 0.2], [0, 0])),
     Wrong("controller: logits", "sigmoid", step([-1.0, 2.0], [0, 1])),
     Wrong("controller: masked scores", "masked", step(masked(SCORES))),
-    Wrong("controller: foreign state", "no state of an AdaCSLController",
+    Wrong("controller: foreign state", "not that of an AdaCSLController",
     lambda _: AdaCSLController(COSTS).load_state_dict(
         {"lambda": 1})),
     Wrong("controller: partition that numbers too few", "numbered", lambda _: AdaCSLController(

@@ -232,7 +232,7 @@ def test_columns_of_a_model_of_three_classes(adacsl, refused, wines, tmp_path):
     assert tile in text  # the samples are decided as the model does
     assert "Errors of model, by cost" in text
     assert all(name in text for name in NAMES)
-    assert "other costs are for models of two classes" in refused(*words, "--costs", wines / "later.csv")
+    assert "other costs need a model of two classes" in refused(*words, "--costs", wines / "later.csv")
 
 
 def test_pictures_of_three_classes(adacsl, tmp_path):

@@ -265,7 +265,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
     np.testing.assert_allclose(result["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
     said = adacsl("evaluate", tmp_path / "m", data, "--json")
     assert (said.code, said.err.count("\n")) == (0, 1)
-    assert said.err.startswith("warning: 100% of these samples trained the model")
+    assert said.err.startswith("warning: 100% of these samples were used for training")
     assert said.json["cost"]["mean"] == pytest.approx(-model.score(X, rows["churn"].to_numpy()))
     assert said.json["threshold"] == pytest.approx(model.decision_.probability_threshold)
     if name.startswith("logistic"):
@@ -309,7 +309,7 @@ def test_nets_of_any_method_are_exported_and_decide_the_same(adacsl, place, rows
             ("--method", "gbm-tuned", "--device", "cuda"),
             "--device is for neural networks, but gbm-tuned trains no",
         ),
-        (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, and always-negative does not"),
+        (("--method", "always-negative", "--cv", "5"), "--cv is for methods that learn, but always-negative does not"),
         (("--method", "net-smote", "--cv", "5"), "--cv 5: SMOTE mixes training rows"),
         (("--method", "net", "--rotate"), "--rotate is for image networks, but the data are a table"),
     ],
@@ -627,7 +627,7 @@ def test_a_column_that_training_dropped_need_not_be_there(adacsl, rows, place, t
     expected = adacsl("evaluate", place / "model", place / "rows.parquet", "--json").json
     said = adacsl("evaluate", place / "model", tmp_path / "rows.parquet", "--drop", "id", "--json", "--quiet")
     assert said.code == 0
-    assert said.err.startswith("warning: 100% of these samples trained the model")
+    assert said.err.startswith("warning: 100% of these samples were used for training")
     assert len(said.err.splitlines()) == 1
     assert said.json["cost"] == expected["cost"]
 
@@ -848,7 +848,9 @@ def test_models_of_boosting_predict_but_are_not_exported(adacsl, refused, rows, 
     assert said.code == 0, said.err
     np.testing.assert_allclose(pd.read_parquet(tmp_path / "p.parquet")["probability"], model.predict_proba(X)[:, 1])
     line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-    assert line.endswith(f"logistic regressions, and {tmp_path / 'm'} is made of boosters: use it with adacsl predict")
+    assert line.endswith(
+        f"logistic regressions can be exported to ONNX, and {tmp_path / 'm'} is made of boosters: use it with adacsl predict"
+    )
 
 
 # data
@@ -973,7 +975,7 @@ def test_evaluate_warns_of_rows_that_trained_the_model(adacsl, place, tmp_path):
         result = adacsl("evaluate", tmp_path / "m", tmp_path / name, "--json")
         assert result.code == 0
         assert result.json["training_share"] == pytest.approx(share)
-        assert ("of these samples trained the model" in result.err) == (share > 0)
+        assert ("of these samples were used for training" in result.err) == (share > 0)
     assert (tmp_path / "m/model.json").stat().st_size < 100_000
 
 

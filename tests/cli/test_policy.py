@@ -145,7 +145,7 @@ def test_what_makes_no_sense_is_refused(refused, model, place, tmp_path):
     assert "between 0 and 1" in refused("predict", model, data, "--prior", "2")
     assert "hold dates" in refused("predict", model, data, "--capacity", 3, "--per", "day", "--time-column", "shop")
     words = ("train", data, *SAID, "--quiet", "--out", tmp_path / "m", "--method")
-    assert "does not use them" in refused(*words, "always-negative", "--refer", 1)
+    assert "which this method does not use" in refused(*words, "always-negative", "--refer", 1)
     assert "has the lowest cost for every class" in refused(*words, "gbm-bayes", "--refer", 0)
     assert not (tmp_path / "m").exists()
 

@@ -21,7 +21,7 @@ def test_train_predict_evaluate(table, tmp_path, adacsl):
     table[300:].to_csv(tmp_path / "new.csv", index=False)
     words = ["train", tmp_path / "old.csv", "--fn", "model(loss)", "--fp", 4, "--method", "gbm-bayes"]
     trained = adacsl(*words, "--out", tmp_path / "model")
-    assert "no feature" in trained.err
+    assert "excluded from the features" in trained.err
     assert "out of fold, the features explain" in trained.out
     model = library.load(tmp_path / "model")
     assert model.feature_names_in_.tolist() == ["a", "b"]

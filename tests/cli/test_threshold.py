@@ -133,8 +133,8 @@ def test_curve_holds_every_cut(adacsl, table, tmp_path):
 @pytest.mark.parametrize(
     ("frame", "words", "match"),
     [
-        ({"a": [0.1, 0.9], "b": [0, 1], "c": [1, 2]}, [], "Name the score column and the label column; it has a, b, c"),
-        ({"score": [0.1, 0.9], "b": [0, 1], "c": [1, 2]}, [], "Name the label column; it has score, b, c"),
+        ({"a": [0.1, 0.9], "b": [0, 1], "c": [1, 2]}, [], "name the score column and the label column; it has a, b, c"),
+        ({"score": [0.1, 0.9], "b": [0, 1], "c": [1, 2]}, [], "name the label column; it has score, b, c"),
         ({"score": [0.1, 0.9], "label": [0, 1]}, ["--score-column", "scor"], "no column 'scor'; did you mean 'score'?"),
         (
             {"score": ["low", 0.9], "label": [0, 1]},

@@ -669,7 +669,10 @@ def test_wrong_settings(data):
         ({"decide": "best"}, "decide must be one of 'bayes', 'tuned', .*, got 'best'"),
         ({"select": "first"}, "select must be one of"),
         ({"net": {"views": 3}}, "views must be one of 1, 4, got 3"),
-        ({"net": {"schedule": "steps"}}, "schedule must be 'cosine' or 'constant', got 'steps'"),
+        (
+            {"net": {"schedule": "steps"}},
+            "schedule must be 'auto', 'cosine', 'constant' or 'warm-constant', got 'steps'",
+        ),
         ({"net": {"every": 0}}, "every must be None or a number of batches from 1, got 0"),
         ({"target_threshold": "elsewhere"}, "target_threshold must be a number or one of"),
         ({"target_threshold": 1.0}, "target_threshold must be a number between 0 and 1"),

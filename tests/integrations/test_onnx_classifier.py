@@ -362,7 +362,7 @@ def test_a_graph_without_end_is_ended(monkeypatch):
         ({"labels": ["a", "b", "c"]}, "scores of 2 classes"),
         ({"output": "other"}, "no output 'other', but scores"),
         ({"scores": "margin"}, "scores must be one of"),
-        ({"scores": "probabilities"}, "no probabilities: give OnnxClassifier"),
+        ({"scores": "probabilities"}, "not probabilities: give OnnxClassifier"),
     ],
 )
 def test_settings_that_do_not_fit(settings, match):
@@ -380,6 +380,6 @@ def test_samples_that_do_not_fit(tmp_path):
         own.predict_proba(np.full((2, 3), np.nan))
     with pytest.raises(FileNotFoundError, match="cannot read the ONNX graph"):
         _ = OnnxClassifier(tmp_path / "none.onnx").classes_
-    with pytest.raises(ValueError, match="knows the classes"):
+    with pytest.raises(ValueError, match="was fitted on the classes"):
         CostSensitiveClassifier(COSTS, learner=own, pos_label="b").fit(X, np.asarray(["a", "b"])[Y])
     assert own.predict_proba(X[:0]).shape == (0, 2)

@@ -68,14 +68,14 @@ def test_what_is_no_numbers_is_not_written():
 @pytest.mark.parametrize("damage", ["value", "order", "sizes"])
 def test_numbers_that_are_no_trees_are_refused(fitted, damage):
     arrays, about = fitted.regression_.numbers()
-    with pytest.raises(ValueError, match="no trees"):
+    with pytest.raises(ValueError, match="trees are not valid"):
         Regression.from_numbers({**arrays, damage: arrays[damage][:-1]}, about)
 
 
 @pytest.mark.parametrize("levels", [[[10**6, [1.0]]], [[-1, [1.0]]], [[0, [[1.0]]]]])
 def test_levels_of_columns_that_are_not_there_are_refused(fitted, levels):
     arrays, about = fitted.regression_.numbers()
-    with pytest.raises(ValueError, match="no trees: levels cannot be right"):
+    with pytest.raises(ValueError, match="not valid: levels cannot be right"):
         Regression.from_numbers(arrays, about | {"levels": levels})
 
 

@@ -122,7 +122,7 @@ def own_function(rows):
         ),
         (make_pipeline(HashingVectorizer(input="filename"), GaussianNB()), None, "reads files: use input='content'"),
         (Pipeline([("nb", GaussianNB())], memory="cache"), X, r"Pipeline\(memory=\.\.\.\) reads and writes files"),
-        (make_pipeline(SelectFromModel(RandomForestClassifier(2)), GaussianNB()), X, "importances, .*: take RFE"),
+        (make_pipeline(SelectFromModel(RandomForestClassifier(2)), GaussianNB()), X, "importances .*: use RFE"),
     ],
 )
 def test_what_cannot_be_kept_says_what_to_do(estimator, rows, match):

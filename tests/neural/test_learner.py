@@ -646,7 +646,7 @@ def watch_rates(rates):
     ("settings", "message"),
     [
         ({"optimizer": "adam"}, "optimizer must be 'adamw', 'sgd' or a callable, got 'adam'"),
-        ({"schedule": "step"}, "schedule must be 'cosine' or 'constant'"),
+        ({"schedule": "step"}, "schedule must be 'auto', 'cosine', 'constant' or 'warm-constant'"),
         ({"image_size": 4}, "image_size must be None or a side of at least 8"),
         ({"views": 2}, "views must be one of 1, 4, got 2"),
         ({"every": 0}, "every must be None or a number of batches from 1"),

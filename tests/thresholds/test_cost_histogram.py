@@ -201,7 +201,7 @@ def test_rows_of_equal_scores_are_kept_as_one(monkeypatch):
         (lambda h: CostHistogram.from_counts([5.5], [1], [2]), "whole numbers"),
         (lambda h: CostHistogram.from_counts([BUCKETS], [1], [2]), "from 0 to 65024"),
         (lambda h: CostHistogram.from_counts([5], [2], [2]), "labels 0 or 1"),
-        (lambda h: CostHistogram.from_counts([5], [1], [2.5]), "how many rows="),
+        (lambda h: CostHistogram.from_counts([5], [1], [2.5]), "the number of rows, rows="),
         (lambda h: CostHistogram.from_counts([5], [1], [-2]), "not negative"),
         (lambda h: CostHistogram.from_counts([5], [1], [np.nan], rows=1), "finite"),
     ],

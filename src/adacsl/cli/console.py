@@ -227,6 +227,7 @@ def listing(*left: str, right: Iterable[str], then: Iterable[str] = ()) -> Any:
 
 def _print_table(console: Any, table: Any) -> None:
     """Print a table; for a file or a pipe without blanks at the ends of lines."""
+    _narrow_last_column(console, table)
     if console.is_terminal:
         console.print(table)
         return
@@ -234,6 +235,18 @@ def _print_table(console: Any, table: Any) -> None:
         console.print(table)
     for line in captured.get().splitlines():
         console.out(line.rstrip(), highlight=False)
+
+
+def _narrow_last_column(console: Any, table: Any) -> None:
+    """Let the last column of a table that is too wide end in an ellipsis: names and numbers stay as they are."""
+    from rich.cells import cell_len  # noqa: PLC0415
+    from rich.measure import Measurement  # noqa: PLC0415
+
+    natural = Measurement.get(console, console.options.update(max_width=UNLIMITED), table).maximum
+    last = table.columns[-1]
+    if natural > console.width and last.justify == "left":
+        widest = max(cell_len(str(cell)) for cell in (last.header, *last.cells))
+        last.max_width = max(widest - (natural - console.width), 8)
 
 
 def wrapped(line: str, width: int) -> str:

@@ -1427,7 +1427,7 @@ def no_costs(given: Any) -> TypeError:
     shape = np.shape(given) if isinstance(given, list | tuple | np.ndarray) else getattr(given, "shape", ())
     if len(shape) == 2:
         message = (
-            f"costs must be a CostMatrix, got an array of {shape[0]} x {shape[1]}: say what its rows are, "
+            f"costs must be a CostMatrix, got an array of {shape[0]} x {shape[1]}: state what its rows are, "
             "CostMatrix.from_array(costs, rows='predicted') or rows='actual', and classes=[...] to name them"
         )
     elif isinstance(given, Mapping):
