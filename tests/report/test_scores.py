@@ -77,3 +77,20 @@ def test_wrong_input_is_one_clear_line(scores, labels, costs, error, match):
     with pytest.raises(error, match=match) as caught:
         render_scores(scores, labels, costs)
     assert "\n" not in str(caught.value)
+
+
+def test_the_page_is_about_the_threshold_that_meets_the_constraints(tmp_path):
+    rng = np.random.default_rng(3)
+    labels = (rng.random(900) < 0.3).astype(int)
+    scores = np.clip(0.25 * labels + 0.7 * rng.random(900), 0, 1)
+    costs, limits = CostMatrix(fp=4, fn=1), {"min_recall": 0.9, "confidence": None}
+    free, best = (adacsl.find_threshold(scores, labels, costs, **given).value for given in ({}, limits))
+    assert best < free
+    page = adacsl.report_scores(scores, labels, costs, tmp_path / "page.html", constraints=limits).read_text()
+    words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
+    assert f"The cost-optimal threshold under the constraints is {best:.4g}" in words
+    assert "is that of the samples that chose it" in words
+    with pytest.raises(ValueError, match="constraints hold for two classes"):
+        three = CostMatrix.from_array(np.ones((3, 3)) - np.eye(3), rows="actual")
+        adacsl.report_scores(np.full((4, 3), 1 / 3), [0, 1, 2, 0], three, tmp_path / "three.html", constraints=limits)
+    assert not (tmp_path / "three.html").exists()

@@ -104,7 +104,7 @@ def threshold(
     shown = [*_shown(summary, table, constrained), "", *_sparkline(cuts, np.asarray(summary.curve.costs), ends)]
     shown += [] if curve is None else [f"cost of {len(cuts):,} candidate thresholds: {curve}"]
     if html is not None:
-        _write_report(html, table, str(scores))
+        _write_report(html, table, str(scores), limits)
         shown.append(f"written: {html}")
     document = _document(summary, table) | {"curve": curve, "report": html}
     if constrained is not None and limits is not None:
@@ -126,13 +126,14 @@ def _constrained(table: ScoredTable, limits: dict[str, Any]) -> tuple[Threshold,
     return best, Constraints(**limits).certified(counts)
 
 
-def _write_report(path: Path, table: ScoredTable, name: str) -> None:
+def _write_report(path: Path, table: ScoredTable, name: str, limits: dict[str, Any] | None) -> None:
     from adacsl.report.scores import report_scores  # noqa: PLC0415  plotly only for those who look
 
     every, classes = Batch.joined(list(table.batches())), np.asarray(table.classes, dtype=object)
     report_scores(
-        every.scores, classes[every.labels], every.costs, path, pos_label=classes[1], title=f"Scores of {name}"
-    )
+        every.scores, classes[every.labels], every.costs, path, pos_label=classes[1], title=f"Scores of {name}",
+        constraints=limits,
+    )  # fmt: skip
 
 
 def _write_curve(path: Path, curve: CostCurve, cuts: NDArray[np.float64]) -> None:

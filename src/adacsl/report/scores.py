@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,6 +28,8 @@ from adacsl.report.sections.costs import Costs, costs_card, costs_section
 from adacsl.report.sections.errors import Errors, errors_section, thinned, threshold_curve, threshold_figure
 from adacsl.report.sections.errors import threshold_points as points_of
 from adacsl.report.sections.multiclass import class_errors_section
+from adacsl.thresholds.constraints import Constraints
+from adacsl.thresholds.search import find_threshold
 from adacsl.thresholds.uncertainty import tune_threshold
 
 with requires("compare"):
@@ -34,6 +37,8 @@ with requires("compare"):
 
 PAGE_BYTES = 5_900_000
 TUNED, BAYES, HALF, LIKELIEST = "cost-optimal threshold", "Bayes threshold", "threshold 0.5", "likeliest class"
+CONSTRAINED = "threshold under the constraints"
+CHOSEN_HERE = "The cost of the threshold under the constraints is that of the samples that chose it. "
 
 
 class Rule(NamedTuple):
@@ -52,6 +57,7 @@ def report_scores(
     pos_label: Any = None,
     title: str = "Scores and costs",
     unit: str = "",
+    constraints: Mapping[str, float | None] | Constraints | None = None,
 ) -> Path:
     """Write the report of a model's scores: the cost of every threshold, errors in cost, calibration.
 
@@ -73,6 +79,9 @@ def report_scores(
         Title of the page.
     unit : str, default ""
         Unit of the costs, such as EUR.
+    constraints : dict or Constraints, optional
+        Constraints on the threshold, such as ``{"min_recall": 0.9}``, of two classes; the page then shows the
+        cost-optimal threshold that meets them. Default: none.
 
     Returns
     -------
@@ -90,21 +99,26 @@ def report_scores(
     >>> report_scores(scores, labels, costs, "scores.html")  # doctest: +SKIP
     PosixPath('scores.html')
     """
-    return write_text(render_scores(scores, labels, costs, pos_label=pos_label, title=title, unit=unit), path)
+    page = render_scores(scores, labels, costs, pos_label=pos_label, title=title, unit=unit, constraints=constraints)
+    return write_text(page, path)
 
 
 def render_scores(
-    scores: Any, labels: Any, costs: CostMatrix, *, pos_label: Any = None, title: str = "", unit: str = ""
-) -> str:
+    scores: Any, labels: Any, costs: CostMatrix, *, pos_label: Any = None, title: str = "", unit: str = "",
+    constraints: Mapping[str, float | None] | Constraints | None = None,
+) -> str:  # fmt: skip
     """Return the page of :func:`report_scores` as text."""
     proba, y, names = _read(scores, labels, costs, pos_label)
-    rules = _binary_rules(proba, y, costs) if proba.ndim == 1 else _class_rules(proba, y, costs)
+    limits = Constraints.of(constraints)
+    if limits is not None and proba.ndim != 1:
+        raise ValueError(f"constraints hold for two classes, and the scores have {proba.shape[1]}: omit them")
+    rules = _class_rules(proba, y, costs) if proba.ndim != 1 else _binary_rules(proba, y, costs, limits)
     terms = Terms(unit=unit, classes=(names[0], names[1]) if len(names) == 2 else ("negative", "positive"))
-    page = _page(rules, terms, title, names)
+    page = _page(rules, terms, title, names, limits)
     outcomes = {name: rule.outcome for name, rule in rules.items()}
     figures: dict[str, Any] = {}
     if proba.ndim == 1:
-        one = outcomes[TUNED]
+        one = outcomes[next(iter(outcomes))]
         figures["view-0-threshold"] = threshold_figure(thinned(threshold_curve(one), 2), points_of(one), unit=unit)
     room = PAGE_BYTES - len(render_page(replace(page, explorers=without_samples(1)), figures).encode())
     explorers = explorers_of([outcomes], [next(iter(outcomes))], {}, terms.classes, room)
@@ -146,9 +160,16 @@ def _read(
 # ways to decide
 
 
-def _binary_rules(proba: NDArray[np.float64], y: NDArray[np.int64], costs: CostMatrix) -> dict[str, Rule]:
+def _binary_rules(
+    proba: NDArray[np.float64], y: NDArray[np.int64], costs: CostMatrix, limits: Constraints | None = None
+) -> dict[str, Rule]:
+    """Return the ways to decide, first the one that the page is about."""
+    rules: dict[str, Rule] = {}
+    if limits is not None:
+        cut = find_threshold(proba, y, costs, **limits.limits).value
+        rules[CONSTRAINED] = _decided(proba, y, costs, (proba > cut).astype(np.int64), cut)
     tuned = tune_threshold(proba, y, costs)
-    rules = {TUNED: _decided(proba, y, costs, (proba > tuned.best.value).astype(np.int64), tuned.best.value)}
+    rules |= {TUNED: _decided(proba, y, costs, (proba > tuned.best.value).astype(np.int64), tuned.best.value)}
     if tuned.cost is not None:  # what the threshold costs on other samples than those that chose it
         rules[TUNED] = rules[TUNED]._replace(cost=tuned.cost)
     bayes = None if costs.n_instances is not None else float(costs.threshold)
@@ -186,7 +207,7 @@ def _cost_of(value: Any) -> Any:
 # the page
 
 
-def _page(rules: dict[str, Rule], terms: Terms, title: str, names: list[str]) -> Page:
+def _page(rules: dict[str, Rule], terms: Terms, title: str, names: list[str], limits: Constraints | None) -> Page:
     best, first = next(iter(rules.items()))
     y, costs = first.outcome.labels, first.outcome.costs
     paid = {name: rule.cost for name, rule in rules.items()} | {
@@ -206,10 +227,10 @@ def _page(rules: dict[str, Rule], terms: Terms, title: str, names: list[str]) ->
         provenance_section(_facts(first.outcome, names)),
     ]
     view = View(
-        headline=_headline(rules, best),
+        headline=_headline(rules, best, limits),
         lead=_lead(rules, terms),
         tiles=_tiles(first, terms),
-        footnote="Bootstrap intervals; the cost of the cost-optimal threshold is that of thresholds tuned on one half "
+        footnote=(CHOSEN_HERE if CONSTRAINED in rules else "") + "Bootstrap intervals; the cost of the cost-optimal threshold is that of thresholds tuned on one half "
         "of the samples and measured on the other." if TUNED in rules else "Bootstrap intervals.",
         cards=[costs_card(table)],
         sections=[one for one in sections if one is not None],
@@ -217,16 +238,19 @@ def _page(rules: dict[str, Rule], terms: Terms, title: str, names: list[str]) ->
     return Page(title=title or "Scores and costs", views=[view], unit=terms.unit, classes=terms.classes)
 
 
-def _headline(rules: dict[str, Rule], best: str) -> str:
+def _headline(rules: dict[str, Rule], best: str, limits: Constraints | None) -> str:
     threshold = rules[best].outcome.threshold
     if threshold is None:
         return f"Deciding by least expected cost costs {show(rules[best].cost.estimate)} per sample"
+    if limits is not None:
+        return f"The cost-optimal threshold under the constraints is {show(threshold)}"
     return f"The cost-optimal threshold of these scores is {show(threshold)}"
 
 
 def _lead(rules: dict[str, Rule], terms: Terms) -> str:
     texts = [f"{name} {terms.amount(show(rule.cost.estimate))}" for name, rule in rules.items()]
-    return f"Mean cost per sample, to be expected on new samples: {'; '.join(texts)}."
+    where = "" if CONSTRAINED in rules else ", to be expected on new samples"
+    return f"Mean cost per sample{where}: {'; '.join(texts)}."
 
 
 def _tiles(first: Rule, terms: Terms) -> list[Tile]:
