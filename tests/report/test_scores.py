@@ -90,7 +90,7 @@ def test_the_page_is_about_the_threshold_that_meets_the_constraints(tmp_path):
     words = " ".join(re.sub(r"<[^>]+>", " ", page).split())
     assert f"The cost-optimal threshold under the constraints is {best:.4g}" in words
     assert "is that of the samples that chose it" in words
+    three = CostMatrix.from_array(np.ones((3, 3)) - np.eye(3), rows="actual")
     with pytest.raises(ValueError, match="constraints hold for two classes"):
-        three = CostMatrix.from_array(np.ones((3, 3)) - np.eye(3), rows="actual")
         adacsl.report_scores(np.full((4, 3), 1 / 3), [0, 1, 2, 0], three, tmp_path / "three.html", constraints=limits)
     assert not (tmp_path / "three.html").exists()

@@ -38,7 +38,6 @@ with requires("compare"):
 PAGE_BYTES = 5_900_000
 TUNED, BAYES, HALF, LIKELIEST = "cost-optimal threshold", "Bayes threshold", "threshold 0.5", "likeliest class"
 CONSTRAINED = "threshold under the constraints"
-CHOSEN_HERE = "The cost of the threshold under the constraints is that of the samples that chose it. "
 
 
 class Rule(NamedTuple):
@@ -230,12 +229,21 @@ def _page(rules: dict[str, Rule], terms: Terms, title: str, names: list[str], li
         headline=_headline(rules, best, limits),
         lead=_lead(rules, terms),
         tiles=_tiles(first, terms),
-        footnote=(CHOSEN_HERE if CONSTRAINED in rules else "") + "Bootstrap intervals; the cost of the cost-optimal threshold is that of thresholds tuned on one half "
-        "of the samples and measured on the other." if TUNED in rules else "Bootstrap intervals.",
+        footnote=_footnote(rules),
         cards=[costs_card(table)],
         sections=[one for one in sections if one is not None],
     )  # fmt: skip
     return Page(title=title or "Scores and costs", views=[view], unit=terms.unit, classes=terms.classes)
+
+
+def _footnote(rules: dict[str, Rule]) -> str:
+    texts = ["Bootstrap intervals."]
+    if TUNED in rules:
+        texts.append("The cost of the cost-optimal threshold is that of thresholds tuned on one half of the samples "
+                     "and measured on the other.")  # fmt: skip
+    if CONSTRAINED in rules:
+        texts.append("The cost of the threshold under the constraints is that of the samples that chose it.")
+    return " ".join(texts)
 
 
 def _headline(rules: dict[str, Rule], best: str, limits: Constraints | None) -> str:
