@@ -125,7 +125,7 @@ class Arena:
         }
 
     def _python(self, venv: str) -> Path:
-        return Path(self.options.venvs) / venv / "bin" / "python"
+        return Path(self.options.venvs).absolute() / venv / "bin" / "python"
 
     def methods(self, kind: str) -> dict[str, PeerMethod]:
         """Return who takes part in tables of a kind."""
