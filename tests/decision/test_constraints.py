@@ -125,6 +125,9 @@ def test_saved_decisions_are_the_same(limits):
     assert again.constraints == decision.constraints
     assert again.constraints_ == decision.constraints_
     assert repr(again) == repr(decision)
+    if limits == FLOOR:
+        assert "constraints={'min_recall': 0.9, 'confidence': 0.95}" in repr(decision)
+        assert "recall at least 0.9 (0.90" in decision._repr_html_()
 
 
 def test_other_class_wide_costs_do_not_move_the_certified_threshold():
@@ -154,10 +157,3 @@ def test_constant_decisions_meet_a_constraint_or_not():
     assert always.predict(scores).all()
     with pytest.raises(InfeasibleError, match="predicting negative for every sample violates"):
         Decision(COSTS, "negative", constraints=FLOOR).fit(scores, labels)
-
-
-def test_shown():
-    scores, labels = drawn()
-    decision = Decision(COSTS, constraints=FLOOR).fit(scores, labels)
-    assert "constraints={'min_recall': 0.9, 'confidence': 0.95}" in repr(decision)
-    assert "recall at least 0.9 (0.90" in decision._repr_html_()

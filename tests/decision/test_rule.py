@@ -97,10 +97,10 @@ def test_tuned_rows_move_their_own_thresholds_by_one_factor():
     assert prices.mean(labels, decision.predict(scores, costs=prices)) == pytest.approx(cheapest)
 
 
-def test_rows_with_costs_have_thresholds_of_their_own():
+def test_samples_with_costs_have_thresholds_of_their_own():
     scores, fn = made()[0], np.linspace(0.5, 50, 400)
     decided = Decision(COSTS).predict(scores, costs=CostMatrix(fp=1.0, fn=fn))
-    assert decided.tolist() == [int(s * price > (1 - s)) for s, price in zip(scores, fn, strict=True)]
+    assert decided.tolist() == (scores * fn > 1 - scores).astype(int).tolist()
 
 
 @pytest.mark.parametrize("decide", ["bayes", "tuned", "calibrated", "unweighted"])
@@ -128,18 +128,6 @@ def test_written_and_read(decide):
     np.testing.assert_array_equal(again.probabilities(scores), decision.probabilities(scores))
     np.testing.assert_array_equal(again.predict(scores), decision.predict(scores))
     assert again.threshold_ == decision.threshold_
-
-
-@pytest.mark.parametrize(
-    ("decide", "match"),
-    [("best", "decide must be one of 'bayes', 'tuned'")],
-)
-def test_wrong_ways_are_named(decide, match):
-    with pytest.raises(ValueError, match=match):
-        Decision(COSTS, decide)
-
-
-# calibration
 
 
 # weighted and tuned scores: stretched about the threshold
@@ -208,19 +196,17 @@ def test_calibration_mends_scores_that_are_too_sure_or_too_shy(sharpen):
     assert COSTS.mean(truth, decision.predict(fresh)) <= COSTS.mean(truth, Decision(COSTS).predict(fresh))
 
 
-def test_calibration_leaves_good_scores_nearly_alone():
+def test_calibration_at_its_limits():
     decision, fresh = Decision(COSTS, "calibrated").fit(*made(3000, 1)), made(3000, 2)[0]
-    assert np.abs(decision.probabilities(fresh) - fresh).max() < 0.1
-
-
-def test_too_few_rows_to_calibrate_leave_the_scores_as_they_are():
-    assert fit_calibration(*made(12)) is None
-
-
-def test_saturated_scores_can_be_calibrated():
+    assert np.abs(decision.probabilities(fresh) - fresh).max() < 0.1  # good scores hardly change
+    assert fit_calibration(*made(12)) is None  # too few samples
     y = np.tile([0, 1], 50)
-    decision = Decision(COSTS, "calibrated").fit(y.astype(float), y)
-    assert np.isfinite(decision.probabilities(np.asarray([0.0, 0.5, 1.0]))).all()
+    saturated = Decision(COSTS, "calibrated").fit(y.astype(float), y)
+    assert np.isfinite(saturated.probabilities(np.asarray([0.0, 0.5, 1.0]))).all()
+    falling = {"kind": "logistic", "slope": -1.0, "intercept": 0.0}
+    assert np.isnan(uncalibrate(falling, 0.2))
+    with pytest.raises(ValueError, match="decide must be one of 'bayes', 'tuned'"):
+        Decision(COSTS, "best")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -254,8 +240,3 @@ def test_bent_scores_want_isotonic_steps_as_scikit_learn_fits_them():
     np.testing.assert_allclose(calibrate(result, fresh), theirs.predict(fresh), atol=1e-12)
     for cut in (0.05, 0.3, 0.6, 0.99):
         np.testing.assert_array_equal(fresh > uncalibrate(result, cut), calibrate(result, fresh) > cut)
-
-
-def test_scores_that_fall_have_no_threshold():
-    falling = {"kind": "logistic", "slope": -1.0, "intercept": 0.0}
-    assert np.isnan(uncalibrate(falling, 0.2))

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostModel, CostSensitiveClassifier, check, compare, monitor
 from adacsl.base import arrays
 from adacsl.integrations.sklearn import mean_cost
+from tests.made import logistic
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -23,7 +23,7 @@ def shuffled(values):
 
 
 def method():
-    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0)
+    return logistic(COSTS)
 
 
 def reading(call, **given):

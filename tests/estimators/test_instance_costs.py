@@ -14,6 +14,7 @@ import adacsl
 from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.datasets.costs import CostWarning
 from adacsl.integrations.sklearn import cost_scorer, mean_cost
+from tests.made import logistic
 
 COSTS = CostMatrix(fp=5, fn="0.5 * amount + 1")
 
@@ -26,7 +27,7 @@ def data():
 
 
 def fitted(frame, y, costs=COSTS, **given):
-    return CostSensitiveClassifier(costs, learner=LogisticRegression(), random_state=0).fit(frame, y, **given)
+    return logistic(costs).fit(frame, y, **given)
 
 
 @pytest.fixture(scope="module")

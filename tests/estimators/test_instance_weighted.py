@@ -7,7 +7,11 @@ from sklearn.linear_model import LogisticRegression, SGDClassifier
 
 import adacsl
 from adacsl import CostMatrix, CostSensitiveClassifier, Decision, EnsembleClassifier, method
+from adacsl.base.scores import to_probabilities
+from adacsl.ensemble.base_estimators import default_estimators
 from adacsl.ensemble.stacking import fit_stack, stack_estimators
+from adacsl.estimators.fit import fit_methods
+from adacsl.fitting.rows import Rows
 from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.sklearn import SklearnLearner
 from adacsl.neural.learner import NeuralLearner
@@ -32,13 +36,15 @@ def drawn(n=3000, seed=0):
     return X, (rng.random(n) < proba).astype(int), prices, proba
 
 
+def classifier(learner="logistic", costs=COSTS, **settings):
+    settings = {"loss": "instance-weighted", "random_state": 0, "device": "cpu"} | settings
+    return CostSensitiveClassifier(costs, learner=LEARNERS[learner](), **settings)
+
+
 @pytest.mark.parametrize("controller", [None, "auto"])
 def test_corrected_probabilities_are_the_true_ones(controller):
     X, y, prices, proba = drawn(20_000)
-    made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS["logistic"](), loss="instance-weighted", controller=controller, random_state=0,
-        cv=2 if controller else None,
-    ).fit(X, y, **prices)  # fmt: skip
+    made = classifier(controller=controller, cv=2 if controller else None).fit(X, y, **prices)
     result = made.predict_proba(X, **prices)[:, 1]
     if controller is None:  # lambda is left out of the correction on purpose
         assert np.abs(result - proba).max() < 0.03
@@ -54,8 +60,7 @@ def test_corrected_probabilities_are_the_true_ones(controller):
 @pytest.mark.parametrize("controller", [None, {}])
 def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller):
     X, y, prices, _ = drawn(600)
-    settings = {"learner": LEARNERS[learner](), "controller": controller, "random_state": 0, "device": "cpu"}
-    made = CostSensitiveClassifier(COSTS, loss="instance-weighted", **settings).fit(X, y, **prices)
+    made = classifier(learner, controller=controller).fit(X, y, **prices)
     raw = made.decision_scores(X)
     assert np.array_equal(made.predict(X, **prices), (raw > made.target_threshold_).astype(int))
     assert np.array_equal(made.predict(X), (raw > made.target_threshold_).astype(int))  # needs no prices
@@ -67,7 +72,7 @@ def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller
     clear = np.abs(logit(raw)) < 12
     assert clear.any()
     assert moved[clear] == pytest.approx(by_hand[clear], abs=1e-4)
-    other = CostSensitiveClassifier(COSTS, loss="weighted", **settings).fit(X, y, **prices)
+    other = classifier(learner, controller=controller, loss="weighted").fit(X, y, **prices)
     assert not np.allclose(other.decision_scores(X), raw)  # rows weighed something
     assert own.mean(y, made.predict(X, **prices)) < 0.9 * min(own.mean(y, np.full(len(y), k)) for k in (0, 1))
 
@@ -76,10 +81,7 @@ def test_every_learner_decides_each_row_at_its_own_threshold(learner, controller
 def test_without_prices_of_rows_it_is_the_weighted_loss(learner):
     X, y, _, _ = drawn(400)
     one, other = (
-        CostSensitiveClassifier(
-            CostMatrix(fp=1, fn=4), learner=LEARNERS[learner](), loss=loss, random_state=0, device="cpu"
-        ).fit(X, y)
-        for loss in ("weighted", "instance-weighted")
+        classifier(learner, CostMatrix(fp=1, fn=4), loss=loss).fit(X, y) for loss in ("weighted", "instance-weighted")
     )
     assert np.array_equal(one.decision_scores(X), other.decision_scores(X))
     assert np.array_equal(one.predict_proba(X), other.predict_proba(X))
@@ -89,10 +91,7 @@ def test_without_prices_of_rows_it_is_the_weighted_loss(learner):
 def test_every_way_to_decide(decide):
     X, y, prices, proba = drawn(4000)
     controller = {} if decide == "unweighted" else None
-    made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS["logistic"](), loss="instance-weighted", decide=decide, controller=controller,
-        random_state=0, target_threshold="bayes",
-    ).fit(X, y, **prices)  # fmt: skip
+    made = classifier(decide=decide, controller=controller, target_threshold="bayes").fit(X, y, **prices)
     if decide != "tuned":  # which moves probabilities, to where their threshold is cheapest
         assert np.abs(made.predict_proba(X, **prices)[:, 1] - proba).max() < 0.08
     own = CostMatrix(**prices)
@@ -116,10 +115,17 @@ def test_tuned_is_the_cheapest_factor_of_all_odds():
 
 def test_the_target_bayes_weighs_rows_and_no_classes():
     X, y, prices, proba = drawn(20_000)
-    made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS["logistic"](), loss="instance-weighted", target_threshold="bayes", random_state=0
-    ).fit(X, y, **prices)  # fmt: skip
+    made = classifier(target_threshold="bayes").fit(X, y, **prices)
     assert np.abs(made.predict_proba(X, **prices)[:, 1] - proba).max() < 0.03
+
+
+def fit_with_matrices(made, X, y, costs):
+    """Fit with a matrix for each sample, as a comparison does, and return the probabilities."""
+    rows = Rows(X, y, np.arange(len(y)), costs=costs, n_classes=3)
+    made.classes_, made.pos_label_, made.images_ = np.arange(3), None, False
+    for _ in fit_methods([(made, costs)], rows):
+        pass
+    return made.decision_.probabilities(to_probabilities(made.model_.logits(rows.x)), costs=costs)
 
 
 def test_three_classes():
@@ -132,39 +138,11 @@ def test_three_classes():
     table[:, range(3), range(3)] = 0.0
     own = CostMatrix.from_array(table, rows="predicted")
     for learner, target_threshold in (("logistic", "bayes"), ("logistic", "half"), ("lightgbm", None), ("nets", None)):
-        made = CostSensitiveClassifier(
-            loss="instance-weighted",
-            learner=LEARNERS[learner](),
-            target_threshold=target_threshold,
-            random_state=0,
-            device="cpu",
-        )
-        rows = Rows3(X, y, own)
-        result = rows.fit(made)
+        result = fit_with_matrices(classifier(learner, None, target_threshold=target_threshold), X, y, own)
         if learner == "logistic":
             inside = np.abs(X).max(axis=1) < 1.5
             assert np.abs(result - proba)[inside].max() < 0.06
         assert own.mean(y, own.decide(result)) < 1.15 * own.mean(y, own.decide(proba))
-
-
-class Rows3:
-    """Rows of three classes with a matrix each, which no door takes yet, fitted as a comparison fits them."""
-
-    def __init__(self, X, y, costs):
-        from adacsl.fitting.rows import Rows
-
-        self.costs = costs
-        self.rows = Rows(X, y, np.arange(len(y)), costs=costs, n_classes=3)
-
-    def fit(self, made):
-        from adacsl.base.scores import to_probabilities
-        from adacsl.estimators.fit import fit_methods
-
-        made.classes_, made.pos_label_, made.images_ = np.arange(3), None, False
-        for _ in fit_methods([(made, self.costs)], self.rows):
-            pass
-        raw = to_probabilities(made.model_.logits(self.rows.x))
-        return made.decision_.probabilities(raw, costs=self.costs)
 
 
 # keeping
@@ -173,10 +151,8 @@ class Rows3:
 @pytest.mark.parametrize("learner", ["logistic", "lightgbm", "nets"])
 def test_saved_and_read(tmp_path, learner):
     X, y, prices, _ = drawn(400)
-    made = CostSensitiveClassifier(
-        COSTS, learner=LEARNERS[learner](), loss="instance-weighted", random_state=0, device="cpu"
-    )
-    made.fit(X, y, **prices).save(tmp_path / "model")
+    made = classifier(learner).fit(X, y, **prices)
+    made.save(tmp_path / "model")
     read = adacsl.load(tmp_path / "model", device="cpu")
     assert read.decision_.instance_weighted
     assert read.predict_proba(X, **prices) == pytest.approx(made.predict_proba(X, **prices), abs=1e-6)
@@ -205,14 +181,10 @@ def test_a_ensemble_gives_its_members_the_rows_prices(tmp_path):
     assert np.array_equal(read.predict(X, **prices), made.predict(X, **prices))
     with pytest.raises(ValueError, match="belong to 3 samples"):
         made.predict(X, fp=1.0, fn=np.ones(3))
-    frame = made.permutation_cost(
-        X[:200], y[:200], repeats=2, random_state=0, **{k: v[:200] for k, v in prices.items()}
-    )
-    assert frame.attrs["base_cost"] == pytest.approx(
-        CostMatrix(**{k: v[:200] for k, v in prices.items()}).mean(
-            y[:200], made.predict(X[:200], **{k: v[:200] for k, v in prices.items()})
-        )
-    )
+    some = {name: values[:200] for name, values in prices.items()}
+    frame = made.permutation_cost(X[:200], y[:200], repeats=2, random_state=0, **some)
+    paid = CostMatrix(**some).mean(y[:200], made.predict(X[:200], **some))
+    assert frame.attrs["base_cost"] == pytest.approx(paid)
 
 
 @pytest.mark.parametrize(("told", "share"), [(True, 1.0), (False, 0.0)])
@@ -225,18 +197,12 @@ def test_a_member_gives_back_as_much_of_a_price_as_its_features_tell(told, share
     assert np.abs(made.predict_proba(X, fn=amount)[:, 1] - proba).max() < 0.08
 
 
-def test_default_estimators_look_at_prices_only_where_rows_have_them():
-    from adacsl.ensemble.base_estimators import default_estimators
-
+def test_default_estimators_use_per_sample_costs_only_where_there_are_some():
     usual, rows = (set(default_estimators(images=False, row_costs=given)) for given in (False, True))
     assert not [name for name in usual if name.endswith("-rows")]
     assert rows - usual == {"lightgbm-soft", "lightgbm-instance", "lightgbm-shallow-instance", "net-instance"}
-    assert (
-        method("net-weighted-instance").loss
-        == method("adacsl-instance").loss
-        == method("gbm-instance").loss
-        == "instance-weighted"
-    )
+    names = ("net-weighted-instance", "adacsl-instance", "gbm-instance")
+    assert {method(name).loss for name in names} == {"instance-weighted"}
 
 
 def test_the_stack_of_stakes_is_a_logistic_regression_beside_known_odds():

@@ -30,12 +30,9 @@ def test_rare_classes_stand_on_both_sides(positives, seed):
     assert sorted([*train, *test]) == list(range(300))
 
 
-def test_four_rows_are_enough():
+def test_few_samples_of_a_class():
     ((train, test),) = one_split(np.array([0, 1, 0, 1]), None, 0.2, 0)
     assert len(train) == len(test) == 2
-
-
-def test_too_few_rows_of_a_class():
     with pytest.raises(ValueError, match=r"at least 2 samples of each class .* but the classes have 5 and 1"):
         one_split(np.array([0, 0, 0, 0, 0, 1]), None, 0.2, 0)
     with pytest.raises(ValueError, match=r"at least 5 samples of each class .* 5 folds.* have 20 and 4"):
@@ -89,10 +86,6 @@ def test_cross_splits_cover_every_row_once():
     again = cross_splits(y, None, 5, seed=3)
     assert all(np.array_equal(a[1], b[1]) for a, b in zip(folds, again, strict=True))
     assert not np.array_equal(folds[0][1], cross_splits(y, None, 5, seed=4)[0][1])
-
-
-def test_splitters_and_pairs():
-    y = labels()
     splitter = RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0)
     assert len(cross_splits(y, None, splitter, 0)) == 4
     pairs = list(StratifiedKFold(3).split(y, y))

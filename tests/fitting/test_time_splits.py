@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
@@ -71,7 +71,6 @@ def made(split, *arguments, **named):
         assume(False)
 
 
-@settings(max_examples=150)
 @given(drawn=data(), fraction=st.floats(0.05, 0.9))
 def test_the_latest_rows_are_held_out(drawn, fraction):
     time, y, groups, gap, label_delay, *spans = drawn
@@ -85,7 +84,6 @@ def test_the_latest_rows_are_held_out(drawn, fraction):
     assert abs(len(pair[1]) - wanted) == pytest.approx(min(abs(count - wanted) for count in counts))
 
 
-@settings(max_examples=150)
 @given(drawn=data(), count=st.integers(2, 5))
 def test_expanding_folds(drawn, count):
     time, y, groups, gap, label_delay, *spans = drawn
@@ -102,7 +100,6 @@ def test_expanding_folds(drawn, count):
     check_order(line, pairs, count)
 
 
-@settings(max_examples=100)
 @given(drawn=data(), windows=st.integers(1, 4), share=st.floats(0.1, 0.6))
 def test_rolling_windows_never_overlap(drawn, windows, share):
     time, y, groups, gap, label_delay, *spans = drawn
@@ -117,7 +114,6 @@ def test_rolling_windows_never_overlap(drawn, windows, share):
     assert set(held.tolist()) == set(np.flatnonzero(time >= time[held].min()).tolist())
 
 
-@settings(max_examples=60)
 @given(drawn=data(), cv=st.sampled_from([None, 2, 3]), seed=st.integers(0, 5))
 def test_rows_of_weight_zero_and_the_rest_of_a_comparison_stay_out(drawn, cv, seed):
     time, y, groups, gap, label_delay, *spans = drawn
@@ -126,9 +122,8 @@ def test_rows_of_weight_zero_and_the_rest_of_a_comparison_stay_out(drawn, cv, se
     weight = rng.integers(0, 3, len(y)).astype(float)
     assume(weight.any())
     assume(len(set(y)) == 2)
-    task = Task.from_data(
-        np.zeros((len(y), 1)), y, CostMatrix(fp=1, fn=2), pos_label=1, groups=groups, sample_weight=weight, time=time
-    )
+    about = {"groups": groups, "sample_weight": weight, "time": time}
+    task = Task.from_data(np.zeros((len(y), 1)), y, CostMatrix(fp=1, fn=2), pos_label=1, **about)
     rest = np.flatnonzero(rng.random(len(y)) < 0.8)
     rows = Rows.of_task(task, rest, gap=gap, label_delay=label_delay)
     for pair in made(rows.folds, cv, 0.3, seed):

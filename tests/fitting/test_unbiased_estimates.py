@@ -11,8 +11,9 @@ import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier
-from adacsl.learners import BoostingLearner, SklearnLearner
+from adacsl.learners import BoostingLearner
 from adacsl.neural import NeuralLearner
+from tests.made import adapted_estimator
 
 EVEN = CostMatrix(fp=1, fn=1)
 ROUNDS = 20
@@ -52,14 +53,8 @@ class Noise(ClassifierMixin, BaseEstimator):
 def test_any_classifier(decide):
     def draw(seed):
         _, y, groups = pairs(seed, 500)
-        clf = AdaCSLClassifier(
-            EVEN,
-            learner=SklearnLearner(Noise(seed), max_iter=ROUNDS, patience=None, encode=False),
-            controller={"bounds": (1.0, 1.0)},
-            decide=decide,
-            cv=2,
-            random_state=seed,
-        )
+        settings = {"max_iter": ROUNDS, "patience": None, "controller": {"bounds": (1.0, 1.0)}, "decide": decide}
+        clf = adapted_estimator(Noise(seed), EVEN, cv=2, random_state=seed, **settings)
         return clf.fit(groups[:, None].astype(float), y, groups=groups)
 
     estimate, flattering = means([draw(seed) for seed in range(64)])
@@ -82,13 +77,12 @@ class Dice(torch.nn.Module):
         return wild.float()[:, None]
 
 
-def test_nets():
+def test_networks():
     def draw(seed):
         X, y, groups = pairs(seed, 4000)
-        net = {"module": lambda n: Dice(), "epochs": ROUNDS, "patience": None, "batch_size": 512}
-        clf = AdaCSLClassifier(
-            EVEN, learner=NeuralLearner(**net), controller=None, validation=0.9, random_state=seed, device="cpu"
-        )
+        learner = NeuralLearner(module=lambda n: Dice(), epochs=ROUNDS, patience=None, batch_size=512)
+        settings = {"controller": None, "validation": 0.9, "random_state": seed, "device": "cpu"}
+        clf = AdaCSLClassifier(EVEN, learner=learner, **settings)
         return clf.fit(X, y, groups=groups)
 
     estimate, flattering = means([draw(seed) for seed in range(5)])
@@ -102,18 +96,9 @@ def test_boosters():
 
     def draw(seed):
         X, y, groups = pairs(seed, 700, features=4)
-        clf = CostSensitiveClassifier(
-            EVEN,
-            learner=BoostingLearner(
-                library="xgboost",
-                n_estimators=ROUNDS,
-                learning_rate=1.0,
-                patience=None,
-                params={"nthread": 1, "max_depth": 6},
-            ),
-            validation=0.7,
-            random_state=seed,
-        )
+        params = {"nthread": 1, "max_depth": 6}
+        learner = BoostingLearner("xgboost", n_estimators=ROUNDS, learning_rate=1.0, patience=None, params=params)
+        clf = CostSensitiveClassifier(EVEN, learner=learner, validation=0.7, random_state=seed)
         return clf.fit(X, y, groups=groups)
 
     estimate, flattering = means([draw(seed) for seed in range(20)])

@@ -121,8 +121,5 @@ def test_interval_covers_the_truth_as_often_as_it_says():
 def test_interval_refuses(settings, message):
     with pytest.raises(ValueError, match=message):
         cost_interval(COSTS, [0, 1], [1, 1], **settings)
-
-
-def test_interval_refuses_other_lengths():
     with pytest.raises(ValueError, match="y_pred has 1 entries, expected 2: one for each sample"):
         cost_interval(COSTS, [0, 1], [1])
