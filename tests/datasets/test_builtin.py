@@ -5,8 +5,6 @@ import hashlib
 import importlib.resources
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -157,21 +155,13 @@ def test_another_file_of_the_same_name_is_refused(made):
         load_task("german-credit", folder=made, check=False)
 
 
-def test_pictures_have_no_columns(tmp_path):
-    with pytest.raises(DataError, match="ham10000 holds images: columns of labels, groups"):
-        load_task("ham10000", folder=tmp_path, group_column="age")
-
-
-def test_the_list_says_what_is_here(made):
+def test_the_list_names_present_and_absent_data(made, monkeypatch):
     result = {entry["name"]: entry for entry in list_datasets(made)}
     assert list(result) == list(DATASETS)
     assert result["breast-cancer"]["present"]
     assert result["german-credit"]["where"] == str(made / "german_credit.csv.gz")
     assert not result["adult"]["present"]
     assert re.search(r"put adult\.csv\.gz into .*: UCI Adult", result["adult"]["where"])
-
-
-def test_the_list_without_a_folder_names_the_variable(monkeypatch):
     monkeypatch.delenv("ADACSL_DATA", raising=False)
     result = {entry["name"]: entry for entry in list_datasets()}
     here = [name for name, entry in result.items() if entry["present"]]
@@ -229,14 +219,6 @@ def test_real_prices_are_those_of_the_rows(real):
     frauds = load_task("creditcard-fraud", folder=real)
     np.testing.assert_array_equal(frauds.costs.fn, frauds.X["amount"])
     assert frauds.costs.fn[frauds.y == 1].sum() == pytest.approx(60_127.97)
-
-
-def test_lists_and_tables_need_no_torch():
-    code = (
-        "import sys, adacsl.datasets as d; d.list_datasets(); d.load_task('breast-cancer'); "
-        "assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_the_page_lists_what_the_registry_holds():

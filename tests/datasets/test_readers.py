@@ -92,9 +92,9 @@ def test_a_german_table_is_encoded_alike_whole_and_in_pieces(tmp_path):
     np.testing.assert_array_equal(np.concatenate(pieces), encoder.transform(whole))
 
 
-def test_one_column_has_no_separator(tmp_path):
+def test_separators_that_are_hard_to_find(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("x\n1\n2\n")
+    path.write_text("x\n1\n2\n")  # none
     assert read_table(path)["x"].tolist() == [1, 2]
     path.write_text('"a;b"\n1\n2\n')
     assert list(read_table(path).columns) == ["a;b"]
@@ -103,10 +103,9 @@ def test_one_column_has_no_separator(tmp_path):
         read_table(path, separator="comma")
     path.write_text("x\n1,5\n2,5\n")
     assert read_table(path, separator="semicolon")["x"].tolist() == [1.5, 2.5]
-
-
-def test_what_parts_every_line_alike_separates(tmp_path):
-    path = tmp_path / "t.csv"
+    path.write_bytes("\ufeffa,b\n1,2\n".encode())  # a byte order mark
+    assert list(read_table(path).columns) == list(next(stream_table(path)).columns) == ["a", "b"]
+    # what separates every line alike
     path.write_text("Betrag (EUR, netto, 2024);Laden\n1,5;Bonn\n2,5;Ulm\n")
     came = read_table(path)
     assert (list(came.columns), came["Laden"].tolist()) == (["Betrag (EUR, netto, 2024)", "Laden"], ["Bonn", "Ulm"])
@@ -319,6 +318,12 @@ QUERY = "select word, whole * 2 as twice, gaps from loans where whole > 100 orde
 
 @pytest.mark.parametrize("name", ["bank.sqlite", "bank.duckdb", None])
 def test_queries_are_read_whole_and_in_pieces(bank, name):
+    if name == "bank.sqlite":
+        yes = {"sql": "select word, real, iif(whole > 500, 'yes', 'no') as bad from loans", "db": bank / name}
+        task = load_task(**yes, target="bad", pos_label="yes")
+        assert (task.name, list(task.X.columns)) == ("bank", ["word", "real"])
+        assert task.y.tolist() == (sample()["whole"] > 500).tolist()
+        assert data_classes(**yes, target="bad") == ("no", "yes")
     sql = QUERY if name else QUERY.replace("loans", f"'{bank / 'loans.parquet'}'")
     with sqlite3.connect(bank / "bank.sqlite") as connection:
         expected = pd.read_sql(QUERY, connection)
@@ -390,14 +395,6 @@ def test_words_that_do_not_belong_together(bank):
             read_table(**words)
     with pytest.raises(DataError, match=r"encoding is for .csv.*breast-cancer is none of these"):
         load_task("breast-cancer", encoding="utf-8")
-
-
-def test_a_query_is_a_task(bank):
-    sql = "select word, real, case when whole > 500 then 'yes' else 'no' end as bad from loans"
-    task = load_task(sql=sql, db=bank / "bank.sqlite", target="bad", pos_label="yes")
-    assert (task.name, list(task.X.columns)) == ("bank", ["word", "real"])
-    assert task.y.tolist() == (sample()["whole"] > 500).tolist()
-    assert data_classes(sql=sql, db=bank / "bank.sqlite", target="bad") == ("no", "yes")
 
 
 # what is left out

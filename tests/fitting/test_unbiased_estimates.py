@@ -49,17 +49,24 @@ class Noise(ClassifierMixin, BaseEstimator):
         return np.stack((1.0 - p, p), axis=1)
 
 
-@pytest.mark.parametrize("decide", ["bayes", pytest.param("tuned", marks=pytest.mark.weekly)])
-def test_any_classifier(decide):
+@pytest.mark.parametrize(
+    ("decide", "draws", "tolerance"),
+    [
+        ("bayes", 24, 0.016),
+        pytest.param("bayes", 64, 0.01, marks=pytest.mark.weekly),
+        pytest.param("tuned", 64, 0.01, marks=pytest.mark.weekly),
+    ],
+)
+def test_any_classifier(decide, draws, tolerance):
     def draw(seed):
         _, y, groups = pairs(seed, 500)
         settings = {"max_iter": ROUNDS, "patience": None, "controller": {"bounds": (1.0, 1.0)}, "decide": decide}
         clf = adapted_estimator(Noise(seed), EVEN, cv=2, random_state=seed, **settings)
         return clf.fit(groups[:, None].astype(float), y, groups=groups)
 
-    estimate, flattering = means([draw(seed) for seed in range(64)])
-    assert estimate == pytest.approx(0.5, abs=0.01)
-    assert flattering < 0.475
+    estimate, lowest = means([draw(seed) for seed in range(draws)])
+    assert estimate == pytest.approx(0.5, abs=tolerance)
+    assert lowest < 0.475
 
 
 class Dice(torch.nn.Module):
@@ -79,15 +86,15 @@ class Dice(torch.nn.Module):
 
 def test_networks():
     def draw(seed):
-        X, y, groups = pairs(seed, 4000)
+        X, y, groups = pairs(seed, 2000)
         learner = NeuralLearner(module=lambda n: Dice(), epochs=ROUNDS, patience=None, batch_size=512)
         settings = {"controller": None, "validation": 0.9, "random_state": seed, "device": "cpu"}
         clf = AdaCSLClassifier(EVEN, learner=learner, **settings)
         return clf.fit(X, y, groups=groups)
 
-    estimate, flattering = means([draw(seed) for seed in range(5)])
-    assert estimate == pytest.approx(0.5, abs=0.01)
-    assert flattering < 0.49
+    estimate, lowest = means([draw(seed) for seed in range(4)])
+    assert estimate == pytest.approx(0.5, abs=0.012)
+    assert lowest < 0.49
 
 
 @pytest.mark.weekly
@@ -101,6 +108,6 @@ def test_boosters():
         clf = CostSensitiveClassifier(EVEN, learner=learner, validation=0.7, random_state=seed)
         return clf.fit(X, y, groups=groups)
 
-    estimate, flattering = means([draw(seed) for seed in range(20)])
+    estimate, lowest = means([draw(seed) for seed in range(20)])
     assert estimate == pytest.approx(0.5, abs=0.015)  # three standard errors: five folds hold all 700 groups out
-    assert flattering < 0.49
+    assert lowest < 0.49

@@ -392,8 +392,15 @@ def test_costs_whose_threshold_rounds_to_0_or_1(costs, target_threshold):
     assert set(clf.predict(x).tolist()) <= {False, True}
 
 
-@pytest.mark.parametrize(("library", "select"), [("lightgbm", "best"), ("xgboost", "log-loss")])
-def test_a_tuned_booster_costs_what_it_estimates(library, select):
+@pytest.mark.parametrize(
+    ("library", "select", "draws", "tolerance"),
+    [
+        ("lightgbm", "best", 6, 0.08),
+        pytest.param("lightgbm", "best", 20, 0.045, marks=pytest.mark.weekly),
+        pytest.param("xgboost", "log-loss", 20, 0.045, marks=pytest.mark.weekly),
+    ],
+)
+def test_a_tuned_booster_costs_what_it_estimates(library, select, draws, tolerance):
     """Draws of a known law: the estimated cost is the true one in the mean, and its interval contains it."""
 
     def draw(rng, n):
@@ -401,7 +408,7 @@ def test_a_tuned_booster_costs_what_it_estimates(library, select):
         return X, sigmoid(-1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]))
 
     costs, result = CostMatrix(fp=1, fn=5), []
-    for seed in range(20):
+    for seed in range(draws):
         rng = np.random.default_rng(seed)
         X, chances = draw(rng, 500)
         y = (rng.random(500) < chances).astype(int)
@@ -412,5 +419,5 @@ def test_a_tuned_booster_costs_what_it_estimates(library, select):
         true = np.mean(np.where(made.predict(X) == 1, 1.0 - chances, 5.0 * chances))
         result.append((interval.estimate, true, interval.low <= true <= interval.high))
     estimate, true, contained = np.mean(result, axis=0)
-    assert estimate == pytest.approx(true, rel=0.045)  # two standard errors: before, 5 to 10 % too high
-    assert contained >= 0.85
+    assert estimate == pytest.approx(true, rel=tolerance)  # two standard errors: before, 5 to 10 % too high
+    assert contained >= 0.8

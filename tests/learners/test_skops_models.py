@@ -170,8 +170,7 @@ def forged(content, change=lambda schema: schema, *, files=None, compression=zip
 
 
 def read(content):
-    _, about = to_numbers(GaussianNB().fit(X, Y))
-    return from_numbers({"skops": np.frombuffer(content, np.uint8)}, about)
+    return from_numbers({"skops": np.frombuffer(content, np.uint8)}, dict(ABOUT))
 
 
 def attribute(schema, name, value):
@@ -186,7 +185,7 @@ def text(value):
     return node("Json", "str", content=json.dumps(value), is_json=True)
 
 
-PLAIN = content_of(GaussianNB())
+PLAIN, ABOUT = content_of(GaussianNB()), to_numbers(GaussianNB().fit(X, Y))[1]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_paired_difference_equals_scipy():
 def test_instance_costs_with_many_values_equal_scipy(missed):
     """More than a thousand different costs are drawn one by one, those of nothing together."""
     rng = np.random.default_rng(3)
-    n = 4000
+    n = 1500
     amounts = rng.gamma(2, 3, n)
     true = np.ones(n, dtype=int)
     pred = (rng.random(n) >= missed).astype(int)
