@@ -72,7 +72,7 @@ def test_values_are_written_as_people_read_them():
     assert describe(True) == "True"
 
 
-def test_cost_matrices_say_what_each_decision_costs():
+def test_cost_matrices_show_what_each_decision_costs():
     assert read(CostMatrix(fp=1, fn=8)) == (
         "What each decision costs true negative true positive decided negative 0 8 decided positive 1 0"
     )

@@ -45,7 +45,7 @@ def codes(frame, y, costs=COSTS, **known):
 # planted faults
 
 
-def copied(X, y):
+def duplicated(X, y):
     rows = np.r_[np.arange(len(y)), np.arange(30)]
     return X.iloc[rows], y[rows]
 
@@ -72,7 +72,7 @@ def leaking(X, y):
 
 RNG = np.random.default_rng(1)
 PLANTED = {
-    "duplicate-rows": copied,
+    "duplicate-rows": duplicated,
     "target-leakage": leaking,
     "looks-like-id": lambda X, y: (X.assign(customerID=RNG.permutation(len(y)) + 10_000), y),
     "unique-text": commented,
@@ -219,7 +219,7 @@ def test_real_tables_that_are_clean_have_no_findings(name):
         return
     task = load_task(name)
     assert check_task(task).codes == ()
-    if name == "breast-cancer":  # no honest column comes near the limit
+    if name == "breast-cancer":  # no sound column comes near the limit
         assert 0.85 < max(leakage_share(task.X[column], task.y, 2) for column in task.X) < 0.95
 
 
@@ -249,7 +249,7 @@ def test_findings_of_the_published_tables(name):
 # limits of single checks
 
 
-def test_equal_rows_of_coarse_columns_are_no_duplicates():
+def test_equal_rows_of_coarse_columns_are_not_duplicates():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"sex": rng.choice(["f", "m"], 500), "age": rng.integers(20, 30, 500)})
     assert X.duplicated().sum() > 400
@@ -257,7 +257,7 @@ def test_equal_rows_of_coarse_columns_are_no_duplicates():
 
 
 def test_duplicates_but_for_the_number_of_the_row_are_duplicates():
-    X, y = copied(*clean())
+    X, y = duplicated(*clean())
     result = check(X.assign(row_no=np.arange(len(y))), y, COSTS)
     assert result.codes == ("duplicate-rows", "looks-like-id")
     text = "30 of 630 rows (4.8%) are duplicates of others but for 'row_no', label included (row 601"
@@ -382,7 +382,7 @@ def by_hand(values, y, k, *, ordered):
     def mostly(labels, label):
         return 2 * labels.count(label) > len(labels)
 
-    told = {label: [] for label in range(k)}
+    right_of = {label: [] for label in range(k)}
     for place, value in enumerate(order):
         for at, label in enumerate(rows[value]):
             others = rows[value][:at] + rows[value][at + 1 :]
@@ -392,8 +392,8 @@ def by_hand(values, y, k, *, ordered):
             else:
                 agreed = not others or 2 * others.count(label) >= len(others)
                 right = ordered and agreed and any(mostly(labels, label) for labels in beside)
-            told[label].append(right)
-    return np.mean([np.mean(told[label]) for label in range(k)])
+            right_of[label].append(right)
+    return np.mean([np.mean(right_of[label]) for label in range(k)])
 
 
 @given(st.integers(2, 3), st.integers(1, 60), st.integers(0, 10**6), st.booleans(), st.floats(0, 1))
@@ -423,7 +423,7 @@ def test_noise_leaks_nothing(seed, n, k, share):
 
 @settings(max_examples=15)
 @given(st.integers(0, 10**6), st.integers(1, 40))
-def test_copies_are_counted(seed, copies):
+def test_duplicates_are_counted(seed, copies):
     X, y = clean(200, seed=seed % 50)
     rows = np.r_[np.arange(200), np.random.default_rng(seed).choice(200, copies, replace=False)]
     texts = [result.text for result in check(X.iloc[rows], y[rows], COSTS) if result.code == "duplicate-rows"]

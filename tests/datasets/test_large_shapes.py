@@ -98,7 +98,7 @@ def test_a_header_may_be_longer_than_what_is_looked_at(tmp_path):
         assert list(read_table(path).columns) == [*names, "y"]
 
 
-def test_the_last_line_tells_the_separator_too(tmp_path):
+def test_the_last_line_shows_the_separator_too(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",a;;b,no\na;;b,0,1\nno,1,0\n")
     assert list(read_table(path).columns) == ["Unnamed: 0", "a;;b", "no"]

@@ -1,4 +1,4 @@
-"""One door for all data: tables, folders and archives become tasks."""
+"""Data of all kinds: tables, folders and archives become tasks."""
 
 import io
 import shutil
@@ -77,14 +77,14 @@ def test_per_sample_costs_come_from_columns_and_expressions(shop):
         load({"fp": 1, "fn": "2 * amounts"})
 
 
-def test_data_in_memory_settle_their_prices_too():
+def test_data_in_memory_resolve_their_costs_too():
     frame = pd.DataFrame({"amount": [5.0, 7.0, 9.0], "x": [1, 2, 3]}, index=[4, 2, 9])
     task = Task.from_data(frame, [0, 1, 1], CostMatrix(fp=1, fn="amount * 2"))
     assert task.costs == CostMatrix(fp=1, fn=[10.0, 14.0, 18.0])
     assert task.cost_spec == CostMatrix(fp=1, fn="amount * 2")
     assert Task.from_data(frame.to_numpy(), [0, 1, 1], {"fp": 1, "fn": "x0"}).costs.fn.tolist() == [5, 7, 9]
-    prices = [[0, "amount", 1], [1, 0, 1], [1, 1, 0]]
-    three = CostMatrix.from_array(prices, rows="predicted", classes=["a", "b", "c"])
+    table = [[0, "amount", 1], [1, 0, 1], [1, 1, 0]]
+    three = CostMatrix.from_array(table, rows="predicted", classes=["a", "b", "c"])
     task = Task.from_data(frame, ["a", "b", "c"], three)
     assert task.costs.to_array()[:, 0, 1].tolist() == [5, 7, 9]
     assert task.cost_spec == three
@@ -104,7 +104,7 @@ def test_data_in_memory_settle_their_prices_too():
         ({"fp": 1, "fn": "five"}, "depend on the column 'five', but the data has no columns"),
         ({"fp": 1, "fn": "5 + "}, "cannot be read"),
         ({"fp": 1, "fn": float("nan")}, "fn must be finite"),
-        ("cheap", "'balanced', got 'cheap'"),
+        ("low", "'balanced', got 'low'"),
         (CostMatrix(fp=[1, 2], fn=1), "4 rows of two classes need costs"),
         (CostMatrix.from_array(1 - np.eye(3), rows="actual"), "need costs of two classes"),
     ],
@@ -279,8 +279,8 @@ def test_a_table_of_three_classes_becomes_a_task(tmp_path):
 )
 def test_matrices_survive_a_file(names):
     rng = np.random.default_rng(0)
-    prices = rng.random((len(names), len(names))) + 1 - 2 * np.eye(len(names))
-    costs = CostMatrix.from_array(prices, rows="predicted", classes=names)
+    table = rng.random((len(names), len(names))) + 1 - 2 * np.eye(len(names))
+    costs = CostMatrix.from_array(table, rows="predicted", classes=names)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "matrix.csv"
         costs.to_frame().iloc[::-1].to_csv(path)
@@ -332,14 +332,14 @@ def test_an_archive_of_jpegs_becomes_a_task(tmp_path):
         ({"offsets": None}, "holds jpeg, labels, groups, names; expected jpeg, labels, offsets"),
     ],
 )
-def test_what_is_wrong_with_an_archive_is_said(tmp_path, change, message):
+def test_bad_archives_are_explained(tmp_path, change, message):
     arrays = {name: array for name, array in (jpegs() | change).items() if array is not None}
     np.savez(tmp_path / "skin.npz", **arrays)
     with pytest.raises(DataError, match=message):
         load_task(tmp_path / "skin.npz")
 
 
-def test_a_broken_picture_of_an_archive_is_named(tmp_path):
+def test_a_broken_image_of_an_archive_is_named(tmp_path):
     arrays = jpegs()
     a, b = arrays["offsets"][2:4]
     arrays["jpeg"][a:b] = 0
@@ -376,7 +376,7 @@ def medmnist(**change):
     return {name: array for name, array in (arrays | change).items() if array is not None}
 
 
-def test_medmnist_archives_are_read_and_repeated_pictures_are_groups(tmp_path):
+def test_medmnist_archives_are_read_and_repeated_images_are_groups(tmp_path):
     np.savez(tmp_path / "m.npz", **medmnist())
     task = load_task(tmp_path / "m.npz")
     assert task.X.shape == (6, 28, 28, 1)
@@ -394,7 +394,7 @@ def test_medmnist_archives_are_read_and_repeated_pictures_are_groups(tmp_path):
         ({f"{p}_images": np.zeros((n, 8, 8)) for p, n in (("train", 3), ("val", 2), ("test", 1))}, "must be bytes"),
     ],
 )
-def test_what_is_wrong_with_a_medmnist_archive_is_said(tmp_path, change, message):
+def test_bad_medmnist_archives_are_explained(tmp_path, change, message):
     np.savez(tmp_path / "m.npz", **medmnist(**change))
     with pytest.raises(DataError, match=message):
         load_task(tmp_path / "m.npz")

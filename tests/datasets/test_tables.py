@@ -127,13 +127,13 @@ def test_any_values_survive(tmp_path_factory, values, rows):
     assert streamed["text"].tolist() == frame["text"].tolist()
 
 
-def test_truth_values_with_gaps_stay_text(tmp_path):
+def test_truth_values_stay_text_where_some_are_missing(tmp_path):
     came = read_table(write(tmp_path, "a,b\n1,TRUE\n2,\n3,false\n"))
     assert came["b"].tolist()[::2] == ["TRUE", "false"]
     assert came["b"].isna().tolist() == [False, True, False]
 
 
-def test_parquet_gaps_and_odd_types_become_plain_columns(tmp_path):
+def test_missing_values_of_parquet_and_odd_types_become_plain_columns(tmp_path):
     table = pa.table({
         "whole": pa.array([1, None]), "truth": pa.array([True, None]),
         "money": pa.array([decimal.Decimal("1.5"), None]),
@@ -176,7 +176,7 @@ BAD = {
     "longer.csv": (b"a,b\n1,2,3\n4,5,6\n", "more fields than its header"),
     "quote.csv": (b'a,b\n"1,2\n', "is damaged: EOF inside string"),
     "binary.csv": (b"\x00\x01,\x02\n", "is not text, whatever its name"),
-    "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00", "is not text, whatever its name"),
+    "image.csv": (b"\x89PNG\r\n\x1a\n\x00\x00", "is not text, whatever its name"),
     "plain.csv.gz": (b"a,b\n1,2\n", "cannot read .*Not a gzipped file"),
     "cut.csv.gz": (gzip.compress(b"a,b\n" + os.urandom(3000).hex().encode())[:2000], "cannot read .*damaged or cut"),
     "bad.parquet": (b"PAR1 but no more", "is not a Parquet file, or is damaged"),
@@ -233,7 +233,7 @@ def test_missing_and_odd_paths(tmp_path):
         stream_table(tmp_path, rows=0)
 
 
-def test_no_permission_is_said(tmp_path, monkeypatch):
+def test_no_permission_is_explained(tmp_path, monkeypatch):
     path = write(tmp_path, "a\n1\n")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read everything
     with pytest.raises(DataError, match="may not be read: you have no permission"):

@@ -52,10 +52,10 @@ def test_some_rows(index):
 
 
 def test_the_digest_counts_weights_only_where_there_are_any():
-    pictures, y = np.arange(24, dtype=np.uint8).reshape(2, 2, 2, 3), np.array([0, 1])
+    images, y = np.arange(24, dtype=np.uint8).reshape(2, 2, 2, 3), np.array([0, 1])
     costs = CostMatrix(fp=1, fn=8)
-    plain = hashlib.sha256(costs.to_json().encode() + y.tobytes() + str(pictures.shape).encode() + pictures.tobytes())
-    assert Task.from_data(pictures, y, costs).digest == plain.hexdigest()
+    plain = hashlib.sha256(costs.to_json().encode() + y.tobytes() + str(images.shape).encode() + images.tobytes())
+    assert Task.from_data(images, y, costs).digest == plain.hexdigest()
     assert made(sample_weight=[1, 1, 1, 1]).digest != made().digest
     assert made(sample_weight=[1, 1, 1, 2]).digest != made(sample_weight=[1, 1, 1, 1]).digest
 
@@ -70,7 +70,7 @@ def test_the_digest_counts_weights_only_where_there_are_any():
         ({"costs": CostMatrix(fp=1, fn=np.ones(3))}, "4 rows of two classes need costs"),
     ],
 )
-def test_what_does_not_fit_is_said(options, message):
+def test_what_does_not_fit_is_explained(options, message):
     with pytest.raises(ValueError, match=message):
         made(**options)
 
@@ -93,7 +93,7 @@ def test_more_than_two_classes_are_numbered_in_sorted_order():
     assert Task.from_data([[1.0]] * 3, list("abc"), each).rows([1]).costs.to_array().max() == 2
 
 
-def test_a_matrix_with_two_names_says_which_class_is_positive():
+def test_a_matrix_with_two_names_names_the_positive_class():
     named = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
     task = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named)
     assert (task.classes, task.y.tolist(), task.costs) == (("well", "ill"), [1, 0, 0], CostMatrix(fp=1, fn=8))

@@ -49,7 +49,7 @@ def test_numbers_stay_numbers(given_as):
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         (["2024-03-31", None], "missing in 1 rows, first in row 2"),
         ([1.0, np.nan], "missing in 1 rows, first in row 2"),
@@ -58,15 +58,15 @@ def test_numbers_stay_numbers(given_as):
         ([[1, 2]], "one time for each sample"),
     ],
 )
-def test_times_that_are_none_are_named(bad, said):
-    with pytest.raises(DataError, match=said):
+def test_times_that_are_none_are_named(bad, message):
+    with pytest.raises(DataError, match=message):
         read_times(bad)
 
 
-@pytest.mark.parametrize("said", ["7 days", "d", "-1d", "nan", "inf", True, [7], "1.5mo", "", -3, float("nan")])
-def test_durations_that_are_none_are_refused(said):
+@pytest.mark.parametrize("text", ["7 days", "d", "-1d", "nan", "inf", True, [7], "1.5mo", "", -3, float("nan")])
+def test_durations_that_are_none_are_refused(text):
     with pytest.raises(ValueError, match="label_delay must be"):
-        Duration.read(said, "label_delay")
+        Duration.read(text, "label_delay")
 
 
 @settings(max_examples=60)
@@ -104,7 +104,7 @@ def test_durations_of_numbers_dates_and_timedeltas():
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_the_column_of_times_is_no_feature(library):
+def test_the_column_of_times_is_not_a_feature(library):
     table = library({"when": DAYS, "amount": [1.0, 2.0, 3.0]})
     features, time, name = take_times(table, "when")
     assert np.array_equal(time, INSTANTS)

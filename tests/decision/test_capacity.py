@@ -33,7 +33,7 @@ def cheapest_by_trying_all(costs, action, capacity, groups):
 
 
 @given(cases())
-def test_no_way_to_give_it_away_is_cheaper(case):
+def test_no_allocation_costs_less(case):
     costs, action, capacity, groups = case
     limited = limit_action(costs, action, capacity, groups)
     total = costs[np.arange(len(costs)), limited.actions].sum()
@@ -45,7 +45,7 @@ def test_no_way_to_give_it_away_is_cheaper(case):
 
 
 @given(cases())
-def test_what_is_said_about_shortage_equals_loops(case):
+def test_notes_on_shortage_equals_loops(case):
     costs, action, capacity, groups = case
     limited = limit_action(costs, action, capacity, groups)
     groups = np.zeros(len(costs), int) if groups is None else groups
@@ -64,7 +64,7 @@ def test_what_is_said_about_shortage_equals_loops(case):
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.5, 3.0, 1e9]))
-def test_with_room_for_all_it_is_the_cheapest_decision(p, fn):
+def test_with_room_for_all_it_is_the_decision_of_lowest_cost(p, fn):
     costs = CostMatrix(fp=1, fn=fn).with_referral(0.2)
     each = costs.expected_of_each(np.asarray(p))
     for action in range(3):

@@ -52,7 +52,7 @@ def test_an_empty_policy_changes_nothing(model, words, three):
     assert model.score(X, Y) == -COSTS.mean(Y, model.predict(X))
 
 
-def test_the_shares_of_the_training_are_known(model, three):
+def test_the_class_prior_of_the_training_is_stored(model, three):
     assert model.decision_.prior == pytest.approx(Y.mean())
     np.testing.assert_allclose(three.decision_.prior, np.bincount(Y3) / 600)
     weight = np.where(Y == 1, 3.0, 1.0)
@@ -63,7 +63,7 @@ def test_the_shares_of_the_training_are_known(model, three):
 # a person
 
 
-def test_rows_are_referred_where_that_is_cheapest(model):
+def test_samples_are_referred_where_that_costs_least(model):
     p = model.predict_proba(X)[:, 1]
     result = model.decisions(X, refer=0.4, errors={"fn": 0.1})
     each = np.stack([8 * p, 1 - p, 0.4 + 0.1 * 8 * p], axis=1)
@@ -109,8 +109,8 @@ def test_the_score_counts_the_cost_of_referring(model):
 
 
 def test_a_matrix_of_actions_is_decided_by(words):
-    prices = pd.DataFrame({"good": [0.0, 1.0, 0.2], "bad": [8.0, 0.0, 1.5]}, index=["good", "bad", "call"])
-    matrix = CostMatrix.from_frame(prices, rows="predicted")
+    table = pd.DataFrame({"good": [0.0, 1.0, 0.2], "bad": [8.0, 0.0, 1.5]}, index=["good", "bad", "call"])
+    matrix = CostMatrix.from_frame(table, rows="predicted")
     p = words.predict_proba(X)[:, 0]  # of "bad"
     each = np.stack([8 * p, 1 - p, 0.2 * (1 - p) + 1.5 * p], axis=1)
     names = np.asarray(["good", "bad", "call"])
@@ -163,7 +163,7 @@ def test_capacity_of_each_day_from_arrays_and_columns(model):
     assert "wanted '1', 3 a day were there" in result.notes[0]
 
 
-def test_what_is_said_about_shortage(model):
+def test_notes_on_shortage(model):
     result = model.decisions(X, refer=0.3, capacity=5)
     assert result.counts["refer"] == 5
     assert result.notes[0].startswith(f"{(model.predict(X, refer=0.3) == 'refer').sum()} rows wanted 'refer', 5 in all")
@@ -254,7 +254,7 @@ def test_a_policy_is_saved_with_the_model(model, policy, tmp_path):
         assert read.decisions(X).notes == kept.decisions(X).notes
 
 
-def test_a_model_without_the_class_prior_of_its_training_says_so(model, tmp_path):
+def test_a_model_without_the_class_prior_of_its_training_is_an_error(model, tmp_path):
     read = load(model.save(tmp_path / "model"))
     read.decision_.prior = None
     assert (read.predict(X) == model.predict(X)).all()
@@ -262,18 +262,18 @@ def test_a_model_without_the_class_prior_of_its_training_says_so(model, tmp_path
         read.predict(X, prior=0.1)
 
 
-def test_prices_over_columns_are_those_of_the_rows(tmp_path):
+def test_costs_over_columns_are_per_sample_costs(tmp_path):
     amount = RNG.lognormal(2, 1, 600)
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(amount=amount)
     policy = Policy(refer=0.5, capacity=4, per="day", time="when")
-    said = logistic(CostMatrix(fp=1, fn="amount"), policy=policy)
-    said.fit(table, Y)
-    result = said.decisions(table.assign(when=DAYS))
-    each = CostMatrix(fp=1, fn=amount).with_referral(0.5).expected_of_each(said.predict_proba(table)[:, 1])
+    named = logistic(CostMatrix(fp=1, fn="amount"), policy=policy)
+    named.fit(table, Y)
+    result = named.decisions(table.assign(when=DAYS))
+    each = CostMatrix(fp=1, fn=amount).with_referral(0.5).expected_of_each(named.predict_proba(table)[:, 1])
     assert (result.actions == limit_action(each, 2, 4, DAYS).actions).all()
     paid = CostMatrix(fp=1, fn=amount).with_referral(0.5).mean(Y, result.actions)
-    assert said.score(table.assign(when=DAYS), Y) == pytest.approx(-paid)
-    assert (load(said.save(tmp_path / "model")).predict(table.assign(when=DAYS)) == result.labels).all()
+    assert named.score(table.assign(when=DAYS), Y) == pytest.approx(-paid)
+    assert (load(named.save(tmp_path / "model")).predict(table.assign(when=DAYS)) == result.labels).all()
 
 
 # what is refused
@@ -315,7 +315,7 @@ def test_policies_that_make_no_sense_are_refused(settings, error, message):
         ({"policy": {"refer": 3}}, TypeError, "policy must be a Policy"),
     ],
 )
-def test_settings_that_do_not_fit_the_rows_are_refused(model, settings, error, message):
+def test_settings_that_do_not_fit_the_samples_are_refused(model, settings, error, message):
     with pytest.raises(error, match=message):
         model.decisions(X, **settings)
 

@@ -78,7 +78,7 @@ def test_no_share_is_likelier_than_the_estimate(p, old):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_shares_of_three_classes_are_likelier(seed):
+def test_no_priors_of_three_classes_are_likelier(seed):
     p, old, _ = drawn(3, 40, seed)
     result = estimate_prior(p, old)
     assert result.sum() == pytest.approx(1)
@@ -88,7 +88,7 @@ def test_no_shares_of_three_classes_are_likelier(seed):
     assert np.log((p / old) @ result).sum() >= values.max() - 1e-6
 
 
-def test_shares_of_drawn_rows_are_found():
+def test_priors_of_drawn_samples_are_estimated():
     rng = np.random.default_rng(1)
     y = rng.random(200_000) < 0.02
     x = rng.normal(size=len(y)) + 2.0 * y
@@ -96,7 +96,7 @@ def test_shares_of_drawn_rows_are_found():
     assert estimate_prior(at_training, 0.1) == pytest.approx(y.mean(), rel=0.08)
 
 
-def test_weights_count_as_copies():
+def test_weights_count_as_duplicates():
     p, old, _ = drawn(3, 12, 3)
     counts = np.random.default_rng(0).integers(0, 4, 12)
     weighted = estimate_prior(p, old, sample_weight=counts.astype(float))

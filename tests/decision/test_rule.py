@@ -74,27 +74,27 @@ def test_half_is_blind_and_raw_looks_at_the_score():
 
 @pytest.mark.parametrize("target_threshold", [None, 0.5])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_tuned_is_the_cheapest_of_all_cuts(target_threshold, weighted):
+def test_tuned_has_the_lowest_cost_of_all_thresholds(target_threshold, weighted):
     scores, labels = made(seed=3, sharpen=2.0)
     scores = scores.round(2).clip(0.005, 0.995)  # ties
     weight = np.random.default_rng(0).integers(0, 4, 400) if weighted else None
     decision = Decision(COSTS, "tuned", target_threshold=target_threshold).fit(scores, labels, sample_weight=weight)
-    cheapest = min(COSTS.mean(labels, scores > cut, sample_weight=weight) for cut in [-1.0, *scores])
+    lowest = min(COSTS.mean(labels, scores > cut, sample_weight=weight) for cut in [-1.0, *scores])
     for decided in (decision.predict(scores), scores > decision.threshold_):
-        assert COSTS.mean(labels, decided, sample_weight=weight) == pytest.approx(cheapest)
+        assert COSTS.mean(labels, decided, sample_weight=weight) == pytest.approx(lowest)
     # also after the rounding of stored scores
     stored = decision.probabilities(scores).astype(np.float32).astype(np.float64)
-    assert COSTS.mean(labels, decision.of_probabilities(stored), sample_weight=weight) == pytest.approx(cheapest)
+    assert COSTS.mean(labels, decision.of_probabilities(stored), sample_weight=weight) == pytest.approx(lowest)
 
 
-def test_tuned_rows_move_their_own_thresholds_by_one_factor():
+def test_tuned_samples_move_their_own_thresholds_by_one_factor():
     scores, labels = made(seed=4, sharpen=2.0)
     fn = np.random.default_rng(1).uniform(0.5, 40.0, 400)
-    prices = CostMatrix(fp=np.ones(400), fn=fn)
-    decision = Decision(prices.averaged(), "tuned").fit(scores, labels, costs=prices)
-    ratio = scores / (1 - scores) * fn  # above 1: positive is expected to be cheaper
-    cheapest = min(prices.mean(labels, ratio > factor) for factor in [0.0, *ratio])
-    assert prices.mean(labels, decision.predict(scores, costs=prices)) == pytest.approx(cheapest)
+    own = CostMatrix(fp=np.ones(400), fn=fn)
+    decision = Decision(own.averaged(), "tuned").fit(scores, labels, costs=own)
+    ratio = scores / (1 - scores) * fn  # above 1: predicting positive is expected to cost less
+    lowest = min(own.mean(labels, ratio > factor) for factor in [0.0, *ratio])
+    assert own.mean(labels, decision.predict(scores, costs=own)) == pytest.approx(lowest)
 
 
 def test_samples_with_costs_have_thresholds_of_their_own():
@@ -113,8 +113,8 @@ def test_extreme_costs(decide, fp, fn, target_threshold):
     if not 1e-10 < fp / fn < 1e10:
         return  # the Bayes threshold rounds to 0 or 1: so do the probabilities it is compared with
     if decide == "tuned":
-        cheapest = min(costs.mean(labels, scores > cut) for cut in [-1.0, *scores])
-        assert costs.mean(labels, decided) == pytest.approx(cheapest, rel=1e-6)
+        lowest = min(costs.mean(labels, scores > cut) for cut in [-1.0, *scores])
+        assert costs.mean(labels, decided) == pytest.approx(lowest, rel=1e-6)
     elif decide != "calibrated" and target_threshold == 0.5:
         np.testing.assert_array_equal(decided, scores > 0.5)
     elif decide != "calibrated" and fn != fp:
@@ -178,9 +178,9 @@ def test_stretching_at_even_odds_is_a_logistic_regression_without_intercept():
 
 def test_what_is_not_stretched():
     scores, labels = made(sharpen=3.0)
-    prices = CostMatrix(fp=np.ones(400), fn=np.linspace(1, 20, 400))
+    own = CostMatrix(fp=np.ones(400), fn=np.linspace(1, 20, 400))
     assert Decision(COSTS).fit(scores, labels).calibration_ is None  # scores that are probabilities
-    assert Decision(COSTS, "tuned").fit(scores, labels, costs=prices).calibration_ is None
+    assert Decision(COSTS, "tuned").fit(scores, labels, costs=own).calibration_ is None
     assert Decision(COSTS, target_threshold=0.5, weighted=True).fit(scores[:12], labels[:12]).calibration_ is None
 
 

@@ -125,7 +125,7 @@ def test_pipeline_and_pandas_output(data):
             pipe[-1].predict(table)
 
 
-def test_grid_search_finds_the_cheapest(data):
+def test_grid_search_minimises_the_cost(data):
     search = GridSearchCV(quick(), {"learner__learning_rate": [1e-6, 3e-3], "learner__epochs": [5]}, cv=2).fit(*data)
     assert search.best_params_["learner__learning_rate"] == 3e-3
     assert (search.best_estimator_.learner.epochs, search.best_estimator_.learner.learning_rate) == (5, 3e-3)
@@ -333,7 +333,7 @@ def test_each_target_trains_as_if_it_were_alone(data, module):
         assert all(equal) == (alone.target_threshold_ == clf.target_threshold_)
 
 
-def test_a_tuned_threshold_is_the_cheapest_of_the_out_of_fold_scores(data):
+def test_a_tuned_threshold_has_the_lowest_cost_on_the_out_of_fold_scores(data):
     _, y = data
     clf = quick(decide="tuned", cv=StratifiedKFold(3), select="last").fit(*data)
     scores = clf.reference_scores_  # of the final networks

@@ -40,7 +40,7 @@ def drawn(n=2000, seed=0, frame=False):
     return (pd.DataFrame(X, columns=["a", "b", "c"]) if frame else X), y
 
 
-def most_missed(positives, floor=0.9, error=0.05):
+def most_false_negatives(positives, floor=0.9, error=0.05):
     return max((x for x in range(positives) if binom.cdf(x, positives, 1.0 - floor) <= error), default=-1)
 
 
@@ -71,9 +71,9 @@ def test_the_floor_holds_on_samples_that_trained_nothing(kind, tmp_path):
     model = made(COSTS, constraints=FLOOR, random_state=0, **settings).fit(X, y)
     known = model.constraints_["min_recall"]
     assert known.samples == pytest.approx(0.2 * y.sum(), abs=2)
-    missed = round((1.0 - known.estimate) * known.samples)
-    # a fifth of the samples were set aside, and as few positives are missed as the confidence asks for
-    assert missed <= most_missed(int(known.samples))
+    false_negatives = round((1.0 - known.estimate) * known.samples)
+    # a fifth of the samples were set aside, and as few positives are false_negatives as the confidence asks for
+    assert false_negatives <= most_false_negatives(int(known.samples))
     assert known.guaranteed >= 0.9
     assert recall(model, *drawn(5000, 1)) > 0.88
     assert model.decision_.constraints.min_recall == 0.9
@@ -110,8 +110,8 @@ def test_a_frozen_estimator_certifies_on_all_samples():
     X, y = drawn()
     model = logistic(learner=FrozenEstimator(own), decide="tuned").fit(X, y)
     assert model.constraints_["min_recall"].samples == y.sum()
-    missed = ((model.predict(X) == 0) & (y == 1)).sum()
-    assert missed <= most_missed(y.sum())
+    false_negatives = ((model.predict(X) == 0) & (y == 1)).sum()
+    assert false_negatives <= most_false_negatives(y.sum())
     np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
     calibrated = logistic(learner=FrozenEstimator(own), decide="calibrated").fit(X, y)
     assert calibrated.constraints_["min_recall"].samples == pytest.approx(0.2 * y.sum(), abs=2)

@@ -131,7 +131,7 @@ def test_more_classes_are_measured_as_arrays_are(ternary):
     assert result.to_dict()["cheapest_constant"]["mean"] == pytest.approx(result.constant_costs.min())
 
 
-def test_a_capacity_needs_all_rows_in_one_batch(binary):
+def test_a_capacity_needs_all_samples_in_one_batch(binary):
     X, y = rows_of(3, 100, ["no", "yes"])
     policy = Policy(capacity=5)
     result = evaluate(binary, [(X, y)], policy=policy)

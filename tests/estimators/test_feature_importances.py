@@ -1,4 +1,4 @@
-"""feature_importances_, SHAP on tables with text, and one word for row prices."""
+"""feature_importances_, SHAP on tables with text, and per-sample costs."""
 
 import numpy as np
 import pandas as pd
@@ -44,7 +44,7 @@ def test_a_forests_importances_are_summed_over_what_a_column_became():
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
-def test_boosters_know_which_columns_matter(library):
+def test_boosters_rank_which_columns_matter(library):
     pytest.importorskip(library)
     X, y = table()
     learner = BoostingLearner(library=library, n_estimators=8)
@@ -87,7 +87,7 @@ def test_shap_values_add_up_and_find_the_columns(kind):
     assert result.data[0].tolist() == (X[:4].to_numpy() if kind == "text" else X[:4])[0].tolist()
 
 
-def test_compare_and_fit_have_the_same_words_for_prices_of_rows():
+def test_compare_takes_per_sample_costs_as_fit_does():
     X, y = table(60)
     amounts = np.linspace(1.0, 5.0, len(y))
     quick = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}

@@ -66,10 +66,10 @@ def test_check_and_compare():
         compare(X, Y, COSTS, segments={"region": shuffled(GROUPS)}, **run)
 
 
-def test_validation_rows_and_predicted_costs():
-    apart = CostSensitiveClassifier(COSTS, learner="xgboost", validation=(X, shuffled(Y)), random_state=0)
+def test_validation_data_and_predicted_costs():
+    separate = CostSensitiveClassifier(COSTS, learner="xgboost", validation=(X, shuffled(Y)), random_state=0)
     with pytest.raises(ValueError, match="the index of the y of validation is that of X in another order"):
-        apart.fit(X, Y)
+        separate.fit(X, Y)
     table = X.assign(amount=AMOUNT)
     reading(lambda **given: CostModel("amount").fit(table, **given), sample_weight=WEIGHT, groups=GROUPS)
 

@@ -1,4 +1,4 @@
-"""Classifiers of K classes at their edges: text labels, absent classes, very many, dear ones, one alone."""
+"""Classifiers of K classes at their edges: text labels, absent classes, very many, costly ones, one alone."""
 
 import warnings
 
@@ -46,7 +46,7 @@ X, Y = drawn()
 
 
 def check_cheapest(decided, proba):
-    """Of several that are equally cheap any will do: leaves of trees have them."""
+    """Of several that are equal cost any will do: leaves of trees have them."""
     expected = proba @ TABLE.T
     own = np.take_along_axis(expected, np.searchsorted(NAMES, decided)[:, None], axis=1)[:, 0]
     np.testing.assert_allclose(own, expected.min(axis=1), atol=1e-9)
@@ -95,7 +95,7 @@ def test_cross_validation_and_searches(make):
 # absent classes
 
 
-def test_a_class_of_one_row_may_be_absent_from_a_fold(make):
+def test_a_class_of_one_sample_may_be_absent_from_a_fold(make):
     labels = np.where(Y == "oak", "elm", Y)
     labels[5] = "oak"
     with warnings.catch_warnings():
@@ -107,7 +107,7 @@ def test_a_class_of_one_row_may_be_absent_from_a_fold(make):
     assert np.isfinite(clf.estimated_cost_.estimate)
 
 
-def test_a_class_may_be_absent_from_the_validation_rows(make):
+def test_a_class_may_be_absent_from_the_validation_data(make):
     clf = make(costs=COSTS, cv=None, validation=(X[Y != "oak"][:60], Y[Y != "oak"][:60])).fit(X, Y)
     assert np.isfinite(clf.predict_proba(X)).all()
     assert clf.predict_proba(X)[Y == "oak", 2].mean() > clf.predict_proba(X)[Y != "oak", 2].mean()
@@ -193,7 +193,7 @@ def test_forty_classes_are_tuned_and_calibrated():
 # columns
 
 
-def test_columns_are_worth_what_scikit_learns_shuffles_say():
+def test_permutation_costs_equal_scikit_learns():
     clf = logistic(COSTS).fit(X, Y)
     more, labels = drawn(150, seed=1)
     result = clf.permutation_cost(more, labels, random_state=3)
@@ -209,7 +209,7 @@ def test_columns_are_worth_what_scikit_learns_shuffles_say():
 # MetaCost
 
 
-def test_rows_get_their_cheapest_label_and_are_learned(tmp_path):
+def test_samples_get_their_label_of_lowest_cost_and_are_learned(tmp_path):
     codes = np.searchsorted(NAMES, Y)
     chances = out_of_bag(X, codes, bags=3, seed=0, n_classes=3)
     np.testing.assert_allclose(chances.sum(axis=1), 1.0)
@@ -241,12 +241,12 @@ def test_labels_nobody_gets_have_no_chance():
 TWO, THREE, RARE = CostMatrix(fp=1, fn=8), 1.0 - np.eye(3), {"fp": 1.0, "fn": np.ones(len(Y))}
 
 
-def fitted(costs, labels=Y, **prices):
-    return CostSensitiveClassifier(costs, learner=GaussianNB(), random_state=0).fit(X, labels, **prices)
+def fitted(costs, labels=Y, **given):
+    return CostSensitiveClassifier(costs, learner=GaussianNB(), random_state=0).fit(X, labels, **given)
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "advice"),
     [
         (lambda: fitted(THREE), r"an array of 3 x 3: state what its rows are, CostMatrix\.from_array"),
         (lambda: fitted(None, **RARE), r"those of 3 are a matrix, CostMatrix\.from_array"),
@@ -257,6 +257,6 @@ def fitted(costs, labels=Y, **prices):
         (lambda: Decision(COSTS, "tuned").fit(np.full(9, 0.5), np.arange(9) % 3), r"shape \('n', 3\), as the costs"),
     ],
 )
-def test_three_classes_get_advice_for_three(wrong, told):
-    with pytest.raises((TypeError, ValueError), match=told):
+def test_three_classes_get_advice_for_three(wrong, advice):
+    with pytest.raises((TypeError, ValueError), match=advice):
         wrong()

@@ -47,7 +47,7 @@ def test_a_folder_holds_the_predictions_of_all_rows(place, tmp_path):
     assert result.summary.cost == pytest.approx(found["expected_cost"].sum())
 
 
-def test_costs_over_columns_are_those_of_the_rows(place, tmp_path):
+def test_costs_over_columns_are_per_sample_costs(place, tmp_path):
     _, model, frame = place
     predicted(place, tmp_path / "out", costs=CostMatrix(fp=1, fn="2 * amount"))
     result = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)

@@ -37,7 +37,7 @@ def linear():
 
 @pytest.fixture(scope="module")
 def mixed():
-    """A model of numbers and text with costs of each row, rows to explain it with, and their prices."""
+    """A model of numbers and text with costs of each row, rows to explain it with, and their costs."""
     x, y = draw(300)
     frame = pd.DataFrame({"age": x[:, 0], "shop": np.where(x[:, 1] > 0, "web", "mall"), "noise": x[:, 2]})
     labels = np.where(y == 1, "bad", "good")
@@ -64,15 +64,15 @@ def test_costs_are_scikit_learns_with_the_same_shuffles(linear, weighted):
     assert result.attrs["base_cost"] == pytest.approx(-linear.score(x, y, weight))
 
 
-def test_a_loop_over_rows_says_the_same_with_costs_of_each_row(mixed):
-    model, frame, y, price = mixed
+def test_a_loop_over_samples_gives_the_same_with_per_sample_costs(mixed):
+    model, frame, y, amount = mixed
     sets = {"both": ["age", "shop"], "noise": ["noise"]}
-    result = model.permutation_cost(frame, y, columns=sets, fn=price, fp=2.0, random_state=0).set_index("column")
+    result = model.permutation_cost(frame, y, columns=sets, fn=amount, fp=2.0, random_state=0).set_index("column")
     donors = shuffles(40, 5, 0)
 
     def paid(table):
-        decided = model.predict(table, fn=price, fp=2.0)
-        return np.asarray([0 if d == t else price[i] if t == "bad" else 2.0
+        decided = model.predict(table, fn=amount, fp=2.0)
+        return np.asarray([0 if d == t else amount[i] if t == "bad" else 2.0
                            for i, (d, t) in enumerate(zip(decided, y, strict=True))])  # fmt: skip
 
     for name, columns in sets.items():
@@ -126,7 +126,7 @@ def test_known_worth_and_columns_the_model_never_uses():
     assert result.loc[1:, ["cost", "low", "high", "share"]].to_numpy().tolist() == [[0.0] * 4] * 2
 
 
-def test_a_model_that_saves_nothing_has_no_shares():
+def test_a_model_that_saves_nothing_has_no_share():
     x, y = draw(60)
     result = method("always-negative", COSTS).fit(x, y).permutation_cost(x, y)
     assert result["share"].isna().all()
@@ -237,10 +237,10 @@ def test_one_group_has_no_interval_and_images_have_no_columns(linear):
     x, y = draw(40)
     result = linear.permutation_cost(x, y, groups=np.zeros(40))
     assert result[["low", "high"]].isna().all(axis=None)
-    pictures = np.zeros((20, 8, 8, 3), dtype=np.uint8)
-    model = method("always-negative", COSTS).fit(pictures, y[:20])
+    images = np.zeros((20, 8, 8, 3), dtype=np.uint8)
+    model = method("always-negative", COSTS).fit(images, y[:20])
     with pytest.raises(ValueError, match="trained on images"):
-        model.permutation_cost(pictures, y[:20])
+        model.permutation_cost(images, y[:20])
 
 
 # policies

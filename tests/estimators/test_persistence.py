@@ -193,7 +193,7 @@ def test_a_loaded_model_can_be_fitted_again(tmp_path):
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_an_absent_device_is_said_once(tmp_path):
+def test_an_absent_device_is_named_once(tmp_path):
     X, y = table()
     folder = fit(X, y).save(tmp_path / "model")
     with warnings.catch_warnings(record=True) as caught:
@@ -299,7 +299,7 @@ def test_whole_artefacts_of_wrong_content_are_refused(saved, tmp_path, change):
     assert str(caught.value).isprintable()
 
 
-def test_a_model_whose_numbers_say_nothing_is_refused(saved, tmp_path):
+def test_a_model_whose_numbers_are_nan_is_refused(saved, tmp_path):
     tensors, document = read_artefact(saved)
     name = next(name for name in tensors if name.endswith("output.bias"))
     write_artefact(tmp_path / "other", tensors | {name: np.full_like(tensors[name], np.nan)}, document)

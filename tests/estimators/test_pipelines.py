@@ -135,7 +135,7 @@ def test_calibrated_around_a_frozen_pipeline():
 
 @pytest.mark.parametrize("learner", [FrozenEstimator(FITTED), pipeline()], ids=["frozen", "pipeline"])
 def test_voting_and_stacking_number_the_labels(learner):
-    """scikit-learn numbers the labels first: costs that name the classes tell which is which."""
+    """scikit-learn numbers the labels first: costs that name the classes make clear which is which."""
     named = CostMatrix.from_array([[0, 1], [5, 0]], rows="predicted", classes=["churn", "stay"])
     own = CostSensitiveClassifier(named, learner=learner, pos_label="churn", random_state=0)
     parts = [("ours", own), ("other", pipeline())]

@@ -120,20 +120,20 @@ def test_clones_and_settings(name):
 # decisions
 
 
-def agree(clf, X, column=1, **prices):
-    proba = clf.predict_proba(X, **prices)
+def agree(clf, X, column=1, **given):
+    proba = clf.predict_proba(X, **given)
     assert proba.shape == (len(X), 2)
     assert np.isfinite(proba).all()
     np.testing.assert_allclose(proba.sum(1), 1.0)
-    decided = clf.predict(X, **prices) == clf.pos_label_
+    decided = clf.predict(X, **given) == clf.pos_label_
     if clf.decide in ("negative", "positive"):
         assert decided.tolist() == [clf.decide == "positive"] * len(X)
     elif clf.decide in BLIND:
         np.testing.assert_array_equal(decided, proba[:, column] > 0.5)
     else:
-        costs = CostMatrix(fp=np.ones(len(X)), **prices) if prices else clf.costs_
+        costs = CostMatrix(fp=np.ones(len(X)), **given) if given else clf.costs_
         np.testing.assert_array_equal(decided, np.asarray(costs.decide(proba[:, column])) == 1)
-        if not prices:
+        if not given:
             clear = np.abs(proba[:, column] - clf.costs_.threshold) > 1e-9
             np.testing.assert_array_equal(decided[clear], (clf.decision_scores(X) > clf.threshold_)[clear])
 
@@ -159,9 +159,9 @@ def test_probabilities_and_decisions_agree_for_per_sample_costs(on_rich, rich):
 def test_the_estimate_counts_the_weights(on_rich, rich):
     _, y, about = rich
     seen = ~np.isnan(on_rich.oof_scores_)
-    truth, prices = y[seen] == "bad", CostMatrix(fp=1.0, fn=about["fn"][seen])
-    decided = on_rich.decision_.predict(on_rich.oof_scores_[seen], costs=prices)
-    expected = prices.mean(truth, decided, sample_weight=about["sample_weight"][seen])
+    truth, own = y[seen] == "bad", CostMatrix(fp=1.0, fn=about["fn"][seen])
+    decided = on_rich.decision_.predict(on_rich.oof_scores_[seen], costs=own)
+    expected = own.mean(truth, decided, sample_weight=about["sample_weight"][seen])
     if on_rich.cv is None:  # else it is of the average of all models
         assert on_rich.estimated_cost_.estimate == pytest.approx(expected)
     assert min(on_rich.target_costs_.values()) == pytest.approx(expected)
@@ -170,11 +170,11 @@ def test_the_estimate_counts_the_weights(on_rich, rich):
 # saving
 
 
-def same(mine, again, X, **prices):
+def same(mine, again, X, **given):
     assert type(again) is type(mine)
     np.testing.assert_array_equal(again.decision_scores(X), mine.decision_scores(X))
-    np.testing.assert_array_equal(again.predict_proba(X, **prices), mine.predict_proba(X, **prices))
-    np.testing.assert_array_equal(again.predict(X, **prices), mine.predict(X, **prices))
+    np.testing.assert_array_equal(again.predict_proba(X, **given), mine.predict_proba(X, **given))
+    np.testing.assert_array_equal(again.predict(X, **given), mine.predict(X, **given))
     np.testing.assert_array_equal(again.oof_scores_, mine.oof_scores_)
     assert again.classes_.tolist() == mine.classes_.tolist()
     assert again.threshold_ == mine.threshold_

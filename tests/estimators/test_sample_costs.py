@@ -41,7 +41,7 @@ def test_costs_that_are_not_given_are_asked_for(call):
     with pytest.raises(ValueError, match=HOW):
         CALLS[call](model)
     CALLS[call](model, fn=AMOUNT)
-    CALLS[call](model, fn=5.0)  # one cost for all samples, said so
+    CALLS[call](model, fn=5.0)  # one cost for all samples, given explicitly
 
 
 def test_every_cost_that_differed_is_asked_for():

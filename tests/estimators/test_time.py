@@ -25,7 +25,7 @@ DAY = np.timedelta64(1, "D")
 
 
 def drifting(n=600, seed=0, n_classes=2):
-    """Rows in no order whose law moves with time: features, labels and dates, three rows a day."""
+    """Rows in no order whose distribution drifts: features, labels and dates, three rows a day."""
     rng = np.random.default_rng(seed)
     day = rng.permutation(n) // 3
     X = rng.normal(size=(n, 3))
@@ -69,7 +69,7 @@ def numbered(n=300):
     {"cv": 4}, {"cv": None, "decide": "tuned"}, {"cv": 3, "loss": "weighted", "controller": "auto"},
     {"cv": None, "loss": "weighted", "controller": "auto"}, {"cv": 3, "loss": "weighted", "target_threshold": "auto"},
 ])  # fmt: skip
-def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witnessed, settings):
+def test_no_model_scores_samples_that_are_not_later_than_what_it_learned_from(witnessed, settings):
     X, y, day = numbered()
     clf = CostSensitiveClassifier(
         COSTS, learner=SklearnLearner(Witness(), encode=False), random_state=0, **settings
@@ -85,10 +85,10 @@ def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witne
     assert clf.times_.startswith("trained on rows until")
 
 
-def test_a_ensemble_of_witnesses_is_stacked_on_rows_that_were_never_trained_on(witnessed):
+def test_an_ensemble_is_stacked_on_samples_that_were_never_trained_on(witnessed):
     X, y, day = numbered()
-    members = [("witness", SklearnLearner(Witness(), encode=False)), ("line", LogisticRegression())]
-    clf = EnsembleClassifier(COSTS, estimators=members, n_jobs=1, random_state=0).fit(X, y, time=day, gap=3)
+    estimators = [("witness", SklearnLearner(Witness(), encode=False)), ("line", LogisticRegression())]
+    clf = EnsembleClassifier(COSTS, estimators=estimators, n_jobs=1, random_state=0).fit(X, y, time=day, gap=3)
     judged = [(trained, scored) for trained, scores in witnessed for scored in scores]
     assert len(judged) >= 5
     for trained, scored in judged:
@@ -112,7 +112,7 @@ LEARNERS = {
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
-def test_every_learner_holds_out_the_latest_rows(kind):
+def test_every_learner_holds_out_the_latest_samples(kind):
     if "boosters" in kind:
         pytest.importorskip("xgboost")
     X, y, when = drifting()
@@ -140,7 +140,7 @@ def test_the_models_of_the_two_latest_windows_decide():
         assert np.isfinite(made.predict_proba(X)).all()
 
 
-def test_rows_that_come_in_another_order_give_the_same_splits():
+def test_samples_in_another_order_give_the_same_splits():
     X, y, when = drifting()
     order = np.random.default_rng(3).permutation(len(y))
     settings = {"learner": LogisticRegression(), "cv": 4, "random_state": 0}
@@ -175,7 +175,7 @@ def test_a_column_of_times_is_left_out_and_may_be_there_or_not_when_deciding(lib
     assert loaded.times_ == clf.times_ != ""
 
 
-def test_prices_of_each_row_from_a_column_beside_the_times():
+def test_per_sample_costs_from_a_column_beside_the_times():
     X, y, when = drifting()
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "amount": np.exp(X[:, 2]), "when": when})
     costs = CostMatrix(fp=1, fn="2 + amount")
@@ -218,7 +218,7 @@ def test_shuffled_folds_and_separate_validation_data_are_refused():
             made.fit(X, y, time=when)
 
 
-def test_a_ensemble_takes_as_many_windows_as_have_both_classes():
+def test_an_ensemble_takes_as_many_windows_as_have_both_classes():
     X, y, when = drifting()
     place = np.argsort(np.argsort(when, kind="stable"), kind="stable") / len(y)
     y[(place > 0.5) & ~((place % 0.25 > 0.2) & (X[:, 0] > 0))] = 0  # positives at the end of each quarter only

@@ -38,7 +38,7 @@ HOLDERS = {
 
 @functools.cache
 def made(k):
-    """Return features and class indices of k classes, which the features tell roughly."""
+    """Return features and class indices of k classes, which the features predict roughly."""
     rng = np.random.default_rng(k)
     X = rng.normal(size=(150, 3))
     z = X.sum(axis=1) + 0.7 * rng.normal(size=150)

@@ -22,7 +22,7 @@ def test_one_split_is_stratified_and_complete(fraction):
 
 @pytest.mark.parametrize("positives", [2, 3, 5])
 @pytest.mark.parametrize("seed", range(5))
-def test_rare_classes_stand_on_both_sides(positives, seed):
+def test_rare_classes_are_on_both_sides(positives, seed):
     y = np.zeros(300, dtype=int)
     y[np.random.default_rng(seed).choice(300, positives, replace=False)] = 1
     ((train, test),) = one_split(y, None, 0.1, seed)
@@ -77,7 +77,7 @@ def test_few_groups_get_a_split_with_both_classes_or_a_clear_error():
         one_split(y, np.zeros(60), 0.2, 0)
 
 
-def test_cross_splits_cover_every_row_once():
+def test_cross_splits_cover_every_sample_once():
     y = labels()
     folds = cross_splits(y, None, 5, seed=3)
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(200))
@@ -129,7 +129,7 @@ def test_many_groups_are_dealt_out_as_evenly_as_scikit_learn_does(size, monkeypa
         assert np.array_equal(result, folds_of(y, groups, 5, seed))
 
 
-def test_rows_that_are_nearly_all_alone_are_split_as_without_groups():
+def test_samples_that_are_nearly_all_alone_are_split_as_without_groups():
     y = labels(400, 0.1)
     groups = np.arange(400)
     groups[[3, 9]] = groups[[200, 300]]

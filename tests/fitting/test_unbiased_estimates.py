@@ -1,7 +1,8 @@
-"""Estimates of estimators that learn nothing: 0.5, whatever was selected, also where rows come in identical pairs.
+"""Estimates of estimators that learn nothing: 0.5, whatever was selected, also where samples come in identical pairs.
 
 Each draw has two identical rows per group, labels that are coin flips, equal costs, and many epochs (or rounds) of
-other noise to choose from. The cheapest on the held-out rows looks far cheaper than 0.5; the estimate must not, within
+other noise to choose from. The one of lowest cost on the held-out samples seems to cost far less than 0.5; the
+estimate must not, within
 0.01 in the mean of all draws.
 """
 

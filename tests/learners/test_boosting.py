@@ -120,8 +120,8 @@ def test_scores_probabilities_and_decisions_agree(fitted, data):
 
 def test_without_adaptation_it_is_the_plain_booster(data):
     X, y = data
-    apart = made_up(200, seed=3)
-    clf = quick(target_threshold="bayes", validation=apart, select="last", patience=None).fit(X, y)
+    separate = made_up(200, seed=3)
+    clf = quick(target_threshold="bayes", validation=separate, select="last", patience=None).fit(X, y)
     params = {"objective": "binary:logistic", "eta": 0.05, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 15)
     assert clf.decision_scores(X) == pytest.approx(plain.predict(xgb.DMatrix(X)), abs=1e-6)
@@ -129,7 +129,7 @@ def test_without_adaptation_it_is_the_plain_booster(data):
     assert set(clf.history_["lambda"]) == {1.0}
 
 
-def test_history_and_kept_rounds(fitted):
+def test_history_and_chosen_rounds(fitted):
     history = fitted.history_
     names = ["round", "fold", "target_threshold", "adapted", "lambda", "weight", "threshold", "val_cost"]
     assert list(history.columns) == names
@@ -149,13 +149,13 @@ def test_history_and_kept_rounds(fitted):
     ids=["controller", "dict"],
 )
 def test_the_history_is_the_controllers(like, data):
-    apart = made_up(200, seed=3)
-    clf = quick(validation=apart, select="last", patience=None, controller=like).fit(*data)
-    alone, matrix = AdaCSLController(COSTS, damping=0.25), clf.encoder_.transform(apart[0])
+    separate = made_up(200, seed=3)
+    clf = quick(validation=separate, select="last", patience=None, controller=like).fit(*data)
+    alone, matrix = AdaCSLController(COSTS, damping=0.25), clf.encoder_.transform(separate[0])
     for _, row in clf.history_.iterrows():
         assert row["lambda"] == pytest.approx(alone.lambda_, rel=1e-6)
         margins = clf.boosters_[0][: int(row["round"]) + 1].predict(xgb.DMatrix(matrix), output_margin=True)
-        step = alone.step(sigmoid(margins), apart[1])
+        step = alone.step(sigmoid(margins), separate[1])
         assert row["val_cost"] == pytest.approx(step.cost)
         assert row["threshold"] == pytest.approx(step.thresholds[0], abs=1e-6)
 
@@ -172,7 +172,7 @@ def test_out_of_fold_scores_come_from_the_boosters(library, data):
     assert np.abs(each - clf.oof_scores_[:, None]).min(axis=1) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_auto_keeps_the_cheapest_of_a_plain_one_and_two_targets(library, data):
+def test_auto_chooses_the_lowest_cost_of_a_plain_one_and_two_targets(library, data):
     X, y = data
     auto = quick(library=library, target_threshold="auto", cv=3).fit(X, y)
     candidates = [{"target_threshold": "bayes", "controller": None}]  # there "auto" does not adapt
@@ -201,7 +201,7 @@ def test_adaptation_pays_where_nothing_is_stopped():
 # columns
 
 
-def test_categories_and_gaps_go_to_the_booster_as_they_are(library):
+def test_categories_and_missing_values_go_to_the_booster_as_they_are(library):
     X, y = mixed()
     clf = quick(library=library, n_estimators=30).fit(X, y)
     kinds = [column["kind"] for column in clf.encoder_.columns]
@@ -279,7 +279,7 @@ def test_classes_weigh_one_in_the_mean_at_the_start(data):
 
 
 @pytest.mark.parametrize(("fp", "fn"), [(1.0, 1e9), (1e9, 1.0)])
-def test_nothing_adapts_at_the_bayes_threshold_of_unequal_prices(fp, fn, data):
+def test_nothing_adapts_at_the_bayes_threshold_of_unequal_costs(fp, fn, data):
     clf = quick(CostMatrix(fp=fp, fn=fn), target_threshold="bayes").fit(*data)
     assert not clf.adapted_
     assert set(clf.history_["weight"]) == {1.0}
@@ -292,7 +292,7 @@ def test_every_adapts_less_often(library, data):
     assert history["lambda"][5] != 1.0
 
 
-def test_parameters_of_the_library_win(data):
+def test_parameters_of_the_library_take_precedence(data):
     clf = quick(params={"nthread": 1, "max_depth": 1}).fit(*data)
     assert all(len(tree.splitlines()) == 3 for tree in clf.boosters_[0].get_dump())
 
@@ -376,7 +376,7 @@ attempt("xgboost", "from adacsl import AdaCSLClassifier as C; C(learner='xgboost
 """
 
 
-def test_a_missing_extra_is_one_line_with_what_to_install():
+def test_a_false_negativeing_extra_is_one_line_with_what_to_install():
     done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     code = "import sys; from adacsl import AdaCSLClassifier; print(*sys.modules)"
@@ -401,7 +401,7 @@ def test_costs_whose_threshold_rounds_to_0_or_1(costs, target_threshold):
     ],
 )
 def test_a_tuned_booster_costs_what_it_estimates(library, select, draws, tolerance):
-    """Draws of a known law: the estimated cost is the true one in the mean, and its interval contains it."""
+    """Draws of a known distribution: the estimated cost is the true one in the mean, and its interval contains it."""
 
     def draw(rng, n):
         X = rng.normal(size=(n, 4))

@@ -26,9 +26,9 @@ ONE_THREAD = {"xgboost": {"nthread": 1}, "lightgbm": {"num_threads": 1}, "catboo
 NAMES = np.asarray(["benign", "doubtful", "malign"])
 
 
-def matrix(k=3, dear=20.0, classes=None):
+def matrix(k=3, last=20.0, classes=None):
     costs = np.abs(np.subtract.outer(np.arange(k), np.arange(k))).astype(float)
-    costs[:, -1] *= dear
+    costs[:, -1] *= last
     return CostMatrix.from_array(costs, rows="predicted", classes=classes)
 
 
@@ -63,7 +63,7 @@ def check_saved(made, X, folder):
 )
 def test_boosters_decide_by_the_expected_cost(library, k, settings, tmp_path):
     X, y = made_up(k=k)
-    costs = matrix(k, dear=3.0)
+    costs = matrix(k, last=3.0)
     made = booster(library, costs, learning_rate=0.5, **settings).fit(X, y)
     proba = made.predict_proba(X)
     assert proba.shape == (240, k)
@@ -75,15 +75,15 @@ def test_boosters_decide_by_the_expected_cost(library, k, settings, tmp_path):
 
 
 def test_without_adaptation_it_is_the_plain_booster():
-    (X, y), apart = made_up(), made_up(150, 3)
-    made = booster(validation=apart, select="last", patience=None).fit(X, y)
+    (X, y), separate = made_up(), made_up(150, 3)
+    made = booster(validation=separate, select="last", patience=None).fit(X, y)
     params = {"objective": "multi:softprob", "num_class": 3, "eta": 0.05, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 8).predict(xgb.DMatrix(X))
     assert made.predict_proba(X) == pytest.approx(plain, abs=1e-6)
     assert not made.adapted_
     assert made.history_["lambdas"].map(lambda own: own == [1.0, 1.0, 1.0]).all()
     learner = BoostingLearner("xgboost", n_estimators=8, patience=None, params=ONE_THREAD["xgboost"])
-    unweighted = CostSensitiveClassifier(matrix(), learner=learner, validation=apart, select="last", random_state=0)
+    unweighted = CostSensitiveClassifier(matrix(), learner=learner, validation=separate, select="last", random_state=0)
     assert unweighted.fit(X, y).predict_proba(X) == pytest.approx(plain, abs=1e-6)
 
 
@@ -137,7 +137,7 @@ def test_a_class_that_a_training_fold_lacks(library, settings, tmp_path):
     assert result[1] > 0.1
 
 
-def test_categories_gaps_weights_and_groups(library, tmp_path):
+def test_categories_missing_values_weights_and_groups(library, tmp_path):
     X, y = made_up()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(kind=np.random.default_rng(0).choice([*"uvw"], 240))
     frame.loc[::7, "a"] = np.nan

@@ -100,7 +100,7 @@ def test_gbm_is_scikit_learns_elsewhere_stopped_early_with_categories_and_missin
     assert named.model_.kind == "estimators"
 
 
-def test_early_stopping_weighs_rows_and_copes_with_too_few():
+def test_early_stopping_weighs_samples_and_copes_with_too_few():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
     y = (X[:, 0] + rng.normal(size=80) > 0).astype(int)
@@ -128,7 +128,7 @@ def boosted_by_hand(xgb, X, y, weight, rounds, seed=0):
 
 
 @pytest.mark.parametrize("loss", ["plain", "weighted"])
-def test_boosters_that_nothing_steers_find_their_rounds_in_folds_and_learn_all_rows(loss):
+def test_boosters_that_no_controller_adapts_find_their_rounds_in_folds_and_learn_all_samples(loss):
     xgb = pytest.importorskip("xgboost")
     X, y = np.asarray(made_task().X[["b", "c"]]), made_task().y
     learner = BoostingLearner("xgboost", n_estimators=40, learning_rate=0.3, patience=5, params={"nthread": 1})
@@ -139,14 +139,14 @@ def test_boosters_that_nothing_steers_find_their_rounds_in_folds_and_learn_all_r
     margins = by_hand.predict(xgb.DMatrix(X), output_margin=True)
     np.testing.assert_allclose(made.model_.logits(X), margins, atol=1e-5)
     assert not np.isnan(made.oof_scores_).any()  # every row was held out once
-    apart = clone(made).set_params(validation=(X[:99], y[:99])).fit(X, y)
-    assert np.isnan(apart.oof_scores_[: len(y)]).all()  # what is given apart is all that is held out
-    assert apart.model_.rounds == [40]  # rows it has learned never stop it
+    separate = clone(made).set_params(validation=(X[:99], y[:99])).fit(X, y)
+    assert np.isnan(separate.oof_scores_[: len(y)]).all()  # separate validation data are all that is held out
+    assert separate.model_.rounds == [40]  # samples it has learned never stop it
 
 
 @settings(max_examples=4, deadline=None)
 @given(st.floats(1e-3, 1e3))
-def test_what_matters_in_weighted_boosting_is_the_ratio_of_prices(unit):
+def test_what_matters_in_weighted_boosting_is_the_ratio_of_costs(unit):
     task = made_task(120)
     learner = BoostingLearner("lightgbm", n_estimators=5)
     one, other = (
@@ -171,7 +171,7 @@ def test_weighted_scores_are_corrected_to_the_bayes_threshold():
     np.testing.assert_allclose(stretch, stretch[0], rtol=1e-6)
 
 
-def test_a_category_that_only_new_rows_have_is_a_missing_value(library):
+def test_a_category_that_only_new_rows_have_is_a_false_negativeing_value(library):
     task = made_task()
     made = method("gbm-bayes", COSTS, random_state=0).fit(task.X, task.y)
     strange, missing = (task.X.assign(kind=kind) for kind in ("never seen", None))
@@ -190,28 +190,28 @@ def test_more_categories_than_boosting_can_take(library):
 # MetaCost
 
 
-def test_metacost_learns_the_cheapest_labels():
+def test_metacost_learns_the_labels_of_lowest_cost():
     task = made_task(150)
     few, many = (result(method("metacost", learner=QUICK_METACOST), task, ratio=ratio) for ratio in (1.0, 30.0))
     assert many.decisions.mean() > few.decisions.mean()
     assert many.threshold == 0.5
 
 
-def test_metacost_asks_only_bags_that_did_not_hold_a_row():
-    """On labels that are pure noise a booster knows the rows it learned, and nothing about others."""
+def test_metacost_asks_only_bags_without_the_sample():
+    """On labels that are pure noise a booster fits the samples it learned, and not others."""
     rng = np.random.default_rng(0)
     y = (rng.random(400) < 0.4).astype(np.int64)
     X = pd.DataFrame(rng.normal(size=(400, 5)))
     labels = CostMatrix(fp=1, fn=1.2).decide(out_of_bag(X, y, bags=5, seed=0))
     assert np.mean(labels == y) < 0.7
     known = HistogramBoosting(0, max_iter=200, early_stopping=False).fit(X, y).predict(X)
-    assert np.mean(known == y) > 0.9  # had it been asked about rows it knows
+    assert np.mean(known == y) > 0.9  # on samples it learned
 
 
 # others
 
 
-def test_constants_cost_what_their_classes_say():
+def test_costs_of_constants():
     task = made_task()
     tested = split_rows(task, 0.2, 0)[1]
     share = task.y[tested].mean()
@@ -236,7 +236,7 @@ class Recorder(ClassifierMixin, BaseEstimator):
 
 
 @pytest.mark.parametrize("loss", ["weighted", "instance-weighted"])
-def test_weights_are_the_stakes_of_each_row(loss):
+def test_weights_are_the_stakes_of_each_sample(loss):
     rng = np.random.default_rng(0)
     y, fn = np.arange(60) % 2, rng.uniform(3.0, 9.0, 60)
     Recorder.seen.clear()
@@ -244,6 +244,6 @@ def test_weights_are_the_stakes_of_each_row(loss):
     made.fit(rng.normal(size=(60, 2)), y, fn=fn)
     weight = Recorder.seen[0]  # the first fit is that on all rows
     assert weight.mean() == pytest.approx(1.0)
-    # what a row stands to lose: a miss instead of a hit, a false alarm instead of a pass
+    # what a sample can lose: a false negative instead of a true positive, a false positive instead of a true negative
     stakes = fn - 1.0 if loss == "instance-weighted" else np.mean(fn[y == 1] - 1.0)  # of those who can pay it
     assert weight / weight[0] == pytest.approx(np.where(y == 1, stakes, 1.0))

@@ -55,7 +55,7 @@ def columns(numbers=tuple("abcd"), text=("shop",)):
 
 
 SELECTED = columns(make_column_selector(dtype_include=np.number), make_column_selector(dtype_exclude=np.number))
-KEPT = {
+SAVED = {
     "neighbours": (KNeighborsClassifier(algorithm="brute"), X),
     "perceptron": (MLPClassifier((4,), max_iter=5), X),
     "perceptron by sgd": (MLPClassifier((4,), max_iter=5, solver="sgd"), X),
@@ -81,9 +81,9 @@ def answers(model, rows):
 
 
 @pytest.mark.filterwarnings("ignore:Stochastic Optimizer:UserWarning")
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", SAVED)
 def test_what_is_read_predicts_the_same(name):
-    estimator, rows = KEPT[name]
+    estimator, rows = SAVED[name]
     fitted = estimator.fit(rows, Y)
     arrays, about = to_numbers(fitted)
     assert about["kind"] == "skops"
@@ -92,7 +92,7 @@ def test_what_is_read_predicts_the_same(name):
 
 
 @pytest.mark.parametrize("library", ["lightgbm", "xgboost"])
-def test_boosters_of_libraries_are_kept_by_them(library):
+def test_boosters_of_libraries_are_saved_by_them(library):
     made = pytest.importorskip(library)
     booster = made.LGBMClassifier(n_estimators=3, verbose=-1) if library == "lightgbm" else made.XGBClassifier()
     fitted = make_pipeline(columns(), booster).fit(TABLE, Y)
@@ -121,7 +121,7 @@ def own_function(rows):
         (make_pipeline(SelectFromModel(RandomForestClassifier(2)), GaussianNB()), X, "importances .*: use RFE"),
     ],
 )
-def test_what_cannot_be_kept_says_what_to_do(estimator, rows, match):
+def test_what_cannot_be_saved_names_the_remedy(estimator, rows, match):
     fitted = estimator if rows is None else estimator.fit(rows, Y)
     with pytest.raises(ValueError, match=f"cannot be saved without pickle: .*{match}") as caught:
         to_numbers(fitted)

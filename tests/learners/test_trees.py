@@ -91,7 +91,7 @@ def test_other_questions_are_answered_as_before(model):
     np.testing.assert_array_equal(paths[0].toarray(), paths[1].toarray())
 
 
-def test_a_split_on_gaps_alone_has_an_infinite_threshold():
+def test_a_split_on_missing_values_alone_has_an_infinite_threshold():
     X = np.where(np.arange(40) % 2, np.nan, 1.0)[:, None]
     model = DecisionTreeClassifier().fit(X, np.isnan(X[:, 0]))
     assert np.isinf(to_numbers(model)[0]["threshold"]).all()
@@ -120,7 +120,7 @@ def test_a_model_that_was_read_is_written_pickled_and_fitted_again_and_has_its_n
         (ExtraTreesClassifier(), "unfitted", "not fitted"),
     ],
 )
-def test_what_cannot_be_saved_says_so(model, y, message):
+def test_what_cannot_be_saved_is_an_error(model, y, message):
     X, two = rows()
     X[:, 0] = np.arange(250) % 5
     if not isinstance(y, str):
@@ -162,7 +162,7 @@ def swap(name, to):
     return change
 
 
-def tell(**other):
+def about_of(**other):
     """Return a change of the document."""
 
     def change(arrays, about):
@@ -202,15 +202,15 @@ ANY_TREES = {
 FOREST = ANY_TREES | {
     "values of three classes": swap("value", lambda a: np.repeat(a, 2, axis=1)[:, :3]),
     "values of one class": swap("value", lambda a: a[:, 0]),
-    "fewer features": tell(features=1),
-    "no features": tell(features=0),
-    "endless features": tell(features=10**30),
-    "features in words": tell(features="4"),
-    "three classes": tell(classes=[0, 1, 2]),
-    "a single tree": tell(kind="DecisionTreeClassifier"),
+    "fewer features": about_of(features=1),
+    "no features": about_of(features=0),
+    "endless features": about_of(features=10**30),
+    "features in words": about_of(features="4"),
+    "three classes": about_of(classes=[0, 1, 2]),
+    "a single tree": about_of(kind="DecisionTreeClassifier"),
 }
 PLAIN_BOOSTING = ANY_TREES | {
-    "more features": tell(features=5),
+    "more features": about_of(features=5),
     "a category": swap("categorical", np.ones_like),
     "a category with a set": lambda arrays, about: arrays.update(
         categorical=np.ones_like(arrays["categorical"]), known=np.zeros((1, 8), np.int64),
@@ -237,10 +237,10 @@ BOOSTING = {name: change for name, change in ANY_TREES.items() if name != "a fea
 }
 
 OTHER_CLASSES = {
-    "two classes": tell(classes=[0, 1]),
-    "four classes": tell(classes=[0, 1, 2, 3]),
-    "one class": tell(classes=[0]),
-    "classes in a number": tell(classes=3),
+    "two classes": about_of(classes=[0, 1]),
+    "four classes": about_of(classes=[0, 1, 2, 3]),
+    "one class": about_of(classes=[0]),
+    "classes in a number": about_of(classes=3),
 }
 FOREST_OF_THREE = OTHER_CLASSES | {
     "values of two": swap("value", lambda a: np.ascontiguousarray(a[:, :2])),
@@ -256,7 +256,7 @@ BOOSTING_OF_THREE = OTHER_CLASSES | {
 
 
 @pytest.fixture(scope="module")
-def kept():
+def numbers_of():
     """Numbers of a forest, of boosting, and of boosting with categories."""
     X, y = rows(gaps=0.1)
     models = {
@@ -278,7 +278,7 @@ def last_tree_gone(arrays):
     return {name: arrays[name][: len(arrays[name]) - less] for name, less in (shorter | splits).items()}
 
 
-def copied(numbers):
+def copy_of(numbers):
     return {name: value.copy() for name, value in numbers[0].items()}, copy.deepcopy(numbers[1])
 
 
@@ -296,8 +296,8 @@ def copied(numbers):
         for name, change in table.items()
     ],
 )
-def test_what_is_no_tree_is_refused(kind, change, kept):
-    arrays, about = copied(kept[kind])
+def test_what_is_no_tree_is_refused(kind, change, numbers_of):
+    arrays, about = copy_of(numbers_of[kind])
     change(arrays, about)
     with pytest.raises(ValueError, match="the trees are not valid"):
         from_numbers(arrays, about)
@@ -307,8 +307,8 @@ def test_what_is_no_tree_is_refused(kind, change, kept):
     st.sampled_from(["forest", "plain", "boosting", "forest of three", "plain of three"]),
     st.lists(st.tuples(st.integers(0, 20), st.integers(0, 10**6), st.integers(-3, 300)), min_size=1, max_size=4),
 )
-def test_changed_numbers_are_refused_or_predict(kept, kind, changes):
-    arrays, about = copied(kept[kind])
+def test_changed_numbers_are_refused_or_predict(numbers_of, kind, changes):
+    arrays, about = copy_of(numbers_of[kind])
     for which, place, value in changes:
         changed = arrays[sorted(arrays)[which % len(arrays)]].reshape(-1)
         if changed.size:
