@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from adacsl.datasets.encoder import SCALINGS, TableEncoder
@@ -83,12 +83,6 @@ def test_object_arrays_are_read_column_by_column():
     assert encoder.transform(X)[:, 4].tolist() == [0, 0, 1]
 
 
-def test_columns_are_found_by_name_and_extra_ones_ignored():
-    encoder = TableEncoder().fit(pd.DataFrame(DATA))
-    shuffled = pd.DataFrame(DATA)[list(DATA)[::-1]].assign(extra="x")
-    np.testing.assert_array_equal(encoder.transform(shuffled), encoder.transform(pd.DataFrame(DATA)))
-
-
 # JSON
 
 CELLS = {
@@ -107,7 +101,6 @@ def tables(draw):
     return pl.DataFrame(cells, schema={name: dtypes[name.split()[0]] for name in cells}, strict=False)
 
 
-@settings(deadline=None, max_examples=150)
 @given(tables(), tables(), st.sampled_from(SCALINGS))
 def test_round_trip_through_json_changes_nothing(train, other, scaling):
     encoder = TableEncoder(scaling=scaling, max_levels=3).fit(train)
@@ -299,9 +292,6 @@ def test_constant_and_all_missing_columns_are_dropped():
     encoder = TableEncoder().fit(frame)
     assert encoder.describe() == ["x", "rank of x"]
     assert again(encoder).transform(frame).shape == (3, 2)
-
-
-def test_a_table_of_constants_gives_one_zero_column():
     encoder = TableEncoder().fit(np.ones((3, 2)))
     assert encoder.describe() == ["nothing"]
     assert encoder.numeric_features == []

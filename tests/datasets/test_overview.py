@@ -72,9 +72,6 @@ def test_wide_tables_are_cut_and_long_values_too():
     result = overview(Task.from_data(frame, [0, 1], {"fp": 1, "fn": 2}))
     assert (len(result["columns"]), result["n_columns"]) == (100, 120)
     assert result["columns"][0]["values"] == f"{('very ' * 20)[:37]}... 100%"
-
-
-def test_images_have_no_columns():
     result = overview(Task.from_data(np.zeros((2, 4, 4, 3), dtype=np.uint8), [0, 1], {"fp": 1, "fn": 2}))
-    assert result["columns"] == []
+    assert result["columns"] == []  # images have none
     assert result["classes"][1] == {"name": "1", "rows": 1, "at_stake": 2.0}

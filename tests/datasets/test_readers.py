@@ -1,6 +1,5 @@
 """Every kind of table, against pandas, pyarrow and the databases themselves: whole, in pieces, and what is refused."""
 
-import gzip
 import json
 import sqlite3
 
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from adacsl.datasets import DataError, DataWarning, count_rows, load_task, read_table, stream_table
-from adacsl.datasets.encoder import TableEncoder
 from adacsl.datasets.loading import data_classes
 from adacsl.datasets.readers.formats import is_table, open_table
 
@@ -80,16 +78,6 @@ def test_thousands_and_words_with_commas(tmp_path):
     assert pd.concat(stream_table(tmp_path / "t.csv", rows=1))["b"].tolist() == came["b"].tolist()
     (tmp_path / "t.csv").write_text('a,b\n"1,5",2\n')
     assert read_table(tmp_path / "t.csv")["a"].tolist() == ["1,5"]  # a comma separates: it is no decimal one
-
-
-def test_a_german_table_is_encoded_alike_whole_and_in_pieces(tmp_path):
-    frame = sample()
-    frame.to_csv(tmp_path / "t.csv", sep=";", decimal=",", encoding="latin-1", index=False)
-    whole = read_table(tmp_path / "t.csv")
-    np.testing.assert_allclose(whole["real"], frame["real"], rtol=1e-15)
-    encoder = TableEncoder().fit(whole)
-    pieces = [encoder.transform(piece) for piece in stream_table(tmp_path / "t.csv", rows=7)]
-    np.testing.assert_array_equal(np.concatenate(pieces), encoder.transform(whole))
 
 
 def test_separators_that_are_hard_to_find(tmp_path):
@@ -440,9 +428,3 @@ def test_broken_images_are_excluded_and_listed(tmp_path):
         path.write_bytes(b"no image")
     with pytest.raises(DataError, match=r"none of 6 images can be read, the first, .*0\.png: no image"):
         load_task(tmp_path, pos_label="cat")
-
-
-def test_a_table_that_cannot_be_unpacked_is_named(tmp_path):
-    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(b'{"a": 1}\n' * 2000)[:40])
-    with pytest.raises(DataError, match=r"cannot read .*t\.jsonl\.gz"):
-        read_table(tmp_path / "t.jsonl.gz")

@@ -42,13 +42,6 @@ def sample(n: int = 200) -> pd.DataFrame:
     return frame
 
 
-def test_parquet_comes_back(tmp_path):
-    frame = sample()
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=30)
-    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
-    assert count_rows(tmp_path / "t.parquet") == len(frame)
-
-
 def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
     frame = sample()
     for i, part in enumerate(np.array_split(np.arange(len(frame)), 3)):
