@@ -277,7 +277,7 @@ def test_dataset_of_grey_images_names_and_no_labels():
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
-        (IterableDataset(), "map-style"),
+        (type("Stream", (IterableDataset,), {"__iter__": lambda self: iter(())})(), "map-style"),
         (Pairs(("a.png", 1)), "item 0 of the Dataset is str"),
         (Pairs(), "is empty"),
         (Pairs((torch.zeros(3, 8, 8), 1)), "omit ToTensor"),

@@ -81,7 +81,7 @@ def test_labels_of_any_kind_are_the_same_classes(make):
 
 
 def test_cross_validation_and_searches(make):
-    folds = StratifiedKFold(3)
+    folds = StratifiedKFold(2)
     proba = cross_val_predict(make(costs=COSTS), X, Y, cv=folds, method="predict_proba")
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     decided = cross_val_predict(make(costs=COSTS), X, Y, cv=folds)

@@ -47,14 +47,6 @@ def test_a_folder_holds_the_predictions_of_all_rows(place, tmp_path):
     assert result.summary.cost == pytest.approx(found["expected_cost"].sum())
 
 
-def test_costs_over_columns_are_per_sample_costs(place, tmp_path):
-    _, model, frame = place
-    predicted(place, tmp_path / "out", costs=CostMatrix(fp=1, fn="2 * amount"))
-    result = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)
-    costs = CostMatrix(fp=1, fn=2 * frame["amount"].to_numpy())
-    np.testing.assert_array_equal(result["decision"], costs.decide(model.predict_proba(frame[["a", "b"]])[:, 1]))
-
-
 def test_an_executor_may_change_the_order_and_repeat_parts(place, tmp_path):
     def execute(plan, units):
         for unit in units[::-1]:

@@ -188,17 +188,16 @@ ANY_TREES = {
     "sizes that wrap around": swap("sizes", lambda a: np.asarray([2**62] * 4 + [a.sum()])),
     "an empty tree": swap("sizes", lambda a: np.asarray([0, *a])),
     "no tree": swap("sizes", lambda a: a[:0]),
-    "short features": swap("feature", lambda a: a[:-1]),
-    "long thresholds": swap("threshold", lambda a: np.append(a, 1.0)),
-    "short values": swap("value", lambda a: a[1:]),
-    "short children": swap("right", lambda a: a[:-1]),
-    "short gaps": swap("missing", lambda a: a[:-1]),
     "floats as children": swap("left", lambda a: a.astype(np.float64)),
     "features of 64 bits": swap("feature", lambda a: a.astype(np.int64) + 2**40),
-    "a table of sizes": swap("sizes", lambda a: a[:, None]),
-    "a single number": swap("left", lambda a: a[0]),
     "an array gone": lambda arrays, about: arrays.pop("threshold"),
+    "long thresholds": swap("threshold", lambda a: np.append(a, 1.0)),
+} | {
+    f"{damage} {name}": swap(name, how)
+    for name in ("left", "right", "feature", "threshold", "missing", "value", "sizes")
+    for damage, how in {"short": lambda a: a[:-1], "a table of": lambda a: a[None], "single": lambda a: a[0]}.items()
 }
+OTHER_CLASSES = {f"classes {classes}": about_of(classes=classes) for classes in ([0, 1], [0, 1, 2, 3], [0], 3)}
 FOREST = ANY_TREES | {
     "values of three classes": swap("value", lambda a: np.repeat(a, 2, axis=1)[:, :3]),
     "values of one class": swap("value", lambda a: a[:, 0]),
@@ -236,12 +235,7 @@ BOOSTING = {name: change for name, change in ANY_TREES.items() if name != "a fea
     "no start": lambda arrays, about: arrays.pop("start"),
 }
 
-OTHER_CLASSES = {
-    "two classes": about_of(classes=[0, 1]),
-    "four classes": about_of(classes=[0, 1, 2, 3]),
-    "one class": about_of(classes=[0]),
-    "classes in a number": about_of(classes=3),
-}
+
 FOREST_OF_THREE = OTHER_CLASSES | {
     "values of two": swap("value", lambda a: np.ascontiguousarray(a[:, :2])),
     "flat values": swap("value", lambda a: a[:, 0].copy()),
@@ -322,11 +316,8 @@ def test_changed_numbers_are_refused_or_predict(numbers_of, kind, changes):
 
 
 def test_a_forged_folder_is_an_error_of_artefacts(tmp_path):
-    made = CostSensitiveClassifier(COSTS, learner=RandomForestClassifier(2, random_state=0), random_state=0).fit(
-        *rows(80)
-    )
-    trees = made.model_.estimators[0]
-    arrays, about = to_numbers(trees)
+    made = CostSensitiveClassifier(COSTS, learner=RandomForestClassifier(2, random_state=0), random_state=0)
+    arrays, about = to_numbers(made.fit(*rows(80)).model_.estimators[0])
     made.model_.numbers = lambda: (
         {f"0.{name}": value for name, value in (arrays | {"right": arrays["right"] * 9}).items()},
         {"encoder": None, "undone": 0.0, "estimators": [about]},
