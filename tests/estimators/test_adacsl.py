@@ -454,16 +454,16 @@ def test_groups_never_straddle(data, monkeypatch):
 
     genuine = module.train
 
-    def spy(net, data, members, keepers, settings, **more):
-        seen.extend(members)
-        return genuine(net, data, members, keepers, settings, **more)
+    def spy(net, data, networks, *rest, **more):
+        seen.extend(networks)
+        return genuine(net, data, networks, *rest, **more)
 
     monkeypatch.setattr(module, "train", spy)
     for cv in (None, 3, GroupKFold(3)):
         quick(net={"epochs": 1}, cv=cv).fit(X, y, groups=groups)
     assert len(seen) == 1 + 2 * 3 + 3  # folds by number are made twice, the second time for the estimate
-    for member in seen:
-        assert not set(groups[member.train]) & set(groups[member.validation])
+    for network in seen:
+        assert not set(groups[network.train]) & set(groups[network.validation])
 
 
 # sample weights

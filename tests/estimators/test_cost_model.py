@@ -159,15 +159,15 @@ def test_tuned_and_many_classes(train):
 
 
 def test_tasks_leave_the_cost_out(train):
-    gaps = train.table.assign(amount=np.where(train.y == 1, train.amount, np.nan))
-    task = Task.from_data(gaps, train.y, {"fp": FP, "fn": "model(amount)"})
+    partial = train.table.assign(amount=np.where(train.y == 1, train.amount, np.nan))
+    task = Task.from_data(partial, train.y, {"fp": FP, "fn": "model(amount)"})
     assert list(task.X.columns) == ["a", "b", "c"]
     assert np.array_equal(np.asarray(task.costs.fn)[train.y == 1], train.amount[train.y == 1])
     assert task.cost_spec.learns
     with pytest.warns(UserWarning, match="leaks the label"):
         known = Task.from_data(train.X, train.y, CostMatrix(fp=FP, fn=np.asarray(task.costs.fn)))
     assert task.digest != known.digest
-    part = task.rows(slice(100, 300)).cost_spec.of(gaps[100:300])
+    part = task.rows(slice(100, 300)).cost_spec.of(partial[100:300])
     assert np.array_equal(np.asarray(part.fn)[train.y[100:300] == 1], train.amount[100:300][train.y[100:300] == 1])
 
 

@@ -92,7 +92,7 @@ def test_every_way_to_decide(decide):
     X, y, amounts, proba = drawn(4000)
     controller = {} if decide == "unweighted" else None
     made = classifier(decide=decide, controller=controller, target_threshold="bayes").fit(X, y, **amounts)
-    if decide != "tuned":  # which moves probabilities, to where their threshold is cheapest
+    if decide != "tuned":  # which moves probabilities, to where their threshold costs least
         assert np.abs(made.predict_proba(X, **amounts)[:, 1] - proba).max() < 0.08
     own = CostMatrix(**amounts)
     if decide == "half":

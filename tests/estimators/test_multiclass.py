@@ -45,7 +45,7 @@ def drawn(n=240, seed=0):
 X, Y = drawn()
 
 
-def check_cheapest(decided, proba):
+def check_lowest_cost(decided, proba):
     """Of several that are equal cost any will do: leaves of trees have them."""
     expected = proba @ TABLE.T
     own = np.take_along_axis(expected, np.searchsorted(NAMES, decided)[:, None], axis=1)[:, 0]
@@ -63,7 +63,7 @@ def test_text_labels_probabilities_and_decisions(make, tmp_path):
     assert clf.classes_.tolist() == NAMES.tolist()
     assert proba.shape == (len(X), 3)
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
-    check_cheapest(clf.predict(X), proba)
+    check_lowest_cost(clf.predict(X), proba)
     back = load(clf.save(tmp_path / "model"))
     assert np.array_equal(back.predict_proba(X), proba)
     assert np.array_equal(back.predict(X), clf.predict(X))
@@ -85,7 +85,7 @@ def test_cross_validation_and_searches(make):
     proba = cross_val_predict(make(costs=COSTS), X, Y, cv=folds, method="predict_proba")
     np.testing.assert_allclose(proba.sum(axis=1), 1.0)
     decided = cross_val_predict(make(costs=COSTS), X, Y, cv=folds)
-    check_cheapest(decided, proba)
+    check_lowest_cost(decided, proba)
     scores = cross_val_score(make(costs=COSTS), X, Y, cv=folds)
     expected = [TABLE[np.searchsorted(NAMES, decided[t]), np.searchsorted(NAMES, Y[t])].mean()
                 for _, t in folds.split(X, Y)]  # fmt: skip

@@ -134,7 +134,7 @@ def test_frames_of_numbers(tmp_path):
 
 
 def mixed(n=150, seed=0):
-    """A table of numbers with gaps, two texts, a date and a constant column; one has the name of an output."""
+    """A table of all kinds of columns with missing values; one column has the name of an output."""
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.3).astype(int)
     frame = pd.DataFrame(
@@ -291,7 +291,7 @@ def test_per_sample_costs_are_decided_outside(tmp_path):
 
 
 def customers(n=240, seed=0):
-    """Numbers with gaps, text and dates, and text labels."""
+    """Numbers with missing values, text and dates, and text labels."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {

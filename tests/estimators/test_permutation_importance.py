@@ -1,4 +1,4 @@
-"""What a column is worth: scikit-learn's shuffles, a loop over rows, laws whose answer is known."""
+"""Permutation importance in cost: scikit-learn's shuffles, a loop over samples, distributions with a known answer."""
 
 import copy
 import itertools
@@ -271,17 +271,17 @@ def test_the_policy_decides_about_shuffled_samples(linear, policy, at_once, monk
     monkeypatch.setattr(importance, "CELLS", at_once)
     x, y = draw(200, seed=1)
     donors = shuffles(200, 3, 0)
-    kept = copy.copy(linear).set_params(policy=policy)
+    own = copy.copy(linear).set_params(policy=policy)
     for result in (
         linear.permutation_cost(x, y, policy=policy, repeats=3, random_state=0),
-        kept.permutation_cost(x, y, repeats=3, random_state=0),
+        own.permutation_cost(x, y, repeats=3, random_state=0),
     ):
         worth = result.set_index("column")["cost"]
         for column in range(3):
             base, rise = by_hand_under(linear, x, y, policy, donors, column)
             assert result.attrs["base_cost"] == pytest.approx(base)
             assert worth[column] == pytest.approx(rise, abs=1e-12)
-    plain = kept.permutation_cost(x, y, policy=Policy(), repeats=3, random_state=0)
+    plain = own.permutation_cost(x, y, policy=Policy(), repeats=3, random_state=0)
     pd.testing.assert_frame_equal(plain, linear.permutation_cost(x, y, repeats=3, random_state=0))
 
 

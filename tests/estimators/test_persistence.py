@@ -108,13 +108,13 @@ def test_tables(tmp_path, settings):
     amounts = np.linspace(1, 50, len(y))
     assert np.array_equal(clf.predict(X, fn=amounts), back.predict(X, fn=amounts))
     assert back.score(X, y) == clf.score(X, y)
-    kept = back.get_params()
+    params = back.get_params()
     for name in ("learner__epochs", "random_state", "decide", "cv", "target_threshold"):
-        assert kept[name] == clf.get_params()[name]
+        assert params[name] == clf.get_params()[name]
     for name, value in clf.get_params().items():
         if name.startswith("controller__"):
-            assert kept[name] == (list(value) if isinstance(value, tuple) else value), name
-    assert (kept["controller"] is None) == (clf.controller is None)
+            assert params[name] == (list(value) if isinstance(value, tuple) else value), name
+    assert (params["controller"] is None) == (clf.controller is None)
     again = tmp_path / "again"
     back.save(again)
     assert read_artefact(again)[1] == read_artefact(tmp_path / "model")[1]

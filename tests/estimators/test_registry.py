@@ -57,7 +57,7 @@ def plain(tables):
 
 @pytest.fixture(scope="module")
 def rich(tables):
-    """Gaps, categories and dates; text labels whose first is positive; groups, weights, costs of rows."""
+    """Missing values, categories, dates; text labels whose first is positive; groups, weights, per-sample costs."""
     X, y = tables["mixed"]
     rng = np.random.default_rng(0)
     n = 240

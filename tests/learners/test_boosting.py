@@ -34,7 +34,7 @@ def made_up(n=300, share=0.25, seed=0):
 
 
 def mixed(n=400, seed=0):
-    """Numbers with gaps, categories, text that is numbers, dates."""
+    """Numbers with missing values, categories, text that is numbers, dates."""
     rng = np.random.default_rng(seed)
     job = rng.choice(["clerk", "driver", "nurse"], n)
     income = rng.lognormal(10, 0.5, n)
