@@ -7,7 +7,6 @@ import sys
 import joblib
 import numpy as np
 import pandas as pd
-import polars
 import pytest
 import xgboost as xgb
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -122,6 +121,9 @@ def test_without_adaptation_it_is_the_plain_booster(data):
     X, y = data
     separate = made_up(200, seed=3)
     clf = quick(target_threshold="bayes", validation=separate, select="last", patience=None).fit(X, y)
+    assert np.isnan(clf.oof_scores_[:300]).all()
+    assert not np.isnan(clf.oof_scores_[300:]).any()
+    assert len(clf.oof_scores_) == 500
     params = {"objective": "binary:logistic", "eta": 0.05, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 15)
     assert clf.decision_scores(X) == pytest.approx(plain.predict(xgb.DMatrix(X)), abs=1e-6)
@@ -200,15 +202,6 @@ def test_categories_and_missing_values_go_to_the_booster_as_they_are(library):
     assert clf.feature_names_in_.tolist() == list(X.columns)
 
 
-def test_polars_and_pandas_agree(library):
-    X, y = mixed()
-    plain = X.assign(code=X["code"].astype(str)).astype(object)
-    plain = plain.where(plain.notna(), None)
-    other = polars.DataFrame(plain.to_dict(orient="list")).with_columns(polars.col("code").cast(polars.Categorical))
-    mine, theirs = (quick(library=library).fit(table, y).predict_proba(table) for table in (X, other))
-    assert mine == pytest.approx(theirs, abs=1e-12)
-
-
 def test_category_splits_are_native():
     # an even and an odd group of levels: one split by sets of levels, many by order
     rng = np.random.default_rng(0)
@@ -281,14 +274,6 @@ def test_every_adapts_less_often(library, data):
 def test_parameters_of_the_library_take_precedence(data):
     clf = quick(params={"nthread": 1, "max_depth": 1}).fit(*data)
     assert all(len(tree.splitlines()) == 3 for tree in clf.boosters_[0].get_dump())
-
-
-def test_validation_data_of_its_own(library, data):
-    other = made_up(150, seed=5)
-    clf = quick(library=library, validation=other).fit(*data)
-    assert len(clf.oof_scores_) == 450
-    assert np.isnan(clf.oof_scores_[:300]).all()
-    assert not np.isnan(clf.oof_scores_[300:]).any()
 
 
 # artefacts
