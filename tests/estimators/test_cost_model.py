@@ -76,12 +76,6 @@ def test_the_cost_is_not_a_feature_and_may_be_there_or_not(fitted, test):
     assert np.array_equal(fitted.predict_proba(test.table), fitted.predict_proba(test.X))
 
 
-def test_costs_given_when_predicting_take_precedence(fitted, test):
-    known = fitted.predict(test.X, fn=test.amount)
-    proba = fitted.predict_proba(test.X)[:, 1]
-    assert np.array_equal(known, CostMatrix(fp=FP, fn=test.amount).decide(proba))
-
-
 def test_the_estimate_is_unbiased(fitted, test, train):
     assert fitted.estimated_cost_.low < test.cost(fitted.predict(test.X)) < fitted.estimated_cost_.high
     # costs that are known at prediction time would save more: an estimate that used them would be too low

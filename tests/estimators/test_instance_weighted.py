@@ -113,12 +113,6 @@ def test_tuned_is_the_factor_of_lowest_cost_of_all_odds():
     assert np.array_equal(decision.predict(raw, costs=own), (raw > decision.threshold_).astype(int))
 
 
-def test_the_bayes_target_weighs_samples_and_no_classes():
-    X, y, amounts, proba = drawn(20_000)
-    made = classifier(target_threshold="bayes").fit(X, y, **amounts)
-    assert np.abs(made.predict_proba(X, **amounts)[:, 1] - proba).max() < 0.03
-
-
 def fit_with_matrices(made, X, y, costs):
     """Fit with a matrix for each sample, as a comparison does, and return the probabilities."""
     rows = Rows(X, y, np.arange(len(y)), costs=costs, n_classes=3)

@@ -179,17 +179,6 @@ def test_a_hundred_classes(tmp_path):
     assert np.array_equal(back.predict(X), clf.predict(X))
 
 
-@pytest.mark.slow
-def test_forty_classes_are_tuned_and_calibrated():
-    y = np.arange(120) % 40
-    X = np.random.default_rng(0).normal(size=(40, 6))[y] * 3 + np.random.default_rng(1).normal(size=(120, 6)) * 0.3
-    costs = CostMatrix.from_array(np.add.outer(np.arange(40), np.arange(40)) * (1 - np.eye(40)), rows="predicted")
-    for decide in ("tuned", "calibrated"):
-        clf = CostSensitiveClassifier(costs, learner=GaussianNB(), decide=decide, cv=2, random_state=0).fit(X, y)
-        assert clf.predict_proba(X).shape == (120, 40)
-        assert np.isfinite(clf.predict_proba(X)).all()
-
-
 # columns
 
 
