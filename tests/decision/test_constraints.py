@@ -57,6 +57,7 @@ def test_bayes_decisions_move_only_as_far_as_the_constraint_asks():
     assert tight.factor_ < 1.0
     # the probabilities are still those of the model
     np.testing.assert_array_equal(tight.probabilities(scores), free.probabilities(scores))
+    np.testing.assert_array_equal(tight.predict(scores), scores > tight.threshold_)
     fn, _ = errors(tight.predict(scores), labels)
     most = max(x for x in range(labels.sum()) if binom.cdf(x, labels.sum(), 0.1) <= 0.05)
     assert fn == most
