@@ -307,11 +307,12 @@ QUERY = "select word, whole * 2 as twice, partial from loans where whole > 100 o
 @pytest.mark.parametrize("name", ["bank.sqlite", "bank.duckdb", None])
 def test_queries_are_read_whole_and_in_pieces(bank, name):
     if name == "bank.sqlite":
-        yes = {"sql": "select word, real, iif(whole > 500, 'yes', 'no') as bad from loans", "db": bank / name}
-        task = load_task(**yes, target="bad", pos_label="yes")
+        sql = "select word, real, case when whole > 500 then 'yes' else 'no' end as bad from loans"
+        query = {"sql": sql, "db": bank / name}
+        task = load_task(**query, target="bad", pos_label="yes")
         assert (task.name, list(task.X.columns)) == ("bank", ["word", "real"])
         assert task.y.tolist() == (sample()["whole"] > 500).tolist()
-        assert data_classes(**yes, target="bad") == ("no", "yes")
+        assert data_classes(**query, target="bad") == ("no", "yes")
     sql = QUERY if name else QUERY.replace("loans", f"'{bank / 'loans.parquet'}'")
     with sqlite3.connect(bank / "bank.sqlite") as connection:
         expected = pd.read_sql(QUERY, connection)
