@@ -59,7 +59,7 @@ LEAST = 1e-30
 def losses_of(logits: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return the log loss of each row."""
     logits, labels = np.asarray(logits, dtype=np.float64), np.asarray(labels)
-    with np.errstate(invalid="ignore"):  # of what is no number the loss is none either
+    with np.errstate(invalid="ignore"):  # the loss of NaN is NaN
         if logits.ndim < 2:
             return np.asarray(np.logaddexp(0.0, np.where(labels == 1, -logits, logits)))
         top = logits.max(axis=1, keepdims=True)
@@ -81,10 +81,10 @@ def likeliest(scores: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any],
 
 
 def n_classes_of(scores: NDArray[Any]) -> int:
-    """Return how many classes scores or logits speak of."""
+    """Return the number of classes of scores or logits."""
     return 2 if np.ndim(scores) < 2 else int(np.shape(scores)[1])
 
 
 def known(logits: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which rows have scores at all: the others are NaN."""
+    """Return which samples have scores: the others are NaN."""
     return np.asarray(~np.isnan(logits.reshape(len(logits), -1)).any(axis=1))

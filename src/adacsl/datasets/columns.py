@@ -1,7 +1,7 @@
 """The raw columns of any table: numbers, dates (as seconds) and text, with one sign for missing values.
 
-A category is known by the spelling of its value, which is a function of that value alone (:func:`spelling`): not of the
-column's other rows, its dtype or the file it came from.
+A category is identified by the spelling of its value, which is a function of that value alone (:func:`spelling`): not
+of the column's other rows, its dtype or the file it came from.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NARROW = 64
 class ParsedText:
     """A whole column of text, cleaned: its different values, and which of them stands in each row.
 
-    What its values mean is worked out once, and looked up for any rows.
+    Its values are parsed once, and looked up for any rows.
     """
 
     name: str
@@ -117,7 +117,7 @@ class ParsedTable:
 
     @staticmethod
     def knows(X: Any) -> bool:  # noqa: N803
-        """Tell whether X is a frame."""
+        """Return whether X is a frame."""
         return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
     @property
@@ -432,7 +432,7 @@ def _as_seconds(text: NDArray[Any]) -> NDArray[np.float64]:
     if not long or (text.astype("<U10").view("<U1").reshape(-1, 10)[:, [4, 7]] != "-").any():
         raise ValueError("no ISO dates")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # numpy converts zones to UTC as we want, but warns
+        warnings.simplefilter("ignore", UserWarning)  # numpy converts zones to UTC, which is right, but warns
         return _seconds(text.astype("datetime64[us]"))
 
 
@@ -528,7 +528,7 @@ def spellings(texts: Iterable[str]) -> dict[str, str]:
 
 
 def read_number(text: str) -> float | None:
-    """Return the number that a text is, or the one of its boolean; None where it is neither.
+    """Return the number in a text, of a boolean 1 or 0; None where it is neither.
 
     >>> read_number("2.50"), read_number("true"), read_number("A"), read_number("10_20")
     (2.5, 1.0, None, None)

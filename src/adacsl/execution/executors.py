@@ -135,7 +135,7 @@ class InProcess:
                 yield Report(number, kind, value)
 
     def close(self, *, kill: bool) -> None:
-        """Do nothing: nobody is at work."""
+        """Do nothing: there are no workers."""
 
 
 class Update(NamedTuple):

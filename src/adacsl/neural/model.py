@@ -136,7 +136,7 @@ class NetModel:
                 net = nn.ModuleList(_tabm_of(about, part, features) for part in parts)
             else:
                 settings.module = _checked_module(name, module)
-                if name != "custom":  # code of one's own is not run just to look at it
+                if name != "custom":  # the user's code is not run just to read shapes
                     _check_shapes(make, parts)
                 net = nn.ModuleList(make() for _ in parts)
         try:
@@ -165,8 +165,9 @@ def _checked_module(name: str, module: Any) -> Any:
 
 
 def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tensor]]) -> None:
-    """Refuse weights of other shapes than the network's, before memory is taken for it."""
-    with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):  # some cannot do without memory
+    """Raise where shapes of weights are not the network's, before memory is allocated."""
+    # some allocate in any case
+    with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):
         shapes = {name: value.shape for name, value in make().state_dict().items()}
         if any(shapes != {name: value.shape for name, value in part.items()} for part in parts):
             raise ValueError("the shapes of the saved weights are not those of the network")
@@ -240,7 +241,7 @@ def _tabm_of(sizes: dict[str, Any], state: Mapping[str, Tensor], n_features: int
 
 
 def preparation(settings: NeuralLearner) -> nn.Module:
-    """Return what images go through before the network: augmentation (in training only) and normalisation."""
+    """Return the transforms of images before the network: augmentation (in training only) and normalisation."""
     augment = [Augment()] if settings.augment is True else [settings.augment] if settings.augment else []
     return nn.Sequential(ChannelsFirst(), *augment, Normalise())
 
