@@ -74,6 +74,10 @@ CANDIDATES: Mapping[str, Callable[[], Any]] = {
     "catboost-onehot-rsm.5": lambda: catboost(**ONE_HOT, rsm=0.5),
     "catboost-onehot-patience25": lambda: catboost(patience=25, **ONE_HOT),
     "catboost-onehot-border64": lambda: catboost(**ONE_HOT, border_count=64),
+    "catboost-light": lambda: catboost(patience=25, **ONE_HOT, border_count=64, rsm=0.5),
+    "catboost-light-depth5": lambda: catboost(patience=25, **ONE_HOT, border_count=64, rsm=0.5, depth=5),
+    "catboost-light-depth4": lambda: catboost(patience=25, **ONE_HOT, border_count=64, rsm=0.5, depth=4),
+    "catboost-light-all": lambda: catboost(patience=25, **ONE_HOT, border_count=64),
     "xgboost-2": lambda: BoostingLearner(
         "xgboost", learning_rate=0.05, params={"max_depth": 3, "subsample": 0.8, "colsample_bytree": 0.5}
     ),
@@ -236,7 +240,7 @@ def main() -> None:
 def run(split: Split, options: argparse.Namespace) -> None:
     """Write the lines that a file does not have yet."""
     own = options.base or [*FREE, *CANDIDATES, "extra-trees", "realmlp", "lightgbm-soft", "histogram"]
-    wanted: dict[str, tuple[str, ...]] = {name: () for name in own}
+    wanted: dict[str, tuple[str, ...]] = dict.fromkeys(own, ())
     wanted |= {name: members for name, members in stacks().items() if {*members} <= {*own}}
     for repeats in range(2, options.repeats + 1):
         wanted |= {f"{name}*{repeats}": () for name in own}
