@@ -88,20 +88,21 @@ CANDIDATES: Mapping[str, Callable[[], Any]] = {
 
 FREE = ("logistic", "lightgbm", "lightgbm-shallow", "xgboost", "net", "net-bins")
 """The default ones without CatBoost."""
-ELEVEN = (
-    "lightgbm", "lightgbm-shallow", "xgboost", "xgboost-2", "histogram", "forest", "extra-trees", "logistic", "net",
-    "net-bins", "realmlp",
-)  # fmt: skip
+CORE = (*FREE, "catboost-light-depth5")
+"""The default ones with CatBoost as it was chosen."""
+MORE = ("extra-trees", "realmlp", "forest", "xgboost-2", "lightgbm-soft", "histogram")
+ELEVEN = (*FREE, "xgboost-2", "histogram", "forest", "extra-trees", "realmlp")
 
 
 def stacks() -> dict[str, tuple[str, ...]]:
     """Return the base estimators of each stack."""
-    single = [name for name in CANDIDATES if name.startswith("catboost")]
-    more = ("extra-trees", "realmlp", "forest", "xgboost-2", "lightgbm-soft", "histogram")
     result = {"stack without catboost": FREE}
-    result |= {f"stack +{name}": (*FREE, name) for name in (*single, *more)}
-    result |= {f"stack +catboost-usual +{name}": (*FREE, "catboost-usual", name) for name in more}
-    result["stack of eleven"], result["stack of eleven +catboost-usual"] = ELEVEN, (*ELEVEN, "catboost-usual")
+    result |= {f"stack +{name}": (*FREE, name) for name in CANDIDATES if name.startswith("catboost")}
+    result |= {f"stack +catboost-light-depth5 -{name}": tuple(own for own in CORE if own != name) for name in FREE}
+    result |= {f"stack +catboost-light-depth5 +{name}": (*CORE, name) for name in MORE}
+    result["stack +catboost-light-depth5 +extra-trees +realmlp"] = (*CORE, "extra-trees", "realmlp")
+    result["stack of eleven"] = ELEVEN
+    result["stack of eleven +catboost-light-depth5"] = (*ELEVEN, "catboost-light-depth5")
     return result
 
 
@@ -239,11 +240,10 @@ def main() -> None:
 
 def run(split: Split, options: argparse.Namespace) -> None:
     """Write the lines that a file does not have yet."""
-    own = options.base or [*FREE, *CANDIDATES, "extra-trees", "realmlp", "lightgbm-soft", "histogram"]
+    own = options.base or [*FREE, *CANDIDATES, *MORE]
     wanted: dict[str, tuple[str, ...]] = dict.fromkeys(own, ())
     wanted |= {name: members for name, members in stacks().items() if {*members} <= {*own}}
     for repeats in range(2, options.repeats + 1):
-        wanted |= {f"{name}*{repeats}": () for name in own}
         wanted |= {
             f"{name}, cross-fits: {repeats}": tuple(f"{member}*{repeats}" for member in members)
             for name, members in stacks().items() if {*members} <= {*own}

@@ -27,7 +27,7 @@ SLOW = {"n_estimators": 1500, "learning_rate": 0.03}
 SOFT = {"num_leaves": 15, "feature_fraction": 0.5, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 5.0}
 SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "bagging_freq": 1, "lambda_l2": 1.0}
 
-CATBOOST = {"thread_count": 1, "depth": 4, "one_hot_max_size": 64, "max_ctr_complexity": 1}
+LIGHT = {"depth": 5, "border_count": 64, "rsm": 0.5, "one_hot_max_size": 64, "max_ctr_complexity": 1}
 
 
 class KnownEstimator(NamedTuple):
@@ -54,9 +54,7 @@ BASE_ESTIMATORS: Mapping[str, KnownEstimator] = {
     "histogram": KnownEstimator(
         "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False), Prior("boosting", 0.3, 0.3, 0.001)
     ),
-    "catboost": KnownEstimator(
-        "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params=CATBOOST), Prior("boosting", 0.5, 0.5, 0.005)
-    ),
+    "catboost": KnownEstimator("catboost", lambda: _catboost(), Prior("boosting", 0.5, 0.5, 0.005)),
     "net": KnownEstimator("torch", lambda: _net(epochs=15), Prior("network", 0.5, 0.5, 0.002)),
     "net-bins": KnownEstimator("torch", lambda: _net({"bins": 32}, epochs=15), Prior("network", 0.5, 0.5, 0.002)),
     "lightgbm-soft": KnownEstimator(
@@ -71,9 +69,7 @@ BASE_ESTIMATORS: Mapping[str, KnownEstimator] = {
     "xgboost-instance": KnownEstimator(
         "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED), Prior("boosting", 0.1, 0.3, 0.005)
     ),
-    "catboost-instance": KnownEstimator(
-        "catboost", lambda: BoostingLearner("catboost", **BOOSTED, params=CATBOOST), Prior("boosting", 0.5, 0.5, 0.005)
-    ),
+    "catboost-instance": KnownEstimator("catboost", lambda: _catboost(), Prior("boosting", 0.5, 0.5, 0.005)),
     "histogram-instance": KnownEstimator(
         "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False), Prior("boosting", 0.3, 0.3, 0.005)
     ),
@@ -169,6 +165,10 @@ def named_estimator(name: str, neural: Any = None) -> CostSensitiveClassifier:
     settings = ADAPTED if name == "adacsl" else {"loss": "instance-weighted"} if name.endswith(INSTANCE) else {}
     made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss", **settings)
     return made
+
+
+def _catboost() -> BoostingLearner:
+    return BoostingLearner("catboost", **BOOSTED, patience=25, params={"thread_count": 1, **LIGHT})
 
 
 def _net(module: Any = None, **settings: Any) -> Any:
