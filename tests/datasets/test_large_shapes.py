@@ -79,8 +79,8 @@ def test_halves_of_characters_are_read():
 
 
 def test_places_among_levels():
-    assert positions_among(["a", "b"], np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
-    assert positions_among([], np.array(["b"])).tolist() == [-1]
+    assert positions_among({"a": 0, "b": 1}, np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
+    assert positions_among({}, np.array(["b"])).tolist() == [-1]
 
 
 def test_labels_are_short():

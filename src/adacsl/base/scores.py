@@ -52,6 +52,19 @@ def to_logits(probabilities: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
 
+def weighted_sums(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one weighted sum of each row, or K for weights of shape (K, d).
+
+    A row's sum depends on that row alone: a matrix product rounds one row otherwise than the same row among others.
+
+    Examples
+    --------
+    >>> weighted_sums(np.asarray([[1.0, 2.0]]), np.asarray([3.0, 0.5])).tolist()
+    [4.0]
+    """
+    return np.asarray(np.einsum("nd,kd->nk" if weights.ndim == 2 else "nd,d->n", np.ascontiguousarray(x), weights))
+
+
 LEAST = 1e-30
 """The probability of a class that a model has never seen: its logit stays a number."""
 

@@ -90,6 +90,35 @@ class Column(NamedTuple):
     """Which of its rows; None: all."""
 
 
+class ReadTable:
+    """A table of any kind each of whose columns is read once, however many encoders take it.
+
+    Examples
+    --------
+    >>> ReadTable([["web", 1.0], [None, 2.0]]).column(0).values.tolist()
+    ['web', '']
+    """
+
+    def __init__(self, X: Any) -> None:  # noqa: N803
+        self.names, self.shape, self._read = read_columns(X)
+        self._columns: dict[int, Column] = {}
+
+    def column(self, place: int) -> Column:
+        """Return a column."""
+        if place not in self._columns:
+            column = self._read(place)
+            if column.kind == "text" and column.parsed is None:  # what it means is worked out once, too
+                codes = np.arange(len(column.values), dtype=np.int32)
+                column = column._replace(parsed=ParsedText(column.name, codes, column.values))
+            self._columns[place] = column
+        return self._columns[place]
+
+
+def read_once(X: Any) -> Any:  # noqa: N803
+    """Return a table whose columns are read once."""
+    return X if isinstance(X, ParsedTable | ReadTable) else ReadTable(X)
+
+
 MOST_DISTINCT = 0.5
 """Text that differs in more than this share of the rows is parsed again each time: holding it would take more room."""
 
@@ -255,7 +284,8 @@ def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[i
 
     Arrays and frames with odd names have no names. A table without rows or columns is refused, in scikit-learn's words.
     """
-    names, shape, column = (X.names, X.shape, X.column) if isinstance(X, ParsedTable) else _read(X)
+    ready = isinstance(X, ParsedTable | ReadTable)
+    names, shape, column = (X.names, X.shape, X.column) if ready else _read(X)
     if 0 in shape:
         what = "sample" if shape[0] == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
@@ -569,9 +599,13 @@ def _spelt_dates(seconds: NDArray[np.float64]) -> list[str]:
     return ["" if gap else text for text, gap in zip(texts, np.isnan(seconds).tolist(), strict=True)]
 
 
-def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
+def places_of(levels: Iterable[str]) -> dict[str, int]:
+    """Return the position of each level, by which :func:`positions_among` looks them up."""
+    return {level: place for place, level in enumerate(levels)}
+
+
+def positions_among(places: Mapping[str, int], text: NDArray[Any]) -> NDArray[np.int64]:
     """Return the position of each text among the levels, -1 where it is none of them."""
-    places = {level: place for place, level in enumerate(levels)}
     return np.fromiter((places.get(each, -1) for each in text.tolist()), np.int64, len(text))
 
 

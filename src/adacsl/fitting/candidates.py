@@ -8,6 +8,7 @@ falls as 1 / k with the number of models k, the cost of k is ``c(k) = c(1) - 2 (
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -252,8 +253,9 @@ def learned_share(candidate: Candidate, rows: Rows) -> float:
 
 
 def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
-    """Return the mean of several models' logits, in float64 and in one order of adding."""
-    return np.asarray(np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0))
+    """Return the mean of several models' logits, in float64 and in one order of adding, whatever the number of rows."""
+    each = [np.asarray(part, dtype=np.float64) for part in parts]
+    return np.asarray(functools.reduce(np.add, each) / len(each))
 
 
 SCORED_TWICE = 5_000

@@ -70,8 +70,14 @@ class NetModel:
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of a table, or of images N x H x W x C: n, or n x K for more than two classes."""
+        return self._logits(self.inputs(X))
+
+    def encoded_logits(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the logits of samples that the encoder has read."""
+        return self._logits(torch.from_numpy(x))
+
+    def _logits(self, x: Tensor) -> NDArray[np.float64]:
         device = torch.device(choose_device(self.device, warn=False))  # fit or load has warned
-        x = self.inputs(X)
         prepare = None if self.encoder is not None else preparation(self.settings)
         networks = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
         batch = self.settings.scored_at_once(images=self.encoder is None)
