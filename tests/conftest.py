@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -114,6 +115,7 @@ def called(capsys):
         def call(*words):
             code = main([str(word) for word in words])
             out, err = capsys.readouterr()
+            assert not re.search(r"\d%", out + err), "write 57.5 %, not 57.5%"
             document = json.loads(out) if "--json" in words and out else None
             return SimpleNamespace(code=code, out=out, err=err, json=document)
 

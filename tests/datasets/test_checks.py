@@ -325,7 +325,7 @@ def test_copies_but_for_the_number_of_the_row_are_copies():
     result = check(X.assign(row_no=np.arange(len(y))), y, COSTS)
     assert result.codes == ("duplicate-rows", "looks-like-id")
     assert (
-        "30 of 630 rows (4.8%) are duplicates of others but for 'row_no', label included (row 601"
+        "30 of 630 rows (4.8 %) are duplicates of others but for 'row_no', label included (row 601"
         in result.findings[0].text
     )
     assert codes(X, y, time=np.arange(len(y))) == ()  # the same again, at another time
@@ -396,7 +396,7 @@ def test_which_class_is_positive():
     X, y = clean(2000)
     text = str(check(X, 1 - y, COSTS))
     assert "positive-is-common" in text
-    assert "70% of the rows are '1', and a false negative costs 8 false positives" in text
+    assert "70 % of the rows are '1', and a false negative costs 8 false positives" in text
     assert codes(X, 1 - y, {"fp": 8, "fn": 1}) == ()
     assert codes(*clean(2000, share=0.55)) == ()
     assert codes(X, 1 - y) == ("positive-is-common",)
