@@ -131,19 +131,22 @@ def evaluate(
         shown += ["", f"the mean cost per sample, {result.cost.estimate:.4g}, is {how} the limit of {at_most:g}"]
     words = [word for part in (source, given, policy_options) for word in as_words(part)]
     words += [] if time_column is None else ["--time-column", time_column]
-    shown += ["", _next(classifier, model, data, words)]
+    shown += ["", _next(classifier, model, data, words, [] if module is None else ["--module", module])]
     document = result.to_dict() | {"training_share": overlap.share, **labelled.reading.facts()}
     document |= {"at_most": at_most, "passed": passed, "written": out}
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
 
 
-def _next(classifier: CostSensitiveClassifier, model: Path, data: str | None, words: list[str]) -> str:
+def _next(
+    classifier: CostSensitiveClassifier, model: Path, data: str | None, words: list[str], module: list[str]
+) -> str:
     """Return the line with the command that explains the cost of a table, or serves a model of images."""
     from adacsl.estimators.inputs import n_classes, takes_images  # noqa: PLC0415  pandas
 
     if takes_images(classifier) or (n_classes(classifier) > 2 and "--costs" in words):
-        return next_command(shlex.join(["adacsl", "serve", str(model)]))
-    return next_command(shlex.join(["adacsl", "explain", str(model), *([] if data is None else [data]), *words]))
+        return next_command(shlex.join(["adacsl", "serve", str(model), *module]))
+    named = [] if data is None else [data]
+    return next_command(shlex.join(["adacsl", "explain", str(model), *named, *words, *module]))
 
 
 def _labelled(
