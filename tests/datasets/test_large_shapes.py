@@ -73,8 +73,8 @@ def test_numbers_and_dates_among_long_text_are_found():
 
 
 def test_limits_are_named():
-    assert positions_among(["a", "b"], np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
-    assert positions_among([], np.array(["b"])).tolist() == [-1]
+    assert positions_among({"a": 0, "b": 1}, np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
+    assert positions_among({}, np.array(["b"])).tolist() == [-1]
     with pytest.raises(DataError, match=r"has a label of 20,000 characters, expected 1000 at most"):
         class_labels(["a" * 20_000, "b", "b"], "b")
     for long in ("1e300d", "2000y", "1e20s"):
@@ -88,11 +88,6 @@ def test_halves_of_characters_are_read():
     half = json.loads('"\\ud83d"')
     encoder = TableEncoder().fit(np.array([[half], ["a"], ["a"]], dtype=object))
     assert encoder.transform(np.array([[half], ["a"]], dtype=object)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
-
-
-def test_places_among_levels():
-    assert positions_among({"a": 0, "b": 1}, np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
-    assert positions_among({}, np.array(["b"])).tolist() == [-1]
 
 
 def test_a_header_may_be_longer_than_what_is_looked_at(tmp_path):
