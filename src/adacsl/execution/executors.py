@@ -174,7 +174,7 @@ def run_tasks(
     retries : int
         How often a task that raised is run again.
     remaining : callable
-        Returns what is left of a task that was interrupted, or None where nothing is.
+        Returns what is left of a task that is about to begin or was interrupted, or None where nothing is.
     skip : callable
         Asked before a task is begun: whether there is too little time left for it.
     deadline : callable
@@ -190,7 +190,7 @@ def run_tasks(
     finished = False
     try:
         while waiting or running:
-            yield from _begin(executor, tasks, waiting, running, skip)
+            yield from _begin(executor, tasks, waiting, running, remaining, skip)
             if not running:
                 continue
             left, idle = min(beat, max(0.0, deadline() - time.monotonic())), True
@@ -222,11 +222,21 @@ def run_tasks(
 
 
 def _begin(
-    executor: Executor, tasks: Sequence[Any], waiting: deque[int], running: set[int], skip: Callable[[Any], bool]
+    executor: Executor,
+    tasks: list[Any],
+    waiting: deque[int],
+    running: set[int],
+    remaining: Callable[[Any], Any],
+    skip: Callable[[Any], bool],
 ) -> Iterator[Update]:
     """Begin as many of the tasks that wait as there is room for."""
     while waiting and len(running) < executor.n_workers:
         number = waiting.popleft()
+        rest = remaining(tasks[number])
+        if rest is None:
+            yield Update("done", number)
+            continue
+        tasks[number] = rest
         if skip(tasks[number]):
             yield Update("failed", number, OutOfTimeError())
             continue
