@@ -124,7 +124,7 @@ def _write_split(store: ResultStore, task: Task, protocol: Protocol) -> tuple[in
 
 
 class FirstLook:
-    """Shows the costs of a first look: once most methods have one, and again when all have."""
+    """Shows the costs of a first look: of most methods once they have one, of the slowest at the end."""
 
     def __init__(
         self,
@@ -140,7 +140,7 @@ class FirstLook:
             FitKey(name, ratio, own, 0) for name in tasks for ratio in ratios[name] for own in methods[name]
         ]
         self._events: dict[FitKey, Event] = {}
-        self._shown = 0
+        self._shown: set[FitKey] = set()
 
     def __call__(self, event: Event) -> None:
         """Take an event of its run."""
@@ -153,7 +153,7 @@ class FirstLook:
 
     def end(self) -> None:
         """Show what came after the table, and tell the bar how long fits take."""
-        if len(self._events) > self._shown:
+        if len(self._events) > len(self._shown):
             self._show()
         for fit, event in self._events.items():
             if event.seconds is not None:
@@ -162,21 +162,22 @@ class FirstLook:
     def _show(self) -> None:
         for name in self._tasks:
             train, test = self._splits[name]
-            self._bar.say(
-                f"first look at {name}: mean cost on {test:,} of {self._samples[name]:,} samples, after training on "
-                f"{train:,}; it decides nothing, the folds of all samples follow"
+            text = (
+                f"mean cost on {test:,} of {self._samples[name]:,} samples, after training on {train:,}; it decides "
+                "nothing, the folds of all samples follow"
             )
+            self._bar.say(f"first look at {name}, the others:" if self._shown else f"first look at {name}: {text}")
             for ratio in sorted({fit.ratio for fit in self._wanted if fit.data == name}):
                 self._show_view(name, ratio)
-        self._shown = len(self._events)
+        self._shown = set(self._events)
 
     def _show_view(self, name: str, ratio: float) -> None:
-        own = [fit for fit in self._wanted if fit[:2] == (name, ratio)]
+        own = [fit for fit in self._wanted if fit[:2] == (name, ratio) and fit not in self._shown]
         known = [(event.cost, fit.method) for fit in own if (event := self._events.get(fit)) and event.cost is not None]
         several = len({fit.ratio for fit in self._wanted if fit.data == name}) > 1
         if several:
             self._bar.say(f"  ratio {ratio:g}")
-        width = max(len(fit.method) for fit in own)
+        width = max((len(fit.method) for fit in own), default=0)
         for cost, method in sorted(known):
             self._bar.say(f"  {method:<{width}}  {cost:.4g}")
         if rest := [fit.method for fit in own if fit not in self._events]:
