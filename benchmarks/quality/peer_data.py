@@ -49,6 +49,7 @@ IDENTIFIERS = {"telco_churn": ["customerID"], "give_me_some_credit": ["id"]}
 ROWS = {"creditcard_fraud": 50_000}  # 10,000 would hold 17 frauds, 50,000 hold 86
 COLUMNS = ("table", "k", "split", "method", "normalized_cost", "cost", "fit_seconds", "digest", "error")
 FIRST_STATE = 10_000
+MOST_LEVELS = 254  # of scikit-learn's histogram boosting
 
 
 class Table(NamedTuple):
