@@ -75,7 +75,12 @@ class Form:
 
 FORMS = {
     "short": Form(
-        "equal_time.csv", FRESH, 1, 3, without=("adacsl", "hgb-bayes", "autogluon-best"), once=("autogluon-full",)
+        "equal_time.csv",
+        FRESH,
+        1,
+        3,
+        once=("autogluon-full",),
+        without=("adacsl", "hgb-bayes", "xgboost-tuned", "autogluon-bagged", "autogluon-best"),
     ),
     "full": Form("equal_time_full.csv", tuple(TABLES), 2, 5),
 }
@@ -384,6 +389,7 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--form", choices=FORMS, default="short", help="tables, splits and methods (default: short)")
     parser.add_argument("--tables", nargs="+", help="instead of the form's")
     parser.add_argument("--methods", nargs="+", help="instead of the form's")
+    parser.add_argument("--also", nargs="+", default=[], help="methods beside the form's")
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out")
     parser.add_argument("--splits", type=int, nargs="+", help="numbers of the splits (default: all)")
     parser.add_argument("--add", type=Path, action="append", default=[], help="a file with PEER_METHODS or TABLES")
@@ -415,8 +421,10 @@ def parse(words: list[str] | None) -> argparse.Namespace:
     options.once = form.once if options.methods is None else ()
     options.tables, options.folds = options.tables or list(form.tables), options.folds or form.folds
     options.repeats = options.repeats or form.repeats
-    options.methods = options.methods or [name for name in PEER_METHODS if name not in form.without]
-    for name, known in (("tables", TABLES), ("methods", PEER_METHODS)):
+    options.methods = options.methods or [
+        name for name in PEER_METHODS if name in options.also or name not in form.without
+    ]
+    for name, known in (("tables", TABLES), ("methods", PEER_METHODS), ("also", PEER_METHODS)):
         if unknown := [one for one in getattr(options, name) if one not in known]:
             parser.error(f"--{name}: there is no {unknown[0]!r}; there are {', '.join(known)}")
     options.methods = [name for name in options.methods if name not in options.without]
