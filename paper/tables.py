@@ -249,7 +249,8 @@ def _entry(
 ) -> str:
     if (dataset, profile, split, k, method) not in table.index:
         return NOT_RUN
-    n, average, low, high = table.loc[(dataset, profile, split, k, method), ["n", "mean", "low", "high"]]
+    row: Any = table.loc[(dataset, profile, split, k, method)]
+    n, average, low, high = row["n"], row["mean"], row["low"], row["high"]
     mean = f"{average:.3f}"
     if n == FEW:
         return f"{mean} ({FEW} runs)" if count else mean

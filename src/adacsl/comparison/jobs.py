@@ -240,7 +240,8 @@ def count_networks(job: Job) -> int:
     >>> from adacsl.comparison.protocol import Protocol
     >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 5 == 0
     >>> task = Task.from_data(X, y, CostMatrix(fp=1, fn=8), name="mine")
-    >>> methods = {"mine": {name: method(name) for name in ("net-bayes", "net-tuned", "adacsl-cv")}}
+    >>> names = "net-bayes", "net-tuned", "adacsl-cv"
+    >>> methods = {"mine": {name: method(name) for name in names}}
     >>> (job,) = plan_jobs([task], methods, {"mine": [8.0]}, [0], Protocol(folds=3))
     >>> count_networks(job)  # one for both thresholds, and five
     6
