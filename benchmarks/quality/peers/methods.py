@@ -172,7 +172,7 @@ def logistic(problem: Problem) -> Predict:
         GridSearchCV(LogisticRegression(max_iter=3000), {"C": [0.01, 0.1, 1.0, 10.0]}, scoring="neg_log_loss",
                      cv=folds(problem)),
     )  # fmt: skip
-    return model.fit(problem.X_train, problem.y_train).predict_proba  # type: ignore[no-any-return]
+    return model.fit(problem.X_train, problem.y_train).predict_proba
 
 
 def histogram_boosting(seed: int, **more: Any) -> HistGradientBoostingClassifier:
