@@ -491,7 +491,8 @@ def test_boosters_take_categories_and_missing_values(library, monkeypatch):
     rng = np.random.default_rng(0)
     x, level = rng.normal(size=200), rng.choice(["a", "b", None], 200)
     y = ((x + (level == "a")) > 0.7).astype(int)
-    X = pd.DataFrame({"x": np.where(x > 2, np.nan, x), "level": pd.Series(level, dtype=object)})
+    # a column of a table may have the name of an argument
+    X = pd.DataFrame({"x": np.where(x > 2, np.nan, x), "self": pd.Series(level, dtype=object)})
     problem = problem_files.Problem(X, y, X, 2, {"k": np.asarray([[0, 1.0], [1, 0]])}, None, None, 0, 60.0)
     found = problem_files.check_answer(methods.tuned(library)(problem)(X), problem)
     assert (found.argmax(axis=1) == y).mean() > 0.9

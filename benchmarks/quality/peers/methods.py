@@ -121,7 +121,10 @@ def with_categories(problem: Problem) -> tuple[pd.DataFrame, Callable[[pd.DataFr
         kinds[column] = pd.CategoricalDtype(list(kept))
 
     def convert(X: pd.DataFrame) -> pd.DataFrame:
-        return X.assign(**{column: X[column].astype(kind) for column, kind in kinds.items()})
+        result = X.copy()
+        for column, kind in kinds.items():
+            result[column] = X[column].astype(kind)
+        return result
 
     return convert(problem.X_train), convert
 
