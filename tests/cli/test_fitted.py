@@ -1,5 +1,8 @@
 """Models that were fitted elsewhere on the command line: networks of one's own, scores alone, pipelines of text."""
 
+import shlex
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -149,3 +152,39 @@ def test_a_network_of_ones_own_is_loaded_by_its_factory(adacsl, refused, tmp_pat
     assert "--module own_nets: expected" in refused("predict", *words, "--module", "own_nets")
     assert "there is no module none_such" in refused("predict", *words, "--module", "none_such:net")
     assert "has no other" in refused("predict", *words, "--module", "own_nets:other")
+
+
+METHOD = """
+def small():
+    from adacsl import CostSensitiveClassifier
+    from adacsl.neural import NeuralLearner
+
+    return CostSensitiveClassifier(learner=NeuralLearner(net, epochs=2))
+"""
+
+
+def test_a_method_with_a_network_of_ones_own_is_trained_as_it_is_and_each_command_names_the_next(
+    adacsl, refused, tmp_path, monkeypatch
+):
+    (tmp_path / "own_methods.py").write_text(NET + METHOD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["a", "b"])
+    table.assign(target=(table["a"] + table["b"] > 0).astype(int)).to_csv("new.csv", index=False)
+    data, quick = ("new.csv", "--target", "target", "--fn", 8, "--fp", 1, "--quiet"), ("--repeats", 1, "--folds", 2)
+    train = ("train", *data, "--method", "own_methods:small", "--out", "model")
+    trained = adacsl(*train)
+    assert trained.code == 0, trained.err
+    assert "; 2 epochs, " in trained.out  # the learner's own
+    assert "; 3 epochs, " in adacsl(*train, "--epochs", 3).out
+    assert "on the command line --module module:function" in refused("predict", "model", "new.csv")
+    compared = adacsl("compare", *data, "--method", "own_methods:small", "--n-jobs", 1, *quick, "--save", "best",
+                      "--methods", "always-negative", "--out", "run")  # fmt: skip
+    assert compared.code == 0, compared.err
+    for words in (("evaluate", "model", *data[:-1]), ("monitor", "model", "new.csv", "--fn", 8, "--fp", 1)):
+        following = shlex.split(adacsl(*words, "--module", "own_methods:net").out.splitlines()[-1])
+        assert following[following.index("--module") + 1] == "own_methods:net"
+    for said in (trained, compared):
+        assert "--module own_methods:net" in said.out.splitlines()[-1]
+        assert adacsl(*shlex.split(said.out.splitlines()[-1])[2:]).code == 0
+        assert (pd.read_csv("decisions.csv")["probability"].between(0, 1)).all()

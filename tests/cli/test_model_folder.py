@@ -265,7 +265,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
     np.testing.assert_allclose(result["probability"], model.predict_proba(X)[:, 1], atol=1e-6)
     said = adacsl("evaluate", tmp_path / "m", data, "--json")
     assert (said.code, said.err.count("\n")) == (0, 1)
-    assert said.err.startswith("warning: 100% of these samples were used for training")
+    assert said.err.startswith("warning: 100 % of these samples were used for training")
     assert said.json["cost"]["mean"] == pytest.approx(-model.score(X, rows["churn"].to_numpy()))
     assert said.json["threshold"] == pytest.approx(model.decision_.probability_threshold)
     if name.startswith("logistic"):
@@ -627,7 +627,7 @@ def test_a_column_that_training_dropped_need_not_be_there(adacsl, rows, place, t
     expected = adacsl("evaluate", place / "model", place / "rows.parquet", "--json").json
     said = adacsl("evaluate", place / "model", tmp_path / "rows.parquet", "--drop", "id", "--json", "--quiet")
     assert said.code == 0
-    assert said.err.startswith("warning: 100% of these samples were used for training")
+    assert said.err.startswith("warning: 100 % of these samples were used for training")
     assert len(said.err.splitlines()) == 1
     assert said.json["cost"] == expected["cost"]
 

@@ -21,6 +21,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostSensitiveClassifier
+from adacsl.neural import NeuralLearner
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 2)), columns=["debt", "age"])
 LABELS = (ROWS["debt"] > 0.5).astype(int)
@@ -201,6 +202,33 @@ def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
     assert "--port must be at most 65535, got 70000" in refused("serve", folder, "--port", 70_000)
     assert "cannot listen at 'nowhere.invalid'" in refused("serve", folder, "--host", "nowhere.invalid", "--port", 0)
     assert f"there is no model folder {tmp_path / 'gone'}" in refused("serve", tmp_path / "gone", "--port", 0)
+
+
+NET = """
+from torch import nn
+
+def net(n_features):
+    return nn.Sequential(nn.Linear(n_features, 4), nn.ReLU(), nn.Linear(4, 1))
+"""
+
+
+@FORKED
+def test_a_model_with_a_network_of_ones_own_is_served_with_its_factory(refused, tmp_path, monkeypatch):
+    (tmp_path / "served_nets.py").write_text(NET)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import served_nets
+
+    learner = NeuralLearner(module=served_nets.net, epochs=1)
+    classifier = CostSensitiveClassifier(CostMatrix(fp=1, fn=6), learner=learner, random_state=0).fit(ROWS, LABELS)
+    classifier.save("model")
+    assert "--module module:function" in refused("serve", "model", "--port", 0)
+    with served("model", tmp_path, "--module", "served_nets:net", start=fork) as (_, address):
+        wait_until_ready(address)
+        answer = httpx.post(f"{address}/predict", json={"rows": ROWS.to_dict(orient="records")}, timeout=60).json()
+    np.testing.assert_allclose(
+        [row["probability"] for row in answer["rows"]], classifier.predict_proba(ROWS)[:, 1], rtol=1e-5
+    )
 
 
 # several processes

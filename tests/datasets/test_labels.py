@@ -3,8 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from adacsl.datasets import DataError
 from adacsl.datasets.labels import class_labels
@@ -47,13 +45,6 @@ def test_custom_names_the_positive_class(values, classes):
 )
 def test_the_positive_class_is_named(values, pos_label, y):
     assert class_labels(values, pos_label)[0].tolist() == y
-
-
-@given(st.lists(st.sampled_from(["sick", "well"]), min_size=2).filter(lambda v: len(set(v)) == 2))
-def test_labels_follow_their_name(values):
-    y, classes = class_labels(values, "sick")
-    assert y.tolist() == [int(value == "sick") for value in values]
-    assert classes == ("well", "sick")
 
 
 @pytest.mark.parametrize(

@@ -146,3 +146,41 @@ def test_there_are_many_messages():
 )
 def test_messages_state_what_was_expected_in_the_voice_of_the_field(path):
     assert not unclear_messages(path)
+
+
+# percentages: 57.5 %, with a space, in messages, outputs and the blocks that show them
+
+OUTPUT = re.compile(r"^```(?:console|text)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def unspaced_percentages(source: str) -> list[str]:
+    """Return the texts of a module that would print a percentage without a space, each with its line."""
+    tree, result = ast.parse(source), []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FormattedValue) and isinstance(node.format_spec, ast.JoinedStr):
+            if re.search(r"^[^%]*%$", ast.unparse(node.format_spec)[2:-1]):
+                result.append(f"{node.lineno}: {ast.unparse(node)}, write {{100 * share:.1f}} %")
+        elif isinstance(node, ast.JoinedStr):
+            parts = [part.value if isinstance(part, ast.Constant) else "0" for part in node.values]
+            result += [f"{node.lineno}: {text}" for text in ["".join(parts)] if re.search(r"\d%(?![a-zA-Z{])", text)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\d%(?!\w)", node.value):
+            result.append(f"{node.lineno}: {node.value}")
+    return result
+
+
+def test_percentages_without_a_space_are_found():
+    assert unspaced_percentages('a = f"{100 * x:.1f} % of {y:%Y-%m-%d}, {z % 2}"') == []
+    for line in ('f"{x:.1%}"', 'f"{x}%"', '"95% interval"', '"%{y:.1%}"'):
+        assert unspaced_percentages(line), line
+
+
+def test_percentages_have_a_space_in_all_messages():
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not unspaced_percentages(path.read_text(encoding="utf-8")), path
+
+
+def test_percentages_have_a_space_in_the_outputs_that_pages_show():
+    for path in checked_files():
+        if path.suffix == ".md":
+            blocks = OUTPUT.findall(path.read_text(encoding="utf-8"))
+            assert not re.findall(r".*\d%.*", "\n".join(blocks)), path

@@ -42,7 +42,7 @@ OVERVIEW = {
     "rows": 1000,
     "n_columns": 14,
     "columns": [
-        {"column": f"c{i}", "kind": "text", "missing": 5 * i, "distinct": 3, "values": "Ulm 60%"} for i in range(13)
+        {"column": f"c{i}", "kind": "text", "missing": 5 * i, "distinct": 3, "values": "Ulm 60 %"} for i in range(13)
     ],
     "classes": [
         {"name": "benign", "rows": 700, "at_stake": 700.0},
@@ -127,7 +127,7 @@ def test_the_data_are_described(small):
     )
     (table,) = card.folded
     assert table.caption == "14 columns, the first 13 of them"
-    assert table.rows[2] == ["c2", "text", "1 %", "3", "Ulm 60%"]
+    assert table.rows[2] == ["c2", "text", "1 %", "3", "Ulm 60 %"]
     assert data_section(Data()) is None
 
 

@@ -46,7 +46,6 @@ from adacsl.cli.options import (
     hidden_text,
     interval_text,
     neural_learner,
-    predict_command,
     split_words,
     within,
 )
@@ -88,10 +87,6 @@ class Training:
         options |= {"cost_options": self.cost_options, "check_options": self.check_options}
         options |= {"constraint_options": self.constraint_options}
         return train(self.data, out=out, method=self.method, screen=silent, **options, **self.networks)  # type: ignore[arg-type]
-
-    def predicting(self, model: Path) -> str:
-        """Return the command that predicts with the saved model."""
-        return predict_command(model, self.data, self.source)
 
     @property
     def _data(self) -> list[str]:
@@ -307,7 +302,7 @@ def _save(training: Training | None, model: Path, screen: Screen, recommended: s
         fitted = training.run(model, screen).document
     except (OSError, ValueError) as error:  # the comparison is shown all the same
         return {"not_saved": one_line(getattr(error, "strerror", None) or error)}
-    return {"model": model, "fitted": fitted, "next": training.predicting(model)}
+    return {"model": model, "fitted": fitted, "next": fitted["next"]}
 
 
 def failed_fits(result: Comparison) -> list[dict[str, Any]]:

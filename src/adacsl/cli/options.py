@@ -483,10 +483,11 @@ def as_words(options: Any) -> list[str]:
     return words
 
 
-def predict_command(model: Path, data: str | None, source: DataOptions) -> str:
-    """Return the command that predicts data of that source with a saved model."""
+def predict_command(model: Path, data: str | None, source: DataOptions, module: str | None = None) -> str:
+    """Return the command that predicts data of that source with a saved model (of a network of one's own)."""
     where = [] if source.folder is None else ["--folder", str(source.folder)]
     words = [*([] if data is None else [data]), *where, *as_words(source.files)]
+    words += [] if module is None else ["--module", module]
     return shlex.join(["adacsl", "predict", str(model), *words, "--out", "decisions.csv"])
 
 

@@ -17,7 +17,7 @@ from adacsl.base.labels import plain_labels
 from adacsl.base.scores import known
 from adacsl.cli.check import load_checked
 from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, next_command, one_line, stoppable
-from adacsl.cli.custom_methods import own_method
+from adacsl.cli.custom_methods import module_word, own_method
 from adacsl.cli.model_folder import check_model_folder, note_rows, save_model
 from adacsl.cli.options import (
     ADVANCED_METHODS,
@@ -180,7 +180,7 @@ def train(  # noqa: PLR0913  one argument for each option
     with stoppable(advice):
         _fit(made, method, task, times, screen)
         save_model(made, out, notes, force=force)
-    following = predict_command(out, data, source)
+    following = predict_command(out, data, source, module_word(made.learner))
     seconds, checks = time.perf_counter() - started, (findings, made.check(check_options.codes))
     return _answer(made, method, task, out, seconds, checks, following)
 
@@ -242,7 +242,9 @@ def _unfitted(
     short, item = own_method(name) if ":" in name else (name, None)
     (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
     if needs_network(made):
-        made.set_params(learner=neural or NeuralLearner(), device=device, resume=resume)
+        learner = NeuralLearner() if made.learner == "net" else made.learner  # a method of one's own may have settings
+        learner.set_params(**({} if neural is None else neural.changed()))
+        made.set_params(learner=learner, device=device, resume=resume)
     else:
         given = {} if neural is None else neural.changed()
         asked = {"epochs": given.get("epochs"), "weights": given.get("weights"), "rotate": given.get("augment")}
@@ -283,12 +285,14 @@ def _fit(made: CostSensitiveClassifier, name: str, task: Task, times: TimeOption
         warnings.filterwarnings("ignore", "base estimator .* is skipped")  # part of the answer
         warnings.simplefilter("ignore", CostWarning)  # shown by the checks
         if trains_networks:
-            made.learner.trainer = {"callbacks": [_epoch_bar(advance, made.cv)]}
+            trainer = made.learner.trainer or {}
+            callbacks = [*trainer.get("callbacks", ()), _epoch_bar(advance, made.cv)]
+            made.learner.trainer = trainer | {"callbacks": callbacks}
         made.fit(
             task.X, labels, groups=task.groups, time=task.time, gap=times.gap, label_delay=times.label_delay, **own
         )  # fmt: skip
         if trains_networks:
-            made.learner.trainer = None
+            made.learner.trainer = trainer or None
 
 
 def _epoch_bar(advance: Callable[..., None], folds: Any) -> Any:
@@ -329,6 +333,7 @@ def _answer(
         **({"times": made.times_} if made.times_ else {}),
         "checks": checks[0].to_list(),
         "model_checks": checks[1].to_list(),
+        "next": following,
     }
     if len(classes) == 2:
         document |= {

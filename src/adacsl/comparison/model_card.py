@@ -20,6 +20,7 @@ from adacsl.estimators.registry import title_of
 
 if TYPE_CHECKING:
     from adacsl.comparison.result import Comparison
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 def describe_facts(result: Comparison) -> dict[str, str]:
@@ -145,7 +146,8 @@ def model_card(
         "limitations": " ".join(_limits(about, result.facts["protocol"], people)),
         "deployment": "Monitor it with adacsl monitor: it tests for drift and tells whether to re-tune the threshold.",
     }
-    return card | _made_with(result, view, name) | ({} if model is None else _kept(Path(model)))
+    kept = {} if model is None else _kept(Path(model), result.methods.get(name))
+    return card | _made_with(result, view, name) | kept
 
 
 def _titled(name: str, n_classes: int) -> str:
@@ -208,9 +210,10 @@ def _listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _kept(folder: Path) -> dict[str, str]:
+def _kept(folder: Path, method: CostSensitiveClassifier | None) -> dict[str, str]:
     """Return where the fitted model lies, its threshold, and the digest of its document."""
-    fitted = load(folder, device="cpu")
+    network = getattr(getattr(method, "learner", None), "module", None)  # no file has the code of a custom one
+    fitted = load(folder, device="cpu", module=network if callable(network) else None)
     threshold = fitted.decision_.threshold_for(fitted.costs_)
     digest = hashlib.sha256((folder / DOCUMENT).read_bytes()).hexdigest()
     kept = f"{folder}, fitted on all samples" + ("" if threshold is None else f"; threshold {threshold:.3g}")

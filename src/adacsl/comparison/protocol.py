@@ -167,9 +167,10 @@ class Protocol:
         for name in ("gap", "label_delay"):
             object.__setattr__(self, name, Duration.read(getattr(self, name), name))
         if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:
+            most = f"{100 - 100 / self.folds:.0f} %"
             raise ValueError(
-                f"validation is a share of all samples, above 0 and below the {1.0 - 1.0 / self.folds:.0%} that are "
-                f"not tested on, got {self.validation!r}"
+                f"validation is a share of all samples, above 0 and below the {most} that are not tested on, "
+                f"got {self.validation!r}"
             )
         if (self.gap.amount or self.label_delay.amount) and not self.windows:
             raise ValueError(
@@ -310,7 +311,7 @@ def describe_protocol(protocol: Mapping[str, Any], seeds: list[int]) -> str:
     tested = 1.0 / folds if folds and not time else protocol["test"]
     shares = {"validation": protocol["validation"], "test": tested}
     shares = {"training": 1.0 - sum(shares.values())} | shares
-    words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    words = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items())
     listed = ", ".join(map(str, seeds))
     if not time and folds:
         repeats = max(seeds) // folds + 1

@@ -24,6 +24,7 @@ zeros where no training level was rare).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
@@ -38,6 +39,7 @@ from adacsl.datasets.columns import (
     as_kind,
     as_levels,
     finite,
+    places_of,
     positions_among,
     read_columns,
     recognised,
@@ -118,7 +120,7 @@ class Category:
     def encode(self, column: Column) -> list[NDArray[np.float64]]:
         """Return the features of a column."""
         text = as_levels(column)
-        position = positions_among(self.levels, text)
+        position = positions_among(self._places, text)
         out = [(position == i).astype(np.float64) for i in range(len(self.levels))]
         gaps = text == ""
         if self.other:
@@ -128,6 +130,10 @@ class Category:
         if self.frequencies is not None and self.scale is not None:
             out.append(self.scale(_frequency(self.frequencies, text)))
         return out
+
+    @functools.cached_property
+    def _places(self) -> dict[str, int]:
+        return places_of(self.levels)
 
     def features(self) -> list[tuple[str, bool]]:
         """Return what each feature says, and whether it is a scaled number."""
@@ -249,8 +255,7 @@ def _frequency_scale(frequencies: dict[str, float], text: NDArray[Any]) -> Scale
 
 def _frequency(frequencies: dict[str, float], text: NDArray[Any]) -> NDArray[np.float64]:
     """Return the log of how often each level was seen in training; 0, as if seen once, for missing and new ones."""
-    position = positions_among(list(frequencies), text)
-    return np.where(position < 0, 0.0, np.asarray([*frequencies.values(), 0.0])[position])
+    return np.fromiter((frequencies.get(each, 0.0) for each in text.tolist()), np.float64, len(text))
 
 
 _RULES: dict[str, type[Number | Category]] = {"number": Number, "date": Number, "category": Category}
