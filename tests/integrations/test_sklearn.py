@@ -1,8 +1,6 @@
 """scikit-learn: AdaCSLClassifier around any estimator, and the cost as a score."""
 
 import pickle
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -586,11 +584,6 @@ def test_sample_weights_of_the_score():
 def test_wrong_scores(call, error, match):
     with pytest.raises(error, match=match):
         call()
-
-
-def test_the_example_runs(capsys):
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "sklearn_estimator.py"))
-    assert "adaptive: test cost" in capsys.readouterr().out
 
 
 # K classes

@@ -1,8 +1,6 @@
 """skorch: the criterion, the callback, and skorch's own habits (clone, search, checkpoints, pickles)."""
 
 import pickle
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -196,11 +194,6 @@ def test_another_criterion_is_an_error(data):
 def test_wrong_settings(data, settings, error, match):
     with pytest.raises(error, match=match):
         make(callbacks=[AdaCSLCallback(**settings)]).initialize()
-
-
-def test_the_example_runs(capsys):
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "skorch_net.py"))
-    assert "val_cost" in capsys.readouterr().out
 
 
 def test_costs_of_rows_are_those_of_the_validation_rows(data):

@@ -2,7 +2,6 @@
 
 import copy
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -230,11 +229,6 @@ def test_metrics_take_what_the_trainer_gives():
 def test_wrong_settings(call, error, match):
     with pytest.raises(error, match=match):
         call()
-
-
-def test_the_example_runs(capsys):
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "transformers_trainer.py"))
-    assert "eval_val_cost" in capsys.readouterr().out
 
 
 @pytest.mark.weekly
