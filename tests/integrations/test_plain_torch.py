@@ -61,7 +61,7 @@ def made_up():
 
 
 def trained(loss, adapt):
-    """A network after five epochs of a loop as anybody writes it; ``adapt`` is called with validation logits and labels."""
+    """A network after five epochs of a usual loop; ``adapt`` is called with validation logits and labels."""
     x, y, held_out, labels = made_up()
     torch.manual_seed(0)
     net = torch.nn.Linear(4, 1)
