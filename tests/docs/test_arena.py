@@ -90,13 +90,13 @@ WORDS = ["--folds", "2", "--venvs", "venvs", "--out", "results/arena.csv"]
 TOY = ["--add", "own.py", "--tables", "toy", "priced", "--methods", "shares", "negative", "broken", "odd", "elsewhere"]
 
 
-def test_a_part_of_the_arena_is_not_published_as_the_whole(arena):
+def test_a_part_of_the_benchmark_is_not_published_as_the_whole(arena):
     assert arena.parse(["--tables", "wine"]).out == Path("runs/arena/arena.csv")
     assert arena.parse([]).out == arena.RESULTS
 
 
 def again(*more):
-    """The same command in a fresh run: additions are read anew."""
+    """The same command in a fresh run: additions are read again."""
     for known in (run.TABLES, run.PEER_METHODS):
         for name in ("toy", "priced", "shares", "negative", "broken", "odd", "elsewhere"):
             known.pop(name, None)
@@ -110,8 +110,8 @@ def lines():
 
 def test_a_table_and_a_method_of_ones_own_through_run_and_page(arena, capsys):
     assert again() == 0
-    said = capsys.readouterr()
-    assert "elsewhere is skipped: there is no virtual environment" in said.err
+    output = capsys.readouterr()
+    assert "elsewhere is skipped: there is no virtual environment" in output.err
     result = {(row["table"], row["method"], row["split"]): row for row in lines()}
     assert len(result) == 2 * 4 + 2 * 3
     assert result["toy", "broken", "0"]["error"] == "RuntimeError: no luck"
@@ -196,7 +196,7 @@ def test_a_run_goes_on_where_it_was_stopped(arena, monkeypatch):
     assert Path("results/arena.csv").read_text() == published
 
 
-def test_a_blind_contestant_is_fitted_once_for_all_costs(arena):
+def test_a_method_without_costs_is_fitted_once_for_all_costs(arena):
     again("--all-costs")
     module = run.PEER_METHODS["shares"].fit_predict.__globals__
     assert module["FITS"] == [True] * 4
@@ -206,7 +206,7 @@ def test_a_blind_contestant_is_fitted_once_for_all_costs(arena):
     assert [float(row["cost"]) for row in rows if row["costs"] == "other"] == pytest.approx([0.75] * 2, abs=0.03)
 
 
-def test_another_python_is_told_by_files(arena, tmp_path):
+def test_another_python_reads_files(arena, tmp_path):
     """The worker's side: the problem it reads is the one that was written."""
     again("--publish")
     data = run.TABLES["priced"].load(1000)
@@ -252,11 +252,11 @@ def test_a_contestant_in_another_python(arena):
 def test_decisions_are_those_of_least_expected_cost(arena):
     rng = np.random.default_rng(0)
     costs, p = rng.uniform(0, 5, (3, 3)), rng.dirichlet(np.ones(3), 40)
-    by_hand = [min(range(3), key=lambda said: sum(row[k] * costs[k, said] for k in range(3))) for row in p]
+    by_hand = [min(range(3), key=lambda action: sum(row[k] * costs[k, action] for k in range(3))) for row in p]
     assert problem_files.decide(p, costs).tolist() == by_hand
     y = rng.integers(0, 3, 40)
     assert problem_files.paid(y, np.asarray(by_hand), costs).tolist() == [
-        costs[k, said] for k, said in zip(y, by_hand, strict=True)
+        costs[k, action] for k, action in zip(y, by_hand, strict=True)
     ]
 
 
@@ -271,7 +271,7 @@ def test_scores_and_excess_are_those_of_the_rows(arena, tmp_path):
     block = store.Block("t", "c", ("good", "bad", "none"), decisions, y, numbers, fits, numbers, costs, 3)
     cost = {name: np.asarray([costs[a, b] for a, b in zip(y, d, strict=True)]) for name, d in
             (("good", good), ("bad", bad))}  # fmt: skip
-    least = min(sum(costs[a, said] for a in y) / n for said in range(3))
+    least = min(sum(costs[a, action] for a in y) / n for action in range(3))
     result = page.scores(block)
     assert set(result) == {"good", "bad"}
     assert result["bad"].cost == pytest.approx(cost["bad"].mean() / least)
