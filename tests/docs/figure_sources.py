@@ -115,7 +115,7 @@ def paper_cost(
 
 def printed(dataset: str) -> list[float]:
     """Return AdaCSL's costs as the paper prints them, over the number of test rows."""
-    from paper.figures import normalized
+    from paper.printed import normalized
 
     return [cast("float", normalized(dataset, k, "adacsl")) for k in (1, 3, 5)]
 

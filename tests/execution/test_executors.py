@@ -130,10 +130,21 @@ def test_here_no_task_is_begun_after_the_deadline():
     assert [type(result[number]) for number in range(3)] == [str, OutOfTimeError, OutOfTimeError]
 
 
-def test_a_skipped_task_is_out_of_time():
-    result = run(act, 0, [("add", 1), ("add", 2)], skip=lambda task: task[1] == 2)
-    assert result[0] == 1
-    assert isinstance(result[1], TimeoutError)
+@pytest.mark.parametrize("n_jobs", [0, 2])
+def test_tasks_begin_as_chosen_and_what_nobody_chooses_is_out_of_time(n_jobs):
+    def largest(tasks):
+        """Return the place of the largest number below 9."""
+        known = [number for _, number in tasks]
+        return max((place for place, number in enumerate(known) if number < 9), key=known.__getitem__, default=None)
+
+    tasks = [("add", 1), ("add", 9), ("add", 3), ("add", 2)]
+    updates = list(run_tasks(opened(act, 0, n_jobs), tasks, choose=largest))
+    assert [update.number for update in updates if update.kind == "started"] == [2, 3, 0]
+    assert {update.number: update.value for update in updates if update.kind == "result"} == {0: 1, 2: 3, 3: 2}
+    (late,) = [update for update in updates if update.kind == "failed"]
+    assert late.number == 1
+    assert isinstance(late.value, TimeoutError)
+    assert not late.again
 
 
 def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():

@@ -120,6 +120,7 @@ def training_of(result: Comparison, task: Task, training: Training, origins: Map
 
 
 DEFAULT_DATA = "german-credit"
+RACING: Mapping[str, Any] = {"auto": "auto", "on": True, "off": False}
 NAMED = 5
 """Number of failed fits that are named; the others are counted."""
 
@@ -239,7 +240,8 @@ def compare(  # noqa: PLR0913  one argument for each option
     with stoppable(f"what is finished is kept in {folder}; the same command resumes from there"), _without_findings():
         result = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
-            folds=evaluation.folds, tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
+            folds=evaluation.folds, racing=RACING[evaluation.racing],
+            tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
             **vars(execution), progress=not screen.quiet, device=device, neural=neural,
             gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes, constraints=limits,
         )  # fmt: skip
@@ -345,6 +347,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
         "prefer": result.prefer,
         "intervals": result.intervals,
         "table": result.table.to_dict("records"),
+        "stopped": [each._asdict() for each in result.stopped],
         "folder": folder,
         "report": None if "not_reported" in saved else page,
         "train": [training.command() for training in trainings],
@@ -435,8 +438,11 @@ def _table(block: Any, recommended: str | None, infeasible: Sequence[Mapping[str
     """Return the methods with their costs; the recommended one is marked."""
     from adacsl.comparison.statistics import CONSTANTS  # noqa: PLC0415  pandas
 
-    table = listing("  method", right=("cost", "95 % interval", "vs lowest"), then=("significant",))
     rows = block.to_dict("records")
+    most = max(row["n"] for row in rows)
+    some = any(row["n"] < most for row in rows)  # a method was stopped early, or lacks folds
+    right = ("cost", "95 % interval", "vs lowest", *(("folds",) if some else ()))
+    table = listing("  method", right=right, then=("significant",))
     for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # constant baselines last
         lowest, unknown = row["significance"] == "lowest cost", row["percent"] != row["percent"]
         increase = "" if lowest or unknown else f"{row['percent']:+.1f} %"
@@ -444,11 +450,12 @@ def _table(block: Any, recommended: str | None, infeasible: Sequence[Mapping[str
         marked = row["method"] == recommended
         significant = SIGNIFICANT.get(row["significance"], str(row["significance"]))
         table.add_row(
-            f"{'*' if marked else ' '} {row['method']}", f"{row['mean']:.4g}", interval, increase, significant,
+            f"{'*' if marked else ' '} {row['method']}", f"{row['mean']:.4g}", interval, increase,
+            *((str(row["n"]),) if some else ()), significant,
             style=WINNER if marked else None,
         )  # fmt: skip
     for row in infeasible:
-        table.add_row(f"  {row['method']}", "", "", "", row["reason"].partition(" (")[0])
+        table.add_row(f"  {row['method']}", "", "", "", *(("",) if some else ()), row["reason"].partition(" (")[0])
     return table
 
 

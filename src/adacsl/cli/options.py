@@ -262,11 +262,17 @@ TIME_DEFAULTS = TimeOptions()
 class EvaluationOptions:
     """How a comparison splits the samples, and how it recommends a method."""
 
-    repeats: Annotated[int, within(1, MOST_SPLITS)] = 2
-    """Number of repeats of the cross-validation; more repeats later reuse what is there."""
+    repeats: Annotated[int | None, within(1, MOST_SPLITS)] = None
+    """Number of repeats of the cross-validation; more repeats later reuse what is there. Default: 2; 1 from 20,000
+    samples."""
 
-    folds: Annotated[int, within(2, MOST_SPLITS)] = 5
-    """Number of folds. With --time-column: the number of test windows, the latest first; these have no repeats."""
+    folds: Annotated[int | None, within(2, MOST_SPLITS)] = None
+    """Number of folds. With --time-column: the number of test windows, the latest first; these have no repeats.
+    Default: 5; 3 from 50,000 samples."""
+
+    racing: Annotated[Literal["auto", "on", "off"], Parameter(group=ADVANCED_METHODS)] = "auto"
+    """Do not run methods on further folds that cost significantly more after some. auto: on tables of at least 20,000
+    samples, with four or more folds in all."""
 
     tolerance: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(-LARGEST)] = 0.1
     """The share of the lowest cost that a simpler method may cost more to be recommended; 0.1: 10 %."""

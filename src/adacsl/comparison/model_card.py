@@ -50,7 +50,17 @@ def describe_intervals(result: Comparison) -> str:
     where = f"{splits / folds:.3g} x {folds} folds" if folds else f"{splits} random splits"
     where = f"{splits} test windows" if "time" in protocol else where
     units = "groups" if any(about["groups"] for about in result.facts["data"].values()) else "samples"
-    return f"95 % intervals: Student's t on paired costs of {where}, with the variance of {units} and fits"
+    text = f"95 % intervals: Student's t on paired costs of {where}, with the variance of {units} and fits"
+    return f"{text}{describe_stopped(result)}"
+
+
+def describe_stopped(result: Comparison) -> str:
+    """Return which methods do not rest on all folds, as the end of a sentence; empty where all do."""
+    if not result.stopped:
+        return ""
+    several = len({each[:2] for each in result.stopped}) > 1
+    named = (f"{each}{f' on {each.data}, ratio {each.ratio:g}' if several else ''}" for each in result.stopped)
+    return f". Stopped early, as they cost significantly more after fewer folds: {', '.join(named)}"
 
 
 def describe_source(about: Mapping[str, Any]) -> str:

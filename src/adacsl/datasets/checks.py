@@ -72,7 +72,7 @@ def leakage_share(values: Any, y: NDArray[np.int64], n_classes: int) -> float:
         return 0.0
     some = _some_of_each(y, counts)
     if len(some) < len(y) and _leaked(column.iloc[some], y[some], n_classes) < LEAKAGE:
-        return 0.0  # too little, whatever it is exactly
+        return 0.0  # below the limit, whatever it is exactly
     return _leaked(column, y, n_classes)
 
 
@@ -129,7 +129,7 @@ def _leaked(column: pd.Series[Any], y: NDArray[np.int64], n_classes: int) -> flo
 
 
 def _levels(column: pd.Series[Any]) -> tuple[NDArray[np.int64], bool]:
-    """Return the number of each sample's value, and whether the order of these numbers is meaningful."""
+    """Return the number of each sample's value, and whether these numbers have an order."""
     kind = column.dtype
     if pd.api.types.is_numeric_dtype(kind) or pd.api.types.is_datetime64_any_dtype(kind):
         values = column.to_numpy(dtype=np.float64, na_value=np.nan) if pd.api.types.is_numeric_dtype(kind) else column
