@@ -30,7 +30,7 @@ SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "b
 LIGHT = {"depth": 5, "border_count": 64, "rsm": 0.5, "one_hot_max_size": 64, "max_ctr_complexity": 1}
 
 
-def _catboost() -> BoostingLearner:
+def _catboost() -> Any:
     return BoostingLearner("catboost", **BOOSTED, patience=25, params={"thread_count": 1, **LIGHT})
 
 
@@ -41,23 +41,23 @@ def _net(module: Any = None, **settings: Any) -> Any:
     return NeuralLearner(module, **settings)
 
 
-def _logistic() -> SklearnLearner:
+def _logistic() -> Any:
     return SklearnLearner(LogisticRegression(max_iter=1000))
 
 
-def _shallow() -> BoostingLearner:
+def _shallow() -> Any:
     return BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW)
 
 
-def _soft() -> BoostingLearner:
+def _soft() -> Any:
     return BoostingLearner("lightgbm", **SLOW, params=SOFT)
 
 
-def _histogram() -> SklearnLearner:
+def _histogram() -> Any:
     return SklearnLearner(HistogramBoosting(), encode=False)
 
 
-def _extra_trees() -> SklearnLearner:
+def _extra_trees() -> Any:
     return SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3))
 
 
