@@ -260,7 +260,7 @@ def test_duplicates_but_for_the_number_of_the_row_are_duplicates():
     X, y = duplicated(*clean())
     result = check(X.assign(row_no=np.arange(len(y))), y, COSTS)
     assert result.codes == ("duplicate-rows", "looks-like-id")
-    text = "30 of 630 rows (4.8%) are duplicates of others but for 'row_no', label included (row 601"
+    text = "30 of 630 rows (4.8 %) are duplicates of others but for 'row_no', label included (row 601"
     assert text in result.findings[0].text
     assert codes(X, y, time=np.arange(len(y))) == ()  # the same again, at another time
     X, y = clean(3000)
@@ -324,7 +324,7 @@ def test_which_class_is_positive():
     X, y = clean(2000)
     text = str(check(X, 1 - y, COSTS))
     assert "positive-is-common" in text
-    assert "70% of the rows are '1', and a false negative costs 8 false positives" in text
+    assert "70 % of the rows are '1', and a false negative costs 8 false positives" in text
     assert codes(X, 1 - y, {"fp": 8, "fn": 1}) == ()
     assert codes(*clean(2000, share=0.55)) == ()
     assert codes(X, 1 - y) == ("positive-is-common",)

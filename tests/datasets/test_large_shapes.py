@@ -73,8 +73,8 @@ def test_numbers_and_dates_among_long_text_are_found():
 
 
 def test_limits_are_named():
-    assert positions_among(["a", "b"], np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
-    assert positions_among([], np.array(["b"])).tolist() == [-1]
+    assert positions_among({"a": 0, "b": 1}, np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
+    assert positions_among({}, np.array(["b"])).tolist() == [-1]
     with pytest.raises(DataError, match=r"has a label of 20,000 characters, expected 1000 at most"):
         class_labels(["a" * 20_000, "b", "b"], "b")
     for long in ("1e300d", "2000y", "1e20s"):

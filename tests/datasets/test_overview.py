@@ -38,10 +38,10 @@ def test_columns_are_described_by_kind(task):
     assert frame["distinct"].tolist() == [2, 3, 10, 10, 2, 0, 10]
     assert frame["values"].to_dict() == {
         "amount": "10.5 to 1234, half below 1234",
-        "city": "Ulm 67%, Ems 22%",
+        "city": "Ulm 67 %, Ems 22 %",
         "id": "all different",
         "since": "2024-01-30 to 2024-02-08",
-        "member": "True 70%, False 30%",
+        "member": "True 70 %, False 30 %",
         "empty": "",
         "big": "0 to 9,000,000, half below 4,500,000",
     }
@@ -64,7 +64,7 @@ def test_wide_tables_are_cut_and_long_values_too():
     frame = pd.DataFrame({f"x{i}": [1.0, 2.0] for i in range(120)}).assign(x0=["very " * 20] * 2)
     result = overview(Task.from_data(frame, [0, 1], {"fp": 1, "fn": 2}))
     assert (len(result["columns"]), result["n_columns"]) == (100, 120)
-    assert result["columns"][0]["values"] == f"{('very ' * 20)[:37]}... 100%"
+    assert result["columns"][0]["values"] == f"{('very ' * 20)[:37]}... 100 %"
     result = overview(Task.from_data(np.zeros((2, 4, 4, 3), dtype=np.uint8), [0, 1], {"fp": 1, "fn": 2}))
     assert result["columns"] == []  # images have none
     assert result["classes"][1] == {"name": "1", "rows": 1, "at_stake": 2.0}
