@@ -1,4 +1,4 @@
-"""Networks of methods: losses against torch, no leaks, one training for many uses; in comparisons and separately."""
+"""Networks of methods: their losses, no leaks, one training for many uses; in comparisons and separately."""
 
 import copy
 import functools
@@ -11,7 +11,6 @@ import pytest
 import torch
 from sklearn.base import clone
 from torch import nn
-from torch.nn import functional as F
 
 from adacsl import METHODS, AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier, Task, method
 from adacsl.adaptive import UniformBins
@@ -25,8 +24,6 @@ from adacsl.neural.batches import MemberBatches
 from adacsl.neural.fit import smote_rows
 from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
-from adacsl.torch.functional import weighted_focal_loss
-from adacsl.torch.tabular import TableNet
 
 QUICK = Protocol(neural=NeuralLearner(epochs=3, batch_size=32), device="cpu")
 NAMES = [name for name in METHODS if needs_network(method(name))]
@@ -201,29 +198,13 @@ def test_the_selected_epoch_is_that_of_least_validation_cost():
         assert one.metrics["validation_cost"] == pytest.approx(min(costs), abs=1e-9), name
 
 
-def test_an_adaptive_net_of_a_comparison_is_the_classifiers():
-    task = made_task()
-    rest, tested = split_rows(task, QUICK.test, 0)
-    one = only(results(named("adacsl")))
-    clf = AdaCSLClassifier(
-        task.costs,
-        learner=clone(QUICK.neural),
-        validation=0.15 / 0.8,
-        random_state=0,
-        device="cpu",
-        pos_label=1,
-    ).fit(task.X.iloc[rest], task.y[rest])
-    for column in ("lambda", "weight", "threshold", "val_cost"):
-        assert clf.history_[column].tolist() == [row[column] for row in one.history]
-    assert np.array_equal(clf.predict_proba(task.X.iloc[tested])[:, 1].astype(np.float32), one.scores)
-
-
-def test_each_use_gets_the_test_scores_of_its_own_net():
+def test_methods_of_a_comparison_are_classifiers_fitted_separately():
     task = made_task()
     rest, tested = split_rows(task, QUICK.test, 0)
     methods = {
-        "one": CostSensitiveClassifier(select="last"),
-        "two": CostSensitiveClassifier(loss="weighted", select="last"),
+        "plain": CostSensitiveClassifier(select="last"),
+        "weighted": CostSensitiveClassifier(loss="weighted", select="last"),
+        "adacsl": method("adacsl"),
     }
     result = results(methods)
     for name, given in methods.items():
@@ -231,7 +212,12 @@ def test_each_use_gets_the_test_scores_of_its_own_net():
         own.fit(task.X.iloc[rest], task.y[rest])
         proba = own.predict_proba(task.X.iloc[tested])[:, 1]
         np.testing.assert_allclose(result[name, 8.0].scores, proba, atol=1e-6)
-    assert np.abs(result["one", 8.0].scores - result["two", 8.0].scores).max() > 1e-3
+    assert np.abs(result["plain", 8.0].scores - result["weighted", 8.0].scores).max() > 1e-3
+    clf = AdaCSLClassifier(
+        task.costs, learner=clone(QUICK.neural), validation=0.15 / 0.8, random_state=0, device="cpu", pos_label=1
+    ).fit(task.X.iloc[rest], task.y[rest])
+    for column in ("lambda", "weight", "threshold", "val_cost"):
+        assert clf.history_[column].tolist() == [row[column] for row in result["adacsl", 8.0].history]
 
 
 def test_select_is_another_use_of_the_same_training(trained):
@@ -264,52 +250,18 @@ def own_loss(logits, labels, costs):
     return costs.fn * (torch.sigmoid(logits) - labels) ** 2
 
 
-def test_losses_are_torchs_and_own_ones(monkeypatch):
-    train, seen = fit.train, []
-
-    def without_dropout(net, data, members, keepers, settings, resume, **_):
-        still = TableNet(data.x.shape[1], len(members), dropout=0.0, seeds=range(len(members)))
-        before = copy.deepcopy(still)
-        train(still, data, members, keepers, replace(settings, epochs=1, batch_size=1000, learning_rate=1e-12))
-        for column, member in enumerate(members):
-            rows = torch.from_numpy(member.train)
-            seen.append((before(data.x[rows])[:, column, 0].detach(), data.y[rows]))
-
-    monkeypatch.setattr(fit, "train", without_dropout)
-    methods = named("net", "net-weighted", "net-focal", "logit-adjusted") | {
-        "own": CostSensitiveClassifier(loss=own_loss)
-    }
-    result = results(methods)
-    bce = F.binary_cross_entropy_with_logits
-    threshold = 1 / 9
-    expected = {
-        "net": bce,
-        "net-weighted": lambda z, y: bce(z, y, weight=y + (1 - y) / 8),
-        "net-focal": lambda z, y: weighted_focal_loss(z, y, 1 / 8, gamma=2.0),
-        "logit-adjusted": lambda z, y: bce(z + math.log(threshold / (1 - threshold)), y),
-        "own": lambda z, y: own_loss(z, y, CostMatrix(fp=1, fn=8)).mean(),
-    }
-    for (logits, y), (name, loss) in zip(seen, expected.items(), strict=True):
-        first = result[name, 8.0].history[0]["train_loss"]
-        assert first == pytest.approx(float(loss(logits, y)), rel=1e-5), name
-
-
-def test_an_own_network_has_the_same_losses(trained):
-    def linear(n):
-        net = nn.Linear(n, 1)
-        nn.init.constant_(net.weight, 0.3)
-        nn.init.zeros_(net.bias)
-        return net
-
-    protocol = Protocol(
-        neural=NeuralLearner(module=linear, epochs=1, batch_size=1000, learning_rate=1e-12), device="cpu"
-    )
-    one = only(results(named("net-weighted"), protocol=protocol))
-    ((_, data, (member,), _, _),) = trained.calls
-    rows = torch.from_numpy(member.train)
-    logits, y = 0.3 * data.x[rows].sum(1), data.y[rows]
-    expected = F.binary_cross_entropy_with_logits(logits, y, weight=y + (1 - y) / 8)
-    assert one.history[0]["train_loss"] == pytest.approx(float(expected), rel=1e-5)
+def test_losses_of_methods_are_settings_of_members(asked):
+    """tests/neural/test_members.py compares the losses of such members with torch's."""
+    methods = named("net", "net-weighted", "net-focal", "logit-adjusted")
+    _, members, _ = asked(methods | {"own": CostSensitiveClassifier(loss=own_loss)})
+    settings = [(member.weight, member.gamma, member.offset) for member in members]
+    log_odds = math.log((1 / 9) / (1 - 1 / 9))
+    assert settings[:4] == [(1.0, 0.0, 0.0), (pytest.approx(1 / 8), 0.0, 0.0), (pytest.approx(1 / 8), 2.0, 0.0),
+                            (1.0, 0.0, pytest.approx(log_odds))]  # fmt: skip
+    logits, labels = torch.tensor([0.3, -1.0]), torch.tensor([1.0, 0.0])
+    costs = CostMatrix(fp=1, fn=8)
+    assert torch.equal(members[4].loss(logits, labels), own_loss(logits, labels, costs))
+    assert [member.loss for member in members[:4]] == [None] * 4
 
 
 def test_own_networks_and_others_train_in_one_job(trained):
