@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-# where a name lives that needs a framework, and the extra that brings it
+# the module of a name that needs a framework, and the extra that installs it
 _LAZY = {
     "AdaCSLClassifier": ("adacsl.estimators.adacsl", "sklearn"),
     "Comparison": ("adacsl.comparison.result", "compare"),

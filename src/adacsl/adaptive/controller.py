@@ -345,7 +345,7 @@ def two_class_target(target_threshold: float | str, costs: CostMatrix) -> float:
 
 
 def refuse_thresholds(costs: CostMatrix, *settings: Any) -> None:
-    """Raise where a setting speaks of thresholds, which more than two classes do not have."""
+    """Raise where a setting is about thresholds, which more than two classes do not have."""
     for (name, usual), value in zip(TWO_CLASSES_ONLY.items(), settings, strict=True):
         if value is not None and (usual is None or value != usual):
             raise ValueError(f"{name} is for two classes, these costs have {costs.n_classes}: omit it")
@@ -684,7 +684,7 @@ class AdaCSLController:
         return at_one_threshold(scores, costs, self.costs, instance_weighted=self.instance_weighted)
 
     def _multiply(self, factors: NDArray[np.float64]) -> bool:
-        """Move the lambdas, within their bounds; tell whether they have settled."""
+        """Move the lambdas, within their bounds; return whether they have settled."""
         before = self._lambdas
         moved = before * factors
         if self.n_classes > 2:
@@ -1111,7 +1111,7 @@ def check_columns(name: str, values: Array, count: int) -> None:
 
 
 def is_several(costs: Any) -> bool:
-    """Tell whether these are costs of several labels."""
+    """Return whether these are costs of several labels."""
     return isinstance(costs, list | tuple)
 
 

@@ -1,7 +1,7 @@
 """Held-out samples, and a choice among models that corrects for the selection.
 
 The candidate (epoch, round) of least cost on some samples costs more on others. So the samples are halved, and
-a sample's selection-corrected score comes from the candidate that the other half found cheapest.
+a sample's selection-corrected score comes from the candidate with the lowest cost on the other half.
 
 A tuned threshold is another such choice. It is tuned on the samples of all folds together, and so is the threshold that
 a sample's selection-corrected score is moved by: on all of them but its own half of its fold (:func:`pooled`).
@@ -40,7 +40,7 @@ EDGE = 1e-6
 
 
 def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[np.bool_]:
-    """Tell which samples form the second half: the classes evenly spread, no group split.
+    """Return which samples form the second half: the classes evenly spread, no group split.
 
     Examples
     --------
@@ -55,13 +55,13 @@ def halves(labels: NDArray[Any], groups: NDArray[Any] | None = None) -> NDArray[
     for kind in range(max(2, kinds.max(initial=0) + 1)):
         own = np.flatnonzero(kind_of == kind)
         second[own[1 - turn :: 2]] = True
-        if groups is not None:  # groups may be few: dealt out in turns over both kinds, so that no half stays empty
+        if groups is not None:  # groups may be few: assigned alternately over both kinds, so that no half stays empty
             turn = (turn + len(own)) % 2
     return second[units]
 
 
 class HeldOut:
-    """Scores of some samples by models that did not train on them; the cheapest of several candidates is kept.
+    """Scores of some samples by models that did not train on them; of several candidates that of lowest cost is kept.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class HeldOut:
         self.latest: tuple[float, Any] = (np.nan, self._no_cut)
 
     def look(self, logits: NDArray[Any]) -> bool:
-        """Judge one more candidate by the log-odds it gives the samples; tell whether it is kept."""
+        """Judge one more candidate by the log-odds it gives the samples; return whether it is kept."""
         logits = np.asarray(logits, dtype=np.float64)
         costs, cuts = self._judge(logits)
         self.latest = (float(costs[0]), cuts[0])
@@ -232,7 +232,7 @@ def tune_cut(
 def tune_multipliers(
     logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, weight: NDArray[Any] | None
 ) -> tuple[float, NDArray[np.float64]]:
-    """Return the total cost of the cheapest multipliers of K classes, and their negative logarithms."""
+    """Return the total cost of the cost-optimal multipliers of K classes, and their negative logarithms."""
     result = find_multipliers(to_probabilities(logits), labels, costs, sample_weight=weight)
     return result.total_cost, -np.log(np.asarray(result.values, dtype=np.float64))
 
@@ -246,7 +246,7 @@ def _tune(logits: NDArray[np.float64], labels: NDArray[Any], costs: CostMatrix, 
 def pooled(
     n: int, parts: Sequence[HeldOut], *, corrected: bool = True, costs: CostMatrix | None = None
 ) -> NDArray[np.float64]:
-    """Return the log-odds (or K logits) of each row of n: NaN where nobody held it out, the mean where several did.
+    """Return the log-odds (or K logits) of each row of n: NaN where it was never held out, else the mean.
 
     Parameters
     ----------

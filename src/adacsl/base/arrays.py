@@ -97,7 +97,7 @@ def refuse_reordered(reference: Any, *, of: str = "X", **given: Any) -> None:
 
 
 def _same_entries(one: Any, other: Any) -> bool:
-    """Tell whether two indices of pandas hold the same entries, each as often."""
+    """Return whether two indices of pandas hold the same entries, each as often."""
     if len(one) != len(other) or one.nlevels != other.nlevels:
         return False
     mine, theirs = (index.value_counts(sort=False, dropna=False) for index in (one, other))
@@ -154,7 +154,7 @@ def _how_to_flatten(array: Array) -> str:
 
 
 def as_column(values: Array, like: Array, name: str) -> Array:
-    """Return a vector with one entry for each sample of ``like``, where that lives."""
+    """Return a vector with one entry for each sample of ``like``, in its library and on its device."""
     array = as_vector(values, name)
     if array.shape[0] != like.shape[0]:
         raise ValueError(f"{name} has {array.shape[0]} entries, expected {like.shape[0]}: one for each sample")
@@ -198,7 +198,7 @@ def check_finite(array: Array, name: str) -> None:
 
 
 def as_binary_labels(values: Array, like: Array, name: str = "labels") -> Array:
-    """Return 0/1 labels as a boolean vector (True = positive) where ``like`` lives."""
+    """Return 0/1 labels as a boolean vector (True = positive), in the library and on the device of ``like``."""
     array = as_column(values, like, name)
     if array.dtype == array_namespace(array).bool:
         return array
@@ -253,7 +253,7 @@ def as_probabilities(values: Array, n_classes: int) -> Array:
 
 
 def as_weights(values: Array | None, like: Array, name: str = "sample_weight") -> Array | None:
-    """Return non-negative weights where ``like`` lives, in wide floats; None stays None."""
+    """Return non-negative weights in wide floats, in the library and on the device of ``like``; None stays None."""
     if values is None:
         return None
     array = widest(as_column(values, like, name))
@@ -280,7 +280,7 @@ def move(array: Array, like: Array) -> Array:
 
 
 def as_host(values: Array) -> Any:
-    """Return a float or array as numpy, wherever it lived."""
+    """Return a float or array of any library and device as numpy."""
     return np.asarray(values.cpu() if hasattr(values, "cpu") else values)
 
 

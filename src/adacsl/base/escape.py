@@ -13,7 +13,7 @@ OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 
 
 def visible(text: str) -> str:
-    r"""Return text that a terminal shows and does not obey.
+    r"""Return text with its control characters escaped, so that a terminal only shows it.
 
     >>> print(visible("red\x1b[31m, or not"))
     red\x1b[31m, or not
@@ -22,7 +22,7 @@ def visible(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    r"""Return a JSON document that a terminal shows and does not obey; it still says the same.
+    r"""Return a JSON document with its control characters escaped; its values are the same.
 
     >>> print(visible_json('"\x9b31m"'))
     "\u009b31m"
@@ -40,7 +40,7 @@ GUARD = "'"
 
 
 def guarded(text: str) -> str:
-    """Return text as a CSV cell that no spreadsheet runs.
+    """Return text as a CSV cell that spreadsheets do not take for a formula.
 
     >>> guarded("=cmd|' /C calc'!A0"), guarded("-5"), guarded("+49 30 1234"), guarded("-x")
     ("'=cmd|' /C calc'!A0", '-5', '+49 30 1234', "'-x")

@@ -52,6 +52,19 @@ def to_logits(probabilities: NDArray[Any]) -> NDArray[np.float64]:
     return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
 
+def weighted_sums(x: NDArray[np.float64], weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return one weighted sum of each row, or K for weights of shape (K, d).
+
+    A row's sum depends on that row alone: a matrix product rounds one row otherwise than the same row among others.
+
+    Examples
+    --------
+    >>> weighted_sums(np.asarray([[1.0, 2.0]]), np.asarray([3.0, 0.5])).tolist()
+    [4.0]
+    """
+    return np.asarray(np.einsum("nd,kd->nk" if weights.ndim == 2 else "nd,d->n", np.ascontiguousarray(x), weights))
+
+
 LEAST = 1e-30
 """The probability of a class that a model has never seen: its logit stays a number."""
 
@@ -59,7 +72,7 @@ LEAST = 1e-30
 def losses_of(logits: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.float64]:
     """Return the log loss of each row."""
     logits, labels = np.asarray(logits, dtype=np.float64), np.asarray(labels)
-    with np.errstate(invalid="ignore"):  # of what is no number the loss is none either
+    with np.errstate(invalid="ignore"):  # the loss of NaN is NaN
         if logits.ndim < 2:
             return np.asarray(np.logaddexp(0.0, np.where(labels == 1, -logits, logits)))
         top = logits.max(axis=1, keepdims=True)
@@ -81,10 +94,10 @@ def likeliest(scores: NDArray[Any], labels: NDArray[Any]) -> tuple[NDArray[Any],
 
 
 def n_classes_of(scores: NDArray[Any]) -> int:
-    """Return how many classes scores or logits speak of."""
+    """Return the number of classes of scores or logits."""
     return 2 if np.ndim(scores) < 2 else int(np.shape(scores)[1])
 
 
 def known(logits: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which rows have scores at all: the others are NaN."""
+    """Return which samples have scores: the others are NaN."""
     return np.asarray(~np.isnan(logits.reshape(len(logits), -1)).any(axis=1))

@@ -176,7 +176,7 @@ class Terminated(SystemExit):
 
 @contextmanager
 def stoppable(advice: str) -> Iterator[None]:
-    """Give Ctrl-C and SIGTERM a line on what remains and how to resume."""
+    """Turn Ctrl-C and SIGTERM into one line on what is kept and how to resume."""
     try:
         yield
     except Terminated:

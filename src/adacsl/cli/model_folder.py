@@ -38,7 +38,7 @@ def check_model_folder(folder: Path, *, force: bool = False, option: str = "--ou
 
 
 def save_model(classifier: CostSensitiveClassifier, folder: Path, notes: Mapping[str, Any], *, force: bool) -> Path:
-    """Write the model with the notes of its training, all of it or nothing."""
+    """Write the model with the notes of its training, atomically."""
     from adacsl.estimators.persistence import save_method  # noqa: PLC0415
 
     return save_method(classifier, folder, notes=plain(notes), beside=force)

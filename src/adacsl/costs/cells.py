@@ -18,7 +18,7 @@ from adacsl.costs.expressions import Expression
 
 
 def as_cost(value: Any, name: str) -> Any:
-    """Check one cost: a float, or a vector of floats that nobody else can write to."""
+    """Check one cost: return a float, or a read-only vector of floats."""
     if isinstance(value, str | bytes) or value is None:
         raise TypeError(f"{name} must be a number or a vector of numbers, got {value!r}")
     plain = isinstance(value, int | float) and abs(value) < 2**63  # concerns no array library, which may be missing
@@ -45,12 +45,12 @@ def _check_size(size: float, name: str) -> None:
 
 
 def cost_like(cell: Any, like: Array) -> Any:
-    """Return a cost where ``like`` lives, in its own type; a float stays a float."""
+    """Return a cost in the library and on the device of ``like``, in its own type; a float stays a float."""
     return cell if isinstance(cell, float) else array_namespace(like).astype(move(cell, like), like.dtype, copy=False)
 
 
 def is_free(cell: Any) -> bool:
-    """Tell whether a cost is zero for all samples."""
+    """Return whether a cost is zero for all samples."""
     return isinstance(cell, float) and cell == 0.0
 
 
@@ -235,7 +235,7 @@ LEARNED = re.compile(r"\s*model\((.+)\)\s*", re.DOTALL)
 
 
 def is_recipe(cell: Any) -> bool:
-    """Tell whether a cell is a recipe: no number, and no array."""
+    """Return whether a cell is a recipe: no number, and no array."""
     return not isinstance(cell, float) and isinstance(getattr(cell, "kind", None), str) and hasattr(cell, "columns")
 
 
@@ -266,7 +266,7 @@ def read_recipe(data: dict[str, Any]) -> Recipe:
 
 
 def unresolved(columns: Sequence[str]) -> ValueError:
-    """Return the error of all who need numbers."""
+    """Return the error about a cost that is not a number yet."""
     named = ", ".join(map(repr, columns))
     return ValueError(
         f"these costs depend on the column{'s' if len(columns) > 1 else ''} {named}: costs.of(table) gives those of "

@@ -247,7 +247,7 @@ def _read_ranges(result: Any, *, two: bool) -> Ranges:
 
 
 def same_cell(one: Any, other: Any) -> bool:
-    """Tell whether two cells hold the same costs, or make them in the same way."""
+    """Return whether two cells hold the same costs, or the same rule for them."""
     if is_recipe(one) or is_recipe(other):
         return bool(one == other) if is_recipe(one) and is_recipe(other) else False
     return np.array_equal(as_host(one), as_host(other))

@@ -115,7 +115,7 @@ def at_one_threshold(scores: Array, costs: CostMatrix, usual: CostMatrix, *, ins
 
 
 def _weighed_in_full(costs: CostMatrix, usual: CostMatrix) -> NDArray[np.bool_]:
-    """Tell which samples' errors are costly enough to be weighted by their costs."""
+    """Return which samples' errors are costly enough to be weighted by their costs."""
     return np.asarray((relative_costs(costs.deciding, usual) >= LEAST).all(axis=1))
 
 

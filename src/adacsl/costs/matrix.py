@@ -531,7 +531,7 @@ class CostMatrix:
     def reduced(self) -> Self:
         """Return the matrix of the same decisions in which the correct decision is free: a zero diagonal.
 
-        Where actions are other than predicting a class, the cheapest one of each class is the correct one.
+        Where actions are other than predicting a class, the one of lowest cost for a class is the correct one.
 
         Returns
         -------
@@ -1233,7 +1233,7 @@ class CostMatrix:
 
     @property
     def _cells(self) -> Cells:
-        """The costs, for all who need numbers."""
+        """The costs as numbers; raises where they are not resolved."""
         if self._recipes:
             raise unresolved(self.columns)
         return self._said
@@ -1349,7 +1349,7 @@ def _by_class(matrix: CostMatrix, costs: Any, name: str) -> list[Any]:
 def _decided_by_person(matrix: CostMatrix, errors: Any) -> list[Any]:
     """Return what a person's decision costs on average when each class is true, who may err."""
     cells = matrix._cells
-    if errors is None:  # the right decision: predicting the class, or what is cheapest then
+    if errors is None:  # the right decision: predicting the class, or the action of lowest cost
         reduced = [column_of_errors(cells, j, square=matrix.square) for j in range(matrix.n_classes)]
         return [cells[0][j] - extra[0] for j, extra in enumerate(reduced)]
     shares = _confusion(matrix, errors)
@@ -1458,7 +1458,7 @@ def unchecked_costs(cells: tuple[tuple[Any, ...], ...], *names: Any) -> CostMatr
 def merge_costs(given: Mapping[str, Any], default: CostMatrix | None = None) -> CostMatrix:
     """Return costs of two classes without names from costs by name; those that are missing are the default's, or free.
 
-    Unchecked: ``clipped()`` and ``checked()`` are for those who have all rows.
+    Unchecked: ``clipped()`` and ``checked()`` need all samples.
     """
     if default is not None and (default.n_classes != 2 or not default.square):
         raise ValueError(

@@ -37,7 +37,7 @@ FREE = 100.0
 
 
 def flip_ratios(probabilities: Array) -> NDArray[np.float64]:
-    """Return the cost ratio at which each decision changes: above it, positive is the cheaper one.
+    """Return the cost ratio at which each decision changes: above it, positive costs less.
 
     A ratio of 9 means: as soon as a false negative costs more than nine false positives, the sample is called positive.
     0 for samples that are positive at any ratio, infinity for those that never are.

@@ -1,7 +1,7 @@
 """The raw columns of any table: numbers, dates (as seconds) and text, with one sign for missing values.
 
-A category is known by the spelling of its value, which is a function of that value alone (:func:`spelling`): not of the
-column's other rows, its dtype or the file it came from.
+A category is identified by the spelling of its value, which is a function of that value alone (:func:`spelling`): not
+of the column's other rows, its dtype or the file it came from.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NARROW = 64
 class ParsedText:
     """A whole column of text, cleaned: its different values, and which of them stands in each row.
 
-    What its values mean is worked out once, and looked up for any rows.
+    Its values are parsed once, and looked up for any rows.
     """
 
     name: str
@@ -90,6 +90,35 @@ class Column(NamedTuple):
     """Which of its rows; None: all."""
 
 
+class ReadTable:
+    """A table of any kind each of whose columns is read once, however many encoders take it.
+
+    Examples
+    --------
+    >>> ReadTable([["web", 1.0], [None, 2.0]]).column(0).values.tolist()
+    ['web', '']
+    """
+
+    def __init__(self, X: Any) -> None:  # noqa: N803
+        self.names, self.shape, self._read = read_columns(X)
+        self._columns: dict[int, Column] = {}
+
+    def column(self, place: int) -> Column:
+        """Return a column."""
+        if place not in self._columns:
+            column = self._read(place)
+            if column.kind == "text" and column.parsed is None:  # what it means is worked out once, too
+                codes = np.arange(len(column.values), dtype=np.int32)
+                column = column._replace(parsed=ParsedText(column.name, codes, column.values))
+            self._columns[place] = column
+        return self._columns[place]
+
+
+def read_once(X: Any) -> Any:  # noqa: N803
+    """Return a table whose columns are read once."""
+    return X if isinstance(X, ParsedTable | ReadTable) else ReadTable(X)
+
+
 MOST_DISTINCT = 0.5
 """Text that differs in more than this share of the rows is parsed again each time: holding it would take more room."""
 
@@ -117,7 +146,7 @@ class ParsedTable:
 
     @staticmethod
     def knows(X: Any) -> bool:  # noqa: N803
-        """Tell whether X is a frame."""
+        """Return whether X is a frame."""
         return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
 
     @property
@@ -255,7 +284,8 @@ def read_columns(X: Any) -> tuple[list[str] | None, tuple[int, int], Callable[[i
 
     Arrays and frames with odd names have no names. A table without rows or columns is refused, in scikit-learn's words.
     """
-    names, shape, column = (X.names, X.shape, X.column) if isinstance(X, ParsedTable) else _read(X)
+    ready = isinstance(X, ParsedTable | ReadTable)
+    names, shape, column = (X.names, X.shape, X.column) if ready else _read(X)
     if 0 in shape:
         what = "sample" if shape[0] == 0 else "feature"
         raise ValueError(f"Found array with 0 {what}(s) (shape={shape}) while a minimum of 1 is required.")
@@ -376,11 +406,13 @@ def as_text(texts: Sequence[str]) -> NDArray[Any]:
     >>> as_text(["a", "ab"]).dtype, as_text(["a", "b" * 99]).dtype
     (dtype('<U2'), StringDType())
     """
+    longest = max(map(len, texts), default=1)
+    if longest <= NARROW and all(map(str.isascii, texts)):
+        return np.array(texts, dtype=f"<U{longest or 1}")
     try:
         text = np.array(texts, dtype=np.dtypes.StringDType())
     except UnicodeEncodeError:  # halves of a character, which JSON may hold
         return as_text([text.encode(errors="replace").decode() for text in texts])
-    longest = max(map(len, texts), default=1)
     return text if longest > NARROW else text.astype(f"<U{longest or 1}")
 
 
@@ -432,7 +464,7 @@ def _as_seconds(text: NDArray[Any]) -> NDArray[np.float64]:
     if not long or (text.astype("<U10").view("<U1").reshape(-1, 10)[:, [4, 7]] != "-").any():
         raise ValueError("no ISO dates")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # numpy converts zones to UTC as we want, but warns
+        warnings.simplefilter("ignore", UserWarning)  # numpy converts zones to UTC, which is right, but warns
         return _seconds(text.astype("datetime64[us]"))
 
 
@@ -528,7 +560,7 @@ def spellings(texts: Iterable[str]) -> dict[str, str]:
 
 
 def read_number(text: str) -> float | None:
-    """Return the number that a text is, or the one of its boolean; None where it is neither.
+    """Return the number in a text, of a boolean 1 or 0; None where it is neither.
 
     >>> read_number("2.50"), read_number("true"), read_number("A"), read_number("10_20")
     (2.5, 1.0, None, None)
@@ -569,9 +601,13 @@ def _spelt_dates(seconds: NDArray[np.float64]) -> list[str]:
     return ["" if gap else text for text, gap in zip(texts, np.isnan(seconds).tolist(), strict=True)]
 
 
-def positions_among(levels: list[str], text: NDArray[Any]) -> NDArray[np.int64]:
+def places_of(levels: Iterable[str]) -> dict[str, int]:
+    """Return the position of each level, by which :func:`positions_among` looks them up."""
+    return {level: place for place, level in enumerate(levels)}
+
+
+def positions_among(places: Mapping[str, int], text: NDArray[Any]) -> NDArray[np.int64]:
     """Return the position of each text among the levels, -1 where it is none of them."""
-    places = {level: place for place, level in enumerate(levels)}
     return np.fromiter((places.get(each, -1) for each in text.tolist()), np.int64, len(text))
 
 

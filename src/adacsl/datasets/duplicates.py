@@ -80,8 +80,8 @@ def keep_together(
 ) -> DuplicateGroups:
     """Return the samples that have to stay together: groups, duplicates, and what is connected by them.
 
-    Samples of equal features stay together whatever their labels: with all of one label on one side, those of the other
-    label would teach the opposite of what is tested. With a time, only samples of the same time are duplicates.
+    Samples of equal features stay together whatever their labels: with all of one label in training, those of the other
+    label would be tested against the opposite. With a time, only samples of the same time are duplicates.
 
     Parameters
     ----------

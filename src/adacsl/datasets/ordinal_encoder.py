@@ -8,6 +8,7 @@ infinite numbers are refused.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import narwhals as nw
@@ -20,6 +21,7 @@ from adacsl.datasets.columns import (
     as_kind,
     as_levels,
     finite,
+    places_of,
     positions_among,
     read_columns,
     recognised,
@@ -64,6 +66,7 @@ class ColumnEncoder:
         _, (_, n_columns), column = read_columns(X)
         declared = _declared_categories(X)
         self.columns = [_fit(column(i), i in declared, self.max_levels) for i in range(n_columns)]
+        vars(self).pop("_places", None)
         return self
 
     def transform(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
@@ -71,7 +74,13 @@ class ColumnEncoder:
         _, (_, n_columns), column = read_columns(X)
         if n_columns != len(self.columns):
             raise ValueError(f"X has {n_columns} features, but {len(self.columns)} were expected")
-        return np.stack([_encode(rule, column(i)) for i, rule in enumerate(self.columns)], axis=1)
+        rules = zip(self.columns, self._places, strict=True)
+        return np.stack([_encode(rule, places, column(i)) for i, (rule, places) in enumerate(rules)], axis=1)
+
+    @functools.cached_property
+    def _places(self) -> list[dict[str, int]]:
+        """The positions of each column's levels."""
+        return [places_of(rule["levels"]) for rule in self.columns]
 
     @property
     def categories(self) -> tuple[int, ...]:
@@ -107,10 +116,10 @@ def _levels(column: Column, most: int | None) -> list[str]:
     return [str(level) for level in levels[np.sort(np.argsort(-counts, kind="stable")[:most])]]
 
 
-def _encode(rule: dict[str, Any], column: Column) -> NDArray[np.float64]:
+def _encode(rule: dict[str, Any], places: dict[str, int], column: Column) -> NDArray[np.float64]:
     if rule["kind"] != "category":
         return as_kind(column, rule["kind"])
-    position = positions_among(rule["levels"], as_levels(column))
+    position = positions_among(places, as_levels(column))
     return np.where(position < 0, np.nan, position)
 
 

@@ -152,7 +152,7 @@ def _matrix(
     k, present = scores.shape[1], np.unique(labels)
     model = LogisticRegression(C=strength, max_iter=1000).fit(to_logits(scores), labels, sample_weight=weight)
     coefficients, intercepts = model.coef_, model.intercept_
-    if len(present) == 2:  # scikit-learn tells one of two classes only
+    if len(present) == 2:  # scikit-learn returns one of two classes only
         coefficients, intercepts = np.vstack((-coefficients, coefficients)) / 2, np.append(-intercepts, intercepts) / 2
     matrix, intercept = np.eye(k), np.zeros(k)
     matrix[present], intercept[present] = coefficients, intercepts

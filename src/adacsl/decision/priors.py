@@ -128,7 +128,7 @@ def estimate_prior(
 
 
 def as_prior(shares: Any, like: Array, name: str = "prior") -> Array:
-    """Return a class prior where ``like`` (n, K) lives, in its type: one number is the share of the second of two."""
+    """Return a class prior as an array like ``like`` (n, K): one number is the share of the second of two."""
     k = like.shape[1]
     xp = array_namespace(like)
     if isinstance(shares, int | float) and not isinstance(shares, bool):

@@ -56,7 +56,7 @@ def write_artefact(
     *,
     beside: bool = False,
 ) -> Path:
-    """Write tensors and a JSON document as one artefact: either all of it is there afterwards, or nothing has changed.
+    """Write tensors and a JSON document as one artefact: afterwards it is complete, or nothing has changed.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def read_artefact(
             return _read_tensors(folder / name, entry), head["document"]
         except _GoneError:
             if not left or _read_document(folder)["files"] == head["files"]:
-                raise  # nobody has put another model there in the meantime
+                raise  # another process may have written another model there in the meantime
     raise AssertionError("unreachable")
 
 
@@ -220,7 +220,7 @@ def _check_target(target: Path, *, beside: bool) -> None:
 
 
 def _is_leftover(path: Path) -> bool:
-    """Return whether a killed process of ours may have left this."""
+    """Return whether a file may be left over from a killed process."""
     return _holds_tensors(path.name) or STAGE.fullmatch(path.name) is not None
 
 
@@ -273,7 +273,7 @@ def _read_document(folder: Path) -> dict[str, Any]:
 
 
 def _check_structure(path: Path, head: dict[str, Any]) -> None:
-    """Refuse a document with right digests and a wrong form: made by hand, or by a bug."""
+    """Raise where digests are right and the structure is wrong."""
     files = head.get("files")
     if not isinstance(head.get("document"), dict) or not isinstance(files, dict):
         raise _damaged(path, "it lacks its files or its document")

@@ -28,7 +28,7 @@ FEWEST = 10
 
 
 class Learned(NamedTuple):
-    """What samples cost, decided by what was predicted; and the costs with what predicts them for others."""
+    """Predicted costs of the training samples, and the cost specification with the fitted model."""
 
     costs: CostMatrix
     spec: CostMatrix
@@ -122,7 +122,7 @@ class CostModel:
 
     @property
     def learns(self) -> bool:
-        """Whether it has to learn its cost yet."""
+        """Whether it is not fitted yet."""
         return self.regression_ is None
 
     # learning
@@ -392,7 +392,7 @@ class CostModel:
             return self is other
         try:
             return self.to_dict() == other.to_dict()
-        except ValueError:  # what cannot be written down is like nothing else
+        except ValueError:  # settings without a text form equal nothing else
             return False
 
     def __hash__(self) -> int:

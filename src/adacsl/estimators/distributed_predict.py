@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def predict_on(plan: Plan, units: Sequence[Unit], *, placement: Placement) -> Generator[Report]:
-    """Predict parts on several workers; yield what became of each, as it comes.
+    """Predict parts on several workers; yield the report of each as it finishes.
 
-    A part whose worker or machine goes away is begun again elsewhere, and one that was finished before the worker could
+    A part whose worker or machine is lost is predicted again elsewhere; one that was finished before the worker could
     report it is recognised by its file.
     """
     n_workers = placement.n_jobs if placement.backend == "processes" else None
@@ -39,7 +39,7 @@ def predict_on(plan: Plan, units: Sequence[Unit], *, placement: Placement) -> Ge
 
 
 def predict_part(plan: Plan, unit: Unit) -> Iterator[Report]:
-    """Predict a part where the worker is; the model is loaded once for all of its parts."""
+    """Predict a part in a worker; the model is loaded once for all of the worker's parts."""
     try:
         classifier = _model(plan)
     except (OSError, ImportError) as error:

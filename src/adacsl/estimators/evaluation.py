@@ -219,7 +219,7 @@ class Evaluator:
         if binary:
             self._histogram.update(scored.scores, scored.labels, **scored.given())
             self._class_costs = costs if scored.counted else None
-            # None: a row's decision depends on the others, or on its own costs
+            # None: decisions depend on other samples (capacity), or on per-sample costs
             rule = self.classifier.decision_
             self._threshold = None if self.policy.needs_all_rows else rule.threshold_for(batch.costs)
 

@@ -115,7 +115,7 @@ def refuse_with_loaders(classifier: CostSensitiveClassifier, learner: Any, given
     costs = classifier.costs
     if costs is None or not costs.resolved:
         raise TypeError(
-            "with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): no sample is looked at first"
+            "with loaders give class-wide costs, such as CostMatrix(fp=1, fn=8): samples are not read in advance"
         )
     unfit = {"cv": classifier.cv, "resample": classifier.resample}
     if wrong := [name for name, value in unfit.items() if value is not None]:
@@ -194,7 +194,7 @@ def fit_methods(
 def propose(
     method: CostSensitiveClassifier, learner: Any, rows: Rows, costs: CostMatrix | None, watch: NDArray[np.int64] | None
 ) -> list[Candidate]:
-    """Return what is to be fitted: a candidate for each target threshold, after the plain one of "auto".
+    """Return the candidates of a method: one for each target threshold, after the plain one of "auto".
 
     ``costs`` are class-wide or of each sample; None: the classifier's own.
     """
@@ -236,7 +236,7 @@ def _trained(trained_by: dict[str, list[Candidate]], rows: Rows, parts: Any) -> 
 
 
 def choose(method: CostSensitiveClassifier, candidates: list[Candidate], rows: Rows) -> Candidate:
-    """Take the candidate of lowest held-out cost, and set what the classifier has learned."""
+    """Choose the candidate of lowest held-out cost, and set the fitted attributes of the classifier."""
     seconds = [candidate.second for candidate in candidates]
     candidates = [candidate for candidate in candidates if candidate not in seconds]
     judged = [fit_decision(candidate, rows) for candidate in candidates]
@@ -301,7 +301,7 @@ def estimate(method: CostSensitiveClassifier, candidate: Candidate, rows: Rows) 
     sample_costs, groups = candidate.costs.rows(seen), None if rows.groups is None else rows.groups[seen]
     level = CROSS_FITTED if len(candidate.held_folds) > 1 else 0.95
     interval = mean_interval(paid, rows.weights(seen), groups=groups, level=level, resamples=2000)
-    # nothing costs less than being right everywhere, which the extrapolation does not know
+    # the extrapolation must not go below the cost of correct decisions
     least = sample_costs.mean(rows.y[seen], rows.y[seen], sample_weight=rows.weights(seen))
     method.estimated_cost_ = Interval(*(max(value, least) for value in interval))
     method.saving_ = saving_over_constant(

@@ -123,7 +123,7 @@ def worth_interval(
     Notes
     -----
     Sample *i* that takes its value from sample *j* gets more costly by :math:`d_{ij} = \theta + a_i + b_j +
-    e_{ij}`: each sample speaks twice, by what it loses and by the value it lends. A shuffle lends each value once, so
+    e_{ij}`: each sample contributes twice, as receiver and as donor of a value. A shuffle uses each value once, so
     the mean over all samples and R repeats is off by the mean of :math:`a_i + b_i` and by that of n R different
     :math:`e`. With :math:`s_i`, the sum of what sample i lost and of what its value made others lose (means over the
     repeats, from :math:`w_i (d_{ij} - \theta)` with weights), :math:`\sum s_i^2` holds each single difference once too
@@ -168,7 +168,7 @@ def _extra_costs(
 def _costs_of_decisions(model: Any, rows: Rows, policy: Policy, table: Any) -> NDArray[np.float64]:
     """Return the cost of the decision about each sample; the table may hold the samples several times over.
 
-    Each time is decided by itself: the samples of one shuffle compete for an action with a capacity.
+    Each repeat is decided separately: the samples of one shuffle compete for an action with a capacity.
     """
     n = len(rows.y)
     times = table.shape[0] // n
@@ -212,7 +212,7 @@ def _place(column: Any, names: list[Any]) -> int:
 
 
 def importances(model: Any, columns: int) -> NDArray[np.float64] | None:
-    """Return the share of each column, 1 in all; None where nothing in the model knows it.
+    """Return the share of each column, 1 in all; None where the model has no importances.
 
     Boosters have gains; estimators have ``feature_importances_``, of which an encoded table has several for one column.
     In an ensemble those base estimators count that have some, by their weights.

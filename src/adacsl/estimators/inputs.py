@@ -139,7 +139,7 @@ def open_rows(
     on_error: OnError = "skip",
     how: How | None = None,
 ) -> RowBatches:
-    """Return the rows of ``data`` in batches of at most ``rows``; columns that nobody asks for are not read.
+    """Return the rows of ``data`` in batches of at most ``rows``; columns that are not needed are not read.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ class LabelledTable:
         self.group_column, self.time_column, self.unlabelled = group_column, time_column, 0
         self.target = target_column(table.columns, target, table.name)
         cost_columns: list[str] = []
-        if not isinstance(costs, str):  # costs that are predicted when deciding are paid as they are, where known
+        if not isinstance(costs, str):  # decisions use predicted costs; evaluation uses observed ones, where known
             cost_columns = [*costs.columns, *(name for name in costs.hidden if name in table.columns)]
         apart = [self.target, *filter(None, (group_column,))]
         table.wanted([*apart, *filter(None, (time_column,))])

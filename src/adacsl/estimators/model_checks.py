@@ -35,7 +35,7 @@ UNDONE = ("interrupted", "out of time")
 
 
 def check_model(model: CostSensitiveClassifier, ignore: Iterable[str] = ()) -> Checks:
-    """Return what speaks against a fitted model; see :meth:`CostSensitiveClassifier.check`."""
+    """Return warnings about a fitted model; see :meth:`CostSensitiveClassifier.check`."""
     check_is_fitted(model)
     if model.decision_.decide in ("negative", "positive"):
         return Checks.of((), ignore)  # no model
@@ -97,7 +97,7 @@ def _calibration(model: Any) -> Iterator[Finding]:
 
 
 def chance_error(probabilities: NDArray[Any]) -> float:
-    """Return the calibration error to be expected of probabilities that are right: chance in bins of few samples.
+    """Return the expected calibration error of exact probabilities: sampling noise in bins of few samples.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def _early(model: Any) -> Iterator[Finding]:
 
 
 def still_falling(costs: NDArray[Any]) -> bool:
-    """Return whether costs, one after each epoch, were still falling at the end, beyond chance.
+    """Return whether costs, one per epoch, were still falling significantly at the end.
 
     Examples
     --------

@@ -63,7 +63,7 @@ class Columns(nn.Module):
         super().__init__()
         rules = encoder.rules()
         n, dates = len(rules), [i for i, rule in enumerate(rules) if rule is not None and rule.kind == "date"]
-        # what scales and circles look at: numbers, whether they are missing, the parts of each date
+        # inputs of scales and circles: numbers, whether they are missing, the parts of each date
         parts = {(i, part): 2 * n + len(PARTS) * k + PARTS.index(part) for k, i in enumerate(dates) for part in PARTS}
         scales: list[tuple[int, Scale]] = []
         cycles: list[tuple[int, float]] = []
@@ -157,7 +157,7 @@ def level_features(rule: Category) -> np.ndarray[tuple[int, int], np.dtype[np.fl
     levels = known_levels(rule)
     unknown = "?" * (1 + max(map(len, levels), default=0))  # longer than any level
     text = as_text([*levels, unknown, ""])
-    return np.stack(rule.encode(Column(rule.name, "text", text)), axis=1)
+    return rule.encode(Column(rule.name, "text", text))
 
 
 def date_parts(seconds: Tensor) -> Tensor:
@@ -361,7 +361,7 @@ def _is_sum(model: Any) -> bool:
 
 
 def _takes(model: Any) -> Any:
-    """Return what decides about the inputs of a model."""
+    """Return what determines the inputs of a model."""
     return model.settings.image_size if model.encoder is None else model.encoder.to_dict()
 
 
@@ -463,7 +463,7 @@ class BinaryHead(nn.Module):
         self.threshold = decision.probability_threshold if self.by_probability else decision.threshold_
 
     def forward(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return scores, probabilities of the positive class, and 1 where it is the cheaper decision."""
+        """Return scores, probabilities of the positive class, and 1 where positive costs less."""
         score = torch.sigmoid(logits)
         probability = self._calibrated(score * self.odds / (score * self.odds + (1.0 - score)))
         compared = probability if self.by_probability else score
@@ -499,7 +499,7 @@ class ClassHead(nn.Module):
             self.register_buffer("moved", torch.tensor(decision.calibration_["intercept"], dtype=torch.float64))
 
     def forward(self, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return scores, probabilities, and the number of the class that is decided for."""
+        """Return scores, probabilities, and the index of the decided class."""
         score = torch.softmax(logits, dim=1)
         freed = score / self.mapped
         probability = freed / freed.sum(1, keepdim=True)

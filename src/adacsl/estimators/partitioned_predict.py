@@ -224,7 +224,7 @@ class Unit(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Everything that a worker has to know, on whatever machine it is."""
+    """Everything that a worker needs, on any machine."""
 
     model: Path
     digest: str
@@ -244,7 +244,7 @@ class Plan(NamedTuple):
 
 
 class Report(NamedTuple):
-    """What became of one unit."""
+    """The outcome of one unit."""
 
     name: str
     summary: dict[str, Any] | None = None
@@ -369,7 +369,7 @@ def _one_by_one(classifier: CostSensitiveClassifier) -> Execute:
     return execute
 
 
-# what there is to do
+# planning
 
 
 def make_plan(
@@ -381,7 +381,7 @@ def make_plan(
     how: How | None,
     device: str,
 ) -> tuple[Plan, list[Unit]]:
-    """Check everything that can be checked before the first row is predicted; return what there is to do."""
+    """Check everything that can be checked before the first row is predicted; return the plan."""
     path, how = Path(data or "").expanduser().absolute(), How() if how is None else how
     if data is None or takes_images(classifier) or not path.exists():
         raise DataError(
@@ -419,17 +419,17 @@ def _check_place(out: Path, data: Path) -> None:
 
 def _parts(path: Path, how: How) -> tuple[Any, list[tuple[Part, int | None]], Table]:
     """Return the schema of Parquet files, all parts with their rows, and a table with their columns."""
-    if path.suffix.lower() in PARQUET or (path.is_dir() and holds_parquet(path)):
+    files, first = table_files(path) if path.is_dir() else [path], None
+    if all(each.suffix.lower() in PARQUET for each in files) and (path.is_file() or holds_parquet(path)):
         schema, parts = split_parquet(path, ROWS)
         return schema, parts, open_parts(str(path), [], schema)
-    files, first = table_files(path) if path.is_dir() else [path], None
     for each in files:
         try:
             table = open_table(each, **how)
         except DataError:
             if each == path:
                 raise
-            continue  # who reads it says why
+            continue  # the reader raises with the reason
         first = first or table
         odd = sorted(set(first.columns) ^ set(table.columns))
         if odd:
@@ -461,7 +461,7 @@ def model_digest(folder: Path) -> str:
 
 
 def _write_manifest(out: Path, digest: str, request: Request, columns: dict[str, Any], how: How) -> str:
-    """Write what all parts have in common, or refuse a folder of other predictions; return the digest."""
+    """Write the manifest of all parts, or raise where the folder holds other predictions; return the digest."""
     here = {
         "model": digest, "cost matrix": request.costs.to_dict(), "policy": request.policy.to_dict(),
         "set of columns": {name: str(kind) for name, kind in columns.items()},
@@ -481,11 +481,11 @@ def _write_manifest(out: Path, digest: str, request: Request, columns: dict[str,
     return file_digest(path)
 
 
-# what is done
+# finished parts
 
 
 def finished(plan: Plan, units: Sequence[Unit]) -> dict[str, dict[str, Any]]:
-    """Return the summary of each finished part, by name; refuse parts of something else."""
+    """Return the summary of each finished part, by name; raise where a part belongs to something else."""
     there = {path.relative_to(plan.out).as_posix() for path in plan.out.rglob("[!.]*.parquet")}
     for name in sorted(there - {unit.name for unit in units}):
         raise ValueError(f"{plan.out / name} belongs to none of the files to predict: give a new folder")
@@ -512,7 +512,7 @@ def summary_of(plan: Plan, unit: Unit) -> dict[str, Any] | None:
     return dict(summary)
 
 
-# doing it
+# predicting
 
 
 def predict_unit(classifier: CostSensitiveClassifier, plan: Plan, unit: Unit) -> Report:
@@ -520,11 +520,11 @@ def predict_unit(classifier: CostSensitiveClassifier, plan: Plan, unit: Unit) ->
     from pyarrow import ArrowException  # noqa: PLC0415
 
     try:
-        known = summary_of(plan, unit)  # a worker that died may have come so far
+        known = summary_of(plan, unit)  # a worker that died may have finished it
         return Report(unit.name, _predict(classifier, plan, unit) if known is None else known)
     except (ValueError, TypeError, ArrowException, MemoryError) as error:
         return Report(unit.name, failed=f"{unit.part.path}: {message_of(error)}")
-    except OSError as error:  # reading has errors of its own: nothing can be written
+    except OSError as error:  # readers raise their own errors: the folder cannot be written
         return Report(unit.name, failed=message_of(error), hopeless=True)
 
 

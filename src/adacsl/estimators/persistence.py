@@ -72,13 +72,13 @@ def read_names(names: Sequence[Any], n_features: int) -> NDArray[Any]:
 
 
 def check_elsewhere(settings: Mapping[str, Any], here_only: Sequence[str]) -> None:
-    """Refuse settings that no model brings with it: where to compute, what to read and to write."""
+    """Raise where a saved model holds settings of the machine: devices, files to read or write."""
     if result := [name for name in here_only if name in settings]:
         raise ValueError(f"a saved model has no {result[0]}")
 
 
 def check_classes(about: Any, n_classes: int) -> None:
-    """Refuse a model whose parts speak of another number of classes, before memory is taken for them."""
+    """Raise where parts of a model differ in the number of classes, before memory is allocated."""
     for part in _parts(about):
         for name in ("n_classes", "outputs"):
             if part.get(name, n_classes) != n_classes or isinstance(part.get(name), bool):
@@ -97,7 +97,7 @@ def check_predicts(method: Any, about: Any) -> None:
     """Refuse a model that cannot predict two plain samples, one of them empty where missing values are allowed.
 
     The network for images is not tried: its weights have the shapes that they must have. So are pipelines that
-    get the table as it is: only they know what their columns hold.
+    get the table as it is: the content of their columns is unknown.
     """
     if method.images_ or any(each["kind"] == "skops" for each in _unencoded(about)):
         return
@@ -254,7 +254,7 @@ def load_noted(
         if not isinstance(notes, dict | None):
             raise TypeError("its notes are not a dict")
         with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore")  # what is wrong is refused
+            warnings.simplefilter("ignore")  # other values raise
             method = _rebuild(tensors, document, module, device)
             check_predicts(method, document["model"])
     except (ArtefactError, ImportError):
@@ -395,7 +395,7 @@ def _rebuild(tensors: dict[str, Any], document: dict[str, Any], module: Any, dev
 
 
 def _target(saved: Any, costs: CostMatrix) -> float | str:
-    """Return a target as it was: a number, or a word of more than two classes."""
+    """Return a target threshold: a number, or with more than two classes a word."""
     return check_targets(saved, costs) if costs.n_classes > 2 else float(saved)
 
 

@@ -14,7 +14,7 @@ from adacsl.learners.registry import BOOSTING, as_learner
 from adacsl.metrics.bins import UniformBins
 
 WEIGHTED = {"loss": "weighted", "target_threshold": 0.5}
-# {}: adapted as "auto" would, also where "auto" would rather not, on tables of more than two classes
+# {}: adapted as "auto" does, also on tables of more than two classes, where "auto" does not adapt
 ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}, "decide": "auto"}
 STOPPED = {"select": "log-loss"}
 BOOSTED = {**STOPPED, "learner": "boosting"}
@@ -229,7 +229,7 @@ def needs_two_classes(made: CostSensitiveClassifier) -> bool:
 
 
 def _unfit(made: CostSensitiveClassifier, *, images: bool, n_classes: int) -> str:
-    """Return what else a method is for, where it cannot be run on such data."""
+    """Return what data a method is for, where it cannot be run on these."""
     if n_classes > 2 and needs_two_classes(made):
         return f"two classes, but the data have {n_classes}"
     return "tables, but the data are images" if images and needs_table(made) else ""

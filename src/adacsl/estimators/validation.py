@@ -22,7 +22,7 @@ SELECT = ("best", "last", "log-loss")
 
 
 def check_method(method: Any, learner: Any) -> None:
-    """Refuse settings that make no sense; the learner's are checked by itself."""
+    """Raise where settings make no sense; the learner checks its own."""
     if method.decide != "auto":
         check_decide(method.decide)
     if method.select not in SELECT:

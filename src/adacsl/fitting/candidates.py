@@ -8,6 +8,7 @@ falls as 1 / k with the number of models k, the cost of k is ``c(k) = c(1) - 2 (
 from __future__ import annotations
 
 import dataclasses
+import functools
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -45,7 +46,7 @@ SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 @dataclass(eq=False)
 class Candidate:
-    """A classifier with one target threshold and its folds: what is to be fitted, and the result.
+    """A classifier with one target threshold and its folds: the task of a fit, and its result.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ class Candidate:
 
     @property
     def loss(self) -> Any:
-        """The loss; what weighs samples weighs classes as well."""
+        """The loss; sample weights by cost include the class weights."""
         return "weighted" if self.method.loss == "instance-weighted" else self.method.loss
 
     @property
@@ -195,7 +196,7 @@ class Candidate:
             return 0.0
         if method.resample is not None:  # trained on as many positives as negatives
             return float(log_odds(float(np.mean(y[self.folds[0][0]]))))
-        # what another loss trains for is its own affair; an unweighted score needs no correction
+        # a loss of the user's is not corrected; an unweighted score needs no correction
         if self.is_plain or callable(method.loss) or method.decide == "unweighted":
             return 0.0
         return float(np.clip(bayes_log_odds(self.class_costs), -700, 700) - log_odds(self.target_threshold))
@@ -212,7 +213,7 @@ class Candidate:
         return -np.log(self.class_costs.class_weights(POWERS[self.target_threshold]))
 
     def hold_out(self, rows: Rows, held_out: NDArray[np.int64]) -> HeldOut:
-        """Return the judge of some held-out samples."""
+        """Return what judges epochs on some held-out samples."""
         return HeldOut(
             held_out, rows.y[held_out], self.costs.rows(held_out),
             decide=self.method.decide,
@@ -252,8 +253,9 @@ def learned_share(candidate: Candidate, rows: Rows) -> float:
 
 
 def mean_logits(parts: Iterable[NDArray[Any]]) -> NDArray[np.float64]:
-    """Return the mean of several models' logits, in float64 and in one order of adding."""
-    return np.asarray(np.mean(np.stack([np.asarray(part, dtype=np.float64) for part in parts]), axis=0))
+    """Return the mean of several models' logits, in float64 and in one order of adding, whatever the number of rows."""
+    each = [np.asarray(part, dtype=np.float64) for part in parts]
+    return np.asarray(functools.reduce(np.add, each) / len(each))
 
 
 SCORED_TWICE = 5_000
@@ -268,7 +270,7 @@ the bootstrap told (``benchmarks/quality/estimate.py``, ``benchmarks/quality/ens
 
 
 def add_seconds(candidates: Sequence[Candidate], rows: Rows, cv: Any) -> list[Candidate]:
-    """Return the candidates of a cross-fit, and behind them what fits each once more on other folds.
+    """Return the candidates of a cross-fit, followed by those of a second cross-fit on other folds.
 
     Nothing is added where folds are given as such, follow one another in time, or only score watched samples; nor for
     images, whose networks take long.

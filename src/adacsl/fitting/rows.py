@@ -256,7 +256,7 @@ def _read_training_features(classifier: Any, learner: Any, X: Any, y: Any) -> tu
 
 
 def is_loader(X: Any) -> bool:  # noqa: N803
-    """Tell whether X gives batches: a DataLoader, or what can be iterated but not indexed.
+    """Return whether X yields batches: a DataLoader, or what can be iterated but not indexed.
 
     Examples
     --------
@@ -330,7 +330,7 @@ def in_one_line() -> Iterator[None]:
 
 
 def _read_table(classifier: Any, X: Any, *, reset: bool) -> Any:  # noqa: N803
-    """Return features as scikit-learn wants them: number and names of columns, two dimensions."""
+    """Return features as scikit-learn requires: number and names of columns, two dimensions."""
     if isinstance(X, Mapping) and not hasattr(X, "toarray") and not reset:
         return X  # selected by name
     if hasattr(X, "columns") or hasattr(X, "schema") or hasattr(X, "column_names"):
@@ -482,7 +482,7 @@ def class_order(classifier: Any) -> list[Any]:
 
 
 def number_labels(classifier: Any, labels: NDArray[Any]) -> NDArray[np.int64]:
-    """Return labels of a classifier's own making as class indices."""
+    """Return labels that a classifier predicted as class indices."""
     if classifier.pos_label_ is None:
         return np.searchsorted(classifier.classes_, labels).astype(np.int64)
     return np.asarray(labels == classifier.pos_label_, dtype=np.int64)
@@ -546,7 +546,7 @@ def resolve_costs(classifier: Any, rows: Rows, table: Any) -> Rows:
     spec = rows.costs
     if spec is not None and spec is classifier.costs:
         spec = aligned_costs(classifier, rows)  # it may name its classes
-    # at other samples, what was given for each of these has its mean
+    # other samples have the mean of a cost given as an array
     classifier.cost_spec_ = spec.without_samples() if spec is not None and not spec.resolved else None
     if spec is None:
         return rows

@@ -73,7 +73,7 @@ def make_controller(
 def find_targets(target_threshold: Any, costs: CostMatrix) -> list[Any]:
     """Return T' as numbers (of more than two classes: as words): one, or all that ``"auto"`` tries.
 
-    None is 0.5 of two classes, and "bayes" of more: large weights ruin what a network learns.
+    None is 0.5 with two classes, and "bayes" with more: large weights harm training.
 
     Examples
     --------
@@ -108,14 +108,12 @@ def natural_threshold(costs: CostMatrix, shift: Any) -> Any:
 
 def keeps_settings(init: Any) -> Any:
     """Decorate a constructor that stores its arguments unchanged, as scikit-learn requires."""
-    signature = inspect.signature(init)
+    own = {name: each.default for name, each in [*inspect.signature(init).parameters.items()][1:]}
 
     @functools.wraps(init)
     def keep(self: Any, *args: Any, **given: Any) -> None:
-        init(self, *args, **given)  # refuses what is no parameter
-        bound = signature.bind(self, *args, **given)
-        bound.apply_defaults()
-        for name, value in [*bound.arguments.items()][1:]:
+        init(self, *args, **given)  # raises where a name is no parameter
+        for name, value in (own | dict(zip(own, args, strict=False)) | given).items():
             setattr(self, name, value)
 
     return keep

@@ -98,7 +98,7 @@ def cross_splits(y: NDArray[Any], groups: NDArray[Any] | None, cv: Any, seed: in
 def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int) -> NDArray[np.int64]:
     """Return the number of the fold that each sample is tested in: stratified; groups stay together.
 
-    A fold may have samples of one class only; what is left to learn from may not.
+    A fold may have samples of one class only; its training samples may not.
     """
     if count < 2:
         raise ValueError(f"folds must be at least 2, got {count}")
@@ -108,7 +108,7 @@ def folds_of(y: NDArray[Any], groups: NDArray[Any] | None, count: int, seed: int
     folds = (StratifiedKFold if ungrouped else _GroupFolds)(count, shuffle=True, random_state=seed)
     result = np.zeros(len(labels), dtype=np.int64)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about classes with fewer samples than folds: looked at below
+        warnings.simplefilter("ignore")  # about classes with fewer samples than folds: handled below
         try:
             for number, (_, test) in enumerate(folds.split(labels, labels, None if ungrouped else place)):
                 result[test] = number
@@ -130,7 +130,7 @@ MANY_GROUPS = 20_000
 
 
 class _GroupFolds(StratifiedGroupKFold):
-    """Folds of groups, near-stratified; very many groups are dealt out in turns, those that are alike one by one."""
+    """Folds of groups, near-stratified; very many groups are assigned round-robin, sorted by their labels."""
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:  # noqa: N803  scikit-learn's name
         """Yield (training samples, held-out samples)."""
@@ -185,7 +185,7 @@ def _one_group_split(y: NDArray[Any], groups: NDArray[Any], parts: int, seed: in
     n_classes = len(np.unique(y))
     for count in sorted({parts, min(parts, 3), 2}, reverse=True):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about classes with fewer samples than parts: looked at below
+            warnings.simplefilter("ignore")  # about classes with fewer samples than parts: handled below
             try:
                 folds = list(_GroupFolds(count, shuffle=True, random_state=seed).split(y, y, groups))
             except ValueError:  # fewer groups or samples than parts

@@ -19,7 +19,7 @@ ONLY_TRAINS = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """When each sample was observed, and from when on it may be learned from: gap and label delay are here alone.
+    """When each sample was observed, and from when on it may train: the one place of gap and label delay.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def latest_split(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, f
 def expanding_folds(
     line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, count: int, *, first: float = ONLY_TRAINS
 ) -> list[Fold]:
-    """Return pairs of a cross-fit: windows after the ``first`` share of samples, each judged by what lies before it."""
+    """Return pairs of a cross-fit: windows after the ``first`` share of samples, and all samples before each."""
     if count < 2:
         raise ValueError(f"cv must be at least 2 folds, got {count}")
     return _pairs(line, y, groups, len(y) * np.linspace(first, 1.0, count + 1))
@@ -160,7 +160,7 @@ def _checked(line: Timeline, y: NDArray[Any], groups: NDArray[Any] | None, start
     """Return what trains and what is held out from ``start`` until before ``stop``; both need two classes."""
     inside = line.time >= start if stop is None else (line.time >= start) & (line.time < stop)
     held, train = np.flatnonzero(inside), line.before(start)
-    if groups is not None:  # a group that is held out teaches nothing, however early its samples
+    if groups is not None:  # a held-out group never trains, however early its samples
         train = train[~np.isin(groups[train], groups[held])]
     span = f"from {time_text(line.time[held].min())} to {time_text(line.time[held].max())}"
     if len(np.unique(y[held])) < 2:

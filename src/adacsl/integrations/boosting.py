@@ -1,7 +1,7 @@
 """Shared by the boosting integrations: measure validation margins after a round, step the controller.
 
 For our own booster the module of each library has the functions ``boost``, which returns the model with all its rounds
-and the callback that watched them, ``margins``, ``to_bytes`` and ``from_bytes``.
+and the callback that watched them, ``margins``, ``margins_of_each``, ``to_bytes`` and ``from_bytes``.
 """
 
 from __future__ import annotations

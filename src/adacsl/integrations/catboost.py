@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,9 @@ with requires("catboost"):
 
 FAR_BELOW = 35.0
 """Margin of an impossible class below the others: a probability of 1e-15."""
+
+FEW_ROWS = 500
+"""With fewer rows to predict a data frame takes longer than all trees."""
 
 TOLD_APART = "adacsl.classes"
 """Metadata of a model with its classes and their number, which CatBoost omits after an objective in Python."""
@@ -242,7 +245,17 @@ def _finite(margins: NDArray[Any]) -> NDArray[np.float64]:
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
     """Return margins of rows."""
-    result = np.asarray(model.predict(_pool(data), prediction_type="RawFormulaVal"), dtype=np.float64)
+    return margins_of_each([model], data)[0]
+
+
+def margins_of_each(models: Sequence[Any], data: Matrix) -> list[NDArray[np.float64]]:
+    """Return each model's margins of the same rows."""
+    pool = _pool(data)
+    return [_margins(model, pool) for model in models]
+
+
+def _margins(model: Any, pool: Any) -> NDArray[np.float64]:
+    result = np.asarray(model.predict(pool, prediction_type="RawFormulaVal"), dtype=np.float64)
     told = model.get_metadata().get(TOLD_APART)
     return _finite(result) if told is None else _spread(result, *json.loads(told))
 
@@ -270,11 +283,17 @@ def from_bytes(content: bytes) -> Any:
 def _pool(data: Matrix) -> Any:
     if hasattr(data.x, "toarray"):  # sparse, of a pipeline
         return Pool(data.x, data.y, weight=data.weight)
+    categories = list(data.categories)
+    # a missing or unknown level is a level of its own
+    codes = np.nan_to_num(data.x[:, categories], nan=-1.0).astype(np.int64)
+    if data.y is None and len(data.x) < FEW_ROWS:
+        cells = data.x.astype(object)
+        cells[:, categories] = codes
+        return Pool(cells, cat_features=categories)
     frame = pd.DataFrame(data.x)
-    for column in data.categories:
-        # a missing or unknown level is a level of its own
-        frame[column] = np.nan_to_num(data.x[:, column], nan=-1.0).astype(np.int64)
-    return Pool(frame, data.y, weight=data.weight, cat_features=list(data.categories))
+    for place, column in enumerate(categories):
+        frame[column] = codes[:, place]
+    return Pool(frame, data.y, weight=data.weight, cat_features=categories)
 
 
 __all__ = ["AdaCSLCallback"]

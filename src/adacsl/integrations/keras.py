@@ -391,7 +391,7 @@ def _expected_labels(k: int) -> str:
 
 
 def _known_labels(y: Array, k: int) -> Array:
-    """Tell which labels are those of a class; raise at once where they can be looked at without waiting.
+    """Return which labels are those of a class; raise at once where they can be looked at without waiting.
 
     The losses of others become NaN: compiled steps and other devices cannot raise.
     """

@@ -13,7 +13,7 @@ goes beside the objective.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -238,7 +238,12 @@ def _prepared(
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
     """Return margins of rows."""
-    return np.asarray(model.predict(data.x, raw_score=True), dtype=np.float64)
+    return margins_of_each([model], data)[0]
+
+
+def margins_of_each(models: Sequence[Any], data: Matrix) -> list[NDArray[np.float64]]:
+    """Return each model's margins of the same rows."""
+    return [np.asarray(model.predict(data.x, raw_score=True), dtype=np.float64) for model in models]
 
 
 def importances(model: Any, columns: int) -> NDArray[np.float64]:

@@ -104,7 +104,7 @@ class AdaCSLCallback(pl.Callback):
         self._restored: dict[str, Any] | None = None
 
     def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Find the loss and listen to it."""
+        """Find the loss and register a hook on it."""
         if stage != "fit":
             return
         self._loss = find_adaptive_loss(pl_module)
@@ -118,7 +118,7 @@ class AdaCSLCallback(pl.Callback):
         self._hook = self._loss.register_forward_pre_hook(self._collect, with_kwargs=True)
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Stop listening."""
+        """Remove the hook."""
         if self._hook is not None:
             self._hook = self._hook.remove()
 
@@ -230,7 +230,7 @@ class AdaCSLCallback(pl.Callback):
         rows = _joined(self._seen, lambda parts: torch.cat(parts).to(device))
         if trainer.world_size == 1:
             return rows
-        # samples are dealt to the processes one by one, as cards are
+        # samples are distributed over the processes round-robin
         rows = rows._replace(place=rows.place * trainer.world_size + trainer.global_rank)
         rows = _joined([rows], lambda parts: torch.cat(gather_all_tensors(parts[0])))
         order = torch.argsort(rows.place, stable=True)
@@ -248,7 +248,7 @@ def _joined(parts: list[Samples], join: Callable[[list[Tensor]], Tensor]) -> Sam
 
 
 def _are_equal(one: Samples, other: Samples) -> bool:
-    """Tell whether a loss was computed of the same samples."""
+    """Return whether a loss was computed of the same samples."""
     if one.weight is None or other.weight is None:
         weights = one.weight is other.weight
     else:
@@ -259,7 +259,7 @@ def _are_equal(one: Samples, other: Samples) -> bool:
 class ShardedNet(ModelParallelStrategy):
     """FSDP of one network, ``strategy="fsdp"``: every process holds a part of the weights and can gather all.
 
-    Lightning's own FSDP gives the whole net to the first process only, where all keep the cheapest epoch.
+    Lightning's own FSDP gives the whole net to the first process only, where all store the best epoch.
     """
 
     def __init__(self, **settings: Any) -> None:
@@ -302,7 +302,7 @@ class ShardedNet(ModelParallelStrategy):
 def by_name(state: dict[str, Any], optimizer: Optimizer, net: nn.Module) -> dict[str, Any]:
     """Return an optimizer's state under the names of a net's weights, whatever numbers it was saved under.
 
-    They are told by their places in the groups, as torch does; weights and biases may be in groups of their own.
+    They are identified by their positions in the groups, as in torch; weights and biases may be in groups of their own.
     """
     names = {weight: name for name, weight in net.named_parameters()}
     numbers = [number for group in state["param_groups"] for number in group["params"]]

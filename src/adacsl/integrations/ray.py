@@ -30,7 +30,7 @@ __all__ = ["RayExecutor", "check_gpus", "connect", "room"]
 
 
 os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no calls to the outside
-# Ray prints deaths to stdout, which belongs to the results; who sent the work tells them
+# Ray prints lost workers to stdout, which belongs to the results; the caller reports them
 os.environ.setdefault("RAY_DEDUP_LOGS_SKIP_REGEX", "(?i)(worker|node).*(died|dead|killed)")
 
 # Ray ends some job when memory runs out, not the one that took it

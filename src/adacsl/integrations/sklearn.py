@@ -86,7 +86,7 @@ class _ColumnScorer:
 
 
 def _cost_at_label(y_true: Array, y_pred: Array, *, pos_label: Any = None, **costs: Any) -> float:
-    """Speak scikit-learn's word: by it, its searches for a threshold know whose probability to cut."""
+    """Take ``pos_label`` as scikit-learn names it: its threshold searches use that class's probability."""
     return mean_cost(y_true, y_pred, pos_label=pos_label, **costs)
 
 

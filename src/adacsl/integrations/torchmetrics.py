@@ -289,7 +289,7 @@ class CostMetric(Metric):
 
 
 def _is_one_score(preds: Tensor) -> bool:
-    """Tell whether there is one probability per sample, not one for each of two classes."""
+    """Return whether there is one probability per sample, not one for each of two classes."""
     return preds.ndim == 1 or preds.shape[1] == 1 or (preds.ndim > 2 and 2 not in (preds.shape[1], preds.shape[-1]))
 
 

@@ -90,7 +90,7 @@ class AdaCSLCallback(TrainerCallback):
         return self.adaptive_loss.controller
 
     def loss(self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None) -> Tensor:
-        """Return the loss of a batch, as ``Trainer(compute_loss_func=...)`` wants it.
+        """Return the loss of a batch, for ``Trainer(compute_loss_func=...)``.
 
         The sum is divided by ``num_items_in_batch``, the samples of all accumulated batches on all processes: gradients
         come out as those of one large batch.
@@ -130,7 +130,7 @@ class AdaCSLCallback(TrainerCallback):
         return result if num_items_in_batch is None else result / num_items_in_batch
 
     def metrics(self, prediction: Any) -> dict[str, float]:
-        """Return cost, lambda and threshold of an ``EvalPrediction``, as ``Trainer(compute_metrics=...)`` wants them.
+        """Return cost, lambda and threshold of an ``EvalPrediction``, for ``Trainer(compute_metrics=...)``.
 
         To log others too: ``compute_metrics=lambda p: cost.metrics(p) | own(p)``.
 

@@ -13,7 +13,7 @@ probabilities.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -195,7 +195,16 @@ def _far_start(margin: Any) -> dict[str, float]:
 
 def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
     """Return margins of rows."""
-    return np.asarray(model.predict(_matrix(data), output_margin=True), dtype=np.float64)
+    return margins_of_each([model], data)[0]
+
+
+def margins_of_each(models: Sequence[Any], data: Matrix) -> list[NDArray[np.float64]]:
+    """Return each model's margins of the same rows."""
+    rows = _matrix(data)
+    return [
+        np.asarray(model.predict(rows, output_margin=True, validate_features=False), dtype=np.float64)
+        for model in models
+    ]
 
 
 def importances(model: Any, columns: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.extras import requires, resolve
-from adacsl.base.scores import sigmoid, to_probabilities
+from adacsl.base.scores import sigmoid, to_probabilities, weighted_sums
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting_libraries import load_library
 
@@ -31,7 +31,7 @@ class LinearModel:
         classes: Sequence[int] = (0, 1),
     ) -> None:  # fmt: skip
         self.kind, self.intercept, self.center, self.scale = kind, intercept, center, scale
-        self.weights = np.ascontiguousarray(weights)  # rounding of products depends on the layout
+        self.weights = np.ascontiguousarray(weights)  # rounding of sums depends on the layout
         self.classes_ = np.asarray(classes)
         if kind in LINKS:  # others have no probabilities to give
             self.predict_proba = self._probabilities
@@ -43,7 +43,7 @@ class LinearModel:
             raise ValueError("X contains NaN, and a linear model takes no missing values: fill them in before it")
         x = x if self.center is None else x - self.center
         x = x if self.scale is None else x / self.scale
-        return np.asarray(x @ self.weights.T + self.intercept)
+        return np.asarray(weighted_sums(x, self.weights) + self.intercept)
 
     def _probabilities(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         return np.asarray(LINKS[self.kind](self.decision_function(X)))

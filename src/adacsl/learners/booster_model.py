@@ -23,9 +23,12 @@ class BoosterModel:
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean margin of each sample, or K of them, whose mean is 0."""
-        matrix = Matrix(self.encoder.transform(X), None, None, self.encoder.categories)
-        library = load_library(self.library)
-        return mean_logits([centred(library.margins(model, matrix)) for model in self.boosters])
+        return self.encoded_logits(self.encoder.transform(X))
+
+    def encoded_logits(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the logits of samples that the encoder has read."""
+        matrix = Matrix(x, None, None, self.encoder.categories)
+        return mean_logits(map(centred, load_library(self.library).margins_of_each(self.boosters, matrix)))
 
     def numbers(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return everything as arrays (the library's own format, byte by byte) and plain values."""

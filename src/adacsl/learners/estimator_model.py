@@ -33,7 +33,13 @@ class EstimatorModel:
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of each sample."""
-        x = encoded(self.encoder, X)
+        return self._logits(encoded(self.encoder, X))
+
+    def encoded_logits(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the logits of samples that the encoder has read."""
+        return self._logits(in_double(x))
+
+    def _logits(self, x: Any) -> NDArray[np.float64]:
         raw = hasattr(x, "toarray") or (self.n_classes == 2 and self.encoder is None)
         models = self.estimators if raw else self._saved  # raw gaps are the estimator's own to refuse
         return np.asarray(mean_logits([raw_logits(model, x, self.n_classes) for model in models]) + self.undone)
@@ -90,7 +96,11 @@ def raw_logits(model: Any, x: Any, n_classes: int = 2) -> NDArray[np.float64]:
 
 def encoded(features: TableEncoder | None, x: Any) -> Any:
     """Return samples as estimators take them; without an encoder as they came."""
-    # in float64, as what is read from a folder computes: float32 would make it differ in the seventh digit
     if features is not None:
-        return features.transform(x).astype(np.float64)
+        return in_double(features.transform(x))
     return x.to_table() if isinstance(x, Columns) else x
+
+
+def in_double(x: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return encoded samples as what is read from a folder computes: float32 would differ in the seventh digit."""
+    return x.astype(np.float64)

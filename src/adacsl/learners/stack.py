@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adacsl.base.arrays import joined, part_of
+from adacsl.base.scores import weighted_sums
+from adacsl.datasets.columns import read_once
 from adacsl.execution.threads import cores
 from adacsl.learners.arrays import as_saved
 from adacsl.learners.estimator_model import EstimatorModel
@@ -42,7 +46,7 @@ class Stack:
         """Return the log-odds from those of the base estimators, n x m, or logits from theirs, n x m x K."""
         inside = limited(columns, self.limit)
         if columns.ndim == 2:
-            return np.asarray(inside @ self.weights + self.intercept)
+            return np.asarray(weighted_sums(inside, self.weights) + self.intercept)
         return np.asarray((inside * self.weights[:, None]).sum(axis=1) + self.intercept)
 
 
@@ -93,16 +97,33 @@ class StackModel:
 
     def columns(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
         """Return the log-odds of each base estimator, n x m, or their logits, n x m x K."""
+        n = X.shape[0] if hasattr(X, "shape") else len(X)
+        few = n < MANY_ROWS or cores() == 1
+        table = read_once(X) if few and any(encoder is not None for encoder, _ in self._by_encoder) else X
+        columns: list[Any] = [None] * len(self.models)
+        with contextlib.nullcontext() if few else ThreadPoolExecutor(min(cores(), len(self.models))) as pool:
+            for encoder, numbers in self._by_encoder:
+                asked = [getattr(self.models[i], "logits" if encoder is None else "encoded_logits") for i in numbers]
+                x = X if encoder is None else encoder.transform(table)
+                # threads compute without Python's lock
+                logits = [ask(x) for ask in asked] if pool is None else pool.map(lambda ask, x=x: ask(x), asked)
+                for number, own in zip(numbers, logits, strict=True):
+                    columns[number] = own + (self.shifts[number] + self.by_rows[number] * offsets)
+        return np.stack(columns, axis=1)
 
-        def logits(number: int) -> NDArray[np.float64]:
-            moved = self.shifts[number] + self.by_rows[number] * offsets
-            return np.asarray(self.models[number].logits(X) + moved)
-
-        n, numbers = X.shape[0] if hasattr(X, "shape") else len(X), range(len(self.models))
-        if n < MANY_ROWS or cores() == 1:
-            return np.stack([logits(number) for number in numbers], axis=1)
-        with ThreadPoolExecutor(min(cores(), len(self.models))) as pool:  # they compute without Python's lock
-            return np.stack(list(pool.map(logits, numbers)), axis=1)
+    @functools.cached_property
+    def _by_encoder(self) -> list[tuple[Any, list[int]]]:
+        """The numbers of the models that take samples of the same encoder, which encodes them once; None: of none."""
+        groups: list[tuple[Any, Any, list[int]]] = []
+        for number, model in enumerate(self.models):
+            encoder = getattr(model, "encoder", None)
+            about = None if encoder is None else (type(encoder), encoder.to_dict())
+            same = next((numbers for _, known, numbers in groups if known == about), None)
+            if same is None:
+                groups.append((encoder, about, [number]))
+            else:
+                same.append(number)
+        return [(encoder, numbers) for encoder, _, numbers in groups]
 
     def logits(self, X: Any, offsets: Any = 0.0) -> NDArray[np.float64]:  # noqa: N803
         """Return the stack's log-odds (or K logits) of each sample.

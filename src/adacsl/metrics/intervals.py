@@ -202,7 +202,7 @@ def mean_interval(
 def saving_over_constant(
     costs: CostMatrix, labels: Any, paid: Any, *, sample_weight: Any = None, groups: Any = None, level: float = 0.95
 ) -> Interval:
-    """Return what decisions save per row against the cheapest of all that are the same for every row, pair by pair.
+    """Return the paired saving of decisions per sample against the constant decision of lowest cost.
 
     Parameters
     ----------

@@ -18,8 +18,8 @@ class MemberBatches:
     """Blocks of training batches, batch x members; the samples themselves stay on the device.
 
     The order of an epoch depends on a member's seed and the epoch alone, so that a resumed run sees the same batches.
-    Batches are of nearly equal size, at most ``batch_size``: a last batch of one row would be noise, and an error to
-    batch norms. Side by side, columns are filled up with -1, to a length that only depends on members of the same fit.
+    Batches are of nearly equal size, at most ``batch_size``: a last batch of one sample would be noise, and batch norms
+    would raise. Side by side, columns are filled up with -1, to a length that only depends on members of the same fit.
     Every process gets the batches of the whole group, and takes its share of each (:func:`share_of_batch`): they do not
     depend on the number of processes.
     """
@@ -61,7 +61,7 @@ class RowBatches:
 
 
 def side_by_side(parts: Sequence[NDArray[Any]]) -> Tensor:
-    """Return one column of row numbers per member; shorter ones start again from their top."""
+    """Return one column of sample numbers per member; shorter ones are repeated from their beginning."""
     longest = max(len(part) for part in parts)
     return torch.from_numpy(np.stack([np.resize(part, longest) for part in parts], axis=1).astype(np.int64))
 
@@ -71,7 +71,7 @@ def share_of_batch(batch: Tensor) -> tuple[Tensor, int]:
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
         return batch, 1
     world = torch.distributed.get_world_size()
-    # every process needs at least one row: a batch smaller than the group is seen by all
+    # every process needs at least one sample: a batch smaller than the group goes to all of them
     return (batch[torch.distributed.get_rank() :: world], world) if len(batch) >= world else (batch, 1)
 
 
@@ -88,7 +88,7 @@ def smote_batch(x: Tensor, y: Tensor, neighbours: int = 5) -> tuple[Tensor, Tens
 
 
 def _mixtures(own: Tensor, missing: int, neighbours: int) -> Tensor:
-    """Return so many images between the given ones and their neighbours."""
+    """Return ``count`` interpolations of the given images and their neighbours."""
     flat = own.flatten(1)
     distance = torch.cdist(flat, flat).fill_diagonal_(float("inf"))
     near = distance.topk(min(neighbours, len(own) - 1), largest=False).indices

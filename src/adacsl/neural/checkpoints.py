@@ -31,12 +31,12 @@ class Checkpoints(NamedTuple):
         return Checkpoints(self.folder / name, f"{self.fit} {name}")
 
     def of(self, net: nn.Module) -> Checkpoints:
-        """Return the same for this very net: the code that makes it may have changed since."""
+        """Return the checkpoints of this network: the code that makes it may have changed since."""
         shapes = repr([(name, tuple(tensor.shape)) for name, tensor in net.state_dict().items()])
         return self._replace(fit=f"{self.fit} {text_digest(shapes)}")
 
     def last(self) -> str | None:
-        """Return the checkpoint to go on from, if there is one, after looking at every byte of it."""
+        """Return the checkpoint to resume from, if there is one, after verifying its digest."""
         self.folder.mkdir(parents=True, exist_ok=True)
         path = self.folder / CHECKPOINT
         if not os.path.lexists(path):
@@ -56,7 +56,7 @@ class Checkpoints(NamedTuple):
 
     @staticmethod
     def _owner(path: Path) -> Any:
-        """Return which fit a checkpoint names as its own; nothing in it is believed before its digest is."""
+        """Return the digest of the fit that a checkpoint belongs to, once the checkpoint's own digest is verified."""
         with DigestedFile.open(path) as file:
             return torch.load(file, map_location="cpu", weights_only=True)["fit"]
 
@@ -104,7 +104,7 @@ def identity_of(data: Data, members: Sequence[Member], training: Any, encoder: T
     arrays = [t.numpy() for t in (data.x, data.y, data.sample_weight) if t is not None]
     arrays += [part for m in members for part in (m.train, m.validation, *(m.pools or ()))]
     arrays += [m.row_weights for m in members if m.row_weights is not None]
-    # where it trains, and what it shows, may change
+    # the device and the output may change
     settings = vars(training.settings)
     plain = {k: v for k, v in settings.items() if k not in ("verbose", "device", "trainer", "optimizer")}
     keepers = [

@@ -1,6 +1,6 @@
 """Forward and backward passes recorded as CUDA graphs.
 
-A small net keeps a GPU waiting: the host needs longer to launch its hundreds of kernels than the GPU to run them. A
+With a small network a GPU is idle: launching its hundreds of kernels takes longer than running them. A
 recorded pass is one launch.
 """
 
@@ -97,7 +97,7 @@ class RecordedPass:
 def can_record(
     net: nn.Module, parts: Sequence[nn.Module], trainer: Any, device: torch.device, options: Mapping[str, Any]
 ) -> bool:
-    """Return whether passes do the same work for every batch, on one GPU, with nobody looking in between.
+    """Return whether passes do the same work for every batch, on one GPU, without hooks in between.
 
     ``parts`` are what images go through before the network; ``options`` are the user's arguments of the trainer.
     """

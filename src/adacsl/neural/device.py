@@ -28,7 +28,7 @@ def choose_device(device: str, *, warn: bool = True) -> str:
 
     Examples
     --------
-    >>> from adacsl.neural.loop import choose_device
+    >>> from adacsl.neural.device import choose_device
     >>> choose_device("cpu")
     'cpu'
     """
@@ -49,7 +49,7 @@ def choose_device(device: str, *, warn: bool = True) -> str:
 
 
 def _users_level() -> int:
-    """Return how many frames above the caller somebody else's code stands."""
+    """Return how many frames above the caller the user's code is."""
     level, frame = 0, inspect.currentframe()
     while frame is not None and frame.f_globals.get("__name__", "").startswith("adacsl."):
         level, frame = level + 1, frame.f_back

@@ -79,7 +79,7 @@ class Keeper:
 
     @property
     def rows(self) -> NDArray[np.int64]:
-        """The samples whose logits it wants to see after each epoch."""
+        """The samples whose logits are needed after each epoch."""
         return np.concatenate((self.held.rows, self.sample)).astype(np.int64)
 
     def look(self, logits: NDArray[Any], epoch: int, trained: Mapping[str, Any]) -> bool:

@@ -51,18 +51,18 @@ class Parts(Protocol):
     """Where networks of an unfinished cross-fit on images are kept."""
 
     def read(self, training: str, fold: int) -> dict[str, Any] | None:
-        """Return what was kept of a network."""
+        """Return what was stored of a network; None where nothing was."""
 
     def write(self, training: str, fold: int, kept: Mapping[str, Any]) -> None:
-        """Keep what a network is needed for."""
+        """Store the parts of a trained network that its candidates need."""
 
     def forget(self, training: str) -> None:
-        """All networks of this training are there: the results have been taken."""
+        """Remove the parts of a training whose results have been stored."""
 
 
 @dataclass
 class Training:
-    """Members that several candidates may ask for, and everybody who looks at them."""
+    """Members that one or more candidates need, with the keepers of each candidate."""
 
     name: str
     members: list[Member]
@@ -72,13 +72,13 @@ class Training:
 
     @property
     def shape(self) -> Any:
-        """What trainings must have in common to run side by side."""
+        """What trainings must have in common to run jointly."""
         sizes = [len(member.train) for member in self.members]
         return repr(self.settings), repr(table_sizes(self.net.module)), batch_shape(sizes, self.settings.batch_size)
 
 
 def fit_networks(candidates: Sequence[Candidate], rows: Rows, parts: Parts | None = None) -> Iterator[Candidate]:
-    """Train what the candidates need, small networks side by side; yield each as soon as it is there."""
+    """Train the networks of the candidates, small ones jointly; yield each candidate as soon as it is fitted."""
     data = Prepared(rows)
     devices = {device: choose_device(device) for device in {candidate.method.device for candidate in candidates}}
     trainings: dict[str, Training] = {}
@@ -97,21 +97,24 @@ def fit_networks(candidates: Sequence[Candidate], rows: Rows, parts: Parts | Non
         for training in group:
             for number, keepers in training.keepers.items():
                 yield _finish(candidates[number], training, keepers, data)
-            if parts is not None and len(training.members) > 1:  # who asked for the next has taken those before
+            # the caller has stored the candidates before it asks for the next
+            if parts is not None and len(training.members) > 1:
                 parts.forget(training.name)
 
 
 def training_key(candidate: Candidate) -> str:
-    """Return what decides about a training; candidates that differ only in how they decide have the same."""
+    """Return the settings that determine a training; candidates that differ only in their decision rule share it."""
     method = candidate.method
     loss = "plain" if candidate.is_plain else candidate.loss
     own = [candidate.learner.get_params(), method.resample, loss, candidate.seed, method.device]
     own += [repr(method.cv), repr(method.validation) if isinstance(method.validation, float) else ""]
     if loss != "plain":
-        steering = method.controller if candidate.adapts else None
-        steering = {} if isinstance(steering, str) else steering  # "auto", where it adapts, changes nothing
-        steering = repr(steering) + str(vars(steering)) if isinstance(steering, AdaCSLController) else steering
-        own += [steering, candidate.target_threshold, candidate.class_costs.to_json(), candidate.costs.n_instances]
+        controller = method.controller if candidate.adapts else None
+        if isinstance(controller, str):  # "auto" where it adapts: the defaults
+            controller = {}
+        elif isinstance(controller, AdaCSLController):
+            controller = repr(controller) + str(vars(controller))
+        own += [controller, candidate.target_threshold, candidate.class_costs.to_json(), candidate.costs.n_instances]
         own += ["instance-weighted"] if candidate.instance_weighted else []
     return repr(own)
 
@@ -153,13 +156,13 @@ class Prepared:
         return np.arange(start, len(self.y))
 
     def tensors(self, size: int | None) -> Data:
-        """Return what the engine takes."""
+        """Return the data of the training loop."""
         weight = None if self.weight is None else torch.from_numpy(self.weight)
         return Data(self.at_size(size), torch.from_numpy(self.y.astype(np.float32)), weight, self.rows.n_classes)
 
 
 def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArray[np.float32]:
-    """Return SMOTE's new positives, as many as are missing; none where it has too few to mix."""
+    """Return SMOTE's synthetic positives that balance the classes; none where there are too few to interpolate."""
     positives, negatives = int(y.sum()), int((1 - y).sum())
     if positives < 2 or positives >= negatives:
         return x[:0]
@@ -169,7 +172,7 @@ def smote_rows(x: NDArray[np.float32], y: NDArray[np.int64], seed: int) -> NDArr
     return np.asarray(balanced[len(x) :], dtype=np.float32)
 
 
-# what is asked for
+# trainings
 
 
 def _is_table_net(net: NeuralLearner, rows: Rows) -> bool:
@@ -192,7 +195,7 @@ def _training(key: str, candidate: Candidate, rows: Rows, data: Prepared, device
 
 def make_training_controller(candidate: Candidate, rows: Rows) -> AdaCSLController:
     """Return the controller of a training, by kind of data."""
-    # networks for tables are small and quick to overshoot: the exact update at half speed was cheapest on them
+    # networks for tables are small and overshoot quickly: the exact update at half speed had the lowest cost
     usual = {"update": "exponential", "damping": 1.0} if rows.images else {"update": "odds", "damping": 0.5}
     if rows.n_classes > 2:  # one lambda per class has no other update
         usual = {"damping": 0.5}
@@ -209,7 +212,7 @@ def make_member(
     candidate: Candidate, controller: AdaCSLController, train_rows: NDArray[Any], held_out: NDArray[Any], fold: int,
     rows: Rows, data: Prepared | None = None,
 ) -> Member:  # fmt: skip
-    """Return the network of one fold; ``data`` takes the samples that resampling makes."""
+    """Return the network of one fold; synthetic samples of resampling are appended to ``data``."""
     method, seed = candidate.method, candidate.seed
     weighted = candidate.loss in ("weighted", "focal")
     base = controller.base_weight if rows.n_classes == 2 else controller.base_weights
@@ -228,7 +231,7 @@ def make_member(
 
 
 def _offset(candidate: Candidate) -> Any:
-    """Return what a network is spared to learn: the odds of the Bayes threshold, or the costs of K classes."""
+    """Return the offset of logit adjustment: log-odds of the Bayes threshold, or minus the log costs of K classes."""
     costs = candidate.class_costs
     return float(bayes_log_odds(costs)) if costs.n_classes == 2 else -np.log(costs.class_weights())
 
@@ -236,7 +239,7 @@ def _offset(candidate: Candidate) -> Any:
 def _pools(
     resample: str | None, train: NDArray[np.int64], rows: Rows, data: Prepared, seed: int
 ) -> tuple[NDArray[np.int64], ...] | None:
-    """Return the samples of each class a balanced training draws from: equally many of each, as many as others see."""
+    """Return the samples of each class that a balanced training draws from, equally often."""
     if resample is None or (rows.images and resample == "smote"):
         return None
     labels = np.unique(rows.y[train])
@@ -251,7 +254,7 @@ def _pools(
 
 
 def make_keepers(candidate: Candidate, training: Training, rows: Rows) -> list[Keeper]:
-    """Return who keeps the epochs that this candidate wants, one per member."""
+    """Return what keeps this candidate's epochs, one keeper per member."""
     method = candidate.method
     patience = training.net.patience_for(len(candidate.folds[0][0]), images=rows.images)
     shift = candidate.shift(rows.y)
@@ -259,7 +262,7 @@ def make_keepers(candidate: Candidate, training: Training, rows: Rows) -> list[K
     for member in training.members:
         sample = np.empty(0, dtype=np.int64)
         if candidate.watch is not None:
-            # the cost on training samples is shown beside it: some are enough, and of images, which take long, few
+            # the cost on some training samples is shown beside it; on few where they are images, which take long
             size = SAMPLE if rows.images else max(len(member.validation), SAMPLE)
             sample = np.sort(np.random.default_rng(0).permutation(member.train)[:size])
         keepers.append(
@@ -282,7 +285,7 @@ def make_keepers(candidate: Candidate, training: Training, rows: Rows) -> list[K
 
 
 def _groups(trainings: list[Training], rows: Rows) -> list[list[Training]]:
-    """Return trainings that run side by side: table networks whose batches have the same shape."""
+    """Return trainings that run jointly: table networks whose batches have the same shape."""
     groups: dict[Any, list[Training]] = {}
     for training in trainings:
         shape = training.shape if _is_table_net(training.net, rows) else training.name
@@ -307,7 +310,7 @@ def _train(group: Sequence[Training], data: Prepared, resume: Any, parts: Parts 
         sizes = {"outputs": outputs_for(data.rows.n_classes), **sizes}
         table = table_net(kind)(tensors.x.shape[1], len(members), numeric=numeric, seeds=seeds, **sizes)
         fit(table, tensors, members, keepers, training.settings, resume=folder and folder.part("together"))
-        # networks share the time they trained together, and those who look at one network share its part
+        # the time of a joint training is shared by its networks, that of a network by its keepers
         each = (time.perf_counter() - start) / len(members)
         for keeper in keepers:
             keeper.seconds = each
@@ -322,7 +325,7 @@ def _train_or_take_up(
     training: Training, member: Member, keepers: Sequence[Keeper], tensors: Data, data: Prepared,
     fit: Callable[..., None], parts: Parts | None,
 ) -> None:  # fmt: skip
-    """Train a network, or give its keepers what an earlier run has kept of it."""
+    """Train a network, or restore its keepers from what an earlier run stored."""
     keep = parts if len(training.members) > 1 else None
     kept = None if keep is None else keep.read(training.name, member.fold)
     names = [_use(keeper) for keeper in keepers]
@@ -360,7 +363,7 @@ def learned_bins(settings: NeuralLearner, data: Prepared, rows: NDArray[np.int64
 
 
 def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
-    """Raise in one line where a network cannot take images N x H x W x C: those of its channels, of its size."""
+    """Raise in one line where a network cannot take images N x H x W x C of these channels and this size."""
     device = next((weight.device for weight in net.parameters()), torch.device("cpu"))
     try:
         with torch.no_grad():
@@ -375,7 +378,7 @@ def check_takes_images(net: nn.Module, prepare: nn.Module, x: Tensor) -> None:
 
 
 def _use(keeper: Keeper) -> str:
-    """Return what a keeper looks for in a training: those who look for the same keep the same."""
+    """Return the selection criterion of a keeper as text: keepers with the same criterion keep the same epoch."""
     held = keeper.held
     return f"{held.decide} {held.last} {held.by_loss} {hashlib.sha256(held.costs.to_json().encode()).hexdigest()[:16]}"
 
@@ -390,7 +393,7 @@ def _finish(candidate: Candidate, training: Training, keepers: Sequence[Keeper],
 
 
 def note_epochs(candidate: Candidate, training: Training, keepers: Sequence[Keeper], n_classes: int) -> None:
-    """Set what the kept epochs of a candidate's networks were."""
+    """Set the kept epochs, the history and the seconds of a candidate."""
     candidate.held = [keeper.held for keeper in keepers]
     candidate.history = [row for keeper in keepers for row in keeper.history]
     candidate.seconds = sum(keeper.seconds for keeper in keepers) / len(training.keepers)
@@ -401,7 +404,7 @@ def note_epochs(candidate: Candidate, training: Training, keepers: Sequence[Keep
 
 
 def kept_model(settings: NeuralLearner, keepers: Sequence[Keeper], data: Prepared, device: str) -> NetModel:
-    """Return the model that the keepers have kept."""
+    """Return the model of the kept epochs."""
     states = [keeper.weights or {} for keeper in keepers]
     features, outputs = data.x.shape[1], outputs_for(data.rows.n_classes)
     kind, sizes = table_sizes(settings.module)

@@ -133,7 +133,7 @@ class NeuralLearner(BaseEstimator):
         """Keep the settings."""
 
     def check(self) -> None:
-        """Refuse settings that make no sense, before anything is read."""
+        """Raise where settings make no sense, before data are read."""
         with requires("train"):
             import torch  # noqa: F401, PLC0415  what trains with these settings needs it
         check_sizes(*table_sizes(self.module))
@@ -170,7 +170,7 @@ class NeuralLearner(BaseEstimator):
             )
 
     def _check_training(self) -> None:
-        """Refuse epochs, rates and arguments of the trainer that make no sense."""
+        """Raise where epochs, rates or arguments of the trainer make no sense."""
         for name in ("epochs", "batch_size", "patience"):
             value = getattr(self, name)
             whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
@@ -212,7 +212,7 @@ class NeuralLearner(BaseEstimator):
         )  # fmt: skip
 
     def scored_at_once(self, *, images: bool) -> int:
-        """Return how many samples are scored in one pass: what a pass holds in memory grows with the heads."""
+        """Return how many samples are scored in one pass: its memory grows with the heads."""
         kind, sizes = table_sizes(self.module)
         if kind == "realmlp":  # the embeddings of all numbers are held at once
             return 1024
@@ -277,7 +277,7 @@ def defaults_for(n: int, *, images: bool, kind: str = "") -> dict[str, Any]:
             "optimizer": "adamw"
         }  # fmt: skip
     # small batches keep cross-fitting cheap: a batched step of five networks then costs little more than one network's
-    # and of very many samples large ones: a step of four times the samples takes hardly twice the time
+    # and with very many samples large ones: a step of four times the samples takes hardly twice the time
     batch = int(min(max(2 ** round(math.log2(max(n, 1) / 32)), 32), 256 if n < 50_000 else 1024))
     if kind == "realmlp":
         epochs = max(40, math.ceil(MIN_STEPS / math.ceil(max(n, 1) / batch)))
@@ -315,7 +315,7 @@ def table_sizes(module: Any) -> tuple[str, dict[str, Any]]:
 
 
 def check_sizes(kind: str, sizes: dict[str, Any]) -> None:
-    """Refuse sizes that such a network does not have."""
+    """Raise where a size is none of such a network's."""
     known = SIZES.get(kind, {})
     for name, size in sizes.items():
         if name not in known:

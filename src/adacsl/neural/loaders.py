@@ -1,4 +1,4 @@
-"""Networks trained on loaders of one's own: any iterable of (inputs, labels), never all in memory.
+"""Networks trained on the user's loaders: any iterable of (inputs, labels), never all in memory.
 
 The loop, the selection of epochs, adaptation and checkpoints are those of :mod:`adacsl.neural.loop`; batches come from
 the loaders, and only the logits and labels of the validation samples are held.
@@ -149,7 +149,7 @@ class LoaderTraining(MemberTraining):
         self._first: int | None = 0  # the epoch to begin with, until it has begun
 
     def setup(self, stage: str) -> None:
-        """Refuse several processes, which would all see the same batches."""
+        """Raise with several processes, which would all see the same batches."""
         if self.trainer.world_size > 1:
             raise ValueError(
                 "loaders of one's own train in one process: leave devices and strategy out, or train with Lightning "
@@ -297,7 +297,7 @@ class LoaderModel:
         return mean_logits([torch.cat(parts).numpy().astype(np.float64) + np.asarray(self.undone[0])])
 
     def numbers(self) -> Any:
-        """Refuse to be saved: the classifier knows nothing of the inputs."""
+        """Raise: without knowing the inputs the classifier cannot be saved."""
         raise ValueError(
             "a classifier that was fitted on loaders has inputs of your own, which it cannot describe: save the "
             "network, torch.save(clf.net_[0].state_dict(), path), and decide by clf.threshold_"

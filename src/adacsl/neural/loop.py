@@ -51,7 +51,7 @@ def member_losses(
         Added to the logits.
     """
     heads = logits.shape[2]
-    # members first, samples behind each other: an element's place in its vector is the same alone and jointly
+    # members first, samples contiguous: an element's position in its vector is the same alone and jointly
     z = logits.transpose(0, 1).flatten(1, 2)
     z = z if offset is None else z + offset
     y, weight = (
@@ -63,7 +63,7 @@ def member_losses(
     plain = [i for i in range(len(members)) if i not in special]
     parts = {i: _special(members[i], z[i], y[i], weight[i]) for i in special}
     if plain:
-        # stacked, not indexed by a list: that would be a copy to the GPU, which no recording can hold
+        # stacked, not indexed by a list: that would be a copy to the GPU, which cannot be recorded
         chosen = (torch.stack([values[i] for i in plain]) for values in (z, y, weight))
         parts |= dict(zip(plain, _summed(*chosen), strict=True))
     return torch.stack([parts[i] for i in range(len(members))]) / heads
@@ -128,7 +128,7 @@ def warm_cosine(progress: float, warm: float) -> float:
 
 
 def clip_each_member(net: nn.Module, limit: float) -> None:
-    """Shorten each member's gradient to the limit: a common norm would let members feel samples they must not see."""
+    """Shorten each member's gradient to the limit: a common norm would leak information between members."""
     gradients = [p.grad for p in net.parameters() if p.grad is not None]
     # each member's norms lie side by side: added up along the other axis, their order would depend on the other members
     norms = torch.stack([torch.linalg.vector_norm(g.flatten(1), dim=1) for g in gradients], dim=1)
@@ -161,9 +161,9 @@ def offsets_of(members: Sequence[Member], n_classes: int) -> Tensor:
 
 
 def row_weights_of(members: Sequence[Member], n: int) -> Tensor | None:
-    """Return what each of n samples weighs in each member's loss, n x members; None where samples weigh the same.
+    """Return the weight of each of n samples in each member's loss, n x members; None where they are equal.
 
-    Samples behind those that a member knows were made for others.
+    Samples beyond those of a member were synthesised for others.
     """
     if all(member.row_weights is None for member in members):
         return None
@@ -245,7 +245,7 @@ def gather_logits(parts: Sequence[tuple[Tensor, Tensor]], n: int, epoch: int, *,
 
 
 def check_alike(identity: Mapping[str, str], device: torch.device) -> None:
-    """Refuse, in every process alike, what is not the same in all of them; ``identity`` holds digests by name."""
+    """Raise in every process where their data or settings differ; ``identity`` holds digests by name."""
     own = torch.tensor(list(bytes.fromhex("".join(identity.values()))), dtype=torch.uint8, device=device)
     all_of_them = [torch.empty_like(own) for _ in range(torch.distributed.get_world_size())]
     torch.distributed.all_gather(all_of_them, own)
@@ -255,7 +255,7 @@ def check_alike(identity: Mapping[str, str], device: torch.device) -> None:
 
 
 def difference(names: Sequence[str], digests: Tensor) -> str:
-    """Return in one line which processes have something else than the first one, and what; nothing where none has.
+    """Return in one line which processes differ from the first one, and in what; "" where none does.
 
     Parameters
     ----------
@@ -302,7 +302,7 @@ class WeightAverage:
         self._average: list[Tensor] = []
 
     def start(self) -> None:
-        """Begin with the weights of now, or go on with those that were loaded, on the device of the network."""
+        """Begin with the current weights, or continue with those that were loaded, on the device of the network."""
         begun = self._average or [p.detach().clone() for p in self._live]
         self._average = [own.to(p.device) for own, p in zip(begun, self._live, strict=True)]
 
@@ -331,7 +331,7 @@ class WeightAverage:
 
 
 class MemberTraining(pl.LightningModule):
-    """Trains all members of a network at once, adapts each one's weights, and lets the keepers look at each epoch."""
+    """Trains all members of a network jointly, adapts their class weights, and selects epochs with the keepers."""
 
     class_weight: Tensor
     _one: Tensor
@@ -370,18 +370,18 @@ class MemberTraining(pl.LightningModule):
         self._recorded: RecordedPass | None = None
         self._noise: list[torch.Generator] = []
         self._unknown = {"threshold": math.nan} if data.n_classes == 2 else {}  # before a controller's first step
-        self._between: dict[int, dict[str, Any]] = {}  # what controllers found that step between batches
+        self._between: dict[int, dict[str, Any]] = {}  # optima that controllers stepping between batches found
         self._average = WeightAverage(net, settings.weight_average) if settings.weight_average else None
 
     # data
 
     def setup(self, stage: str) -> None:
-        """Make sure that all processes fit the same, before they wait for each other."""
+        """Check that all processes fit the same data with the same settings, before they synchronise."""
         if self.trainer.world_size > 1 and self._identity is not None:
             check_alike(self._identity(), self.device)
 
     def configure_model(self) -> None:
-        """Share out the weights, where the strategy does."""
+        """Shard the weights, where the strategy does."""
         if isinstance(self.trainer.strategy, ShardedNet):
             self.trainer.strategy.shard(self.net)
 
@@ -398,7 +398,7 @@ class MemberTraining(pl.LightningModule):
                 keeper.weights = {name: value.to(self.device) for name, value in keeper.weights.items()}
 
     def _rows_of(self, column: int) -> np.ndarray[Any, Any]:
-        """Return all samples of a member that somebody wants to see after each epoch."""
+        """Return all samples of a member that are scored after each epoch."""
         parts: list[Any] = [self._members[column].validation]
         for keeper in (k for k, c in zip(self.keepers, self._columns, strict=True) if c == column):
             parts.append(keeper.rows)
@@ -416,7 +416,7 @@ class MemberTraining(pl.LightningModule):
         return batches
 
     def val_dataloader(self) -> Any:
-        """Return all samples to look at, in order."""
+        """Return all samples to score, in order."""
         return RowBatches(self._looked_at, self._settings.evaluation_batch_size)
 
     def transfer_batch_to_device(self, batch: Any, device: Any, dataloader_idx: int) -> Any:
@@ -430,13 +430,13 @@ class MemberTraining(pl.LightningModule):
         return member_logits(self.net, x if self.prepare is None else self.prepare(x), self._data.n_classes)
 
     def on_train_start(self) -> None:
-        """End at once where the interrupted run had already lost its patience."""
+        """End at once where the interrupted run had already stopped early."""
         self._stop_when_all_are_tired()
         if self._can_record():
             self._recorded = RecordedPass(self._pass, [p for p in self.net.parameters() if p.requires_grad])
 
     def on_train_end(self) -> None:
-        """Score what is watched with the last epoch's net, for those who want it; give memory back."""
+        """Score watched samples with the last epoch's network, where that is kept; free memory."""
         if self._scores_later:
             self._keep_watched([k for k in self.keepers if k.watch is not None and k.held.last])
         self._recorded = None
@@ -474,7 +474,7 @@ class MemberTraining(pl.LightningModule):
                 self._losses.append(loss)
 
     def _use_noise(self, noise: Tensor) -> None:
-        """Give the network its dropout; a recorded pass reads it from one place."""
+        """Copy the dropout masks to the buffer that recorded passes read."""
         if self._recorded is not None and self.net.noise is not None:
             self.net.noise.copy_(noise)  # type: ignore[operator]
         else:
@@ -548,13 +548,13 @@ class MemberTraining(pl.LightningModule):
         self._collected.append((rows, self._logits(rows).mean(2)))
 
     def on_validation_epoch_end(self) -> None:
-        """Let every keeper look at the epoch, then adapt the weights."""
+        """Judge the epoch with every keeper, then adapt the weights."""
         if self.trainer.sanity_checking:
             if self._average is not None:
                 self._average.swap()
             return
         losses = self._mean_training_losses()
-        # a GPU is waited for here, and here only
+        # the only synchronisation with the GPU
         alone = self.trainer.world_size == 1
         logits = gather_logits(self._collected, len(self._data.y), self.current_epoch, alone=alone)
         logits = logits.to(self._known.y.device)
@@ -571,7 +571,7 @@ class MemberTraining(pl.LightningModule):
                 kept.append((keeper, column))
         self._keep(kept, host)
         self._take_weights()
-        if self._settings.verbose or self._settings.trainer:  # somebody may listen
+        if self._settings.verbose or self._settings.trainer:  # loggers and callbacks may read it
             # a tensor of the host stays there: Lightning would move a number to the GPU and wait for it to come back
             cost = float(np.mean([keeper.history[-1]["val_cost"] for keeper in self.keepers]))
             self.log("val_cost", torch.tensor(cost), prog_bar=True)
@@ -634,7 +634,7 @@ class MemberTraining(pl.LightningModule):
         for controller in {id(m.controller): m.controller for m in members if m.controller is not None}.values():
             own = [(i, m) for i, m in enumerate(self._members) if m.controller is controller]
             if all(k.tired for k in self.keepers if k.member.controller is controller):
-                continue  # nobody looks any more; trained jointly it must end where it ends alone
+                continue  # no keeper needs it any more: trained jointly it must end where it ends alone
             rows = np.concatenate([m.validation for _, m in own])
             columns = np.repeat([i for i, _ in own], [len(m.validation) for _, m in own])
             result[id(controller)] = step_controller(controller, own[0][1], self._known, logits, rows, columns)
@@ -662,7 +662,7 @@ class MemberTraining(pl.LightningModule):
         self._take_weights()
 
     def _keep(self, kept: list[tuple[Keeper, int]], host: Any) -> None:
-        """Keep this epoch for the keepers that want it: weights, or logits of the samples they watch."""
+        """Store this epoch for the keepers that select it: weights, or logits of the watched samples."""
         if any(keeper.watch is None for keeper, _ in kept):
             state = self._state()
             for keeper, column in kept:
@@ -676,7 +676,7 @@ class MemberTraining(pl.LightningModule):
             keeper.keep_watched(host[keeper.watch, column])
 
     def _keep_watched(self, keepers: Sequence[Keeper]) -> None:
-        """Let these keepers, of one network, keep the logits of their samples by the current network."""
+        """Store the logits of the watched samples by the current network, for keepers of one network."""
         if not keepers:
             return
         rows = torch.as_tensor(keepers[0].watch).to(self._data.y.device)
@@ -711,10 +711,10 @@ def train(
     resume: Checkpoints | None = None,
     identity: Callable[[], Mapping[str, str]] | None = None,
 ) -> None:
-    """Train the members of one network; what is worth keeping is with the keepers afterwards.
+    """Train the members of one network; the keepers hold the selected epochs afterwards.
 
     From the last checkpoint in ``resume``, if there is one; the caller's random numbers are left alone. ``identity``
-    tells digests of what is fitted by name: several processes compare theirs.
+    returns digests of data and settings by name: several processes compare theirs.
     """
     if isinstance(net, MemberNet) and settings.trainer.get("strategy") == "fsdp":
         raise ValueError(
@@ -814,12 +814,12 @@ def _lost_processes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet(verbose: bool) -> Iterator[None]:
-    """Keep Lightning's advice (about workers we do not have, loggers we do not need) off the user's screen."""
+    """Suppress Lightning's advice about workers and loggers."""
     names = ("lightning.pytorch", "pytorch_lightning", "lightning.fabric", "lightning_fabric")
     levels = {name: logging.getLogger(name).level for name in names}
     for name in names:
         logging.getLogger(name).setLevel(logging.WARNING if verbose else logging.ERROR)
-    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)  # who ended, and is killed
+    logging.getLogger("lightning.fabric.strategies.launchers").setLevel(logging.INFO)  # reports lost processes
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", module=r"(lightning|pytorch_lightning|lightning_fabric)\..*")
         try:

@@ -1,4 +1,4 @@
-"""What is trained together: data, networks with their samples, losses and controllers, settings."""
+"""What is trained jointly: data, networks with their samples, losses and controllers, settings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ that a number's bits do not depend on what stands beside it."""
 
 @dataclass(frozen=True)
 class Data:
-    """Everything the members learn from; ``x`` moves to the training device once and stays there.
+    """The training data of all members; ``x`` moves to the training device once and stays there.
 
     ``y`` is 0 or 1, or for more than two classes the number of each sample's class.
     """

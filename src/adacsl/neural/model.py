@@ -30,6 +30,9 @@ STORED: Mapping[str, tuple[type[MemberNet], Callable[..., None]]] = {
     "TableNet": (TableNet, check_table_sizes), "RealMLP": (RealMLP, check_realmlp_sizes),
 }  # fmt: skip
 """Networks of several members by the name they are stored under, and what checks their sizes."""
+BLOCK = 8
+"""Samples are scored by multiples of so many: libraries round products of fewer otherwise, and a sample's score would
+depend on how many others are scored with it."""
 LARGEST_IMAGE = 4096
 """Pixels on a side that images are enlarged to."""
 
@@ -70,8 +73,14 @@ class NetModel:
 
     def logits(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         """Return the mean logits of a table, or of images N x H x W x C: n, or n x K for more than two classes."""
+        return self._logits(self.inputs(X))
+
+    def encoded_logits(self, x: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return the logits of samples that the encoder has read."""
+        return self._logits(torch.from_numpy(x))
+
+    def _logits(self, x: Tensor) -> NDArray[np.float64]:
         device = torch.device(choose_device(self.device, warn=False))  # fit or load has warned
-        x = self.inputs(X)
         prepare = None if self.encoder is not None else preparation(self.settings)
         networks = list(self.net) if isinstance(self.net, nn.ModuleList) else [self.net]
         batch = self.settings.scored_at_once(images=self.encoder is None)
@@ -136,7 +145,7 @@ class NetModel:
                 net = nn.ModuleList(_tabm_of(about, part, features) for part in parts)
             else:
                 settings.module = _checked_module(name, module)
-                if name != "custom":  # code of one's own is not run just to look at it
+                if name != "custom":  # the user's code is not run just to read shapes
                     _check_shapes(make, parts)
                 net = nn.ModuleList(make() for _ in parts)
         try:
@@ -160,13 +169,17 @@ def _set_kept(settings: NeuralLearner, kept: dict[str, Any]) -> None:
 def _checked_module(name: str, module: Any) -> Any:
     """Return what a network is made with: its name, or code that is never stored."""
     if name == "custom" and module is None:
-        raise ValueError("it was trained with a custom network: give it too, load(folder, module=...)")
+        raise ValueError(
+            "it was trained with a custom network: give it too, load(folder, module=...), or on the command line "
+            "--module module:function"
+        )
     return module if name == "custom" else name
 
 
 def _check_shapes(make: Callable[[], nn.Module], parts: Sequence[dict[str, Tensor]]) -> None:
-    """Refuse weights of other shapes than the network's, before memory is taken for it."""
-    with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):  # some cannot do without memory
+    """Raise where shapes of weights are not the network's, before memory is allocated."""
+    # some allocate in any case
+    with contextlib.suppress(NotImplementedError, RuntimeError), torch.device("meta"):
         shapes = {name: value.shape for name, value in make().state_dict().items()}
         if any(shapes != {name: value.shape for name, value in part.items()} for part in parts):
             raise ValueError("the shapes of the saved weights are not those of the network")
@@ -176,15 +189,25 @@ def predict_logits(
     net: nn.Module, x: Tensor, *, device: torch.device, batch_size: int, prepare: nn.Module | None = None
 ) -> Tensor:
     """Return logits, rows x members, averaged over heads, in batches."""
-    net = net.to(device).eval()
+    moved = any(parameter.device != device for parameter in net.parameters())
+    net = net.to(device) if moved else net
+    net = net.eval() if net.training else net
     prepare = None if prepare is None else prepare.to(device).eval()
+    block = BLOCK if isinstance(net, MemberNet) and device.type == "cpu" else 1
     out = []
     with torch.inference_mode():
         for start in range(0, len(x), batch_size):
-            part = x[start : start + batch_size].to(device)
+            part = in_blocks(x[start : start + batch_size].to(device), block)
             out.append(member_logits(net, part if prepare is None else prepare(part)).float().mean(2).cpu())
-    net.to("cpu")
-    return torch.cat(out)
+    if moved:
+        net.to("cpu")
+    return torch.cat([part[: len(x) - start] for part, start in zip(out, range(0, len(x), batch_size), strict=True)])
+
+
+def in_blocks(x: Tensor, block: int) -> Tensor:
+    """Return samples with the last one repeated until their number is a multiple of ``block``."""
+    lacking = -len(x) % block
+    return torch.cat((x, x[-1:].expand(lacking, *x.shape[1:]))) if lacking else x
 
 
 def table_net(kind: str) -> type[Any]:
@@ -240,7 +263,7 @@ def _tabm_of(sizes: dict[str, Any], state: Mapping[str, Tensor], n_features: int
 
 
 def preparation(settings: NeuralLearner) -> nn.Module:
-    """Return what images go through before the network: augmentation (in training only) and normalisation."""
+    """Return the transforms of images before the network: augmentation (in training only) and normalisation."""
     augment = [Augment()] if settings.augment is True else [settings.augment] if settings.augment else []
     return nn.Sequential(ChannelsFirst(), *augment, Normalise())
 

@@ -368,5 +368,5 @@ class ReportData:
         return self.recommended.get(view) or str(next((name for name in names if name != BASELINE), names.iloc[0]))
 
     def recommends(self, view: tuple[str, float]) -> bool:
-        """Tell whether a method is recommended."""
+        """Return whether a method is recommended."""
         return self.recommended.get(view, "") is not None

@@ -28,7 +28,7 @@ STAGE = re.compile(r"\.adacsl-[0-9a-f]{12}\.tmp")
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open an ordinary file to be read; what else may lie there under its name is neither followed nor waited for.
+    """Open an ordinary file to be read; links are not followed, pipes and devices not waited for.
 
     Folders on the way may be links, the file itself not.
 
@@ -100,7 +100,7 @@ def replace_file(path: Path, content: bytes) -> None:
 
 
 def place_file(path: Path, content: bytes) -> bool:
-    """Write a new file whole or not at all; one that is there stays. Tell whether it is ours."""
+    """Write a new file whole or not at all; one that is there stays. Return whether it was written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with _beside(path) as draft:
         write_file(draft, content)
@@ -144,7 +144,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make new names in a folder last through a power cut, where the system can."""
+    """Flush a folder's entries to disk, where the system can."""
     with contextlib.suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
@@ -233,7 +233,7 @@ class NoLocksError(OSError):
 
 @contextlib.contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Wait until nobody else writes in a folder, and keep others out; without locks: one at a time, please.
+    """Hold an exclusive lock on a folder; where the file system has no locks, continue without.
 
     The lock is the kernel's and ends with the process, however that ends.
     """
@@ -286,7 +286,7 @@ def at_home(path: str | os.PathLike[str]) -> Path:
 
 
 def check_file(path: Path) -> None:
-    """Refuse, before any work is done, a file that cannot be written in the end."""
+    """Raise, before any work is done, where a file could not be written in the end."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder: give the name of a file")
     if path.exists() and not path.is_file():

@@ -81,7 +81,7 @@ def plain(value: Any, digits: int = 17) -> Any:
 
 
 class DamagedError(Exception):
-    """A file is not what was written."""
+    """A file does not match its digest."""
 
 
 def sealed(values: Mapping[str, Any]) -> bytes:
@@ -92,7 +92,7 @@ def sealed(values: Mapping[str, Any]) -> bytes:
 
 
 def is_whole(content: bytes) -> bool:
-    """Tell whether a document is what was written."""
+    """Return whether a document matches its digest."""
     tail = TAIL.fullmatch(content[-TAIL_LENGTH:])
     return tail is not None and hashlib.sha256(content[:-TAIL_LENGTH]).hexdigest().encode() == tail[1]
 
@@ -116,5 +116,5 @@ def unsealed(content: bytes, form: str) -> dict[str, Any]:
 def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise ValueError("a key comes twice")  # readers differ in which of both they take
+        raise ValueError("a key comes twice")  # readers differ in which of two equal keys they take
     return result

@@ -1,4 +1,4 @@
-"""Sealed documents of one kind: what is written, where, for whom; read again only if it is exactly that.
+"""Sealed documents of one kind: format, layout and owner are written with the content and checked when it is read.
 
 Every JSON file of ours is one: ``format`` names its kind, ``schema_version`` its layout (one integer, raised when the
 layout changes; anything else is refused), ``belongs_to`` what it depends on (a digest of data and settings), and

@@ -44,7 +44,7 @@ FEW_LINES = 64
 
 
 class Rows(NamedTuple):
-    """Checked samples. Costs count from the cheapest action, so that none is negative."""
+    """Checked samples. Costs are counted from the action of lowest cost, so that none is negative."""
 
     scores: Array  # K x n
     paid: Array  # A x n: what each action has cost a row, times its weight
@@ -56,7 +56,7 @@ class Rows(NamedTuple):
     def of(
         cls, probabilities: Array, labels: Array, costs: CostMatrix, weights: Array | None, counts: Array | None
     ) -> tuple[Rows, float]:
-        """Check everything; return the rows and what their cheapest actions cost. On a CPU all is numpy from here."""
+        """Check everything; return the samples and the cost of their best actions. On a CPU all is numpy from here."""
         if not isinstance(costs, CostMatrix):
             raise TypeError(f"costs must be a CostMatrix, got {costs!r}")
         k = costs.n_classes
@@ -86,7 +86,7 @@ class Rows(NamedTuple):
         return int(self.scores.shape[1])
 
     def narrow(self) -> Rows:
-        """Return the samples in float32, which is enough to find the way."""
+        """Return the samples in float32, enough for a first approximation."""
         scores, paid, stakes = (self.xp.astype(cells, self.xp.float32) for cells in self[:3])
         return Rows(scores, paid, stakes, self.xp, self.wide)
 
@@ -100,7 +100,7 @@ class Rows(NamedTuple):
         return self._at(self.xp.nonzero(mask)[0])
 
     def every(self, step: int) -> Rows:
-        """Return every so manieth sample."""
+        """Return every ``step``-th sample."""
         return self._at(self.xp.arange(0, self.n, step, device=device(self.scores)))
 
     def _at(self, index: Array) -> Rows:
@@ -134,7 +134,7 @@ class Rows(NamedTuple):
         for action in range(expected.shape[0]):
             index = xp.nonzero(expected[action, :] == least)[0]
             rows = self._replace(paid=self.paid[:0, :])._at(index)
-            # by how much more each action costs at least: what speaks for it grows, what speaks against it shrinks
+            # a lower bound of the excess of each action, with multipliers in its favour raised and the others lowered
             excess = rows.stakes - rows.stakes[action, ...]
             margin = rows._replace(stakes=xp.where(excess > 0.0, excess / ratio, excess * ratio)).expected(values)
             margin[action, :] = xp.inf
@@ -273,7 +273,7 @@ def _of_class(costs: Array, classes: Array, weight: Array | None) -> Array:
 
 
 def _prices(costs: CostMatrix, like: Array) -> Array:
-    """Return the costs as an array, A x K or A x K x n, where ``like`` lives."""
+    """Return the costs as an array, A x K or A x K x n, in the library and on the device of ``like``."""
     xp = array_namespace(like)
     if costs.n_instances is None:
         return move(np.asarray(costs._cells, dtype=np.float64), like)
@@ -431,7 +431,7 @@ class Changes(NamedTuple):
 
 
 def descend(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
-    """Return multipliers none of which is cheaper elsewhere, and how many sweeps over all samples it took."""
+    """Return multipliers that are optimal one by one, and how many sweeps over all samples it took."""
     for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
         result = _sweep(rows, values, rule, LIMITS)
         if result is values:
@@ -441,10 +441,7 @@ def descend(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
 
 
 def descend_by_parts(rows: Rows, values: Values, rule: Rule) -> tuple[Values, int]:
-    """Do the same for many rows: some show the way, then those that are undecided around the place these have found.
-
-    In the end, all samples confirm it.
-    """
+    """Descend with many samples: first a subset, then the samples near its optimum; all samples confirm the result."""
     fine = rule._replace(gain=rule.gain / 4.0)  # so that all rows find nothing that is worth it in the box
     values = _approach(rows, values, fine)
     for sweep in range(1, MOST_SWEEPS + 1):  # noqa: B007
@@ -456,7 +453,7 @@ def descend_by_parts(rows: Rows, values: Values, rule: Rule) -> tuple[Values, in
 
 
 def _approach(rows: Rows, values: Values, rule: Rule) -> Values:
-    """Return about where the multipliers of many samples end."""
+    """Return an approximation of the optimal multipliers of many samples."""
     if rows.n > FEW_ROWS:
         return _settle(rows, _approach(rows.every(SHARE), values, rule._replace(gain=rule.gain / SHARE)), rule, BOX)
     for _ in range(FEW_SWEEPS):
@@ -486,7 +483,7 @@ def _settle(rows: Rows, values: Values, rule: Rule, box: float) -> Values:
 def _sweep(
     rows: Rows, values: Values, rule: Rule, box: float, *, center: Values | None = None, first: bool = False
 ) -> Values:
-    """Move one multiplier after the other to its cheapest place in a box; with ``first``, only the first that moves."""
+    """Set one multiplier after the other to its optimum in a box; with ``first``, only the first that moves."""
     cost = rows.cost(values)
     for j in range(len(values)):
         middle = 1.0 if center is None else float(center[j])
@@ -516,7 +513,7 @@ def _curve(rows: Rows, values: Values, j: int, cost: float, limits: tuple[float,
 
 
 def _lowest_cost_place(result: Changes, own: float, cost: float, limits: tuple[float, float], rule: Rule) -> float:
-    """Return where the multiplier makes the decisions cheapest: where it is unless another place is cheaper."""
+    """Return the cost-optimal value of a multiplier: the present one unless another costs less."""
     places, changes, base = result
     if places.shape[0] == 0:
         return own
@@ -540,7 +537,7 @@ def _lowest_cost_place(result: Changes, own: float, cost: float, limits: tuple[f
 
 
 def _worth_sorting(result: Changes, cost: float) -> Changes:
-    """Return the same curve, exact wherever it may be cheapest: elsewhere, neighbouring changes are added up unsorted.
+    """Return the same curve, exact wherever its minimum may be: elsewhere, neighbouring changes are added up unsorted.
 
     Within a bin the cost falls at most by the sum of all falls in it.
     """
@@ -574,7 +571,7 @@ def _worth_sorting(result: Changes, cost: float) -> Changes:
 def _not_proven_costlier(
     totals: Array, squares: Array, cheapest: Array, own: int, cost: float, n_standard_errors: float
 ) -> Array:
-    """Return the intervals from the nearest cheapest one towards ``own`` that may be as cheap, for all the rows tell.
+    """Return the intervals from the nearest optimum towards ``own`` whose cost is not significantly higher.
 
     The standard error is the root of the sum of the squared changes in between.
     """

@@ -1,6 +1,6 @@
 """The exact cost-optimal threshold of a set of scores, and the cost curve it is read from.
 
-Every cut between two distinct scores is looked at, in O(n log n), on the device of the scores.
+Every cut between two distinct scores is evaluated, in O(n log n), on the device of the scores.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ def _search(
 def best_cut(
     cuts: Cuts, kind: str, goal: float, span: tuple[float, float], n_standard_errors: float = 0.0
 ) -> Threshold:
-    """Return the point nearest ``goal`` of the cheapest cuts, or of those that may be as cheap."""
+    """Return the point nearest ``goal`` of the cost-optimal cuts, or of those not significantly more costly."""
     xp = array_namespace(cuts.scores)
     costs = cuts.missed + cuts.alarmed
     costs[~distinct_cuts(cuts.scores)] = xp.inf
@@ -433,7 +433,7 @@ def best_cut(
 
 
 def _nearly_optimal(costs: Array, squares: Array, optimal: Array, own: int, n_standard_errors: float) -> Array:
-    """Return the cuts from an optimal one towards ``own`` that may be as cheap, for all that the samples can tell.
+    """Return the cuts from an optimal one towards ``own`` whose cost is not significantly higher.
 
     Two cuts differ by the samples between them, and so does their cost: its standard error is the root of the sum of
     these samples' squared stakes.
@@ -480,7 +480,7 @@ def _constrained(
 
 
 def _best_packed_cut(samples: Samples, goal: float, constraints: Constraints | None = None) -> Threshold:
-    """Find the cheapest cut of class-wide costs in as few passes over the samples as possible.
+    """Find the cost-optimal cut of class-wide costs in as few passes over the samples as possible.
 
     Calling one more negative negative always saves something, so a cheapest cut lies just below a positive or above
     everything: cut number j of these has j false negatives, and only their positions are needed. That is so among the

@@ -63,7 +63,7 @@ def _sorted(samples: Samples) -> tuple[Array, Array, Array | None]:
 
 
 def can_pack(samples: Samples) -> bool:
-    """Tell whether score and label are all there is to a sample, and fit into one integer."""
+    """Return whether score and label are all there is to a sample, and fit into one integer."""
     known = is_numpy_array(samples.scores) or is_torch_array(samples.scores)
     plain = samples.weight is None and samples.costs.n_instances is None
     xp = array_namespace(samples.scores)

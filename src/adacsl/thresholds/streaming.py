@@ -733,7 +733,7 @@ def tune_batches(
 
 
 def are_probabilities(scores: NDArray[Any]) -> bool:
-    """Tell whether scores may be probabilities."""
+    """Return whether scores may be probabilities."""
     return not len(scores) or bool(scores.min() >= 0.0 and scores.max() <= 1.0)
 
 

@@ -95,7 +95,7 @@ def plain_cross_entropy(logits: Tensor, targets: Tensor, weight: Tensor, reducti
 
 
 def is_plain(logits: Tensor, targets: Tensor) -> bool:
-    """Tell whether there is nothing to align: on a GPU the checks would take longer than the loss."""
+    """Return whether there is nothing to align: on a GPU the checks would take longer than the loss."""
     return logits.ndim == 1 and logits.dtype == targets.dtype == torch.float32 and logits.shape == targets.shape
 
 

@@ -48,7 +48,7 @@ class Samples(NamedTuple):
 
     @property
     def weights(self) -> Tensor:
-        """How much each sample counts, of labels (n, L); 1 where nothing says so."""
+        """How much each sample counts, of labels (n, L); 1 where no weights are given."""
         if self.weight is not None:
             return self.weight
         return torch.ones_like(self.logits if self.n_labels is not None or self.logits.ndim == 1 else self.logits[:, 0])
@@ -275,7 +275,7 @@ def _binary(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, torch.Size
 
 
 def _is_of_tokens(logits: Tensor, targets: Tensor) -> bool:
-    """Tell whether logits of three axes are tokens with one or two outputs; raise where they may be maps as well."""
+    """Return whether logits of three axes are tokens with one or two outputs; raise where they may be maps as well."""
     if logits.shape[2] > 2 or targets.shape != logits.shape[:2]:
         return False
     of_maps = targets.shape == (logits.shape[0], logits.shape[2]) and logits.shape[1] <= 2
@@ -371,7 +371,7 @@ def _class_axis(logits: Tensor, targets: Tensor, k: int) -> int:
         raise ValueError(f"logits must have shape (n, {k}), one for each class, got {tuple(logits.shape)}")
     if not last:
         return 1
-    if targets.shape != logits.shape:  # labels tell, unless both fit
+    if targets.shape != logits.shape:  # decided by the labels, unless both fit
         first = first and targets.shape == (logits.shape[0], *logits.shape[2:])
         last = targets.shape == logits.shape[:-1]
     if first and last:
@@ -441,7 +441,8 @@ def check_labels(targets: Tensor) -> None:
 
     Compiled code and CUDA devices assert on their own, so that nothing waits for them.
     """
-    if targets.dtype == torch.bool or torch._C._are_functorch_transforms_active():  # vmap has no values to look at
+    # under vmap there are no values to read
+    if targets.dtype == torch.bool or torch._C._are_functorch_transforms_active():
         return
     if _is_readable(targets):
         if targets.numel() == 0:
@@ -472,7 +473,7 @@ def check_shares(targets: Tensor) -> None:
 
 
 def _is_readable(targets: Tensor) -> bool:
-    """Tell whether labels can be looked at without waiting for a device, and outside of compiled code."""
+    """Return whether labels can be read: no device synchronisation, no compiled code."""
     hidden = torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active()
     return targets.device.type == "cpu" and not hidden
 

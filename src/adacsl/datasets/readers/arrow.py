@@ -317,7 +317,7 @@ class Part(NamedTuple):
 
 
 def holds_parquet(folder: Path) -> bool:
-    """Tell whether a folder, or one below it, holds Parquet files, and no image comes before them."""
+    """Return whether a folder, or one below it, holds Parquet files, and no image comes before them."""
     for path in visible_files(folder):
         if path.suffix.lower() in PARQUET:
             return True
@@ -350,7 +350,7 @@ def split_parquet(path: Path, rows: int) -> tuple[Any, list[tuple[Part, int | No
     """Return the schema of a Parquet file or folder, and its parts, each with its number of rows.
 
     A file is one part, unless it has more than ``rows``: then runs of its row groups are. A file that cannot be read is
-    a part of unknown length: who reads it says why.
+    a part of unknown length: its reader raises with the reason.
     """
     parts, readable, schemas, cut = _parts(path), list[Part](), list[Any](), list[tuple[Part, int | None]]()
     for part in parts:

@@ -140,7 +140,7 @@ class Table(ABC):
         return pieces[0] if len(pieces) == 1 else pd.concat(pieces)
 
     def exceeds(self, rows: int) -> bool:
-        """Tell whether there are more rows than so many, which are read where the file does not say."""
+        """Return whether there are more rows than so many, which are read where the file does not say."""
         if self.n_rows is not None:
             return self.n_rows > rows
         return any(seen > rows for seen in accumulate(map(len, self.pieces(self.columns[:1], rows))))

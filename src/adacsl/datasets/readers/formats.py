@@ -207,7 +207,7 @@ def open_table(path: str | os.PathLike[str] | None = None, **how: Unpack[How]) -
 
 
 def is_table(path: Path) -> bool:
-    """Tell whether this is a table by its name: a known suffix, or a folder that holds Parquet files."""
+    """Return whether this is a table by its name: a known suffix, or a folder that holds Parquet files."""
     return holds_parquet(path) if path.is_dir() else _suffix(path) is not None
 
 

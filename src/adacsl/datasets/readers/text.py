@@ -94,7 +94,7 @@ class TextTable(Table):
                 yield self._with_points(chunk[columns], numbers=False)
 
     def exceeds(self, rows: int) -> bool:
-        """Tell whether there are more rows than so many; each takes two bytes or more."""
+        """Return whether there are more rows than so many; each takes two bytes or more."""
         packed = self.path.name.lower().endswith(".gz")
         return (packed or self.path.stat().st_size > 2 * rows) and super().exceeds(rows)
 
@@ -129,7 +129,7 @@ def _with_points(column: pd.Series[Any], *, numbers: bool) -> pd.Series[Any]:
 
 
 def _holds_truths(column: pd.Series[Any]) -> bool:
-    """Tell whether pandas made bools of text; with a gap among them it leaves a column of objects."""
+    """Return whether pandas made bools of text; with a gap among them it leaves a column of objects."""
     return column.dtype == bool or (column.dtype == object and any(isinstance(value, bool) for value in column))
 
 
