@@ -369,19 +369,18 @@ def test_images_train_one_network_at_a_time(trained):
 
 @pytest.mark.parametrize("views", [pytest.param(1, marks=pytest.mark.weekly), 4])
 def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
-    few = Protocol(neural=NeuralLearner(epochs=4, batch_size=16, views=views), device="cpu")
+    few = Protocol(neural=NeuralLearner(epochs=3, batch_size=16, views=views), device="cpu")
     methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**ADAPTED, select="last")}
     task = made_images()
     result = results(methods, task, protocol=few)
     assert len(trained.members) == 1
     costs = [row["val_cost"] for row in result["best", 4.0].history]
     assert result["best", 4.0].metrics["epoch"] == int(np.argmin(costs))
-    assert result["last", 4.0].metrics["epoch"] == 3
+    assert result["last", 4.0].metrics["epoch"] == 2
     rest, tested = split_rows(task, few.test, 0)
-    for name, given in methods.items():
-        own = few.prepare(given, 0).set_params(costs=task.costs, pos_label=1).fit(task.X[rest], task.y[rest])
-        proba = own.predict_proba(task.X[tested])[:, 1]
-        np.testing.assert_allclose(result[name, 4.0].scores, proba, atol=1e-5)
+    own = few.prepare(methods["best"], 0).set_params(costs=task.costs, pos_label=1).fit(task.X[rest], task.y[rest])
+    proba = own.predict_proba(task.X[tested])[:, 1]
+    np.testing.assert_allclose(result["best", 4.0].scores, proba, atol=1e-5)
     # four views are the mean of the net's logits over the flips
     if views == 4:
         (net,) = own.model_.net

@@ -72,7 +72,7 @@ def test_a_saved_net_is_loaded_the_same(module, k, tmp_path):
     assert read_artefact(tmp_path / "again")[1] == read_artefact(tmp_path / "model")[1]
 
 
-@NETS
+@pytest.mark.parametrize("module", [TABM, REALMLP], ids=["tabm", "realmlp"])
 def test_onnx(module, tmp_path):
     pytest.importorskip("onnxruntime")
     fitted(module, cv=None).export_onnx(tmp_path / "model.onnx", table()[0])  # it compares the scores itself
@@ -84,16 +84,16 @@ def test_a_crashed_fit_is_resumed(module, k, tmp_path):
 
     class Stop(pl.Callback):
         def on_train_epoch_start(self, trainer, pl_module):
-            if trainer.current_epoch == 2:
+            if trainer.current_epoch == 1:
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, k, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
-    resumed, whole = (fitted(module, k, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
+        fitted(module, k, cv=2, net={"epochs": 3, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
+    resumed, whole = (fitted(module, k, cv=2, net={"epochs": 3}, resume=folder) for folder in (tmp_path, None))
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, k, cv=2, net={"epochs": 4}, resume=tmp_path)
+        fitted(module | {"dropout": 0.2}, k, cv=2, net={"epochs": 3}, resume=tmp_path)
 
 
 def test_bins_come_from_the_training_samples_of_the_fold():
