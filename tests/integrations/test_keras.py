@@ -260,8 +260,6 @@ def test_wrong_models(make, error, match):
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [
-        (lambda: AdaCSLCallback(every=0, validation_data=VALIDATION), ValueError, "every must be a whole number"),
-        (lambda: AdaCSLCallback(8, validation_data=VALIDATION), TypeError, "controller must be an AdaCSLController"),
         (
             lambda: AdaptiveCrossEntropy(AdaCSLController(COSTS), target_threshold=0.3),
             TypeError,
