@@ -117,6 +117,13 @@ def test_tables_without_numbers_and_of_numbers_only(module, columns):
     assert np.isfinite(clf.decision_scores(X[columns])).all()
 
 
+@NETS
+def test_mixed_precision(module):
+    """The default on CUDA."""
+    clf, (X, _) = fitted(module, cv=None, net={"epochs": 1, "precision": "bf16-mixed"}), table()
+    assert np.isfinite(clf.decision_scores(X)).all()
+
+
 def test_tabm_does_not_rise_beyond_its_last_border():
     net = BinnedTabM(1, torch.tensor([0]), torch.tensor([[0.0, 1.0, 1.0 + 1e-6]]), **table_sizes("tabm")[1]).eval()
     with torch.no_grad():
