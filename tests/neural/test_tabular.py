@@ -15,7 +15,7 @@ COSTS = {2: CostMatrix(fp=1, fn=5), 3: CostMatrix.from_array([[0, 2, 8], [1, 0, 
 BENT = {"bins": 3, "heads": 3, "width": 12}
 TABM = {"kind": "tabm", "k": 3, "d_block": 8, "n_bins": 5, "d_embedding": 3}
 REALMLP = {"kind": "realmlp", "width": 12, "depth": 2, "frequencies": 3}
-NETS = pytest.mark.parametrize("module", [BENT, TABM, REALMLP], ids=["tablenet", "tabm", "realmlp"])
+MODULES = pytest.mark.parametrize("module", [BENT, TABM, REALMLP], ids=["tablenet", "tabm", "realmlp"])
 
 
 def table(n=150, seed=0, k=2):
@@ -117,7 +117,7 @@ def test_tables_without_numbers_and_of_numbers_only(module, columns):
     assert np.isfinite(clf.decision_scores(X[columns])).all()
 
 
-@NETS
+@MODULES
 def test_mixed_precision(module):
     """The default on CUDA."""
     clf, (X, _) = fitted(module, cv=None, net={"epochs": 1, "precision": "bf16-mixed"}), table()
@@ -180,7 +180,7 @@ def test_sizes_that_make_no_sense_are_refused(module, line):
         fitted(module)
 
 
-@NETS
+@MODULES
 def test_images_are_refused(module):
     images = np.random.default_rng(0).integers(0, 255, (30, 16, 16, 3)).astype(np.uint8)
     with pytest.raises(TypeError, match="is a network for tables, but X holds images"):
