@@ -8,7 +8,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adacsl import AdaCSLController, CostMatrix
@@ -70,7 +70,7 @@ def test_score_on_the_target_counts_as_negative(dtype, target_threshold):
     scores = np.array([0.0, target_threshold, target_threshold, 1.0], dtype=dtype)
     assert (
         AdaCSLController(COSTS, target_threshold=target_threshold).step(scores, [0, 0, 1, 1]).cost == 1.0
-    )  # one miss of 4, 4 samples
+    )  # one false negative of 4, 4 samples
 
 
 def test_lambda_accumulates_and_reset_forgets():
@@ -109,7 +109,7 @@ def test_factor_is_exactly_one_in_every_precision(dtype, target_threshold, parti
     assert step.cost == 0.0
 
 
-def test_low_bin_without_positives_votes_no_change():
+def test_a_low_bin_without_positives_changes_nothing():
     scores, labels = np.array([0.01, 0.02, 0.03, 0.55, 0.6]), np.array([0, 0, 0, 0, 1])
     step = AdaCSLController(COSTS, partition=UniformBins(10)).step(scores, labels)
     assert step.thresholds == (0.5, 0.55, 0.5)
@@ -117,16 +117,12 @@ def test_low_bin_without_positives_votes_no_change():
     assert step.factor == pytest.approx((3 + eq7(0.55) + 1) / 5)
 
 
-def test_odds_update_is_the_exact_ratio():
-    scores, labels = np.array([0.1, 0.6, 0.7]), np.array([0, 0, 1])
-    assert AdaCSLController(COSTS, update="odds").step(scores, labels).factor == pytest.approx(0.6 / 0.4)
-    assert AdaCSLController(COSTS, update="odds", target_threshold=0.2).step(scores, labels).factor == pytest.approx(
-        1.5 * 4
-    )
-    assert AdaCSLController(COSTS).step(scores, labels).factor == pytest.approx(math.exp(0.4))
-
-
-def test_odds_update_stays_finite_at_the_ends():
+def test_odds_update_is_the_exact_ratio_and_finite_at_the_ends():
+    samples = np.array([0.1, 0.6, 0.7]), np.array([0, 0, 1])
+    for settings_, factor in (
+        ({"update": "odds"}, 0.6 / 0.4), ({"update": "odds", "target_threshold": 0.2}, 1.5 * 4), ({}, math.exp(0.4)),
+    ):  # fmt: skip
+        assert AdaCSLController(COSTS, **settings_).step(*samples).factor == pytest.approx(factor)
     low = AdaCSLController(COSTS, update="odds").step([0.0, 0.9, 1.0], [1, 0, 1])
     high = AdaCSLController(CostMatrix(fp=9, fn=1), update="odds").step([0.1, 1.0, 1.0, 1.0], [1, 0, 0, 1])
     assert 0 < low.factor < 1e-5
@@ -140,6 +136,7 @@ def test_damping_is_an_exponent(damping):
     assert AdaCSLController(COSTS, damping=damping).step(*data).factor == pytest.approx(plain**damping)
 
 
+@settings(max_examples=25, deadline=None)
 @given(
     seed=st.integers(0, 10**6), fn=st.floats(1e-4, 1e4), target_threshold=st.floats(0.01, 0.99),
     update=st.sampled_from(["exponential", "odds"]),
@@ -150,7 +147,7 @@ def test_lambda_stays_within_a_thousand_unless_bounds_are_wider(seed, fn, target
         AdaCSLController(CostMatrix(fp=1, fn=fn), target_threshold=target_threshold, update=update, bounds=b)
         for b in (None, (1e-30, 1e30))
     )
-    for _ in range(20):  # a net that does not react: the same scores again and again
+    for _ in range(20):  # a network that does not react: the same scores again and again
         usual.step(scores, labels)
         wide.step(scores, labels)
     assert usual.bounds == (1e-3, 1e3)
@@ -158,27 +155,18 @@ def test_lambda_stays_within_a_thousand_unless_bounds_are_wider(seed, fn, target
     assert usual.lambda_ == pytest.approx(min(max(wide.lambda_, 1e-3), 1e3), rel=1e-9)
 
 
-def test_a_lambda_that_runs_away_stops_at_a_thousand():
-    runaway = [0.1, 0.2, 0.9, 0.95], [0, 0, 0, 1]
-    usual, wide = AdaCSLController(COSTS), AdaCSLController(COSTS, bounds=(1e-9, 1e9))
-    for _ in range(50):
-        usual.step(*runaway)
-        wide.step(*runaway)
-    assert usual.lambda_ == 1e3
-    assert wide.lambda_ == 1e9
-    assert AdaCSLController.as_published(COSTS).bounds == (1e-30, 1e30)  # as the authors have it
-
-
 def test_bounds_hold_lambda():
-    controller = AdaCSLController(COSTS, bounds=(0.5, 2.0))
-    for _ in range(5):
-        controller.step([0.1, 0.8, 0.9], [0, 0, 1])
-    assert controller.lambda_ == 2.0
-    assert controller.history[-1].converged
+    runaway = [0.1, 0.2, 0.9, 0.95], [0, 0, 0, 1]
+    usual, wide, narrow = (AdaCSLController(COSTS, bounds=bounds) for bounds in (None, (1e-9, 1e9), (0.5, 2.0)))
+    for controller in (usual, wide, narrow):
+        for _ in range(50):
+            controller.step(*runaway)
+    assert (usual.lambda_, wide.lambda_, narrow.lambda_) == (1e3, 1e9, 2.0)
+    assert narrow.history[-1].converged
     for _ in range(9):
-        controller.step([0.1, 0.2, 0.3], [0, 1, 1])
-    assert controller.lambda_ == 0.5
-    assert controller.weight == 0.125
+        narrow.step([0.1, 0.2, 0.3], [0, 1, 1])
+    assert (narrow.lambda_, narrow.weight) == (0.5, 0.125)
+    assert AdaCSLController.as_published(COSTS).bounds == (1e-30, 1e30)  # as in the authors' code
 
 
 def test_runaway_lambda_stays_a_finite_weight():
@@ -240,18 +228,12 @@ def test_the_end_of_the_adaptation_is_part_of_the_state():
 
 def test_candidates_confine_the_search():
     scores, labels = np.array([0.1, 0.512, 0.9]), np.array([0, 0, 1])
-    assert AdaCSLController(COSTS).step(scores, labels).thresholds == (0.512,)
-    assert AdaCSLController(COSTS, candidates=paper_grid()).step(scores, labels).thresholds == (0.515,)
-    lowest = AdaCSLController(COSTS, candidates=[0.6, 0.7, 0.8], ties="lowest", target_threshold=0.9).step(
-        scores, labels
-    )
-    nearest = AdaCSLController(COSTS, candidates=[0.6, 0.7, 0.8], target_threshold=0.9).step(scores, labels)
-    assert (lowest.thresholds, nearest.thresholds) == ((0.6,), (0.8,))
-
-
-def test_lowest_ties_without_candidates():
-    step = AdaCSLController(COSTS, ties="lowest").step([0.3, 0.8], [0, 1])
-    assert step.thresholds == (0.3,)
+    grid = {"candidates": [0.6, 0.7, 0.8], "target_threshold": 0.9}
+    for settings_, threshold in (
+        ({}, 0.512), ({"candidates": paper_grid()}, 0.515), (grid | {"ties": "lowest"}, 0.6), (grid, 0.8),
+    ):  # fmt: skip
+        assert AdaCSLController(COSTS, **settings_).step(scores, labels).thresholds == (threshold,)
+    assert AdaCSLController(COSTS, ties="lowest").step([0.3, 0.8], [0, 1]).thresholds == (0.3,)
 
 
 def test_search_in_the_subgroup_keeps_to_its_interval():
@@ -274,15 +256,15 @@ def test_any_callable_partitions(library):
 def test_step_with_costs_of_the_samples(brute):
     scores, labels = case(4)
     amounts = np.random.default_rng(0).integers(1, 9, len(scores)).astype(float)
-    prices, usual = CostMatrix(fp=1, fn=amounts), CostMatrix(fp=1, fn=amounts.mean())
+    own, mean = CostMatrix(fp=1, fn=amounts), CostMatrix(fp=1, fn=amounts.mean())
     odds = scores / (1 - scores) * amounts / amounts.mean()  # decided at one threshold, each is at its own
     moved = odds / (1 + odds)
     best = brute.optimum(moved, labels, fp=1, fn=amounts)
     for data in ((scores, labels), (torch.tensor(scores), torch.tensor(labels))):
-        step = AdaCSLController(usual).step(*data, costs=prices)
+        step = AdaCSLController(mean).step(*data, costs=own)
         assert brute.cost_at(step.thresholds[0], moved, labels, 1, amounts) == best.cost
         assert step.cost == pytest.approx(float(brute.cost_at(0.5, moved, labels, 1, amounts)) / len(scores))
-        raw = AdaCSLController(usual, instance_weighted=True).step(*data, costs=prices)  # the loss has moved them
+        raw = AdaCSLController(mean, instance_weighted=True).step(*data, costs=own)  # the loss has moved them
         assert brute.cost_at(raw.thresholds[0], scores, labels, 1, amounts) == (
             brute.optimum(scores, labels, fp=1, fn=amounts).cost
         )
@@ -313,7 +295,7 @@ def test_order_scale_and_duplication_change_no_step(partition):
 
 
 @pytest.mark.parametrize("partition", [SingleBin(), UniformBins(5)])
-def test_weights_equal_repeated_and_removed_rows(partition):
+def test_weights_equal_repeated_and_removed_samples(partition):
     scores, labels = case(7, n=60)
     weight = np.random.default_rng(1).integers(0, 3, 60)
     weight[:2] = 1
@@ -331,8 +313,8 @@ def test_transposed_costs_step_the_other_way():
     assert right.factor < 1 < swapped.factor
 
 
-def test_feedback_moves_the_cheapest_threshold_to_the_target():
-    """A model that obeys the weight exactly is steered to T' and stays there."""
+def test_feedback_moves_the_optimal_threshold_to_the_target():
+    """A model that follows the weight exactly is adapted to T' and stays there."""
     rng = np.random.default_rng(0)
     posterior = rng.beta(0.6, 1.8, 4000)
     labels = (rng.random(4000) < posterior).astype(int)
@@ -411,7 +393,7 @@ def drive(controller, seeds):
     return controller
 
 
-def test_state_survives_json_and_goes_on_alike():
+def test_a_state_saved_as_json_continues():
     settings = {"partition": UniformBins(5), "target_threshold": 0.4, "bounds": (0.1, 9), "candidates": paper_grid()}
     first = drive(AdaCSLController(COSTS, **settings), range(3))
     text = json.dumps(first.state_dict(), allow_nan=False)
@@ -438,11 +420,8 @@ def test_state_is_a_copy():
         (lambda s: s.update(extra=1), "expected the keys"),
         (lambda s: s.update(version=2), "the state has version 2, this adacsl reads version 1"),
         (lambda s: s.update({"lambda": float("nan")}), "saved lambda must be a number"),
-        (lambda s: s.update({"lambda": float("inf")}), "saved lambda must be a number"),
         (lambda s: s.update({"lambda": -1.0}), "saved lambda must be a number"),
-        (lambda s: s.update({"lambda": 0}), "saved lambda must be a number"),
         (lambda s: s.update({"lambda": "1"}), "saved lambda must be a number"),
-        (lambda s: s.update({"lambda": None}), "saved lambda must be a number"),
         (lambda s: s.update({"lambda": True}), "saved lambda must be a number"),
         (lambda s: s.update(settings=None), "saved settings must be a dict"),
         (
@@ -453,7 +432,6 @@ def test_state_is_a_copy():
         (lambda s: s["settings"].update(costs={}), "saved with costs="),
         (lambda s: s.update(history=3), "saved history cannot be read"),
         (lambda s: s.update(history=[{}]), "saved history cannot be read"),
-        (lambda s: s.update(history=[1]), "saved history cannot be read"),
         (lambda s: s["history"][0].pop("factor"), "saved history cannot be read"),
         (lambda s: s["history"][0].update(spin=1), "saved history cannot be read"),
         (lambda s: s["history"][0].update(thresholds=["a"]), "saved history cannot be read"),
@@ -475,7 +453,7 @@ def test_something_else_is_no_state(state):
         AdaCSLController(COSTS).load_state_dict(state)
 
 
-def test_copies_go_their_own_way():
+def test_copies_are_independent():
     controller = drive(AdaCSLController(COSTS, partition=QuantileBins(3)), range(2))
     for other in (copy.deepcopy(controller), pickle.loads(pickle.dumps(controller))):  # noqa: S301
         assert other.history == controller.history
@@ -491,7 +469,7 @@ def test_history_becomes_a_frame():
     assert AdaCSLController(COSTS).to_frame().empty
 
 
-def test_repr_says_where_it_stands():
+def test_repr_shows_lambda():
     assert repr(AdaCSLController(COSTS)) == "AdaCSLController(CostMatrix(fp=1, fn=4), target_threshold=0.5, lambda=1)"
 
 
@@ -504,9 +482,6 @@ def test_step_factor_is_equation_7(target_threshold):
         assert step_factor(threshold, target_threshold) == pytest.approx(eq7(threshold, target_threshold))
     assert step_factor(target_threshold, target_threshold) == 1.0
     assert step_factor(target_threshold, target_threshold, update="odds") == 1.0
-
-
-def test_step_factor_stays_finite():
     assert math.isfinite(step_factor(1.0, 1e-6))
     assert step_factor(0.0, 1 - 1e-6) > 0
 
@@ -597,7 +572,7 @@ def test_one_group_searched_as_one_is_one_group_among_subgroups(rows, target_thr
     assert one.sizes == pytest.approx(other.sizes, rel=1e-12)  # summed in another order
 
 
-def test_a_cautious_controller_stands_still_until_there_is_evidence():
+def test_standard_errors_stop_a_controller_until_there_is_evidence():
     few = ([0.1] * 40 + [0.45] + [0.9] * 20, [0] * 40 + [1] + [1] * 20)
     many = ([0.1] * 40 + [0.45] * 8 + [0.9] * 20, [0] * 40 + [1] * 8 + [1] * 20)
     assert AdaCSLController(COSTS).step(*few).factor < 1.0
@@ -605,12 +580,12 @@ def test_a_cautious_controller_stands_still_until_there_is_evidence():
     assert AdaCSLController(COSTS, n_standard_errors=1.0).step(*many).factor < 1.0
     bins = AdaCSLController(COSTS, n_standard_errors=1.0, partition=UniformBins(2))
     assert bins.step(*few).factor == 1.0
-    # the cost it reports is that of deciding at T', whatever it believes
+    # the reported cost is that of deciding at T', whatever the estimate
     assert AdaCSLController(COSTS, n_standard_errors=1.0).step(*few).cost == AdaCSLController(COSTS).step(*few).cost
 
 
 @pytest.mark.parametrize("moved", [1e-3, 0.2, 7.0, 1e3])
-def test_without_proof_a_cautious_lambda_goes_back_to_one(moved):
+def test_without_evidence_lambda_returns_to_one(moved):
     quiet = ([1e-5] * 40 + [1 - 1e-5] * 20, [0] * 40 + [1] * 20)
     controller = AdaCSLController(COSTS, n_standard_errors=2.0, update="odds")
     controller._lambdas = np.asarray([moved, 1.0])
@@ -623,14 +598,14 @@ def test_without_proof_a_cautious_lambda_goes_back_to_one(moved):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 @pytest.mark.parametrize("moved", [1e-30, 1e30])
-def test_a_cautious_runaway_lambda_stays_a_number(dtype, moved):
+def test_a_runaway_lambda_with_standard_errors_stays_a_number(dtype, moved):
     controller = AdaCSLController(COSTS, n_standard_errors=2.0)
     controller._lambdas = np.asarray([moved, 1.0])
     scores = torch.tensor([0.1] * 40 + [0.45] + [0.9] * 20, dtype=dtype)
     assert math.isfinite(controller.step(scores, [0] * 40 + [1] * 21).weight)
 
 
-def test_caution_is_part_of_the_state_and_excludes_lowest_ties():
+def test_standard_errors_are_part_of_the_state_and_exclude_lowest_ties():
     state = json.loads(json.dumps(AdaCSLController(COSTS, n_standard_errors=1.0).state_dict()))
     AdaCSLController(COSTS, n_standard_errors=1.0).load_state_dict(state)
     with pytest.raises(ValueError, match=r"saved with n_standard_errors=1\.0"):

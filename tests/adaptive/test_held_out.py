@@ -1,4 +1,4 @@
-"""Held-out samples: halves, the choice among candidates, selection-corrected scores, tuned cuts; oracles count each."""
+"""Held-out samples: halves, the choice among candidates, selection-corrected scores, tuned thresholds."""
 
 import itertools
 from collections import Counter
@@ -14,7 +14,7 @@ from adacsl.base.scores import log_odds, sigmoid
 from adacsl.costs.instance import bayes_log_odds
 
 COSTS = CostMatrix(fp=1, fn=6)
-PRICES = st.sampled_from([1e-9, 1e-3, 0.5, 1.0, 7.0, 1e4, 1e9])
+COST = st.sampled_from([1e-9, 1e-3, 0.5, 1.0, 7.0, 1e4, 1e9])
 DECIDE = st.sampled_from(["bayes", "tuned", "calibrated", "unweighted", "half", "raw"])
 
 
@@ -34,16 +34,16 @@ def cases(draw, most=14):
 
 
 def paid(labels, decided, fp, fn, weight):
-    """Return the mean cost, counted row by row."""
+    """Return the mean cost, counted sample by sample."""
     total = mass = 0.0
-    for label, positive, price_fp, price_fn, times in zip(labels, decided, fp, fn, weight, strict=True):
-        total += times * (price_fp if positive and not label else price_fn if label and not positive else 0.0)
+    for label, positive, cost_fp, cost_fn, times in zip(labels, decided, fp, fn, weight, strict=True):
+        total += times * (cost_fp if positive and not label else cost_fn if label and not positive else 0.0)
         mass += times
     return total / mass if mass else 0.0
 
 
-def judge(logits, labels, fp, fn, weight, decide):
-    """Return the mean cost of a candidate on some rows; tuned: the least of all factors of the odds."""
+def least_cost(logits, labels, fp, fn, weight, decide):
+    """Return the mean cost of a candidate on some samples; tuned: the least of all factors of the odds."""
     cuts = np.zeros(len(labels)) if decide in ("half", "raw") else np.log(fp) - np.log(fn)
     if decide != "tuned":
         return paid(labels, logits > cuts, fp, fn, weight)
@@ -55,7 +55,7 @@ def judge(logits, labels, fp, fn, weight, decide):
 
 
 @given(cases())
-def test_halves_tear_no_group_apart_and_spread_both_classes(case):
+def test_halves_split_no_group_and_hold_both_classes(case):
     labels, _, groups, _ = case
     second = halves(labels, groups)
     if groups is None:
@@ -80,23 +80,25 @@ def test_halves_do_not_depend_on_the_names_of_groups():
 # the choice
 
 
-@given(cases(), DECIDE, PRICES, PRICES, st.booleans())
-def test_the_cheapest_candidate_is_kept_and_honest_scores_come_from_the_other_half(case, decide, fp, fn, last):
+@given(cases(), DECIDE, COST, COST, st.booleans())
+def test_the_candidate_of_least_cost_is_selected_and_corrected_scores_come_from_the_other_half(
+    case, decide, fp, fn, last
+):
     labels, candidates, groups, weight = case
     n = len(labels)
     each = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     held = HeldOut(
         np.arange(n), labels, CostMatrix(fp=fp, fn=fn), decide=decide, weight=weight, groups=groups, last=last
     )
-    second, prices = halves(labels, groups), (np.full(n, fp), np.full(n, fn))
+    second, fixed = halves(labels, groups), (np.full(n, fp), np.full(n, fn))
     costs, by_half = [], []
     for logits in candidates:
         held.look(logits)
-        costs.append(judge(logits, labels, *prices, each, decide))
+        costs.append(least_cost(logits, labels, *fixed, each, decide))
         assert held.latest[0] == pytest.approx(costs[-1], rel=1e-9, abs=1e-12 * max(fp, fn))
         by_half.append(
             [
-                judge(logits[half], labels[half], prices[0][half], prices[1][half], each[half], decide)
+                least_cost(logits[half], labels[half], fixed[0][half], fixed[1][half], each[half], decide)
                 for half in (~second, second)
             ]
         )
@@ -111,7 +113,7 @@ def test_the_cheapest_candidate_is_kept_and_honest_scores_come_from_the_other_ha
     assert costs[held.best] <= min(costs) + close
     assert held.cost == pytest.approx(min(costs), rel=1e-9, abs=close)
     if decide == "tuned":
-        return  # moved by the other half's cut as well: see the estimate of noise
+        return  # moved by the other half's threshold as well: see the estimate of noise
     for half, others in ((~second, 1), (second, 0)):
         least = min(row[others] for row in by_half)
         allowed = [i for i, row in enumerate(by_half) if row[others] <= least + close]
@@ -119,12 +121,12 @@ def test_the_cheapest_candidate_is_kept_and_honest_scores_come_from_the_other_ha
 
 
 @given(cases(), DECIDE, st.data())
-def test_weight_zero_is_a_missing_row_and_a_whole_weight_is_a_repeated_one(case, decide, data):
+def test_weight_zero_is_a_missing_sample_and_a_whole_weight_a_repeated_one(case, decide, data):
     labels, candidates, _, _ = case
     n = len(labels)
     times = np.asarray(data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n)))
     assume(times.sum() > 0)
-    groups = np.arange(n)  # a row and its repetitions stay together, and so does the half of everybody else
+    groups = np.arange(n)  # a sample and its repetitions stay together, and the halves of the others do not change
     rows = np.repeat(np.arange(n), times)
     weighted = HeldOut(np.arange(n), labels, COSTS, decide=decide, weight=times, groups=groups)
     repeated = HeldOut(rows, labels[rows], COSTS, decide=decide, groups=groups[rows])
@@ -158,29 +160,29 @@ def test_scaling_all_costs_and_stopping_on_the_way_change_nothing(case, decide):
     np.testing.assert_array_equal(one.corrected, resumed.corrected)
 
 
-def test_rows_with_costs_are_judged_at_their_own_thresholds():
+def test_samples_with_costs_are_measured_at_their_own_thresholds():
     rng = np.random.default_rng(0)
     labels, logits, fn = rng.integers(0, 2, 50), rng.normal(size=(5, 50)), rng.uniform(0.1, 9.0, 50)
     for decide, candidate in itertools.product(("bayes", "tuned", "half"), logits):
         held = HeldOut(np.arange(50), labels, CostMatrix(fp=np.ones(50), fn=fn), decide=decide)
         held.look(candidate)
-        assert held.latest[0] == pytest.approx(judge(candidate, labels, np.ones(50), fn, np.ones(50), decide))
+        assert held.latest[0] == pytest.approx(least_cost(candidate, labels, np.ones(50), fn, np.ones(50), decide))
 
 
 # several folds
 
 
-def test_pooled_rows_are_means_of_those_who_held_them_out():
+def test_pooled_samples_are_means_over_their_folds():
     first = HeldOut(np.asarray([4, 0]), np.asarray([1, 0]), COSTS, last=True)
     second = HeldOut(np.asarray([2, 4]), np.asarray([0, 1]), COSTS, last=True)
     first.look(np.asarray([1.0, -2.0]))
     second.look(np.asarray([0.5, 3.0]))
-    for honest in (True, False):
-        np.testing.assert_array_equal(pooled(5, [first, second], corrected=honest), [-2.0, np.nan, 0.5, np.nan, 2.0])
+    for corrected in (True, False):
+        np.testing.assert_array_equal(pooled(5, [first, second], corrected=corrected), [-2.0, np.nan, 0.5, np.nan, 2.0])
 
 
 def fold_parts(y, candidates, folds, costs=COSTS, **about):
-    """Return a judge of each fold that has looked at all candidates."""
+    """Return the held-out samples of each fold, with all candidates measured."""
     parts = []
     for rows in folds:
         own = {name: value[rows] for name, value in about.items()}
@@ -192,7 +194,7 @@ def fold_parts(y, candidates, folds, costs=COSTS, **about):
 
 def test_a_threshold_tuned_on_all_folds_is_estimated_at_its_true_cost():
     """Scores are the true probabilities, so the threshold's true cost is known: the estimate is close in the mean."""
-    n, result, true, flattering = 400, [], [], []
+    n, result, true, optimistic = 400, [], [], []
     fresh = np.random.default_rng(10**6).normal(-1.0, 1.5, 40_000)
     for seed in range(60):
         rng = np.random.default_rng(seed)
@@ -201,19 +203,19 @@ def test_a_threshold_tuned_on_all_folds_is_estimated_at_its_true_cost():
         parts = fold_parts(y, [logits], np.array_split(rng.permutation(n), 5))
         threshold = float(bayes_log_odds(COSTS)) + tune_cut(logits, y, COSTS, None)[1]
         result.append(COSTS.mean(y, (pooled(n, parts) > threshold).astype(int)))
-        flattering.append(COSTS.mean(y, (logits > threshold).astype(int)))
+        optimistic.append(COSTS.mean(y, (logits > threshold).astype(int)))
         p = sigmoid(fresh)
         true.append(np.mean(np.where(fresh > threshold, 1.0 - p, 6.0 * p)))
-    assert np.mean(flattering) < 0.98 * np.mean(true)
+    assert np.mean(optimistic) < 0.98 * np.mean(true)
     assert np.mean(result) == pytest.approx(np.mean(true), rel=0.02)
 
 
-@pytest.mark.parametrize("priced", [False, True])
-def test_half_a_fold_moves_neither_its_own_scores_nor_its_threshold(priced):
+@pytest.mark.parametrize("by_sample", [False, True])
+def test_half_a_fold_moves_neither_its_own_scores_nor_its_threshold(by_sample):
     """However much half a fold counts, its decisions stay; those of the other samples need not."""
     n, rng = 60, np.random.default_rng(0)
     y, candidates, fn = rng.integers(0, 2, n), rng.normal(size=(4, n)), rng.uniform(1.0, 9.0, n)
-    costs = CostMatrix(fp=np.ones(n), fn=fn) if priced else COSTS
+    costs = CostMatrix(fp=np.ones(n), fn=fn) if by_sample else COSTS
     folds, weight = np.split(np.arange(n), 3), rng.integers(1, 4, n).astype(float)
 
     def decided(weight):
@@ -232,17 +234,17 @@ def test_half_a_fold_moves_neither_its_own_scores_nor_its_threshold(priced):
     assert changed
 
 
-# tuned cuts
+# tuned thresholds
 
 
-@given(cases(), PRICES, PRICES)
-def test_a_tuned_cut_is_the_cheapest_and_survives_rounding(case, fp, fn):
+@given(cases(), COST, COST)
+def test_a_tuned_threshold_is_optimal_despite_rounding(case, fp, fn):
     labels, (logits, *_), _, weight = case
     logits = np.clip(logits, -30.0, 30.0)
     n, costs = len(labels), CostMatrix(fp=fp, fn=fn)
     each = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     total, cut = tune_cut(logits, labels, costs, None if weight is None else each)
-    best = judge(logits, labels, np.full(n, fp), np.full(n, fn), each, "tuned") * each.sum()
+    best = least_cost(logits, labels, np.full(n, fp), np.full(n, fn), each, "tuned") * each.sum()
     assert total == pytest.approx(best, rel=1e-9, abs=1e-12 * max(fp, fn))
     place = cut + float(np.clip(bayes_log_odds(costs), -50.0, 50.0))
     for there in (place, place + 4e-7, place - 4e-7, float(log_odds(sigmoid(np.asarray(place))))):
@@ -263,8 +265,8 @@ def test_log_odds_and_sigmoid_are_inverse_and_do_not_overflow():
 
 @pytest.mark.parametrize("decide", ["bayes", "tuned"])
 def test_noise_is_estimated_at_its_true_cost(decide):
-    """Scores know nothing, twenty candidates are tried, rows come in pairs: decisions cost 0.5 whatever is chosen."""
-    result, flattering = [], []
+    """Scores are noise, twenty candidates are tried, samples come in pairs: decisions cost 0.5 whatever is selected."""
+    result, optimistic = [], []
     for seed in range(60):
         rng = np.random.default_rng(seed)
         groups, y = np.repeat(np.arange(100), 2), np.repeat(rng.integers(0, 2, 100), 2)
@@ -273,9 +275,9 @@ def test_noise_is_estimated_at_its_true_cost(decide):
             held.look(np.repeat(rng.normal(size=100), 2))
         cut = 0.0 if decide == "bayes" else tune_cut(held.logits, y, CostMatrix(fp=1, fn=1), None)[1]
         result.append(np.mean((held.corrected > cut) != y))
-        flattering.append(held.cost)
+        optimistic.append(held.cost)
     assert np.mean(result) == pytest.approx(0.5, abs=0.01)
-    assert np.mean(flattering) < 0.42
+    assert np.mean(optimistic) < 0.42
 
 
 def made_up(n=40, candidates=8, seed=0):
@@ -285,9 +287,9 @@ def made_up(n=40, candidates=8, seed=0):
 
 
 @pytest.mark.parametrize("decide", ["bayes", "tuned"])
-def test_it_goes_on_from_its_state(decide):
+def test_a_saved_state_continues(decide):
     y, weight, candidates = made_up()
-    whole, broken, resumed = (HeldOut(np.arange(40), y, COSTS, decide=decide, weight=weight) for _ in range(3))
+    whole, broken, resumed = (HeldOut(np.arange(60), y, COSTS, decide=decide, weight=weight) for _ in range(3))
     for logits in candidates:
         whole.look(logits)
     for logits in candidates[:4]:

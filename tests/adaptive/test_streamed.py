@@ -1,4 +1,4 @@
-"""Scores in batches: as if all were there at once, exactly while they are held and nearly so in buckets."""
+"""Scores in batches: equal to all at once, exactly while they are held and nearly so in buckets."""
 
 import numpy as np
 import pytest
@@ -28,8 +28,12 @@ def streamed(controller, columns, size, kept):
     return stream
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("target_threshold", [0.5, 0.2, "bayes", 0.9])
+TARGETS = pytest.mark.parametrize(
+    ("weighted", "target_threshold"), [(False, 0.5), (True, 0.2), (False, "bayes"), (True, 0.9)]
+)
+
+
+@TARGETS
 def test_few_scores_are_measured_as_all_at_once(weighted, target_threshold):
     p, y, w = rows(5000)
     whole, batches = (AdaCSLController(TWO, target_threshold=target_threshold) for _ in range(2))
@@ -37,8 +41,7 @@ def test_few_scores_are_measured_as_all_at_once(weighted, target_threshold):
     assert streamed(batches, (p, y, w if weighted else None), 700, 1 << 20).step(batches) == expected
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("target_threshold", [0.5, 0.2, "bayes", 0.9])
+@TARGETS
 def test_many_scores_are_counted_in_buckets(weighted, target_threshold):
     p, y, w = rows(60_000)
     whole, batches = (AdaCSLController(TWO, target_threshold=target_threshold) for _ in range(2))

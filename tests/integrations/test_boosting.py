@@ -480,7 +480,6 @@ def in_catboost(cost=None, *, metric=True, validated=True):
         (lambda: in_xgboost(in_xgboost(**GOOD)[1]), RuntimeError, "was used in a training already"),
         (lambda: in_lightgbm(in_lightgbm()[1]), RuntimeError, "was used in a training already"),
         (lambda: in_catboost(in_catboost()[1]), catboost.CatBoostError, "was used in a training already"),
-        (lambda: Feedback(AdaCSLController(COSTS), 0), ValueError, "every must be a whole number of at least 1, got 0"),
         (
             lambda: Feedback(AdaCSLController(COSTS), patience=True), ValueError,
             "patience must be a whole number of at least 1, got True",

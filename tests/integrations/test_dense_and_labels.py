@@ -1,4 +1,4 @@
-"""Dense maps, tokens and several labels: every framework steps as the controller alone on the same scores."""
+"""Single logits, maps, tokens and several labels: every framework steps as the controller alone on equal scores."""
 
 import os
 import tempfile
@@ -18,6 +18,8 @@ LABELS = [TWO, CostMatrix(fp=3, fn=1)]
 
 # costs, shape of one sample's logits, and of its labels
 CASES = {
+    "one logit": (CostMatrix(fp=1, fn=5), (1,), ()), "two logits": (TWO, (2,), ()),
+    "extreme costs": (CostMatrix(fp=1e12, fn=1e-5), (1,), ()),
     "map": (TWO, (1, 4, 5), (4, 5)), "map of two outputs": (TWO, (2, 4, 5), (4, 5)),
     "map of three classes": (THREE, (3, 4, 5), (4, 5)), "tokens": (THREE, (7, 3), (7,)),
     "several labels": (LABELS, (2,), (2,)), "labels of a map": (LABELS, (2, 4, 5), (2, 4, 5)),
@@ -190,7 +192,7 @@ FRAMEWORKS = {f.__name__.removeprefix("in_"): f for f in (in_plain_torch, in_lig
 
 
 # plain torch and Lightning with every case; the others with those of every kind of shape
-SOME = ("map of two outputs", "tokens", "labels of a map")
+SOME = ("one logit", "map of two outputs", "tokens", "labels of a map")
 RUNS = [(name, case) for name in FRAMEWORKS for case in CASES if name in ("plain_torch", "lightning") or case in SOME]
 
 
@@ -200,6 +202,7 @@ def test_every_framework_steps_as_the_controller(framework, name):
     logged, controller = FRAMEWORKS[framework](name)
     assert logged == pytest.approx(costs, rel=1e-5)
     assert lambdas_of(controller) == pytest.approx(lambdas, rel=1e-5)
+    assert 1e-3 <= min(lambdas_of(controller)) <= max(lambdas_of(controller)) <= 1e3
 
 
 def test_the_problem_type_of_several_labels_trains(tmp_path):

@@ -170,19 +170,6 @@ def test_a_validation_step_that_never_calls_the_loss_is_an_error():
         fit(Model(use_loss=False), [AdaCSLCallback()])
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "match"),
-    [
-        ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"every": 1.5}, ValueError, "every must be a whole number"),
-        ({"controller": 8}, TypeError, "controller must be an AdaCSLController or a CostMatrix"),
-    ],
-)
-def test_wrong_settings(settings, error, match):
-    with pytest.raises(error, match=match):
-        AdaCSLCallback(**settings)
-
-
 # when it steps
 
 

@@ -48,13 +48,16 @@ def controller_of(cost):
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS, ids=lambda module: module.__name__.split(".")[-1])
-def test_a_controller_or_costs(framework):
+def test_arguments_of_the_callback(framework):
     assert controller_of(made(framework, COSTS)).weight == AdaCSLController(COSTS).weight
     assert controller_of(made(framework, AdaCSLController(COSTS, target_threshold=0.3))).target_threshold == 0.3
     with pytest.raises(TypeError, match=r"controller must be an AdaCSLController or a CostMatrix, .*, got 8"):
         made(framework, 8)
     with pytest.raises(ValueError, match="class-wide costs"):
         made(framework, CostMatrix(fp=1, fn=[1.0, 2.0]))
+    for every in (0, 1.5):
+        with pytest.raises(ValueError, match=f"every must be a whole number of at least 1, got {every}"):
+            made(framework, COSTS, every=every)
 
 
 # labels

@@ -208,18 +208,6 @@ def test_another_criterion_is_an_error(data):
         net.fit(*data)
 
 
-@pytest.mark.parametrize(
-    ("settings", "error", "match"),
-    [
-        ({"every": 0}, ValueError, "every must be a whole number of at least 1, got 0"),
-        ({"controller": 8}, TypeError, "controller must be an AdaCSLController or a CostMatrix"),
-    ],
-)
-def test_wrong_settings(data, settings, error, match):
-    with pytest.raises(error, match=match):
-        make(callbacks=[AdaCSLCallback(**settings)]).initialize()
-
-
 def test_only_a_net_without_the_callback_warns(data):
     with pytest.warns(UserWarning, match="AdaptiveCrossEntropy has not been adapted"):
         make(callbacks=[]).fit(*data)

@@ -1,10 +1,8 @@
 """The history reaches TensorBoard, MLflow and Weights & Biases through what the frameworks offer; nothing is sent."""
 
-import json
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -177,23 +175,6 @@ def test_transformers_to_tensorboard_and_mlflow(tmp_path, monkeypatch):
     runs = mlflow.search_runs(search_all_experiments=True, output_format="list")
     assert runs[0].data.metrics["eval_lambda"] == pytest.approx(expected[-1])
     mlflow.end_run()
-
-
-def test_a_finished_history_can_be_written_anywhere(tmp_path):
-    """What the page shows for classifiers and plain loops."""
-    pytest.importorskip("tensorboard")
-    from torch.utils.tensorboard import SummaryWriter
-
-    loss = AdaptiveCrossEntropy(COSTS)
-    for shift in (0.0, 0.5, 1.0):
-        loss.adapt(X[:, 0] + shift, Y)
-    with SummaryWriter(tmp_path) as writer:
-        for epoch, step in enumerate(loss.controller.history):
-            writer.add_scalar("lambda", step.lambda_, epoch)
-    assert scalars(tmp_path)["lambda"] == pytest.approx([s.lambda_ for s in loss.controller.history], rel=1e-6)
-    frame = loss.controller.to_frame()
-    assert json.loads(frame.to_json(orient="records"))[0]["lambda_"] == pytest.approx(frame["lambda_"][0])
-    assert np.isfinite(frame["cost"]).all()
 
 
 def test_nothing_is_left_in_the_working_folder():

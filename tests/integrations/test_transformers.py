@@ -221,18 +221,11 @@ def test_metrics_take_what_the_trainer_gives():
     copy.deepcopy(cost)
 
 
-@pytest.mark.parametrize(
-    ("call", "error", "match"),
-    [
-        (AdaCSLCallback, TypeError, r"controller is missing: give AdaCSLCallback\(CostMatrix"),
-        (lambda: AdaCSLCallback(8), TypeError, "controller must be an AdaCSLController or a CostMatrix"),
-        (lambda: adaptive(every=0), ValueError, "every must be a whole number of at least 1, got 0"),
-        (lambda: adaptive().loss((None,), None), TypeError, "first output must be its logits, got NoneType"),
-    ],
-)
-def test_wrong_settings(call, error, match):
-    with pytest.raises(error, match=match):
-        call()
+def test_wrong_settings():
+    with pytest.raises(TypeError, match=r"controller is missing: give AdaCSLCallback\(CostMatrix"):
+        AdaCSLCallback()
+    with pytest.raises(TypeError, match="first output must be its logits, got NoneType"):
+        adaptive().loss((None,), None)
 
 
 @pytest.mark.weekly

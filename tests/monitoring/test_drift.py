@@ -1,4 +1,4 @@
-"""Shifts of scores and class shares: against loops, and against the law the data were drawn by."""
+"""Drift of scores and of class priors: against loops, and against the distribution of the data."""
 
 import itertools
 import math
@@ -48,7 +48,7 @@ def test_psi_and_ks_are_those_of_loops(then, now):
     assert result.now.sum() == pytest.approx(1)
 
 
-def test_bins_hold_equally_many_rows():
+def test_bins_hold_equally_many_samples():
     result = score_shift(np.random.default_rng(0).random(1000), np.full(5, 0.5))
     assert len(result.edges) == 9
     assert np.allclose(result.then, 0.1, atol=0.001)
@@ -61,14 +61,14 @@ def test_rounding_of_tied_scores_is_no_shift():
     assert result.psi == pytest.approx(0, abs=1e-9)
 
 
-def test_chance_is_no_shift_in_small_samples():
+def test_sampling_variance_of_small_samples_is_no_shift():
     rng = np.random.default_rng(0)
     result = [score_shift(rng.random(1000), rng.random(30)) for _ in range(50)]
-    assert sum(shift.psi > 0.1 for shift in result) > 20  # the rule of thumb alone would cry wolf
+    assert sum(shift.psi > 0.1 for shift in result) > 20  # the rule of thumb alone has many false positives
     assert sum(shift.shifted for shift in result) <= 6
 
 
-def test_of_classes_the_one_that_moved_most_is_told():
+def test_of_classes_the_one_that_shifted_most_is_named():
     rng = np.random.default_rng(0)
     then, now = rng.dirichlet([2, 2, 2], 2000), rng.dirichlet([2, 2, 8], 2000)
     result = score_shift(then, now)
@@ -77,7 +77,7 @@ def test_of_classes_the_one_that_moved_most_is_told():
 
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.4])
-def test_em_finds_the_share_that_was_drawn(share):
+def test_em_estimates_the_prior_of_the_data(share):
     rng = np.random.default_rng(1)
     then, now = drawn(20_000, 0.1, rng)[0], drawn(20_000, share, rng)[0]
     result = prior_shift(then, now, prior=np.asarray([0.9, 0.1]))
@@ -86,19 +86,19 @@ def test_em_finds_the_share_that_was_drawn(share):
     assert result.excluded == (share != 0.1)
 
 
-def test_intervals_cover_and_chance_excludes_rarely():
+def test_intervals_cover_and_sampling_variance_excludes_rarely():
     rng = np.random.default_rng(2)
     covered = excluded = 0
-    for _ in range(10):
+    for _ in range(6):
         then = drawn(500, 0.1, rng)[0]
         same, other = (prior_shift(then, drawn(500, q, rng)[0], prior=np.asarray([0.9, 0.1])) for q in (0.1, 0.3))
         excluded += same.excluded
         covered += bool(other.low[1] <= 0.3 <= other.high[1])
-    assert excluded <= 2
-    assert covered >= 8
+    assert excluded <= 1
+    assert covered >= 5
 
 
-def test_rows_like_those_then_have_not_moved_even_if_the_probabilities_are_wrong():
+def test_equal_samples_have_not_shifted_even_if_the_probabilities_are_wrong():
     then = drawn(5000, 0.1, np.random.default_rng(3))[0]
     odds = 4 * then / (1 - then)  # weighted and not corrected
     result = prior_shift(odds / (1 + odds), odds / (1 + odds), prior=np.asarray([0.9, 0.1]))
@@ -106,7 +106,7 @@ def test_rows_like_those_then_have_not_moved_even_if_the_probabilities_are_wrong
     assert not result.excluded
 
 
-def test_shares_of_three_classes():
+def test_priors_of_three_classes():
     rng = np.random.default_rng(4)
 
     def made(shares, n=6000):
@@ -122,7 +122,7 @@ def test_shares_of_three_classes():
     assert not prior_shift(made([0.6, 0.3, 0.1]), made([0.6, 0.3, 0.1])).excluded
 
 
-def test_rows_of_a_group_are_no_independent_evidence():
+def test_samples_of_a_group_are_no_independent_evidence():
     rng = np.random.default_rng(5)
     then, now = drawn(2000, 0.1, rng)[0], np.repeat(drawn(100, 0.1, rng)[0], 20)
     alone, grouped = (prior_shift(then, now, groups=groups) for groups in (None, np.repeat(np.arange(100), 20)))

@@ -80,7 +80,7 @@ def test_shorter_columns_start_again_from_their_top():
 
 
 @pytest.mark.parametrize(("rows", "world"), [(10, 2), (11, 4), (3, 4), (1, 2)])
-def test_shares_make_up_the_batch(monkeypatch, rows, world):
+def test_shares_of_processes_add_up_to_the_batch(monkeypatch, rows, world):
     batch = torch.arange(rows)
     assert share_of_batch(batch) == (batch, 1)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)

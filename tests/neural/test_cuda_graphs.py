@@ -45,14 +45,14 @@ def table_of_three_classes(heads=1, focal=False):
     y = labels(200, classes=3)
     x = np.random.default_rng(2).normal(size=(200, 4)).astype(np.float32) + y[:, None]
     net = TableNet(4, 3, outputs=3, heads=heads, width=16, seeds=[0, 1, 2])
-    people = members(200, 3, THREE)
+    fitted = members(200, 3, THREE)
     if focal:
-        people[1] = replace(people[1], gamma=2.0)
-        people[2] = replace(people[2], controller=None, weight=np.asarray([0.5, 1.0, 2.0]), offset=np.ones(3))
-    return net, Data(torch.from_numpy(x), torch.from_numpy(y), n_classes=3), people, None
+        fitted[1] = replace(fitted[1], gamma=2.0)
+        fitted[2] = replace(fitted[2], controller=None, weight=np.asarray([0.5, 1.0, 2.0]), offset=np.ones(3))
+    return net, Data(torch.from_numpy(x), torch.from_numpy(y), n_classes=3), fitted, None
 
 
-def pictures(classes=2):
+def images(classes=2):
     y = labels(160, classes=classes)
     x = np.random.default_rng(2).integers(0, 200, (160, 32, 32, 3)) + (40 * y[:, None, None, None]).astype(int)
     torch.manual_seed(0)
@@ -63,12 +63,12 @@ def pictures(classes=2):
 
 
 def fit(made, **changes):
-    net, data, people, prepare = made
+    net, data, fitted, prepare = made
     chosen = {"epochs": 4, "batch_size": 16, "learning_rate": 1e-3, "optimizer": "sgd"} | changes
     labels_of = data.y.numpy()
     costs = COSTS if data.n_classes == 2 else THREE
-    keepers = [Keeper(m, HeldOut(m.validation, labels_of[m.validation], costs, last=True)) for m in people]
-    train(net, data, people, keepers, Settings(**chosen), prepare=prepare)
+    keepers = [Keeper(m, HeldOut(m.validation, labels_of[m.validation], costs, last=True)) for m in fitted]
+    train(net, data, fitted, keepers, Settings(**chosen), prepare=prepare)
     history = [row for keeper in keepers for row in keeper.history]
     return history, torch.cat([p.flatten() for k in keepers for p in k.weights.values() if p.is_floating_point()])
 
@@ -103,9 +103,9 @@ def batches(made):
 
 
 MAKERS = {
-    "members": table, "one table net": lambda: table(1), "pictures": pictures,
+    "members": table, "one table net": lambda: table(1), "images": images,
     "three classes": table_of_three_classes, "heads of three classes": lambda: table_of_three_classes(3, focal=True),
-    "pictures of three classes": lambda: pictures(3),
+    "images of three classes": lambda: images(3),
 }  # fmt: skip
 
 
@@ -120,7 +120,7 @@ class TestRecorded:
             history, weights = fit(make(), **options)
             assert len(replays) > batches(make()) / 2
             replays.clear()
-            # somebody who looks for anomalies wants to see every operation
+            # detecting anomalies needs every operation
             eager_history, eager_weights = fit(make(), **options, trainer={"detect_anomaly": False})
         assert not replays
         torch.testing.assert_close(weights, eager_weights, rtol=1e-3, atol=1e-4)
@@ -140,7 +140,7 @@ class TestRecorded:
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS.keys())
 def test_what_is_recorded_trains_on_a_cpu_too(make):
-    history, weights = fit(make(), device="cpu", epochs=2)
+    history, weights = fit(make(), device="cpu", epochs=1)
     assert bool(torch.isfinite(weights).all())
     assert all(np.isfinite(row["train_loss"]) for row in history)
 
@@ -149,16 +149,16 @@ class TestAround:
     pytestmark = on_gpu
 
     def test_memory_is_given_back(self):
-        fit(pictures(), device="cuda")
+        fit(images(), device="cuda")
         gc.collect()
         torch.cuda.synchronize()
         before = torch.cuda.memory_allocated()
         for _ in range(3):
-            fit(pictures(), device="cuda")
+            fit(images(), device="cuda")
         gc.collect()
         assert torch.cuda.memory_allocated() <= before + 2**20
 
-    def test_a_pass_that_cannot_be_recorded_goes_on_unrecorded(self, monkeypatch, replays):
+    def test_a_pass_that_cannot_be_recorded_continues_unrecorded(self, monkeypatch, replays):
         def refused(*args, **options):
             raise RuntimeError("this driver has no graphs")
 

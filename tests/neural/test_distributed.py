@@ -25,7 +25,7 @@ def test_every_value_is_at_its_place(seed, n, members, classes):
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_what_is_no_number_is_refused(value):
+def test_values_that_are_not_finite_are_refused(value):
     rows = torch.arange(3)[:, None]
     with pytest.raises(FloatingPointError, match="NaN or infinite in epoch 4"):
         gather_logits([(rows, torch.tensor([[0.0], [value], [1.0]]))], 3, 4, alone=True)

@@ -1,4 +1,4 @@
-"""Nets of methods: losses against torch, no leaks, one training for many uses; in comparisons and on their own."""
+"""Networks of methods: their losses, no leaks, one training for many uses; in comparisons and separately."""
 
 import copy
 import functools
@@ -11,7 +11,6 @@ import pytest
 import torch
 from sklearn.base import clone
 from torch import nn
-from torch.nn import functional as F
 
 from adacsl import METHODS, AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier, Task, method
 from adacsl.adaptive import UniformBins
@@ -21,16 +20,14 @@ from adacsl.comparison.protocol import Protocol, split_rows
 from adacsl.datasets.images import resize
 from adacsl.estimators.registry import needs_network
 from adacsl.neural import fit
-from adacsl.neural.batches import MemberBatches, smote_batch
+from adacsl.neural.batches import MemberBatches
 from adacsl.neural.fit import smote_rows
 from adacsl.neural.learner import NeuralLearner
 from adacsl.torch.augmentation import Augment
-from adacsl.torch.functional import weighted_focal_loss
-from adacsl.torch.tabular import TableNet
 
 QUICK = Protocol(neural=NeuralLearner(epochs=3, batch_size=32), device="cpu")
 NAMES = [name for name in METHODS if needs_network(method(name))]
-STEERED = {"loss": "weighted", "controller": "auto"}
+ADAPTED = {"loss": "weighted", "controller": "auto"}
 
 
 def made_task(n=300, seed=0, *, rows=False):
@@ -42,12 +39,12 @@ def made_task(n=300, seed=0, *, rows=False):
     return Task("made", frame, y, costs)
 
 
-def made_pictures(n=48):
+def made_images(n=48):
     rng = np.random.default_rng(0)
     y = (np.arange(n) % 4 == 0).astype(np.int64)
     x = rng.integers(0, 160, (n, 16, 16, 3)).astype(np.uint8)
     x[y == 1, :8] += 90
-    return Task("pictures", x, y, CostMatrix(fp=1, fn=4))
+    return Task("images", x, y, CostMatrix(fp=1, fn=4))
 
 
 def named(*names):
@@ -55,11 +52,11 @@ def named(*names):
 
 
 def results(methods, task=None, *, protocol=QUICK, ratios=None, seed=0):
-    """What a comparison finds out about methods, by (name, ratio)."""
+    """The results of a comparison of methods, by (name, ratio)."""
     task = made_task() if task is None else task
     ratios = (float(task.costs.averaged().ratio),) if ratios is None else ratios
-    cells = [FitKey(task.name, ratio, name, seed) for name in methods for ratio in ratios]
-    done = run_work({task.name: task}, (methods, protocol), cells)
+    keys = [FitKey(task.name, ratio, name, seed) for name in methods for ratio in ratios]
+    done = run_work({task.name: task}, (methods, protocol), keys)
     return {(one.fit.method, one.fit.ratio): one for one in done}
 
 
@@ -69,7 +66,7 @@ def only(result):
 
 
 class Trainings:
-    """Notes what the engine is asked to train, and lets it; ``skip`` only notes."""
+    """Records what the engine is given to train, and lets it; with ``skip`` it records only."""
 
     def __init__(self, train):
         self.train, self.calls, self.skip = train, [], False
@@ -86,7 +83,7 @@ class Trainings:
 
 
 class SkippedError(Exception):
-    """Nothing more than what would have been trained was to be seen."""
+    """Ends a fit before its training."""
 
 
 @pytest.fixture
@@ -98,7 +95,7 @@ def trained(monkeypatch):
 
 @pytest.fixture
 def asked(trained):
-    """Return what the engine would be asked to train: data and members."""
+    """Return what the engine would be given to train: data, members and settings."""
 
     def ask(methods, task=None, **options):
         trained.skip = True
@@ -128,19 +125,19 @@ def test_a_training_serves_all_that_only_decide_otherwise(trained, names, ratios
     assert len(trained.members) == count
 
 
-def test_not_adapting_is_cross_entropy_and_trained_once_for_all_who_want_it(trained):
-    auto = CostSensitiveClassifier(**STEERED, target_threshold="auto")
+def test_not_adapting_is_cross_entropy_trained_once_for_all_methods(trained):
+    auto = CostSensitiveClassifier(**ADAPTED, target_threshold="auto")
     result = results(named("net-bayes") | {"auto": auto}, ratios=(2.0, 8.0))
     assert len(trained.members) == 1 + 2 * 3
     plain = {member.seed: member for member in trained.members if member.controller is None}
     assert [member.weight for member in plain.values()] == [1.0]
-    # whoever asks first
+    # whichever method is first
     again = results({"auto": auto}, ratios=(2.0, 8.0))
     for ratio in (2.0, 8.0):
         np.testing.assert_array_equal(again["auto", ratio].scores, result["auto", ratio].scores)
 
 
-def test_every_net_method_comes_to_an_end_side_by_side(trained):
+def test_all_methods_of_networks_train_jointly(trained):
     result = results(named(*NAMES))
     assert {name for name, _ in result} == set(NAMES)
     # those on one validation part are one computation, the five folds of three losses another
@@ -153,77 +150,61 @@ def test_every_net_method_comes_to_an_end_side_by_side(trained):
         assert ("lambda" in one.metrics) == name.startswith("adacsl")
 
 
-@pytest.mark.parametrize("rows", [False, True])
-def test_test_labels_change_no_score(rows):
+@pytest.mark.parametrize(("rows", "names"), [(False, ("net-tuned", "adacsl", "adacsl-cv")), (True, NAMES)])
+def test_test_labels_change_no_score(rows, names):
     task = made_task(rows=rows)
     flipped = task.y.copy()
     tested = split_rows(task, QUICK.test, 0)[1]
     flipped[tested] = 1 - flipped[tested]
     other = Task(task.name, task.X, flipped, task.costs)
-    # the split is stratified by labels: the same rows are tested on
-    one, two = (_results_on(t, tested) for t in (task, other))
-    for name in NAMES:
+    # the split is stratified by labels: the same samples are tested
+    one, two = (_results_on(t, tested, names) for t in (task, other))
+    for name in names:
         assert np.array_equal(one[name][0], two[name][0]), name
         assert np.array_equal(one[name][1], two[name][1]), name
 
 
-def _results_on(task, tested):
-    """Scores and decisions of some rows, whose labels nobody may look at."""
+def _results_on(task, tested, names):
+    """Scores and decisions of some samples, whose labels must not be used."""
     from adacsl.estimators.fit import fit_methods
     from adacsl.fitting.rows import Rows
 
     rest = np.setdiff1d(np.arange(len(task.y)), tested)
-    ready = [(QUICK.prepare(method(name), 0), task.costs) for name in NAMES]
+    ready = [(QUICK.prepare(method(name), 0), task.costs) for name in names]
     result = {}
     for number, candidate in fit_methods(ready, Rows.of_task(task, rest), watch=tested):
         made, scores = ready[number][0], candidate.watched
-        result[NAMES[number]] = scores, made.decision_.predict(1 / (1 + np.exp(-scores)), costs=task.costs.rows(tested))
-    assert set(result) == set(NAMES)
+        result[names[number]] = scores, made.decision_.predict(1 / (1 + np.exp(-scores)), costs=task.costs.rows(tested))
+    assert set(result) == set(names)
     return result
 
 
-def test_what_the_test_rows_hold_changes_no_encoding_of_the_others(asked):
+def test_test_samples_change_no_encoding_of_the_others(asked):
     task = made_task()
     rest, tested = split_rows(task, QUICK.test, 0)
     frame = task.X.copy()
     frame.loc[tested, "a"] = 1e6
     frame.loc[tested, "kind"] = "never seen"
     one, two = (asked(named("net-smote"), Task(task.name, x, task.y, task.costs))[0].x for x in (task.X, frame))
-    assert len(one) > 300  # SMOTE's rows follow
+    assert len(one) > 300  # SMOTE's samples follow
     assert torch.equal(one[rest], two[rest])
     assert torch.equal(one[300:], two[300:])
 
 
-def test_the_kept_epoch_is_the_cheapest_on_validation_rows():
+def test_the_selected_epoch_is_that_of_least_validation_cost():
     for (name, _), one in results(named("net", "net-bayes", "net-tuned", "net-weighted", "adacsl")).items():
         costs = [row["val_cost"] for row in one.history]
         assert one.metrics["epoch"] == int(np.argmin(costs))
         assert one.metrics["validation_cost"] == pytest.approx(min(costs), abs=1e-9), name
 
 
-def test_an_adaptive_net_of_a_comparison_is_the_classifiers():
-    task = made_task()
-    rest, tested = split_rows(task, QUICK.test, 0)
-    one = only(results(named("adacsl")))
-    clf = AdaCSLClassifier(
-        task.costs,
-        learner=clone(QUICK.neural),
-        validation=0.15 / 0.8,
-        random_state=0,
-        device="cpu",
-        pos_label=1,
-    ).fit(task.X.iloc[rest], task.y[rest])
-    for column in ("lambda", "weight", "threshold", "val_cost"):
-        assert clf.history_[column].tolist() == [row[column] for row in one.history]
-    assert np.array_equal(clf.predict_proba(task.X.iloc[tested])[:, 1].astype(np.float32), one.scores)
-
-
-def test_each_use_gets_the_test_scores_of_its_own_net():
+def test_methods_of_a_comparison_are_classifiers_fitted_separately():
     task = made_task()
     rest, tested = split_rows(task, QUICK.test, 0)
     methods = {
-        "one": CostSensitiveClassifier(select="last"),
-        "two": CostSensitiveClassifier(loss="weighted", select="last"),
+        "plain": CostSensitiveClassifier(select="last"),
+        "weighted": CostSensitiveClassifier(loss="weighted", select="last"),
+        "adacsl": method("adacsl"),
     }
     result = results(methods)
     for name, given in methods.items():
@@ -231,14 +212,18 @@ def test_each_use_gets_the_test_scores_of_its_own_net():
         own.fit(task.X.iloc[rest], task.y[rest])
         proba = own.predict_proba(task.X.iloc[tested])[:, 1]
         np.testing.assert_allclose(result[name, 8.0].scores, proba, atol=1e-6)
-    assert np.abs(result["one", 8.0].scores - result["two", 8.0].scores).max() > 1e-3
+    assert np.abs(result["plain", 8.0].scores - result["weighted", 8.0].scores).max() > 1e-3
+    clf = AdaCSLClassifier(
+        task.costs, learner=clone(QUICK.neural), validation=0.15 / 0.8, random_state=0, device="cpu", pos_label=1
+    ).fit(task.X.iloc[rest], task.y[rest])
+    for column in ("lambda", "weight", "threshold", "val_cost"):
+        assert clf.history_[column].tolist() == [row[column] for row in result["adacsl", 8.0].history]
 
 
 def test_select_is_another_use_of_the_same_training(trained):
     long = Protocol(neural=NeuralLearner(epochs=6, batch_size=16, learning_rate=0.05), device="cpu")
-    methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
-    result = results(methods, protocol=long)
-    one, two = result["best", 8.0], result["last", 8.0]
+    methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**ADAPTED, select="last")}
+    one, two = results(methods, protocol=long).values()
     assert len(trained.members) == 1
     costs = [row["val_cost"] for row in two.history]
     assert costs == [row["val_cost"] for row in one.history]
@@ -247,19 +232,15 @@ def test_select_is_another_use_of_the_same_training(trained):
     assert one.metrics["validation_cost"] == pytest.approx(min(costs))
 
 
-def test_patience_does_not_cut_off_a_use_that_wants_the_last_epoch(trained):
-    # a net that learns nothing is never cheaper than at first
+def test_patience_does_not_end_a_use_that_needs_the_last_epoch(trained):
+    # a network that learns nothing never costs less than at first
     still = Protocol(neural=NeuralLearner(epochs=7, batch_size=32, learning_rate=1e-12, patience=2), device="cpu")
-    methods = {
-        "best": CostSensitiveClassifier(loss="weighted"),
-        "last": CostSensitiveClassifier(loss="weighted", select="last"),
-    }
-    result = results(methods, protocol=still)
+    methods = {select: CostSensitiveClassifier(loss="weighted", select=select) for select in ("best", "last")}
+    best, last = results(methods, protocol=still).values()
     assert len(trained.members) == 1
-    assert [row["epoch"] for row in result["best", 8.0].history] == [0, 1, 2]
-    assert [row["epoch"] for row in result["last", 8.0].history] == list(range(7))
-    assert (result["best", 8.0].metrics["epoch"], result["last", 8.0].metrics["epoch"]) == (0, 6)
-    results({"best": methods["best"]}, protocol=still)
+    assert [row["epoch"] for row in best.history] == [0, 1, 2]
+    assert [row["epoch"] for row in last.history] == list(range(7))
+    assert (best.metrics["epoch"], last.metrics["epoch"]) == (0, 6)
 
 
 # losses
@@ -269,55 +250,21 @@ def own_loss(logits, labels, costs):
     return costs.fn * (torch.sigmoid(logits) - labels) ** 2
 
 
-def test_losses_are_torchs_and_our_own(monkeypatch):
-    train, seen = fit.train, []
-
-    def without_dropout(net, data, members, keepers, settings, resume, **_):
-        still = TableNet(data.x.shape[1], len(members), dropout=0.0, seeds=range(len(members)))
-        before = copy.deepcopy(still)
-        train(still, data, members, keepers, replace(settings, epochs=1, batch_size=1000, learning_rate=1e-12))
-        for column, member in enumerate(members):
-            rows = torch.from_numpy(member.train)
-            seen.append((before(data.x[rows])[:, column, 0].detach(), data.y[rows]))
-
-    monkeypatch.setattr(fit, "train", without_dropout)
-    methods = named("net", "net-weighted", "net-focal", "logit-adjusted") | {
-        "own": CostSensitiveClassifier(loss=own_loss)
-    }
-    result = results(methods)
-    bce = F.binary_cross_entropy_with_logits
-    threshold = 1 / 9
-    expected = {
-        "net": bce,
-        "net-weighted": lambda z, y: bce(z, y, weight=y + (1 - y) / 8),
-        "net-focal": lambda z, y: weighted_focal_loss(z, y, 1 / 8, gamma=2.0),
-        "logit-adjusted": lambda z, y: bce(z + math.log(threshold / (1 - threshold)), y),
-        "own": lambda z, y: own_loss(z, y, CostMatrix(fp=1, fn=8)).mean(),
-    }
-    for (logits, y), (name, loss) in zip(seen, expected.items(), strict=True):
-        first = result[name, 8.0].history[0]["train_loss"]
-        assert first == pytest.approx(float(loss(logits, y)), rel=1e-5), name
+def test_losses_of_methods_are_settings_of_members(asked):
+    """tests/neural/test_members.py compares the losses of such members with torch's."""
+    methods = named("net", "net-weighted", "net-focal", "logit-adjusted")
+    _, members, _ = asked(methods | {"own": CostSensitiveClassifier(loss=own_loss)})
+    settings = [(member.weight, member.gamma, member.offset) for member in members]
+    log_odds = math.log((1 / 9) / (1 - 1 / 9))
+    assert settings[:4] == [(1.0, 0.0, 0.0), (pytest.approx(1 / 8), 0.0, 0.0), (pytest.approx(1 / 8), 2.0, 0.0),
+                            (1.0, 0.0, pytest.approx(log_odds))]  # fmt: skip
+    logits, labels = torch.tensor([0.3, -1.0]), torch.tensor([1.0, 0.0])
+    costs = CostMatrix(fp=1, fn=8)
+    assert torch.equal(members[4].loss(logits, labels), own_loss(logits, labels, costs))
+    assert [member.loss for member in members[:4]] == [None] * 4
 
 
-def test_a_net_of_ones_own_has_the_same_losses(trained):
-    def linear(n):
-        net = nn.Linear(n, 1)
-        nn.init.constant_(net.weight, 0.3)
-        nn.init.zeros_(net.bias)
-        return net
-
-    protocol = Protocol(
-        neural=NeuralLearner(module=linear, epochs=1, batch_size=1000, learning_rate=1e-12), device="cpu"
-    )
-    one = only(results(named("net-weighted"), protocol=protocol))
-    ((_, data, (member,), _, _),) = trained.calls
-    rows = torch.from_numpy(member.train)
-    logits, y = 0.3 * data.x[rows].sum(1), data.y[rows]
-    expected = F.binary_cross_entropy_with_logits(logits, y, weight=y + (1 - y) / 8)
-    assert one.history[0]["train_loss"] == pytest.approx(float(expected), rel=1e-5)
-
-
-def test_nets_of_ones_own_train_beside_others_as_what_they_are(trained):
+def test_own_networks_and_others_train_in_one_job(trained):
     """One job may hold both kinds; the shapes of their batches are the same."""
     methods = {
         "usual": CostSensitiveClassifier(learner=NeuralLearner(epochs=2, batch_size=32)),
@@ -354,7 +301,7 @@ def test_balanced_members_see_both_classes_equally_often(asked):
     assert {len(own) for own in rows} == {len(plain.train)}
     assert shares[0] == pytest.approx(y[plain.train].mean())
     assert shares[1:] == pytest.approx([0.5] * 3, abs=1 / len(plain.train))
-    # the undersampled one knows few negatives, the oversampled one all positives, SMOTE's also made ones
+    # undersampling has few negatives, oversampling all positives, SMOTE also synthetic ones
     train = set(plain.train.tolist())
     positives = {row for row in train if y[row] == 1}
     assert len({row for row in rows[2].tolist() if y[row] == 0}) <= len(positives)
@@ -362,14 +309,14 @@ def test_balanced_members_see_both_classes_equally_often(asked):
     assert max(rows[3].tolist()) >= 300
 
 
-def test_balanced_rows_are_drawn_anew_in_each_epoch(asked):
+def test_balanced_samples_are_drawn_again_in_each_epoch(asked):
     _, members, _ = asked(named("oversample"))
     first, second = (sorted(rows_of_an_epoch(members, epoch)[0].tolist()) for epoch in (0, 1))
     assert first != second
     assert first == sorted(rows_of_an_epoch(members, 0)[0].tolist())
 
 
-def test_smote_rows_lie_between_positives():
+def test_smote_samples_lie_between_positives():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 2)).astype(np.float32)
     y = (np.arange(60) < 12).astype(np.int64)
@@ -392,17 +339,6 @@ def test_smote_makes_nothing_where_nothing_is_missing_or_to_mix(positives):
     assert len(smote_rows(x, (np.arange(60) < positives).astype(np.int64), 0)) == 0
 
 
-def test_smote_fills_up_a_batch_of_images_with_mixtures():
-    torch.manual_seed(0)
-    x, y = torch.rand(20, 3, 4, 4), torch.tensor([1.0] * 4 + [0.0] * 16)
-    more, labels = smote_batch(x, y)
-    assert labels.sum() * 2 == len(labels) == len(more)
-    assert torch.equal(more[:20], x)
-    low, high = x[:4].amin(0), x[:4].amax(0)
-    assert bool(((more[20:] >= low) & (more[20:] <= high)).all())
-    assert smote_batch(x, torch.tensor([1.0] + [0.0] * 19))[0] is x
-
-
 def test_raw_decisions_leave_resampled_scores_as_they_are(asked):
     given = {"resample": "oversample", "select": "last"}
     result = results(
@@ -418,13 +354,13 @@ def test_raw_decisions_leave_resampled_scores_as_they_are(asked):
     assert corrected.scores == pytest.approx(odds / (1 + odds), rel=1e-4)
 
 
-# pictures
+# images
 
 
-def test_images_train_one_net_at_a_time(trained):
+def test_images_train_one_network_at_a_time(trained):
     quick = Protocol(neural=NeuralLearner(epochs=1, batch_size=16, augment=Augment(rotate=True)), device="cpu")
     result = results(
-        named("net-bayes", "net-tuned", "net-smote", "oversample", "adacsl"), made_pictures(), protocol=quick
+        named("net-bayes", "net-tuned", "net-smote", "oversample", "adacsl"), made_images(), protocol=quick
     )
     assert len(result) == 5
     assert [len(call[2]) for call in trained.calls] == [1] * 4
@@ -433,19 +369,18 @@ def test_images_train_one_net_at_a_time(trained):
 
 @pytest.mark.parametrize("views", [pytest.param(1, marks=pytest.mark.weekly), 4])
 def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
-    few = Protocol(neural=NeuralLearner(epochs=4, batch_size=16, views=views), device="cpu")
-    methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**STEERED, select="last")}
-    task = made_pictures()
+    few = Protocol(neural=NeuralLearner(epochs=3, batch_size=16, views=views), device="cpu")
+    methods = {"best": method("adacsl"), "last": CostSensitiveClassifier(**ADAPTED, select="last")}
+    task = made_images()
     result = results(methods, task, protocol=few)
     assert len(trained.members) == 1
     costs = [row["val_cost"] for row in result["best", 4.0].history]
     assert result["best", 4.0].metrics["epoch"] == int(np.argmin(costs))
-    assert result["last", 4.0].metrics["epoch"] == 3
+    assert result["last", 4.0].metrics["epoch"] == 2
     rest, tested = split_rows(task, few.test, 0)
-    for name, given in methods.items():
-        own = few.prepare(given, 0).set_params(costs=task.costs, pos_label=1).fit(task.X[rest], task.y[rest])
-        proba = own.predict_proba(task.X[tested])[:, 1]
-        np.testing.assert_allclose(result[name, 4.0].scores, proba, atol=1e-5)
+    own = few.prepare(methods["best"], 0).set_params(costs=task.costs, pos_label=1).fit(task.X[rest], task.y[rest])
+    proba = own.predict_proba(task.X[tested])[:, 1]
+    np.testing.assert_allclose(result["best", 4.0].scores, proba, atol=1e-5)
     # four views are the mean of the net's logits over the flips
     if views == 4:
         (net,) = own.model_.net
@@ -457,9 +392,9 @@ def test_test_images_are_scored_in_the_epochs_that_are_kept(views, trained):
         np.testing.assert_allclose(own.model_.logits(task.X[tested]), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_cross_fitting_images_averages_nets_that_adapt_on_their_own(trained):
+def test_cross_fitting_images_averages_networks_that_adapt_separately(trained):
     quick = Protocol(neural=NeuralLearner(epochs=1, batch_size=16), device="cpu")
-    one = only(results({"two": CostSensitiveClassifier(**STEERED, cv=2)}, made_pictures(), protocol=quick))
+    one = only(results({"two": CostSensitiveClassifier(**ADAPTED, cv=2)}, made_images(), protocol=quick))
     assert {row["fold"] for row in one.history} == {0, 1}
     assert len({id(member.controller) for member in trained.members}) == 2
 
@@ -476,10 +411,10 @@ def test_images_are_resized_as_pillow_does():
         assert np.abs(small.astype(int) - expected.astype(int)).max() <= 1
 
 
-# what steers
+# adaptation
 
 
-def test_folds_of_a_table_share_a_controller_and_hold_out_every_row_once(asked):
+def test_folds_of_a_table_share_a_controller_and_hold_out_every_sample_once(asked):
     _, members, _ = asked(named("adacsl-cv"))
     assert len({id(member.controller) for member in members}) == 1
     held_out = np.sort(np.concatenate([member.validation for member in members]))
@@ -488,25 +423,25 @@ def test_folds_of_a_table_share_a_controller_and_hold_out_every_row_once(asked):
         assert not set(member.train) & set(member.validation)
 
 
-def test_row_costs_steer_with_each_ratios_own_prices(asked):
+def test_per_sample_costs_adapt_with_those_of_each_ratio(asked):
     for ratio in (2.0, 40.0):
         task = made_task(rows=True)
         _, (member,), _ = asked(named("adacsl"), task, ratios=(ratio,))
         assert float(member.costs.averaged().ratio) == pytest.approx(ratio)
-        own = np.sort(np.concatenate((member.train, member.validation)))  # no test row is looked at
-        usual = member.costs.rows(own).averaged(task.y[own])
-        assert float(member.controller.costs.ratio) == pytest.approx(float(usual.ratio))
+        own = np.sort(np.concatenate((member.train, member.validation)))  # no test sample is used
+        mean = member.costs.rows(own).averaged(task.y[own])
+        assert float(member.controller.costs.ratio) == pytest.approx(float(mean.ratio))
 
 
 @pytest.mark.parametrize(
     ("target_threshold", "number"), [("bayes", 1 / 9), ("middle", 1 / (1 + math.sqrt(8))), (0.7, 0.7)]
 )
 def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(target_threshold, number):
-    """Scores are corrected so that T' maps to T: the same rows are positive."""
+    """Scores are corrected so that T' maps to T: the same samples are positive."""
     task = made_task()
     net = NeuralLearner(epochs=8, batch_size=16, learning_rate=0.02)
     own = CostSensitiveClassifier(
-        task.costs, **STEERED, learner=net, target_threshold=target_threshold, random_state=0, device="cpu"
+        task.costs, **ADAPTED, learner=net, target_threshold=target_threshold, random_state=0, device="cpu"
     ).fit(task.X, task.y)
     raw, proba = own.decision_scores(task.X), own.predict_proba(task.X)[:, 1]
     assert (own.target_threshold_, own.threshold_) == pytest.approx((number, number))
@@ -519,35 +454,35 @@ def test_deciding_at_t_corrected_is_deciding_at_t_prime_raw(target_threshold, nu
 
 def test_the_target_sets_the_first_weight(asked):
     for target_threshold, weight in (("bayes", 1.0), (0.5, 1 / 8), ("middle", 1 / math.sqrt(8)), (0.7, 3 / 7 / 8)):
-        _, (member,), _ = asked({"mine": CostSensitiveClassifier(**STEERED, target_threshold=target_threshold)})
+        _, (member,), _ = asked({"mine": CostSensitiveClassifier(**ADAPTED, target_threshold=target_threshold)})
         assert member.negative_weight == pytest.approx(weight)
         _, (member,), _ = asked({"mine": CostSensitiveClassifier(loss="weighted", target_threshold=target_threshold)})
         assert (member.negative_weight, member.controller) == (pytest.approx(weight), None)
 
 
 def test_settings_of_the_controller_are_the_methods(asked):
-    def steered(task, **settings):
+    def controller_of(task, **settings):
         quick = Protocol(neural=NeuralLearner(epochs=1), device="cpu")
         return asked({"mine": CostSensitiveClassifier(loss="weighted", **settings)}, task, protocol=quick)[1][
             0
         ].controller
 
-    auto = steered(made_task(), controller="auto")
+    auto = controller_of(made_task(), controller="auto")
     assert (auto.update, auto.damping) == ("odds", 0.5)
-    auto = steered(made_pictures(), controller="auto")
+    auto = controller_of(made_images(), controller="auto")
     assert (auto.update, auto.damping) == ("exponential", 1.0)
-    mine = steered(made_pictures(), controller={"update": "odds", "damping": 0.3, "n_standard_errors": 2.0})
+    mine = controller_of(made_images(), controller={"update": "odds", "damping": 0.3, "n_standard_errors": 2.0})
     assert (mine.update, mine.damping, mine.n_standard_errors) == ("odds", 0.3, 2.0)
-    bins = asked(
-        named("adacsl-bins"), made_pictures(), protocol=Protocol(neural=NeuralLearner(epochs=1), device="cpu")
-    )[1][0]
+    bins = asked(named("adacsl-bins"), made_images(), protocol=Protocol(neural=NeuralLearner(epochs=1), device="cpu"))[
+        1
+    ][0]
     assert bins.controller.partition == UniformBins(10)
 
 
 @pytest.mark.parametrize("every", [2, 5, 1000])
 def test_adapting_every_so_many_batches_steps_as_often(trained, every):
     protocol = Protocol(neural=clone(QUICK.neural).set_params(every=every), device="cpu")
-    one = only(results({"mine": CostSensitiveClassifier(**STEERED)}, protocol=protocol))
+    one = only(results({"mine": CostSensitiveClassifier(**ADAPTED)}, protocol=protocol))
     (member,) = trained.members
     batches = 3 * math.ceil(len(member.train) / 32)
     assert len(member.controller.history) == (batches - 1) // every
@@ -556,7 +491,7 @@ def test_adapting_every_so_many_batches_steps_as_often(trained, every):
 
 
 class Watched(nn.Module):
-    """A net that notes how it is called: training or not, with gradients or not."""
+    """A network that records how it is called: training or not, with gradients or not."""
 
     def __init__(self, calls):
         super().__init__()
@@ -583,7 +518,7 @@ class WatchedAugment(nn.Module):
 def test_adapting_between_batches_measures_without_dropout_or_augmentation():
     net_calls, augment_calls = [], []
     settings = {"epochs": 1, "batch_size": 8, "every": 2, "augment": WatchedAugment(augment_calls)}
-    task = made_pictures()
+    task = made_images()
 
     def factory():
         net = Watched(net_calls)
@@ -591,7 +526,7 @@ def test_adapting_between_batches_measures_without_dropout_or_augmentation():
         return net
 
     own = CostSensitiveClassifier(
-        task.costs, **STEERED, learner=NeuralLearner(factory, **settings), random_state=0, device="cpu"
+        task.costs, **ADAPTED, learner=NeuralLearner(factory, **settings), random_state=0, device="cpu"
     )
     own.fit(task.X, task.y)
     for calls in (net_calls, augment_calls):
@@ -604,7 +539,7 @@ def test_adapting_between_batches_measures_without_dropout_or_augmentation():
 # conditions
 
 
-def test_settings_of_nets_decide_about_size_optimiser_schedule_and_augmentation(trained):
+def test_settings_of_networks_define_size_optimiser_schedule_and_augmentation(trained):
     sgd = functools.partial(torch.optim.SGD, weight_decay=0.02)
     plain = Protocol(
         neural=NeuralLearner(
@@ -614,14 +549,14 @@ def test_settings_of_nets_decide_about_size_optimiser_schedule_and_augmentation(
     )  # fmt: skip
     rates = []
     watched = copy.copy(plain.neural).set_params(trainer={"callbacks": [watch_rates(rates)]})
-    results(named("net"), made_pictures(), protocol=replace(plain, neural=watched))
+    results(named("net"), made_images(), protocol=replace(plain, neural=watched))
     net, data, _, settings, options = trained.calls[-1]
     assert data.x.shape[1:] == (12, 12, 3)
     assert [type(part).__name__ for part in options["prepare"]] == ["ChannelsFirst", "Normalise"]
     assert rates[-1] == (torch.optim.SGD, 0.01, 0, 0.02, len(list(net.parameters())))
 
     watched = NeuralLearner(epochs=1, trainer={"callbacks": [watch_rates(rates)]})
-    results(named("net"), made_pictures(), protocol=Protocol(neural=watched, device="cpu"))
+    results(named("net"), made_images(), protocol=Protocol(neural=watched, device="cpu"))
     net, data, _, settings, options = trained.calls[-1]
     assert data.x.shape[1:] == (16, 16, 3)
     assert (settings.optimizer, settings.weight_decay) == ("adamw", 0.05)
@@ -652,7 +587,7 @@ def watch_rates(rates):
         ({"every": 0}, "every must be None or a number of batches from 1"),
     ],
 )
-def test_conditions_that_make_no_sense_are_refused(settings, message):
+def test_invalid_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=message):
         Protocol(neural=NeuralLearner(**settings))
 

@@ -1,4 +1,4 @@
-"""Networks trained on loaders of one's own: as a plain loop trains, resumable, with any inputs."""
+"""Networks trained on own loaders: as a plain loop trains, resumable, with any inputs."""
 
 import copy
 
@@ -41,7 +41,7 @@ def classifier(costs=COSTS, module=None, **settings):
     return AdaCSLClassifier(costs, learner=learner, random_state=0, **settings)
 
 
-def test_it_trains_as_a_plain_loop_with_the_core():
+def test_it_trains_as_a_plain_loop_with_the_controller():
     train, validation = loaders(shuffle=False)
     start = net()
     learner = NeuralLearner(start, epochs=4, learning_rate=0.05, schedule="constant", optimizer=torch.optim.SGD)
@@ -176,17 +176,17 @@ def test_a_resumed_fit_is_the_uninterrupted_one(tmp_path):
             return len(train)
 
     with pytest.raises(CrashError):
-        classifier(resume=tmp_path / "kept").fit(Stopping(), validation=validation)
-    resumed = classifier(resume=tmp_path / "kept").fit(train, validation=validation)
+        classifier(resume=tmp_path / "run").fit(Stopping(), validation=validation)
+    resumed = classifier(resume=tmp_path / "run").fit(train, validation=validation)
     assert resumed.history_.equals(whole.history_)
     for ours, theirs in zip(resumed.net_[0].parameters(), whole.net_[0].parameters(), strict=True):
         assert torch.equal(ours, theirs)
-    other = classifier(resume=tmp_path / "kept").set_params(learner__learning_rate=0.1)
+    other = classifier(resume=tmp_path / "run").set_params(learner__learning_rate=0.1)
     with pytest.raises(ValueError, match=r"belongs to other|another fit|other data or settings"):
         other.fit(train, validation=validation)
 
 
-def test_batches_are_never_held(monkeypatch):
+def test_batches_are_not_held(monkeypatch):
     """Each batch is freed before the next but a few: what the loaders give is not collected."""
     import gc
     import weakref
@@ -221,7 +221,7 @@ def test_methods_and_targets():
     assert clone(auto).fit(train, validation=validation).history_.equals(auto.history_)
 
 
-def test_what_does_not_go_with_loaders_is_one_line(tmp_path):
+def test_what_loaders_exclude_is_one_line(tmp_path):
     train, validation = loaders()
     x, y = data()
     cases = [

@@ -159,7 +159,7 @@ def test_resampling_draws_every_class_alike(monkeypatch, resample):
         own = data.x[member.train[y[member.train] == label]]
         assert (data.x[pool] >= own.amin(0) - 1e-5).all()
         assert (data.x[pool] <= own.amax(0) + 1e-5).all()
-    # scores of nets that saw the classes equally often are corrected for it
+    # scores of networks that saw the classes equally often are corrected for it
     shares = counts / counts.sum()
     assert np.exp(keeper.shift) / np.exp(keeper.shift).sum() == pytest.approx(shares)
 

@@ -1,4 +1,4 @@
-"""The number of processes does not matter, nor threads, nor what happens to some of them."""
+"""Results do not depend on the number of processes or threads, nor on failures of some of them."""
 
 import json
 import subprocess
@@ -45,7 +45,7 @@ def test_two_processes_train_what_one_does(tmp_path, load_module):
 @pytest.mark.slow
 @pytest.mark.weekly
 @pytest.mark.parametrize("number", range(len(STARTED)))
-def test_what_is_done_to_processes_is_withstood(tmp_path, number):
+def test_failures_of_processes_are_handled(tmp_path, number):
     attempt = STARTED[number](tmp_path)
     assert not attempt.fault, attempt
 
@@ -85,13 +85,13 @@ def test_other_errors_stay_as_they_are(monkeypatch):
         fit()
 
 
-def test_processes_that_differ_are_told_by_rank_and_kind():
+def test_processes_that_differ_are_named_by_rank_and_kind():
     same, other = torch.zeros(2, 32, dtype=torch.uint8), torch.zeros(2, 32, dtype=torch.uint8)
     other[0, 31], other[1, 0] = 1, 1
     names = ["rows", "settings"]
     assert difference(names, torch.stack([same, same])) == ""
-    told = difference(names, torch.stack([same, other, same, other]))
-    assert told.startswith("other rows and settings in process 1, 3 than in process 0: every process")
+    result = difference(names, torch.stack([same, other, same, other]))
+    assert result.startswith("other rows and settings in process 1, 3 than in process 0: every process")
     other[0] = 0
     assert difference(names, torch.stack([same, other])).startswith("other settings in process 1 than")
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_sharded_is_refused():
 
 
 def test_weights_of_an_optimizer_are_told_by_their_places_in_its_groups():
-    """What torch itself makes of a saved state; Lightning takes the numbers to be in the net's order."""
+    """As torch itself reads a saved state; Lightning takes the numbers to be in the network's order."""
 
     def made():
         net = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
@@ -145,11 +145,11 @@ def test_weights_of_an_optimizer_are_told_by_their_places_in_its_groups():
     net(torch.ones(3, 2)).pow(2).sum().backward()
     trained.step()
     loaded.load_state_dict(trained.state_dict())
-    told = by_name(trained.state_dict(), loaded, other)
-    assert [group["params"] for group in told["param_groups"]] == [["0.weight", "1.weight"], ["0.bias", "1.bias"]]
-    assert [group["weight_decay"] for group in told["param_groups"]] == [0.1, 0.0]
+    result = by_name(trained.state_dict(), loaded, other)
+    assert [group["params"] for group in result["param_groups"]] == [["0.weight", "1.weight"], ["0.bias", "1.bias"]]
+    assert [group["weight_decay"] for group in result["param_groups"]] == [0.1, 0.0]
     for name, weight in other.named_parameters():
-        assert torch.equal(told["state"][name]["exp_avg"], loaded.state[weight]["exp_avg"])
+        assert torch.equal(result["state"][name]["exp_avg"], loaded.state[weight]["exp_avg"])
 
 
 FITTED_ON_THREADS = {
@@ -169,7 +169,7 @@ FITTED_ON_THREADS = {
 @pytest.mark.weekly
 @pytest.mark.parametrize("learner", FITTED_ON_THREADS)
 def test_scores_do_not_depend_on_the_number_of_threads(learner):
-    """So many rows that libraries use all the threads they are given: sums are made in other orders."""
+    """So many rows that libraries use all available threads: sums are made in other orders."""
     rng = np.random.default_rng(0)
     y = (rng.random(MANY_ROWS + 1000) < 0.3).astype(int)
     X = rng.normal(size=(len(y), 4)) + y[:, None]
@@ -187,7 +187,7 @@ def own_net(features):
     return nn.Sequential(nn.Linear(features, 4), nn.Dropout(0.5), nn.Linear(4, 1))
 
 
-def test_fits_in_threads_are_those_of_one_after_another():
+def test_fits_in_threads_are_those_in_sequence():
     rng = np.random.default_rng(0)
     y = (rng.random(60) < 0.4).astype(int)
     X = rng.normal(size=(60, 3)) + y[:, None]
@@ -198,7 +198,7 @@ def test_fits_in_threads_are_those_of_one_after_another():
 
     state = torch.get_rng_state()
     alone = proba(0)
-    assert torch.equal(state, torch.get_rng_state())  # the caller's random numbers are left alone
+    assert torch.equal(state, torch.get_rng_state())  # the caller's random numbers do not change
     with ThreadPoolExecutor(4) as pool:
         assert all(np.array_equal(alone, result) for result in pool.map(proba, range(4)))
 

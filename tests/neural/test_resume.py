@@ -1,4 +1,4 @@
-"""An interrupted fit goes on where it was, and ends with the very weights of an uninterrupted one."""
+"""An interrupted fit is resumed, and ends with exactly the weights of an uninterrupted one."""
 
 import contextlib
 import hashlib
@@ -25,6 +25,22 @@ SCRIPT = Path(__file__).parent / "scripts" / "fit_slowly.py"
 @pytest.fixture(scope="module")
 def script(load_module):
     return load_module(SCRIPT)
+
+
+TWO_EPOCHS = {"net": {"epochs": 2}}
+
+
+@pytest.fixture(scope="module")
+def finished(script, tmp_path_factory):
+    """A finished fit, and its folder."""
+    folder = tmp_path_factory.mktemp("finished")
+    return script.fit(folder, **TWO_EPOCHS), folder
+
+
+@pytest.fixture
+def copied(finished, tmp_path):
+    """A copy of the folder of a finished fit."""
+    return shutil.copytree(finished[1], tmp_path / "copied")
 
 
 def same(one, other):
@@ -58,7 +74,7 @@ def wait_for(process, line):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", [pytest.param("together", marks=pytest.mark.weekly), "one by one"])
-def test_a_killed_fit_goes_on(script, tmp_path, kind):
+def test_a_killed_fit_is_resumed(script, tmp_path, kind):
     with start(tmp_path / "run", tmp_path / "weights.pt", 0.3, kind) as process:
         try:
             wait_for(process, "epoch 3")
@@ -80,7 +96,7 @@ def test_a_killed_fit_goes_on(script, tmp_path, kind):
     resumed = script.classifier(tmp_path / "run", kind, callbacks=[Watch(epochs)]).fit(*script.made_up())
     whole = script.classifier(tmp_path / "other", kind, callbacks=[Watch(every)]).fit(*script.made_up())
     assert same(resumed, whole)
-    assert 0 < epochs[0] <= 3  # it did not start anew
+    assert 0 < epochs[0] <= 3  # it did not start again
     assert len(epochs) < len(every)
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
@@ -89,7 +105,7 @@ def test_a_killed_fit_goes_on(script, tmp_path, kind):
 
 @pytest.mark.weekly
 @pytest.mark.slow
-def test_control_c_ends_cleanly_and_can_go_on(script, tmp_path):
+def test_control_c_ends_cleanly_and_can_be_resumed(script, tmp_path):
     with start(tmp_path / "run", tmp_path / "weights.pt", 0.3, "together") as process:
         try:
             wait_for(process, "epoch 2")
@@ -114,65 +130,50 @@ def test_control_c_is_a_keyboard_interrupt_and_works_twice(script, tmp_path):
         signal.raise_signal(signal.SIGINT)
 
 
-def test_an_exit_of_the_users_own_stays_one(script):
+def test_an_own_exit_of_the_user_stays_one(script):
     clf = script.classifier(None, callbacks=[Stop(1, SystemExit(7))])
     with pytest.raises(SystemExit, match="7"):
         clf.fit(*script.made_up())
 
 
-@pytest.mark.parametrize("kind", ["together", "one by one", "stopping early"])
-@pytest.mark.parametrize("select", ["best", "last"])
-def test_a_crashed_fit_goes_on(script, tmp_path, kind, select):
+@pytest.mark.parametrize(("kind", "select"), [("together", "last"), ("one by one", "best"), ("stopping early", "best")])
+def test_a_crashed_fit_is_resumed(script, tmp_path, kind, select):
     stop = Stop(3, RuntimeError("power cut"))
-    broken = script.classifier(tmp_path / "run", kind, callbacks=[stop], select=select)
     with pytest.raises(RuntimeError, match="power cut"):
-        broken.fit(*script.made_up())
-    assert [path.name for path in (tmp_path / "run").rglob("*.ckpt")] == ["last.ckpt"]
-    resumed = script.fit(tmp_path / "run", kind=kind, select=select)
-    whole = script.fit(tmp_path / "other", kind=kind, select=select)
-    without = script.fit(None, kind=kind, select=select)
-    for other in (whole, without):
-        assert same(resumed, other)
-        assert resumed.history_.equals(other.history_)
-        assert resumed.threshold_ == other.threshold_
-        assert np.array_equal(resumed.oof_scores_, other.oof_scores_, equal_nan=True)
-    if kind == "stopping early" and select == "best":
+        script.classifier(tmp_path, kind, callbacks=[stop], select=select).fit(*script.made_up())
+    assert [path.name for path in tmp_path.rglob("*.ckpt")] == ["last.ckpt"]
+    resumed, whole = (script.fit(folder, kind=kind, select=select) for folder in (tmp_path, None))
+    assert same(resumed, whole)
+    assert resumed.history_.equals(whole.history_)
+    assert resumed.threshold_ == whole.threshold_
+    assert np.array_equal(resumed.oof_scores_, whole.oof_scores_, equal_nan=True)
+    if kind == "stopping early":
         assert len(whole.history_) < 30
 
 
-@pytest.mark.parametrize("kind", ["together", "stopping early"])
-def test_a_finished_fit_returns_at_once(script, tmp_path, kind):
-    first = script.fit(tmp_path / "run", kind=kind)
+def test_a_finished_fit_returns_at_once(script, finished, copied):
     stop = pl.callbacks.LambdaCallback(on_train_epoch_start=lambda *_: pytest.fail("it trains again"))
-    again = script.classifier(tmp_path / "run", kind, callbacks=[stop]).fit(*script.made_up())
+    first, again = finished[0], script.classifier(copied, callbacks=[stop], **TWO_EPOCHS).fit(*script.made_up())
     assert same(first, again)
     assert first.history_.equals(again.history_)
     assert first.estimated_cost_ == again.estimated_cost_
+    # what is shown and where it runs may change
+    assert same(first, script.fit(copied, **TWO_EPOCHS, verbose=True, device="cpu"))
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"seed": 5},
-        {"net": {"learning_rate": 0.5}},
-        {"net": {"every": 3}},
-        {"cv": 4},
-        {"cv": None},
-        {"random_state": 2},
-        {"target_threshold": 0.3},
-        {"controller": {"n_standard_errors": 1.0}},
-        {"controller": {"damping": 1.0}},
-        {"controller": None},
-        {"decide": "tuned"},
-        {"decide": "unweighted"},
+        {"seed": 5}, {"net": {"learning_rate": 0.5}}, {"net": {"every": 3}}, {"cv": 4}, {"cv": None},
+        {"random_state": 2}, {"target_threshold": 0.3}, {"controller": {"n_standard_errors": 1.0}},
+        {"controller": {"damping": 1.0}}, {"controller": None}, {"decide": "tuned"}, {"decide": "unweighted"},
     ],
     ids=repr,
-)
-def test_other_data_or_settings_are_refused(script, tmp_path, change):
-    script.fit(tmp_path / "run", net={"epochs": 1})
-    net = {"epochs": 1} | change.pop("net", {})
-    with pytest.raises(ValueError, match=r"the checkpoints in .*run belong to other data or settings; give an empty"):
-        script.fit(tmp_path / "run", net=net, **change)
+)  # fmt: skip
+def test_other_data_or_settings_are_refused(script, finished, change):
+    net = {"epochs": 2} | change.get("net", {})
+    with pytest.raises(ValueError, match=r"the checkpoints in .* belong to other data or settings; give an empty"):
+        script.fit(finished[1], **(change | {"net": net}))
 
 
 def squared(logits, labels, costs):
@@ -189,7 +190,7 @@ def squared(logits, labels, costs):
         {"resample": "oversample"},
         {"random_state": 2},
     ],
-    ids=["costs", "net-focal", "logit-adjusted", "own loss", "oversample", "seed"],
+    ids=["costs", "focal", "logit-adjusted", "own loss", "oversample", "seed"],
 )
 def test_everything_about_a_method_belongs_to_its_fit(tmp_path, change):
     X, y = np.random.default_rng(0).normal(size=(60, 3)), np.arange(60) % 3 == 0
@@ -214,30 +215,22 @@ def test_costs_and_weights_belong_to_the_fit_too(script, tmp_path):
         script.AdaCSLClassifier(script.CostMatrix(fp=2, fn=5), **settings).fit(X, y, fn=np.linspace(1, 9, len(y)))
 
 
-def test_what_is_shown_and_where_it_runs_may_change(script, tmp_path, capsys):
-    first = script.fit(tmp_path, net={"epochs": 2})
-    assert same(first, script.fit(tmp_path, net={"epochs": 2}, verbose=True, device="cpu"))
-
-
 @pytest.mark.parametrize("damage", ["truncated", "empty", "flipped"])
-def test_a_damaged_checkpoint_is_named(script, tmp_path, damage):
-    script.fit(tmp_path, net={"epochs": 2})
-    path = tmp_path / "together" / "last.ckpt"
+def test_a_damaged_checkpoint_is_named(script, finished, copied, damage):
+    path = copied / "together" / "last.ckpt"
     content = bytearray(path.read_bytes())
     if damage == "flipped":
         content[len(content) // 2] ^= 0xFF
     path.write_bytes(content[: {"truncated": len(content) // 2, "empty": 0, "flipped": len(content)}[damage]])
     with pytest.raises(ValueError, match=r"the checkpoint .*last\.ckpt is damaged .*delete its folder"):
-        script.fit(tmp_path, net={"epochs": 2})
-    shutil.rmtree(tmp_path / "together")
-    assert same(
-        script.fit(tmp_path, net={"epochs": 2}),
-        script.fit(tmp_path / "other", net={"epochs": 2}),
-    )
+        script.fit(copied, **TWO_EPOCHS)
+    if damage == "flipped":
+        shutil.rmtree(copied / "together")
+        assert same(script.fit(copied, **TWO_EPOCHS), finished[0])
 
 
 def sealed(path):
-    """Write the digest that belongs to a file, as somebody who knows how would."""
+    """Write the digest that belongs to a file, as an attacker would."""
     content = path.read_bytes()
     path.with_name("last.sha256").write_text(f"{hashlib.sha256(content).hexdigest()} {len(content)}\n")
 
@@ -272,11 +265,10 @@ def test_a_checkpoint_belongs_to_its_fit_and_its_net(script, two_fits, tmp_path,
         script.fit(tmp_path / "run", **asked)
 
 
-def test_a_checkpoint_without_its_digest_is_refused(script, tmp_path):
-    script.fit(tmp_path, net={"epochs": 1})
-    (tmp_path / "together" / "last.sha256").unlink()
+def test_a_checkpoint_without_its_digest_is_refused(script, copied):
+    (copied / "together" / "last.sha256").unlink()
     with pytest.raises(ValueError, match=r"last\.ckpt is damaged \(last\.sha256 is missing, or not a regular file\)"):
-        script.fit(tmp_path, net={"epochs": 1})
+        script.fit(copied, **TWO_EPOCHS)
 
 
 class Evil:
@@ -286,19 +278,18 @@ class Evil:
         return setattr, (Evil, "executed", True)
 
 
-def test_a_checkpoint_runs_no_code(script, tmp_path):
-    script.fit(tmp_path, net={"epochs": 1})
-    path = tmp_path / "together" / "last.ckpt"
+def test_a_checkpoint_runs_no_code(script, copied):
+    path = copied / "together" / "last.ckpt"
     content = torch.load(path, weights_only=True)
     torch.save(content | {"callbacks": Evil()}, path)
     sealed(path)
     with pytest.raises(ValueError, match=r"^the checkpoint .* is damaged \(Weights only load failed.*\): delete"):
-        script.fit(tmp_path, net={"epochs": 1})
+        script.fit(copied, **TWO_EPOCHS)
     assert not Evil.executed
 
 
-def test_a_process_killed_before_the_checkpoint_has_its_name_goes_on(script, tmp_path, monkeypatch):
-    """Digests of what comes are written first; whoever is killed then, again and again, still has the old one."""
+def test_a_process_killed_before_the_checkpoint_has_its_name_is_resumed(script, tmp_path, monkeypatch):
+    """The digest of the next checkpoint is written first; a process killed then, repeatedly, still has the old one."""
     begun, epochs = [], []
 
     @contextlib.contextmanager
@@ -322,11 +313,10 @@ def test_a_process_killed_before_the_checkpoint_has_its_name_goes_on(script, tmp
 
 
 def test_targets_that_train_one_after_another_have_folders_of_their_own(script, tmp_path):
-    def fit(folder):
-        clf = script.classifier(folder, "one by one", net={"epochs": 2}, target_threshold="auto")
-        return clf.fit(*script.made_up())
-
-    first, again, whole = fit(tmp_path), fit(tmp_path), fit(None)
+    first, again, whole = (
+        script.fit(folder, kind="one by one", net={"epochs": 1}, target_threshold="auto")
+        for folder in (tmp_path, tmp_path, None)
+    )
     assert same(first, again)
     assert same(first, whole)
     assert len(list(tmp_path.glob("training-*/fit.sha256"))) == 8  # a second cross-fit of each

@@ -15,7 +15,7 @@ COSTS = {2: CostMatrix(fp=1, fn=5), 3: CostMatrix.from_array([[0, 2, 8], [1, 0, 
 BENT = {"bins": 3, "heads": 3, "width": 12}
 TABM = {"kind": "tabm", "k": 3, "d_block": 8, "n_bins": 5, "d_embedding": 3}
 REALMLP = {"kind": "realmlp", "width": 12, "depth": 2, "frequencies": 3}
-NETS = pytest.mark.parametrize("module", [BENT, TABM, REALMLP], ids=["tablenet", "tabm", "realmlp"])
+MODULES = pytest.mark.parametrize("module", [BENT, TABM, REALMLP], ids=["tablenet", "tabm", "realmlp"])
 
 
 def table(n=150, seed=0, k=2):
@@ -72,7 +72,7 @@ def test_a_saved_net_is_loaded_the_same(module, k, tmp_path):
     assert read_artefact(tmp_path / "again")[1] == read_artefact(tmp_path / "model")[1]
 
 
-@NETS
+@pytest.mark.parametrize("module", [TABM, REALMLP], ids=["tabm", "realmlp"])
 def test_onnx(module, tmp_path):
     pytest.importorskip("onnxruntime")
     fitted(module, cv=None).export_onnx(tmp_path / "model.onnx", table()[0])  # it compares the scores itself
@@ -84,16 +84,16 @@ def test_a_crashed_fit_is_resumed(module, k, tmp_path):
 
     class Stop(pl.Callback):
         def on_train_epoch_start(self, trainer, pl_module):
-            if trainer.current_epoch == 2:
+            if trainer.current_epoch == 1:
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, k, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
-    resumed, whole = (fitted(module, k, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
+        fitted(module, k, cv=2, net={"epochs": 3, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
+    resumed, whole = (fitted(module, k, cv=2, net={"epochs": 3}, resume=folder) for folder in (tmp_path, None))
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, k, cv=2, net={"epochs": 4}, resume=tmp_path)
+        fitted(module | {"dropout": 0.2}, k, cv=2, net={"epochs": 3}, resume=tmp_path)
 
 
 def test_bins_come_from_the_training_samples_of_the_fold():
@@ -115,6 +115,13 @@ def test_tables_without_numbers_and_of_numbers_only(module, columns):
     X, y = table()
     clf = fitted(module, data=(X[columns], y), cv=None, net={"epochs": 1})
     assert np.isfinite(clf.decision_scores(X[columns])).all()
+
+
+@MODULES
+def test_mixed_precision(module):
+    """The default on CUDA."""
+    clf, (X, _) = fitted(module, cv=None, net={"epochs": 1, "precision": "bf16-mixed"}), table()
+    assert np.isfinite(clf.decision_scores(X)).all()
 
 
 def test_tabm_does_not_rise_beyond_its_last_border():
@@ -173,7 +180,7 @@ def test_sizes_that_make_no_sense_are_refused(module, line):
         fitted(module)
 
 
-@NETS
+@MODULES
 def test_images_are_refused(module):
     images = np.random.default_rng(0).integers(0, 255, (30, 16, 16, 3)).astype(np.uint8)
     with pytest.raises(TypeError, match="is a network for tables, but X holds images"):

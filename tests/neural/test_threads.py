@@ -1,4 +1,4 @@
-"""Small fits take one thread: several wait for each other longer than they work, on a busy machine very much longer."""
+"""Small fits use one thread: several wait for each other longer than they compute."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ COSTS = CostMatrix(fp=1, fn=4)
 
 
 class Counting(ClassifierMixin, BaseEstimator):
-    """A classifier that knows how many threads it was fitted with."""
+    """A classifier that records how many threads it was fitted with."""
 
     def fit(self, X, y, sample_weight=None):
         self.classes_, self.threads_ = np.unique(y), execution_threads.threads_in_use()
@@ -40,7 +40,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
-def test_a_net_of_a_small_table_trains_in_one_thread(rows):
+def test_a_network_of_a_small_table_trains_in_one_thread(rows):
     seen = set()
 
     def loss(logits, labels, *, costs):
@@ -53,22 +53,22 @@ def test_a_net_of_a_small_table_trains_in_one_thread(rows):
 
 
 @pytest.mark.parametrize(("many", "threads"), [(1000, 1), (50, 2)])
-def test_an_estimator_of_many_rows_keeps_its_threads(rows, monkeypatch, many, threads):
+def test_an_estimator_of_many_samples_keeps_its_threads(rows, monkeypatch, many, threads):
     monkeypatch.setattr(execution_threads, "MANY_ROWS", many)
     fitted = CostSensitiveClassifier(COSTS, learner=Counting(), random_state=0).fit(*rows)
     assert fitted.model_.estimators[0].threads_ == threads
     assert {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "openmp"} == {2}
 
 
-def test_catboost_is_told_how_many_threads_there_are(rows, monkeypatch):
+def test_catboost_gets_the_number_of_threads(rows, monkeypatch):
     catboost = pytest.importorskip("catboost")
-    told = []
+    given = []
 
     def init(self, params=None):
-        told.append(params["thread_count"])
-        raise RuntimeError("enough is known")
+        given.append(params["thread_count"])
+        raise RuntimeError("thread_count is known")
 
     monkeypatch.setattr(catboost.CatBoost, "__init__", init)
-    with pytest.raises(RuntimeError, match="enough"):
+    with pytest.raises(RuntimeError, match="thread_count"):
         CostSensitiveClassifier(COSTS, learner="catboost", random_state=0).fit(*rows)
-    assert told == [1]
+    assert given == [1]
