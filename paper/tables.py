@@ -249,7 +249,8 @@ def _entry(
 ) -> str:
     if (dataset, profile, split, k, method) not in table.index:
         return NOT_RUN
-    row: Any = table.loc[(dataset, profile, split, k, method)]
+    entries: Any = table.loc
+    row = entries[dataset, profile, split, k, method]
     n, average, low, high = row["n"], row["mean"], row["low"], row["high"]
     mean = f"{average:.3f}"
     if n == FEW:

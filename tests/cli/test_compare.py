@@ -386,11 +386,11 @@ def test_more_than_two_classes_have_no_ratios_and_not_all_methods(adacsl, refuse
 def test_costs_by_segment_are_shown_and_reported(adacsl, refused, place, tmp_path):
     words = ("--target", "churn", "--pos-label", "yes", "--fn", 8, "--fp", 1, "--drop", "id,shop", *QUICK, *TWICE)
     words = ("compare", place / "rows.csv", *words, "--out", tmp_path / "run", "--quiet")
-    result = adacsl(*words, "--segment", "shop,age", "--json").json
+    result = adacsl(*words, "--segments", "shop,age", "--json").json
     assert [part["column"] for part in result["segments"]] == ["shop", "age"]
     assert {part["segment"] for part in result["segments"][0]["segments"]} == {"web", "city", "mall"}
     again = adacsl(*words).out
     assert "rows by shop, ratio 8; mean cost per sample" in again
     assert "than the others  significant" in again
     assert "Cost by shop" in (tmp_path / "run" / "report.html").read_text(encoding="utf-8")
-    assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segment", "shopp")
+    assert "has no column 'shopp'; did you mean 'shop'?" in refused(*words, "--segments", "shopp")

@@ -133,6 +133,15 @@ def test_text_files_give_parquet_files(adacsl, place, rows, tmp_path):
     assert names(tmp_path / "out")[1:] == ["a.csv.parquet", "b.csv.parquet"]
 
 
+def test_files_of_several_formats_are_all_predicted(adacsl, place, data, rows, predicted, tmp_path):
+    (data / "a.parquet").unlink()
+    rows[:100].to_csv(data / "a.csv", index=False)
+    assert adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out").code == 0
+    made = [pd.read_parquet(tmp_path / "out" / f"{name}.parquet") for name in ("a.csv", "b", "c")]
+    assert [len(part) for part in made] == [100, 100, 200]
+    np.testing.assert_array_equal(pd.concat(made)["probability"], predicted["probability"])
+
+
 def test_costs_of_rows_and_referrals_are_decided_part_by_part(adacsl, place, data, tmp_path):
     words = (data, *KEEP, "--fn", "0.8 * amount", "--fp", 3, "--refer", 1)
     assert adacsl("predict", place / "model", *words, "--out", tmp_path / "out").code == 0

@@ -91,6 +91,14 @@ def test_the_page_of_ensembles_is_that_of_the_committed_files():
     assert page == committed("benchmarks/results/ensemble.md"), "run python -m benchmarks.quality.ensemble --page"
 
 
+def test_the_page_of_base_estimators_is_that_of_the_committed_file():
+    base_estimators = pytest.importorskip("benchmarks.quality.base_estimators")
+    page = base_estimators.page(base_estimators.RESULTS)
+    assert page == committed("benchmarks/results/base_estimators.md"), (
+        "run python -m benchmarks.quality.base_estimators --page"
+    )
+
+
 def test_the_table_of_savings_is_that_of_the_committed_files():
     files = [ROOT / f"benchmarks/results/{name}.csv" for name in ("savings", "savings_peers")]
     assert savings.table(files) in committed("benchmarks/results/savings.md")

@@ -518,8 +518,8 @@ class EnsembleClassifier(CostSensitiveClassifier):
     estimators : "auto" or list, default "auto"
         The base estimators: names (``adacsl.ensemble.base_estimators.BASE_ESTIMATORS``, or of the table of methods),
         any :class:`CostSensitiveClassifier`, any scikit-learn classifier, or pairs of a name and one of these. "auto":
-        all that are installed, quickest first; extra trees and larger networks only where ``time_limit`` leaves room. A
-        base estimator that fails is left out, with a warning.
+        all that are installed, quickest first; more of them only where ``time_limit`` leaves room. A base estimator
+        that fails is left out, with a warning.
     cv : int, splitter or None, default 5
         The folds; a class with fewer samples gets fewer. None: one split, of which ``validation`` is held out.
     time_limit : float or str, optional
