@@ -53,7 +53,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def catboost(rate: float = 0.05, patience: int = 50, **params: Any) -> BoostingLearner:
+def catboost(rate: float = 0.05, patience: int = 50, **params: Any) -> Any:
     """Return CatBoost with these settings, on one thread."""
     params = {"thread_count": 1, **params}
     return BoostingLearner("catboost", n_estimators=1000, learning_rate=rate, patience=patience, params=params)
@@ -102,7 +102,7 @@ CHEAP = ("logistic", "lightgbm", "lightgbm-shallow", "xgboost", "catboost-light-
 
 def stacks() -> dict[str, tuple[str, ...]]:
     """Return the base estimators of each stack."""
-    result = {"stack without catboost": FREE}
+    result: dict[str, tuple[str, ...]] = {"stack without catboost": FREE}
     result |= {f"stack +{name}": (*FREE, name) for name in CANDIDATES if name.startswith("catboost")}
     result |= {f"stack +catboost-light-depth5 -{name}": tuple(own for own in CORE if own != name) for name in FREE}
     result |= {f"stack +catboost-light-depth5 +{name}": (*CORE, name) for name in MORE}
@@ -138,7 +138,7 @@ class Split:
         """Return out-of-fold and test log-odds (or K logits), and CPU seconds: the means and sum of all repeats."""
         own, _, repeats = name.partition("*")
         parts = [self.repeat(own, number) for number in range(int(repeats or 1))]
-        oof, test = (np.mean([part[i] for part in parts], axis=0) for i in (0, 1))
+        oof, test = (np.mean(np.stack(own), axis=0) for own in list(zip(*parts, strict=True))[:2])
         return oof, test, sum(part[2] for part in parts)
 
     def repeat(self, name: str, number: int) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
@@ -229,11 +229,9 @@ def table(frame: pd.DataFrame, reference: str) -> str:
     """Return geometric means of ratios to a reference, over the tables and splits that both were run on."""
     keys = ["table", "rows", "split"]
     lines = ["| | pairs | " + " | ".join(RATIOS.values()) + " | seconds | of the reference |", "| --- " * 8 + "|"]
-    wide = frame.set_index([*keys, "method"]).unstack("method")
+    wide: Any = frame.set_index([*keys, "method"]).unstack("method")
     for name in frame["method"].unique():
-        both = wide.xs(name, axis=1, level=1).index[
-            wide["oof_log_loss", name].notna() & wide["oof_log_loss", reference].notna()
-        ]
+        both = wide.index[wide["oof_log_loss", name].notna() & wide["oof_log_loss", reference].notna()]
         if not len(both) or name == reference:
             continue
         cells = []

@@ -362,8 +362,9 @@ class _Fits:
     def _report_failures(self) -> None:
         from adacsl.ensemble.base_estimators import TIMED  # noqa: PLC0415  it imports the learners
 
+        optional = TIMED if isinstance(self.learner.estimators, str) else ()
         for name, why in self.failed.items():
-            if name in TIMED and name in self.unaffordable and name not in self.started:
+            if name in optional and name in self.unaffordable and name not in self.started:
                 continue  # they take part only where there is time for them
             warnings.warn(f"base estimator {name!r} is skipped: {why}", stacklevel=7)
         if not self.done:
