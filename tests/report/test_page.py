@@ -404,16 +404,3 @@ def test_failed_write_is_one_line_and_leaves_the_old_page(small, tmp_path, monke
         write_report(small, path)
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert path.read_text() == "old"
-
-
-def test_file_where_a_folder_should_be(small, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"^cannot write the report"):
-        write_report(small, tmp_path / "file" / "report.html")
-
-
-def test_templates_are_part_of_the_package():
-    hatchling = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
-    builder = hatchling.WheelBuilder(str(ROOT))
-    result = {file.distribution_path for file in builder.recurse_included_files()}
-    assert {f"adacsl/report/templates/{name}" for name in ("page.html.j2", "page.css", "page.js")} <= result
