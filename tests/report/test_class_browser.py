@@ -153,7 +153,7 @@ def test_a_cell_is_chosen_by_a_click_and_shows_what_it_is(page, report):
 
 
 def test_an_error_never_costs_less_than_a_correct_prediction(opened, made_classes):
-    matrix = made_classes.made_prices(3) + 2.0
+    matrix = made_classes.made_costs(3) + 2.0
     np.fill_diagonal(matrix, 1.0)
     report = made_classes.made_class_report(names="abc", matrix=matrix, rows=80)
     page = opened(report, "priced")

@@ -54,8 +54,8 @@ def test_the_heat_map_counts_whole_cases_that_add_up(made_classes):
 @given(outcomes())
 def test_cells_and_classes_are_sums_over_the_rows(outcome):
     k, table = outcome.n_classes, outcome.costs.to_array()
-    prices = table if table.ndim == 3 else np.broadcast_to(table, (outcome.n, k, k))
-    paid = [prices[r, d, a] for r, (d, a) in enumerate(zip(outcome.decisions, outcome.labels, strict=True))]
+    each = table if table.ndim == 3 else np.broadcast_to(table, (outcome.n, k, k))
+    paid = [each[r, d, a] for r, (d, a) in enumerate(zip(outcome.decisions, outcome.labels, strict=True))]
     cells = multiclass.confusion_cells(outcome)
     assert len(cells) == k * k
     for cell in cells.itertuples():
@@ -63,7 +63,7 @@ def test_cells_and_classes_are_sums_over_the_rows(outcome):
         assert cell.count == sum(here) / outcome.repeats
         total = sum(p for p, h in zip(paid, here, strict=True) if h)
         assert cell.total_cost == pytest.approx(total / outcome.repeats)
-        mean = prices[:, cell.decided, cell.actual].mean()
+        mean = each[:, cell.decided, cell.actual].mean()
         assert cell.mean_cost == pytest.approx(cell.total_cost / cell.count if cell.count else mean)
     assert cells["total_cost"].sum() == pytest.approx(sum(paid) / outcome.repeats)
     for row in multiclass.class_costs(outcome).itertuples():

@@ -197,8 +197,8 @@ def test_saving_is_the_headline_and_one_of_the_numbers(small):
     assert "23 % lower cost (95 % CI 11-34 %) than your current decisions" in words
     assert "Saved23 %against your current decisions; 95 % CI 11-34 %" in words
     assert "constant baseline" not in words
-    dearer = replace(small, savings={view: Saved("threshold 0.5", Interval(-2.0, -9.0, 5.0))})
-    words = summary(dearer)
+    costlier = replace(small, savings={view: Saved("threshold 0.5", Interval(-2.0, -9.0, 5.0))})
+    words = summary(costlier)
     assert "2 % higher cost (95 % CI −5 to 9 %) than threshold 0.5: no significant difference" in words  # noqa: RUF001
     assert "Costs more2 %than threshold 0.5" in words
     free = Saved("your current decisions", Interval(np.nan, np.nan, np.nan), Interval(0.25, 0.125, 0.5))
