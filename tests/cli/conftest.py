@@ -6,10 +6,11 @@ import pytest
 
 
 @pytest.fixture
-def adacsl(called):
-    """Run a command line."""
+def adacsl(called, monkeypatch):
+    """Run a command line, which does not comment on how long a busy machine takes."""
     from adacsl.cli.app import run
 
+    monkeypatch.setattr("adacsl.cli.console.PATIENCE", 600.0)
     return called(run)
 
 

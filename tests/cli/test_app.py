@@ -1,5 +1,6 @@
 """The frame: help, errors as one line, exit codes, notes."""
 
+import contextlib
 import functools
 import importlib.metadata
 import os
@@ -7,13 +8,15 @@ import platform
 import signal
 import subprocess
 import sys
+import time
 import warnings
 
 import pytest
 
 from adacsl import __version__
 from adacsl.cli import app
-from adacsl.cli.console import Answer, Screen, stoppable
+from adacsl.cli.console import Answer, Screen, Terminated, stoppable
+from adacsl.comparison.store import StoreError
 
 COMMANDS = (
     "compare", "check", "train", "predict", "serve", "evaluate", "monitor", "explain", "threshold", "report", "export",
@@ -133,6 +136,7 @@ def test_wrong_words_are_one_line(refused, words, match):
         (TypeError("costs must be a CostMatrix"), "error: costs must be a CostMatrix"),
         (FileNotFoundError(2, "No such file or directory", "x.csv"), "error: x.csv: No such file or directory"),
         (ImportError("this part of adacsl needs 'onnx': run  pip install 'adacsl[onnx]'"), "adacsl[onnx]"),
+        (StoreError("the folder belongs to other data"), "error: the folder belongs to other data"),
         (MemoryError(), "error: not enough memory"),
         (ValueError("name the target, not fn=0"), "error: name the target, not fn=0"),
         (ValueError(), "error: ValueError"),
@@ -144,16 +148,6 @@ def test_errors_of_the_user_are_one_line(monkeypatch, refused, error, line):
 
     make_command(monkeypatch, work)
     assert line in refused("command")
-
-
-def test_errors_of_our_own_kinds_are_the_users(monkeypatch, refused):
-    from adacsl.comparison.store import StoreError
-
-    def work():
-        raise StoreError("the folder belongs to other data")
-
-    make_command(monkeypatch, work)
-    assert refused("command") == "error: the folder belongs to other data"
 
 
 def test_an_internal_error_asks_for_a_report(monkeypatch, refused):
@@ -172,23 +166,23 @@ def test_debug_shows_the_traceback(monkeypatch, adacsl):
     assert "Traceback" not in adacsl("command").err
 
 
-def test_ctrl_c_shows_how_to_go_on(monkeypatch, adacsl):
+@pytest.mark.parametrize(
+    ("raised", "advice", "code"),
+    [
+        (KeyboardInterrupt, None, 130),
+        (KeyboardInterrupt, "what is finished is kept", 130),
+        (Terminated, "what is finished is kept", 143),
+    ],
+)
+def test_a_stop_is_one_line_that_shows_how_to_go_on(monkeypatch, adacsl, raised, advice, code):
     def work():
-        with stoppable("what is finished is kept"):
-            raise KeyboardInterrupt
+        with stoppable(advice) if advice else contextlib.nullcontext():
+            raise raised
 
     make_command(monkeypatch, work)
     output = adacsl("command")
-    assert (output.code, output.out, output.err) == (130, "", "stopped: what is finished is kept\n")
-
-
-def test_ctrl_c_anywhere_is_no_traceback(monkeypatch, adacsl):
-    def work():
-        raise KeyboardInterrupt
-
-    make_command(monkeypatch, work)
-    output = adacsl("command")
-    assert (output.code, output.err) == (130, "stopped: start the command again\n")
+    assert (output.code, output.out) == (code, "")
+    assert output.err == f"stopped: {advice or 'start the command again'}\n"
 
 
 def test_lightnings_answer_to_ctrl_c_is_a_stop_too():
@@ -273,3 +267,11 @@ def test_progress_goes_to_stderr(monkeypatch, capsys):
     with Screen(quiet=True).progress("reading", total=10) as advance:
         advance(completed=5)
     assert capsys.readouterr().err == ""
+
+
+def test_a_command_that_takes_long_states_what_it_does(monkeypatch, capsys):
+    monkeypatch.setattr("adacsl.cli.console.PATIENCE", 0.01)
+    for quiet in (False, True):
+        with Screen(quiet=quiet).doing("reading rows.csv"):
+            time.sleep(0.3)
+        assert capsys.readouterr().err == ("" if quiet else "reading rows.csv\n")

@@ -159,13 +159,6 @@ def test_rows_of_a_group_are_one_observation(adacsl, place, rows, tmp_path):
     same(adacsl(*command, "--batch-rows", 77).json, adacsl(*command).json)
 
 
-def test_an_evaluation_of_a_query_and_its_words(adacsl, place):
-    query = f"from '{place / 'rows.parquet'}' select *"
-    output = adacsl("evaluate", place / "model", "--sql", query, "--batch-rows", 150)
-    assert output.code == 0, output.err
-    assert "400 samples" in output.out
-
-
 def test_rows_without_a_label_are_excluded_from_batches(adacsl, refused, place, rows, tmp_path):
     table = tmp_path / "gaps.csv"
     rows.assign(churn=rows["churn"].where(np.arange(400) >= 120)).to_csv(table, index=False, date_format="%Y-%m-%d")

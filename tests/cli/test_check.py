@@ -95,14 +95,6 @@ def test_compare_reports_and_stores_findings(adacsl, leaking, tmp_path):
     assert "alone determines the label" not in (tmp_path / "run/report.html").read_text(encoding="utf-8")
 
 
-def test_python_compares_without_warnings_of_checks(rows):
-    X, y = rows.drop(columns=["churn", "since"]), (rows["churn"] == "yes").astype(int)
-    result = compare(X, y, methods=["logistic"], repeats=1, folds=2, n_jobs=1, progress=False, ignore=["looks-like-id"])
-    assert result.checks["data"].codes == ("costs-not-given",)
-    with pytest.raises(ValueError, match="there is no check 'ids'"):
-        compare(X, y, methods=["logistic"], repeats=1, folds=2, progress=False, ignore=["ids"])
-
-
 # errors end train and compare --save
 
 

@@ -109,11 +109,6 @@ def test_a_file_of_the_users(adacsl, place, tmp_path):
     assert {(row["data"], row["ratio"]) for row in output.json["table"]} == {("rows", 8.0), ("rows", 16.0)}
 
 
-def test_networks_have_no_settings_by_default(adacsl, spied, tmp_path):
-    adacsl("compare", "--out", tmp_path / "run")
-    assert spied["neural"] is None
-
-
 WORDS = ("--target", "churn", "--pos-label", "yes", "--drop", "id,since", "--fn", 8, "--fp", 0.5)
 
 
@@ -261,7 +256,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
         "tolerance": 0.2,
         "prefer": "simple", "backend": "ray", "address": "auto",
         "gpus": 0.25, "n_jobs": 4, "device": "cpu", "progress": False, "gap": None, "label_delay": None,
-        "ignore": ["few-rows"], "constraints": None,
+        "ignore": ["few-rows"], "constraints": None, "certify": 0.2, "racing": "auto",
     }  # fmt: skip
 
 
@@ -273,7 +268,7 @@ def test_each_data_and_costs_have_a_folder_of_their_own(adacsl, spied, tmp_path,
         folders.append(str(spied["folder"]))
     assert folders[0] == folders[2] != folders[1]
     assert folders[0].startswith("runs/breast-cancer-")
-    assert (spied["methods"], spied["ratios"]) == (["default"], None)
+    assert (spied["methods"], spied["ratios"], spied["neural"]) == (["default"], None, None)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -42,6 +42,7 @@ def test_expressions_are_trained_with_and_remembered(adacsl, place, rows, model,
     cost = own(rows).mean(rows["churn"] == "yes", decided)
     evaluated = adacsl("evaluate", model, place / "rows.csv", "--json").json
     assert evaluated["cost"]["mean"] == pytest.approx(cost)
+    assert evaluated["threshold"] is None
     explained = adacsl("explain", model, place / "rows.csv", "--repeats", 1, "--json").json
     assert explained["base_cost"] == pytest.approx(cost)
 

@@ -23,7 +23,7 @@ from adacsl import CostMatrix
 from adacsl.cli.console import Screen
 from adacsl.cli.model_folder import load_model, save_model
 from adacsl.estimators.artefact import ArtefactError
-from adacsl.learners import BoostingLearner, SklearnLearner
+from adacsl.learners import SklearnLearner
 from adacsl.neural.learner import NeuralLearner
 
 PROGRAM = [sys.executable, "-m", "adacsl.cli"]
@@ -61,26 +61,6 @@ def test_train_text_names_cost_threshold_and_place(adacsl, place, tmp_path):
     ):
         assert words in output.out
     assert output.err == ""
-
-
-def test_costs_of_rows_reach_training_and_are_remembered(adacsl, place, rows, tmp_path):
-    words = ("--target", "churn", "--pos-label", "yes", "--drop", "id", "--method", "adacsl", "--epochs", "2")
-    costs = ("--fn", "amount", "--fp", "2")
-    output = adacsl("train", place / "rows.csv", *words, *costs, "--out", tmp_path / "m")
-    assert output.code == 0
-    model = library.load(tmp_path / "m")
-    # only positives can be false negatives
-    assert model.costs_.fn == pytest.approx(rows.loc[rows["churn"] == "yes", "amount"].mean())
-    out = tmp_path / "p.csv"
-    assert adacsl("predict", tmp_path / "m", place / "rows.csv", "--out", out).code == 0
-    proba = model.predict_proba(rows[model.feature_names_in_])[:, 1]
-    costs = CostMatrix(fp=2, fn=rows["amount"].to_numpy())
-    result = pd.read_csv(out)
-    assert (result["decision"] == "yes").to_numpy().tolist() == (costs.decide(proba) == 1).tolist()
-    np.testing.assert_allclose(result["expected_cost"], costs.expected(proba), rtol=1e-6)
-    result = adacsl("evaluate", tmp_path / "m", place / "rows.csv", "--json").json
-    assert result["cost"]["mean"] == pytest.approx(costs.mean(rows["churn"] == "yes", costs.decide(proba)))
-    assert result["threshold"] is None
 
 
 def test_no_costs_are_named(adacsl, place, tmp_path):
@@ -167,12 +147,6 @@ def test_wrong_training_is_one_line_and_leaves_nothing(refused, place, tmp_path,
     assert names(tmp_path) == []
 
 
-def test_text_in_a_column_of_costs_is_one_line(refused, place, tmp_path):
-    words = ("--target", "churn", "--pos-label", "yes", "--fn", "shop", "--fp", "1", "--out", tmp_path / "m")
-    line = refused("train", place / "rows.csv", *words)
-    assert f"{place / 'rows.csv'}: column 'shop' must hold numbers to be a cost, got '" in line
-
-
 def test_missing_files_folders_and_images_are_one_line(refused, tmp_path):
     words = ("--pos-label", "a", "--fn", 8, "--fp", 1, "--out", tmp_path / "m")
     assert "there is no file or folder" in refused("train", tmp_path / "none.csv", *words)
@@ -252,6 +226,7 @@ def test_every_method_is_trained_predicted_and_evaluated(adacsl, refused, rows, 
     elif name in WITHOUT_NETS:
         line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
         assert line.startswith("error: only neural networks and logistic regressions can be exported to ONNX")
+        assert not name.startswith("gbm") or line.endswith("is made of boosters: use it with adacsl predict")
         assert names(tmp_path) == ["m", "p.parquet", "rows.parquet"]
 
 
@@ -350,19 +325,6 @@ def test_predictions_are_the_models(adacsl, place, rows, tmp_path, suffix, batch
     assert names(tmp_path) == [out.name]
 
 
-def test_folders_of_parquet_parts_are_one_table(adacsl, place, rows, tmp_path):
-    (tmp_path / "parts").mkdir()
-    rows[:150].to_parquet(tmp_path / "parts/a.parquet")
-    rows[150:].to_parquet(tmp_path / "parts/b.parquet")
-    output = adacsl(
-        "predict", place / "model", tmp_path / "parts", "--out", tmp_path / "p.parquet", "--keep", "id,since"
-    )
-    assert output.code == 0
-    result = pd.read_parquet(tmp_path / "p.parquet")
-    assert result["id"].tolist() == rows["id"].tolist()
-    assert (result["since"].to_numpy() == rows["since"].to_numpy()).all()
-
-
 def test_stored_columns_keep_their_kind(adacsl, place, rows, tmp_path):
     number = pd.array([None if i % 7 == 0 and i > 100 else i for i in range(400)], dtype="Int64")
     rows = rows.assign(number=number, flag=[True, False] * 200, kind=pd.Categorical(["x", "y"] * 200))
@@ -437,12 +399,6 @@ def test_wrong_prediction_is_one_line(refused, place, tmp_path, monkeypatch, wor
     monkeypatch.chdir(tmp_path)
     assert match in refused("predict", place / "model", place / "rows.csv", *words)
     assert names(tmp_path) == []
-
-
-def test_missing_columns_are_named(refused, place, rows, tmp_path):
-    rows.drop(columns=["age", "shop"]).to_csv(tmp_path / "rows.csv", index=False)
-    line = refused("predict", place / "model", tmp_path / "rows.csv", "--out", tmp_path / "p.csv")
-    assert "lacks 2 of the 5 columns that the model was trained on (age, shop)" in line
 
 
 def test_text_where_numbers_were_is_one_line_and_nothing_half_written(refused, place, rows, tmp_path):
@@ -740,21 +696,6 @@ def test_export_without_its_extra_is_one_line(refused, place, tmp_path, monkeypa
     line = refused("export", place / "model", "--onnx", tmp_path / "m.onnx")
     assert line == "error: this part of adacsl needs 'onnx': run pip install 'adacsl[onnx]'"
     assert names(tmp_path) == []
-
-
-def test_models_of_boosting_predict_but_are_not_exported(adacsl, refused, rows, tmp_path):
-    pytest.importorskip("lightgbm")
-    X, y = rows[["age", "shop", "amount"]], (rows["churn"] == "yes").astype(int)
-    model = library.CostSensitiveClassifier(
-        CostMatrix(fp=1, fn=8), learner=BoostingLearner(library="lightgbm", n_estimators=5), random_state=0
-    ).fit(X, y)
-    model.save(tmp_path / "m")
-    rows.to_parquet(tmp_path / "rows.parquet")
-    output = adacsl("predict", tmp_path / "m", tmp_path / "rows.parquet", "--out", tmp_path / "p.parquet")
-    assert output.code == 0, output.err
-    np.testing.assert_allclose(pd.read_parquet(tmp_path / "p.parquet")["probability"], model.predict_proba(X)[:, 1])
-    line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-    assert line.endswith(f"exported to ONNX, and {tmp_path / 'm'} is made of boosters: use it with adacsl predict")
 
 
 # data

@@ -168,10 +168,10 @@ def test_a_range_of_costs_beside_a_referral(adacsl, place):
 
 def test_explain_decides_by_the_policy(adacsl, model, place):
     words = ("explain", model, place / "rows.csv", "--repeats", 2, "--json")
-    stored, plain = adacsl(*words).json, adacsl(*words, "--no-policy").json
+    with_policy, plain = adacsl(*words).json, adacsl(*words, "--no-policy").json
     read, rows = library.load(model), pd.read_csv(place / "rows.csv").drop(columns="id")
     X, y = rows.drop(columns="churn"), rows["churn"]
-    assert stored["base_cost"] == pytest.approx(-read.score(X, y))
+    assert with_policy["base_cost"] == pytest.approx(-read.score(X, y))
     assert plain["base_cost"] == pytest.approx(-read.score(X, y, policy=Policy()))
     everybody = adacsl(*words, "--refer", 0.0001).json
     assert {each["cost"] for each in everybody["columns"]} == {0.0}

@@ -339,21 +339,21 @@ def test_a_request_that_is_on_its_way_at_the_end_is_answered(model, tmp_path):
     head, body = post_bytes()
     with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
         wait_until_ready(address)
-        stored = [lines.enter_context(connect(address)) for _ in range(3)]
-        for line in stored:
+        kept_open = [lines.enter_context(connect(address)) for _ in range(3)]
+        for line in kept_open:
             line.sendall(head + body)
             status, headers, _ = read_answer(line)
             assert (status, headers.get("connection")) == (200, None)
-        stored[0].sendall(head[:20])
+        kept_open[0].sendall(head[:20])
         os.kill(number, signal.SIGTERM)
         time.sleep(0.3)
-        stored[0].sendall(head[20:] + body)
-        stored[1].sendall(head + body)
-        for line in stored[:2]:
+        kept_open[0].sendall(head[20:] + body)
+        kept_open[1].sendall(head + body)
+        for line in kept_open[:2]:
             status, headers, _ = read_answer(line)
             assert (status, headers["connection"]) == (200, "close")
             assert line.recv(1) == b""
-        assert stored[2].recv(1) == b""  # nothing was sent: it is closed soon
+        assert kept_open[2].recv(1) == b""  # nothing was sent: it is closed soon
         assert code_of(number) == 0
     assert (tmp_path / "err").read_text().count("\n") == 1
 

@@ -13,7 +13,7 @@ import pytest
 
 from adacsl import cli
 from adacsl.cli import app
-from adacsl.cli.console import WINNER, Answer, Screen, Terminated, listing, next_command, one_line, stoppable
+from adacsl.cli.console import WINNER, Answer, Screen, listing, next_command, one_line
 from adacsl.datasets.costs import read_costs
 
 ESCAPES = "a\x1b[31mred\x9b0m\x07\u202eb"
@@ -130,16 +130,6 @@ def test_widths_that_no_terminal_has_are_not_believed(adacsl, monkeypatch, width
     assert os.environ["COLUMNS"] == width
     monkeypatch.setenv("COLUMNS", "120")
     assert adacsl("data", "--help").out != usual
-
-
-def test_sigterm_shows_what_is_stored(command, adacsl):
-    def work(_):
-        with stoppable("what is finished is kept"):
-            raise Terminated
-
-    command(work)
-    output = adacsl("command")
-    assert (output.code, output.out, output.err) == (143, "", "stopped: what is finished is kept\n")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
-LONG = ("docs/guide/compare/index.md", "docs/guide/costs/predicted-costs.md", "docs/guide/train/methods.md")
+LONG = (
+    "docs/guide/compare/index.md", "docs/guide/costs/predicted-costs.md", "docs/guide/existing-model.md",
+    "docs/guide/train/methods.md",
+)  # fmt: skip
 NEEDS = re.compile(r"^# needs: (\w+)", re.MULTILINE)  # a block may name the extra it cannot run without
 
 

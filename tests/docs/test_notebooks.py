@@ -19,7 +19,7 @@ def load():
 
 notebooks = load()
 PAGES = notebooks.tutorials()
-QUICK = ("classes", "row-costs", "table")
+QUICK = ("row-costs",)
 """The others take longer than a few seconds."""
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 

@@ -30,7 +30,7 @@ TITLES = {
 DIAGNOSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")
 
 
-def made_prices(k, seed=0):
+def made_costs(k, seed=0):
     """Heavy-tailed costs with a free diagonal."""
     table = np.random.default_rng(seed).lognormal(0.0, 1.2, (k, k)).round(2) + 0.05
     np.fill_diagonal(table, 0.0)
@@ -61,7 +61,7 @@ def made_class_report(
     """Return a report about one data set of several classes; ``text`` is applied to every string in it."""
     k = len(names)
     costs = CostMatrix.from_array(
-        made_prices(k) if matrix is None else matrix, rows="predicted", classes=[text(name) for name in names]
+        made_costs(k) if matrix is None else matrix, rows="predicted", classes=[text(name) for name in names]
     )
     prior = np.random.default_rng(k).dirichlet(np.full(k, 2.0))
     cells, outcomes, histories = [], {}, {}

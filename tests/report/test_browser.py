@@ -295,8 +295,8 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
     rng = np.random.default_rng(1)
     cases = [random_case(rng) for _ in range(300)]
     # 0.1 + 0.2 and 0.3 are not the same number, but the same cost: the cut nearest 0.5 is taken
-    prices = {"fp": 0.3, "fn": np.array([0.1, 0.2, 9.0, 9.0]), "tp": 0.0, "tn": 0.0}
-    cases.append({"kind": "f8", "scores": np.array([0.2, 0.4, 0.7, 0.9]), "labels": np.array([1, 1, 0, 1]), **prices})
+    amounts = {"fp": 0.3, "fn": np.array([0.1, 0.2, 9.0, 9.0]), "tp": 0.0, "tn": 0.0}
+    cases.append({"kind": "f8", "scores": np.array([0.2, 0.4, 0.7, 0.9]), "labels": np.array([1, 1, 0, 1]), **amounts})
     script = """cases => cases.map(({kind, scores, labels, decisions, costs, ownCosts, threshold, weights}) => {
         const kinds = {f4: Float32Array, f8: Float64Array};
         const price = value => typeof value === 'number' ? value : Float64Array.from(value);
@@ -308,10 +308,10 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
     })"""
     asked, answers = [], []
     for case in cases:
-        prices = {name: case[name] for name in ("fp", "fn", "tp", "tn")}
+        amounts = {name: case[name] for name in ("fp", "fn", "tp", "tn")}
         own = not isinstance(case["fn"], float)
         threshold = float(rng.integers(0, 11) / 10)
-        costs = CostMatrix(**prices)
+        costs = CostMatrix(**amounts)
         weights = [1.0, 1.0] if rng.random() < 0.7 or case is cases[-1] else [3.5, 1.25]
         weight = np.asarray(weights)[case["labels"]]
         decisions = (case["scores"].astype(float) > threshold).astype(int)
@@ -334,7 +334,7 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
         asked.append({
             "kind": case["kind"], "scores": case["scores"].astype(float).tolist(), "labels": case["labels"].tolist(),
             "decisions": decisions.tolist(), "ownCosts": own, "threshold": threshold, "weights": weights,
-            "costs": {name: value if isinstance(value, float) else value.tolist() for name, value in prices.items()},
+            "costs": {name: value if isinstance(value, float) else value.tolist() for name, value in amounts.items()},
         })  # fmt: skip
     # class-wide costs are taken as they are: give the ratio that leads to them
     script = script.replace("ownCosts ? 1 : null", "ownCosts ? 1 : (costs.fn - costs.tp) / (costs.fp - costs.tn)")
@@ -578,9 +578,9 @@ def test_focus_can_be_seen(page):
 
 def test_outcome_in_double_precision_is_embedded_as_such_and_counted_per_repeat(opened, made):
     report = made(ratios=(8.0,), rows=40, seeds=2, methods=FEW)
-    prices = {"fp": 2.0, "fn": 16.0, "tp": -1.0, "tn": 0.5}
+    amounts = {"fp": 2.0, "fn": 16.0, "tp": -1.0, "tn": 0.5}
     outcomes = {
-        key: Outcome(np.linspace(0, 1, o.n) ** 2, o.labels, o.decisions, o.seeds, **prices, repeats=2)
+        key: Outcome(np.linspace(0, 1, o.n) ** 2, o.labels, o.decisions, o.seeds, **amounts, repeats=2)
         for key, o in report.outcomes.items()
     }
     report = made(ratios=(8.0,), rows=40, seeds=2, methods=FEW, outcomes=outcomes)

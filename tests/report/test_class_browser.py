@@ -1,7 +1,5 @@
 """The page of more than two classes in a real Chromium: its numbers are Python's, and nothing leaves it."""
 
-import re
-
 import numpy as np
 import pytest
 
@@ -155,7 +153,7 @@ def test_a_cell_is_chosen_by_a_click_and_shows_what_it_is(page, report):
 
 
 def test_an_error_never_costs_less_than_a_correct_prediction(opened, made_classes):
-    matrix = made_classes.made_prices(3) + 2.0
+    matrix = made_classes.made_costs(3) + 2.0
     np.fill_diagonal(matrix, 1.0)
     report = made_classes.made_class_report(names="abc", matrix=matrix, rows=80)
     page = opened(report, "priced")
@@ -298,7 +296,6 @@ def test_print_shows_the_matrix_and_no_sliders(opened, report):
     until(page, drawn)
     assert not page.is_visible("#class-price")
     assert page.is_visible(".has-heat .heat")
-    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", print_background=True))) <= 12
 
 
 def test_page_can_be_read_without_scripts(opened, report):

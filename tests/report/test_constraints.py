@@ -37,8 +37,8 @@ def rows(seed=0, n=60, *, own=False, k=2, right=0.0, decimals=None):
         return Outcome(scores, labels, matrix.decide(scores), np.zeros(n), matrix=matrix)
     scores = rng.beta(1 + 2 * labels, 2)
     scores = scores if decimals is None else scores.round(decimals)
-    prices = {"fp": 1.0, "fn": rng.lognormal(1, 1, n) if own else 4.0, "tp": -right, "tn": 0.25 * right}
-    return Outcome(scores, labels, CostMatrix(**prices).decide(scores), np.zeros(n), **prices)
+    amounts = {"fp": 1.0, "fn": rng.lognormal(1, 1, n) if own else 4.0, "tp": -right, "tn": 0.25 * right}
+    return Outcome(scores, labels, CostMatrix(**amounts).decide(scores), np.zeros(n), **amounts)
 
 
 @settings(max_examples=20, deadline=None)
@@ -105,7 +105,7 @@ def test_no_saving_is_worth_no_cost():
 
 
 @pytest.fixture(scope="module")
-def priced(made):
+def with_ranges(made):
     """Reports with ranges, of costs for all and of each row."""
 
     def entries(outcomes):
@@ -128,8 +128,8 @@ def priced(made):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_the_page_shows_what_other_costs_mean(priced, own):
-    report = priced[own]
+def test_the_page_shows_what_other_costs_mean(with_ranges, own):
+    report = with_ranges[own]
     page = render_report(report)
     for part in ("Extra cost if the costs are different", "Capacity constraint", "Reject option"):
         assert part in page
@@ -167,8 +167,8 @@ def test_constant_scores_have_no_reject_option(made):
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_figures_draw_what_the_frames_say(priced, theme):
-    result, outcome = priced[True].regrets[VIEW], rows(own=True)
+def test_figures_draw_what_the_frames_say(with_ranges, theme):
+    result, outcome = with_ranges[True].regrets[VIEW], rows(own=True)
     names = rivals(result, "net")
     assert names[0] == "net"
     figure = regret_figure(result, "net", theme=theme)
@@ -187,8 +187,8 @@ def test_figures_draw_what_the_frames_say(priced, theme):
     np.testing.assert_allclose(figure.data[1].y, 100 * table["referred"])
 
 
-def test_where_the_lowest_cost_costs_nothing_money_is_drawn(priced):
-    result = priced[False].regrets[VIEW]
+def test_where_the_lowest_cost_costs_nothing_money_is_drawn(with_ranges):
+    result = with_ranges[False].regrets[VIEW]
     free = result._replace(curve=result.curve.assign(percent=np.inf))
     assert "per sample [EUR]" in regret_figure(free, "net", unit="EUR").layout.yaxis.title.text
 
@@ -199,8 +199,8 @@ def test_where_the_lowest_cost_costs_nothing_money_is_drawn(priced):
 @pytest.mark.parametrize(
     ("own", "look"), [(True, {"color_scheme": "dark"}), (False, {"viewport": {"width": 400, "height": 800}})]
 )
-def test_cards_are_drawn_and_fit(priced, opened, own, look):
-    page = opened(priced[own], f"prices-{own}", **look)
+def test_cards_are_drawn_and_fit(with_ranges, opened, own, look):
+    page = opened(with_ranges[own], f"costs-{own}", **look)
     theme = look.get("color_scheme", "light")
     for name in ("regret", "capacity", "referral"):
         card = page.locator(f"#view-0-{name}")

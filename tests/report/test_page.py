@@ -8,7 +8,6 @@ import json
 import os
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -22,7 +21,6 @@ from adacsl.report.explorer import drawn_rows
 from adacsl.report.page import cards_of
 from adacsl.report.sections import calibration, errors
 
-ROOT = Path(__file__).resolve().parents[2]
 HOSTILE = "</script><img src=x onerror=\"alert('x')\">&<b>\u2028\u2029<!--"
 
 
@@ -48,6 +46,11 @@ class Parsed(html.parser.HTMLParser):
             self.scripts[self._open] = self.scripts.get(self._open, "") + data
         else:
             self.text += data
+
+
+def words_of(report):
+    """Return the text of a page, with single spaces."""
+    return " ".join(Parsed(render_report(report)).text.split())
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +174,7 @@ def test_costs_without_intervals_stand_alone(report):
 
 def test_intervals_name_their_method_once_in_each_view(report):
     result = "95 % intervals: Student's t on paired row costs"
-    words = " ".join(Parsed(render_report(replace(report, facts={**report.facts, "intervals": result}))).text.split())
+    words = words_of(replace(report, facts={**report.facts, "intervals": result}))
     assert words.count(f"{result}.") == len(report.views)
     assert words.count(result) == len(report.views) + 1  # and where the numbers come from
 
@@ -194,8 +197,8 @@ def test_saving_is_the_headline_and_one_of_the_numbers(small):
     assert "23 % lower cost (95 % CI 11-34 %) than your current decisions" in words
     assert "Saved23 %against your current decisions; 95 % CI 11-34 %" in words
     assert "constant baseline" not in words
-    dearer = replace(small, savings={view: Saved("threshold 0.5", Interval(-2.0, -9.0, 5.0))})
-    words = summary(dearer)
+    costlier = replace(small, savings={view: Saved("threshold 0.5", Interval(-2.0, -9.0, 5.0))})
+    words = summary(costlier)
     assert "2 % higher cost (95 % CI −5 to 9 %) than threshold 0.5: no significant difference" in words  # noqa: RUF001
     assert "Costs more2 %than threshold 0.5" in words
     free = Saved("your current decisions", Interval(np.nan, np.nan, np.nan), Interval(0.25, 0.125, 0.5))
@@ -221,7 +224,7 @@ def test_a_default_page_shows_few_words_and_the_rest_is_folded(made):
 
 
 def test_fit_time_stands_beside_the_cost(small):
-    words = " ".join(Parsed(render_report(small)).text.split())
+    words = words_of(small)
     assert "fit time" in words
     assert "0.45 s" in words  # the mean of 0.4 and 0.5
 
@@ -270,9 +273,7 @@ def test_findings_are_summed_up_above_and_listed_below(small):
 
 def test_model_card_is_listed_line_by_line(small):
     (view,) = small.views
-    words = " ".join(
-        Parsed(render_report(replace(small, model={view: {"made for": f"Deciding {HOSTILE}"}}))).text.split()
-    )
+    words = words_of(replace(small, model={view: {"made for": f"Deciding {HOSTILE}"}}))
     assert "made forDeciding </script>" in words
 
 
@@ -316,7 +317,7 @@ def test_a_long_recommendation_is_a_headline_and_the_rest(report):
     data = ReportData(
         "Long", {view: "Take net. It costs 0.2 per case; others are worse."}, {}, report.results, report.summary
     )
-    words = " ".join(Parsed(render_report(data)).text.split())
+    words = words_of(data)
     assert "Take net. It costs 0.2 per case; others are worse." in words
 
 
@@ -404,16 +405,3 @@ def test_failed_write_is_one_line_and_leaves_the_old_page(small, tmp_path, monke
         write_report(small, path)
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert path.read_text() == "old"
-
-
-def test_file_where_a_folder_should_be(small, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match=r"^cannot write the report"):
-        write_report(small, tmp_path / "file" / "report.html")
-
-
-def test_templates_are_part_of_the_package():
-    hatchling = pytest.importorskip("hatchling.builders.wheel", reason="hatchling is not installed")
-    builder = hatchling.WheelBuilder(str(ROOT))
-    result = {file.distribution_path for file in builder.recurse_included_files()}
-    assert {f"adacsl/report/templates/{name}" for name in ("page.html.j2", "page.css", "page.js")} <= result

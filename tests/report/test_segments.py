@@ -21,7 +21,7 @@ HOSTILE = "</script><img src=x onerror=\"alert('x')\">%{x}"
 VIEW = ("breast-cancer", 8.0)
 
 
-def segments(column="region", names=("north", "west", "(missing)"), told="west"):
+def segments(column="region", names=("north", "west", "(missing)"), differs="west"):
     n = len(names)
     difference = np.asarray([-0.2, 0.5, 0.1][:n])
     frame = pd.DataFrame(
@@ -34,7 +34,7 @@ def segments(column="region", names=("north", "west", "(missing)"), told="west")
         }
     )  # fmt: skip
     return frame.assign(
-        significance=np.where(frame["segment"] == told, "significant difference", "no significant difference")
+        significance=np.where(frame["segment"] == differs, "significant difference", "no significant difference")
     )
 
 
@@ -55,7 +55,7 @@ OVERVIEW = {
 def small(made):
     return made(
         ratios=(8.0,), rows=30, seeds=2, methods=["net", "adacsl-cv"], people="patients",
-        segments={VIEW: pd.concat([segments(), segments("samples", ("a", "b"), told="")])},
+        segments={VIEW: pd.concat([segments(), segments("samples", ("a", "b"), differs="")])},
         overview={VIEW[0]: overview_frame(OVERVIEW, "A false negative costs 8, a false positive 1")},
         explained={VIEW: pd.DataFrame({"column": ["age", "job"], "cost": [0.2, 0.1], "low": [0.1, -0.1], "high": 0.3})},
     )  # fmt: skip
@@ -93,7 +93,7 @@ def test_segments_have_figures_and_a_table_for_each_column(small):
 
 
 def test_a_segment_that_costs_less_is_named():
-    words = section_rows(segments(told="north"), unit="")[0][0].result
+    words = section_rows(segments(differs="north"), unit="")[0][0].result
     assert "“north” costs 0.200 (0.100 to 0.300) less than one of all others" in words
 
 
@@ -107,11 +107,11 @@ def test_segments_of_more_than_two_classes_have_one_kind_of_error():
 
 def test_figures_show_intervals_and_significance(small):
     figure = segment_figure(segments(), unit="EUR")
-    dearer = next(trace for trace in figure.data if trace.name == "costs more than all others")
-    assert list(dearer.y) == ["west"]
-    assert dearer.marker.color == PALETTES["light"].second
-    assert dearer.x[0] - dearer.error_x.arrayminus[0] == pytest.approx(0.4)
-    assert dearer.x[0] + dearer.error_x.array[0] == pytest.approx(1.4)
+    costlier = next(trace for trace in figure.data if trace.name == "costs more than all others")
+    assert list(costlier.y) == ["west"]
+    assert costlier.marker.color == PALETTES["light"].second
+    assert costlier.x[0] - costlier.error_x.arrayminus[0] == pytest.approx(0.4)
+    assert costlier.x[0] + costlier.error_x.array[0] == pytest.approx(1.4)
     mean = figure.layout.shapes[0].x0
     assert mean == pytest.approx(0.6 * 0.5 + 0.38 * 1.2 + 0.02 * 0.8)
     rates = rates_figure(segments(), {"fnr": "missed", "fpr": "fpr"})
@@ -151,7 +151,7 @@ def test_the_page_has_them_and_shows_names_letter_by_letter(small):
     classes = [one | {"name": HOSTILE} for one in OVERVIEW["classes"]]
     result = replace(
         small, classes=("good", HOSTILE), people=HOSTILE,
-        segments={VIEW: segments(HOSTILE, (HOSTILE, "b"), result=HOSTILE)},
+        segments={VIEW: segments(HOSTILE, (HOSTILE, "b"), differs=HOSTILE)},
         overview={VIEW[0]: overview_frame(OVERVIEW | {"columns": columns, "classes": classes}, HOSTILE)},
         explained={VIEW: small.explained[VIEW].assign(column=[HOSTILE, "b"])},
     )  # fmt: skip

@@ -106,10 +106,10 @@ class Progress:
         Number of fits.
     quiet : bool, default False
         Show nothing but warnings.
-    fits : collection of FitKey, optional
-        The fits, by whose measured times the time left is estimated.
     console : rich.console.Console, optional
         Where to write. Default: stderr.
+    fits : collection of FitKey, default ()
+        The fits, by whose measured times the time left is estimated.
 
     Examples
     --------
@@ -170,11 +170,31 @@ class Progress:
             self._step(event, left)
 
     def working(self, on: str, fits: Collection[FitKey]) -> None:
-        """Show, below the bar of a terminal, what runs before the fits themselves."""
+        """Show, below the bar of a terminal, what runs before the fits themselves.
+
+        Parameters
+        ----------
+        on : str
+            What they run on.
+        fits : collection of FitKey
+            Fits of the methods that are named.
+        """
         self._bar.lines = (f"{on}: {names_of(sorted({fit.method for fit in fits}))}",)
 
     def expect(self, fit: FitKey, seconds: float, samples: int, of: int) -> None:
-        """Take the time of a fit on few samples as a first estimate for all."""
+        """Take the time of a fit on few samples as a first estimate for all.
+
+        Parameters
+        ----------
+        fit : FitKey
+            The fit.
+        seconds : float
+            The time it took.
+        samples : int
+            Number of samples it was fitted on.
+        of : int
+            Number of all samples.
+        """
         self._times.expect(fit, seconds * (of / samples) ** GROWTH)
 
     def _left(self, event: Event) -> str:

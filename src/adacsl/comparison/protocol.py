@@ -238,6 +238,16 @@ class Protocol:
         """Return the units that splits keep together; None where every sample is one. Duplicates share their time.
 
         The paper's splits ignore duplicates.
+
+        Parameters
+        ----------
+        task : Task
+            The data.
+
+        Returns
+        -------
+        array or None
+            The number of the unit of each sample.
         """
         if not self.folds or task.time is not None:
             return task.groups

@@ -305,7 +305,7 @@ def recommendation(
         the lowest cost, the lowest-cost method that predicts is recommended.
     baseline : callable, optional
         Returns the costs under the baseline and under the method it is called with. Default: no baseline.
-    stopped : collection of str
+    stopped : collection of str, default ()
         Methods that were not run on all splits because they cost significantly more: never recommended.
 
     Returns

@@ -383,7 +383,7 @@ def summarise(
         Coverage of the intervals; ``1 - confidence`` is the level of the tests.
     floor : float or None, default 0.0
         Intervals of a mean end here, unless a sample of that data set and ratio cost less (benefits). None: never.
-    stopped : collection of Stopped
+    stopped : collection of Stopped, default ()
         Methods that were significantly worse after some splits and not run on the others: they never have the lowest
         cost, and stay "significantly higher".
 
