@@ -1,8 +1,8 @@
 """Run AdaCSLClassifier on real tables: what adaptation saves where boosters already do well.
 
-Costs are inverse priors with misses k = 1, 3, 5 times dearer (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of the rows
-for the test; large tables are cut to ``--max-rows`` first, stratified. All modes have the same rounds (300, rate 0.1),
-validation rows (20 %, or five folds) and early stopping (50 rounds without a cheaper one).
+Costs are inverse priors, false negatives k = 1, 3, 5 times as costly (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of
+the rows for the test; large tables are cut to ``--max-rows`` first, stratified. All modes have the same rounds (300,
+rate 0.1), validation rows (20 %, or five folds) and early stopping (50 rounds without a cheaper one).
 
     python -m benchmarks.quality.boosting --out benchmarks/results/boosting.csv  # goes on where it was interrupted
     python -m benchmarks.quality.boosting --tables german_credit --splits 3 --max-rows 1000

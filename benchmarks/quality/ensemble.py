@@ -96,7 +96,7 @@ def page(folder: Path) -> str:
     boosting = summary(compare([folder / "ensemble_first.csv", peers], "adacsl-boosting"))
     return PAGE.format(
         table=show([folder / "ensemble.csv", peers], "ensemble"),
-        each=markdown(each_peer([folder / "ensemble.csv", peers])), first=markdown(first), nets=markdown(own),
+        each=markdown(each_peer([folder / "ensemble.csv", peers])), first=markdown(first), networks=markdown(own),
         boosting=markdown(boosting), automl=markdown(automl.reset_index()), automl_mean=markdown(summary(automl)),
         automl_others=markdown(summary(others)), own=markdown(each_own(folder)),
     )  # fmt: skip
@@ -181,7 +181,7 @@ below 1, as was the goal:
 
 AdaCSL networks, `AdaCSLClassifier(cv=5)`, first run:
 
-{nets}
+{networks}
 
 Boosting, `AdaCSLClassifier(cv=5)` (XGBoost), first run:
 

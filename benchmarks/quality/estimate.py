@@ -2,9 +2,9 @@
 
 Cross-fits of networks and scikit-learn classifiers; tuned boosters, refitted on all rows or cross-fitted.
 
-Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the expected cost of the fitted classifier on
-20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
-they, and not their average, have scored the rows.
+Each draw has 1,000 rows, and a false negative costs as much as five false positives. The truth is the expected cost of
+the fitted classifier on 20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of
+single models is off by: they, and not their average, have scored the rows.
 
     python -m benchmarks.quality.estimate --draws 200 --n-jobs 16 --json benchmarks/results/cpu_estimate.json
     python -m benchmarks.quality.estimate --show benchmarks/results/cpu_estimate.json
@@ -102,12 +102,12 @@ def one_draw(law: str, learner: str, seed: int, n: int) -> dict[str, Any]:
     fresh, fresh_chances = draw(law, rng, FRESH)
     costs, start = CostMatrix(fp=FP, fn=FN), time.perf_counter()
     clf = LEARNERS[learner](costs, seed).fit(X, y)
-    seconds, told = time.perf_counter() - start, clf.estimated_cost_
-    alarm = clf.predict(fresh) == 1
+    seconds, shown = time.perf_counter() - start, clf.estimated_cost_
+    positive = clf.predict(fresh) == 1
     return {
         "law": law, "learner": learner, "seed": seed, "seconds": seconds,
-        "truth": float(np.mean(np.where(alarm, (1.0 - fresh_chances) * FP, fresh_chances * FN))),
-        "estimate": told.estimate, "low": told.low, "high": told.high,
+        "truth": float(np.mean(np.where(positive, (1.0 - fresh_chances) * FP, fresh_chances * FN))),
+        "estimate": shown.estimate, "low": shown.low, "high": shown.high,
         "single": costs.mean(y, clf.decision_.predict(clf.oof_scores_)),
     }  # fmt: skip
 

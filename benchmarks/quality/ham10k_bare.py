@@ -1,10 +1,10 @@
 """ResNet-18 on HAM10K in a bare PyTorch loop: the yardstick for epoch times, and a place to look for settings.
 
-The pictures lie on the device as bytes; batches are index vectors, augmented on the device; bf16, channels-last.
+The images lie on the device as bytes; batches are index vectors, augmented on the device; bf16, channels-last.
 
     python -m benchmarks.quality.ham10k_bare                       # seconds per epoch, plain cross-entropy
     python -m benchmarks.quality.ham10k_bare --method adacsl       # the same with the adaptation between epochs
-    python -m benchmarks.quality.ham10k_bare --sweep  # settings x splits x k: normalised test cost of single nets
+    python -m benchmarks.quality.ham10k_bare --sweep  # settings x splits x k: normalised test cost of single networks
     python -m benchmarks.quality.ham10k_bare --crossfit --only adamw-3e-4      # five folds, logits averaged
     python -m benchmarks.quality.ham10k_bare --limit 200 --epochs 1 --device cpu --processes 1     # does it run?
 """
@@ -84,7 +84,7 @@ class Run:
 
 
 class Watch(Protocol):
-    """A stopwatch: told when an epoch starts and when it ends."""
+    """A stopwatch that is called when an epoch starts and when it ends."""
 
     def lap(self) -> None: ...  # noqa: D102
 
@@ -116,7 +116,7 @@ def train(
     parts : three arrays of row numbers
         Trained on, watched, scored.
     watch : Watch, optional
-        Told when each epoch starts and ends; the scoring is outside.
+        Called when each epoch starts and ends; the scoring is outside.
     """
     device = images.device
     torch.manual_seed(seed)
@@ -220,7 +220,7 @@ def clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
-# many nets, several processes on one device
+# many networks, several processes on one device
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Job:
         return np.setdiff1d(rest, own), own, test
 
     def costs(self, labels: NDArray[np.int64]) -> CostMatrix:
-        """Return the paper's inverse priors, a miss k times dearer."""
+        """Return the paper's inverse priors, a false negative k times as costly."""
         return CostMatrix.balanced(labels, factor=self.k)
 
 
@@ -276,11 +276,11 @@ def work(job: Job) -> tuple[Job, Run]:
 def run_all(
     jobs: list[Job], data: ImageData, device: str, weights: Path | None, processes: int
 ) -> list[tuple[Job, Run]]:
-    """Train all nets, several at a time; the results come back in the order of ``jobs``."""
+    """Train all networks, several at a time; the results come back in the order of ``jobs``."""
     if processes == 1:
         start_worker(data, device, weights)
         return [work(job) for job in jobs]
-    # every process gets its own copy of the pictures: containers often have little shared memory
+    # every process gets its own copy of the images: containers often have little shared memory
     with torch.multiprocessing.get_context("spawn").Pool(processes, start_worker, (data, device, weights)) as pool:
         return list(pool.imap(work, jobs, chunksize=1))
 
@@ -369,7 +369,7 @@ def time_epochs(job: Job, data: ImageData, device: str, weights: Path | None) ->
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sweep", action="store_true", help="single nets: all settings x splits x k")
+    parser.add_argument("--sweep", action="store_true", help="single networks: all settings x splits x k")
     parser.add_argument("--crossfit", action="store_true", help="five folds, logits averaged")
     parser.add_argument("--only", nargs="+", choices=list(SWEEP), help="these settings instead of all")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="change settings: lr=1e-3 epochs=20")
@@ -382,7 +382,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--data", default="ham10000_64.npz", help="a file of the data folder")
     parser.add_argument("--weights", default="resnet18_imagenet_fp16.safetensors", help="or 'none'")
-    parser.add_argument("--limit", type=int, help="this many pictures only")
+    parser.add_argument("--limit", type=int, help="this many images only")
     parser.add_argument("--out", type=Path, help="write every cell of the table here, as JSON lines")
     return parser.parse_args()
 
@@ -417,7 +417,7 @@ def main() -> None:
     ]
     start = time.perf_counter()
     results = run_all(jobs, data, args.device, weights, args.processes)
-    print(f"{len(jobs)} nets in {time.perf_counter() - start:.0f} s, {args.processes} at a time")
+    print(f"{len(jobs)} networks in {time.perf_counter() - start:.0f} s, {args.processes} at a time")
     table(results, data, args.out)
 
 

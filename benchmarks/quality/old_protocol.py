@@ -1,7 +1,7 @@
 """What comparisons did before cross-validation, to stand beside what they do now: five random splits and their means.
 
 Intervals and tests had the corrected variance of Nadeau and Bengio over the splits, p-values were adjusted after Holm,
-and the recommendation was the simplest method not told apart from the lowest mean.
+and the recommendation was the simplest method without a significant difference from the lowest mean.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def holm(p: Any) -> Any:
 
 
 def old_pick(costs: Any, methods: Sequence[str], overlap: float) -> str:
-    """Return the old recommendation: of the methods that are not told apart from the lowest mean, the simplest.
+    """Return the old recommendation: the simplest method without a significant difference from the lowest mean.
 
     ``costs`` are means, splits x methods; ``methods`` stand simplest first.
     """

@@ -1,4 +1,4 @@
-"""Savings of the peers on four public tables with a price for every row: the other half of savings.py.
+"""Savings of the peers on four public tables with costs of each sample: the other half of savings.py.
 
 empulse has an environment of its own; this script runs there too, without adacsl, and adds to the same file:
 
@@ -78,8 +78,8 @@ def weighted(model: Any, cell: Cell) -> Decisions:
 # empulse
 
 
-def named(prices: Any) -> dict[str, Any]:
-    return {"fp_cost": prices.fp, "fn_cost": prices.fn, "tp_cost": prices.tp, "tn_cost": prices.tn}
+def named(costs: Any) -> dict[str, Any]:
+    return {"fp_cost": costs.fp, "fn_cost": costs.fn, "tp_cost": costs.tp, "tn_cost": costs.tn}
 
 
 def fitted(model: Any, cell: Cell) -> Decisions:

@@ -125,7 +125,7 @@ def ablation(method: str) -> float:
     place, name = ("HAM10K", "four-views", "random"), "table2"
     if count("docs/paper/results/ablations.csv", f"method == {method!r}"):
         name = "ablations"
-    return dearer(*place, method, "adacsl", sheet_name=name)[0]
+    return extra(*place, method, "adacsl", sheet_name=name)[0]
 
 
 def n_standard_errors(table: str, size: int) -> float:
@@ -135,7 +135,7 @@ def n_standard_errors(table: str, size: int) -> float:
 
 
 @cache
-def dearer(
+def extra(
     dataset: str, profile: str, split: str, method: str, against: str, k: int | None = None, sheet_name: str = "table2"
 ) -> list[float]:
     """Return by how many percent a method is dearer than another, with the interval of Nadeau and Bengio (2003).
@@ -155,7 +155,7 @@ def dearer(
 
 def saved(*args: Any, **kwargs: Any) -> list[float]:
     """Return by how many percent a method is cheaper than another: :func:`dearer`, turned round."""
-    middle, low, high = dearer(*args, **kwargs)
+    middle, low, high = extra(*args, **kwargs)
     return [-middle, -high, -low]
 
 
