@@ -253,7 +253,7 @@ TABLE_BAR = 0.95
 EASY = "ann_thyroid"
 """The table with the largest ratios: figures stand with and without it."""
 OVERLAP = 0.25
-"""Test rows over training rows (validation rows included) of splits into 65 / 15 / 20 %."""
+"""Test rows over training samples (validation samples included) of splits into 65 / 15 / 20 %."""
 YARDSTICK = "net-weighted-single"
 MODES = {
     "net-weighted-single": "weighted cross-entropy, one split",

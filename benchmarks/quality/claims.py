@@ -113,7 +113,7 @@ def folds_of(data: ImageData, repeat: int) -> list[Any]:
 
 
 def run(work: Work) -> list[dict[str, Any]]:
-    """Train, and return the decisions of each method about the test rows."""
+    """Train, and return the decisions of each method about the test samples."""
     data, options = SHARED["data"], SHARED["options"]
     rest, test = folds_of(data, work.repeat)[work.fold]
     seed = 10 * work.repeat + work.fold
@@ -184,7 +184,7 @@ class Decisions:
         return cls(held.pop("labels"), held.pop("groups"), held.pop("folds"), held)
 
     def costs(self, part: str, setting: str, form: str, method: str, k: float) -> Any:
-        """Return what each row has cost, repeats x rows; None where a fit is missing."""
+        """Return what each sample has cost, repeats x samples; None where a fit is missing."""
         costs = CostMatrix.balanced(self.labels, factor=k)
         all_of = []
         for repeat in range(len(self.folds)):
@@ -232,7 +232,7 @@ def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd
 
 
 def means(held: Decisions, ks: list[float]) -> pd.DataFrame:
-    """Return the mean cost per row of every form and method."""
+    """Return the mean cost per sample of every form and method."""
     rows = []
     for part, setting, form, method in sorted({tuple(key.split("|")[:4]) for key in held.bits}):
         own = {k: held.costs(part, setting, form, method, k) for k in ks}

@@ -4,8 +4,8 @@
     python -m benchmarks.quality.common_practice --repeats 1 --folds 2 --peers half balanced   # does it run?
 
 Every row is decided about by models of other folds: two repeats of five, the same for all. Peers are set as their
-documentation has them; they see the same rows. Nothing was chosen on the tested rows but what adacsl recommends, which
-the very comparison says; ``ensemble`` is its default where nothing was compared.
+documentation has them; they see the same samples. Nothing was chosen on the tested samples but what adacsl recommends,
+which the very comparison says; ``ensemble`` is its default where nothing was compared.
 """
 
 from __future__ import annotations

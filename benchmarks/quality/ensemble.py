@@ -103,7 +103,7 @@ def page(folder: Path) -> str:
 
 
 def each_own(folder: Path) -> pd.DataFrame:
-    """Return what today's ensemble costs relative to our other estimators, on the rows these were run on."""
+    """Return what today's ensemble costs relative to our other estimators, on the samples these were run on."""
     rows = pd.concat([pd.read_csv(folder / "ensemble_first.csv").query("method != 'ensemble'"),
                       pd.read_csv(folder / "ensemble.csv")])  # fmt: skip
     costs = rows.pivot(index=["table", "k", "split"], columns="method", values="normalized_cost").dropna()

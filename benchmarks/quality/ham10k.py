@@ -59,7 +59,7 @@ def start_worker(folder: Path, limit: int | None) -> None:
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """Fit on everything but the test rows and return the test costs."""
+    """Fit on everything but the test samples and return the test costs."""
     data: ImageData = SHARED["data"]
     units = data.groups if cell.by_group else np.arange(data.labels.size)
     rows, watch, test = cut(units, [0.65, 0.15, 0.20], seed=cell.split)

@@ -67,7 +67,7 @@ SWEEP: dict[str, Settings] = {
 
 @dataclass
 class Run:
-    """What one net did: costs on the watched rows and logits, epoch by epoch, and how long it took."""
+    """What one net did: costs on the watched samples and logits, epoch by epoch, and how long it took."""
 
     watch_costs: list[float] = field(default_factory=list)
     watch: list[NDArray[np.float32]] = field(default_factory=list)
@@ -79,7 +79,7 @@ class Run:
 
     @property
     def best(self) -> int:
-        """The epoch with the least cost on the watched rows."""
+        """The epoch with the least cost on the watched samples."""
         return int(np.argmin(self.watch_costs))
 
 
@@ -166,7 +166,7 @@ def threshold(settings: Settings, costs: CostMatrix) -> float:
 
 
 def adapt(loss: AdaptiveCrossEntropy, logits: Tensor, labels: Tensor, settings: Settings, costs: CostMatrix) -> float:
-    """Return the cost of the watched rows, after a step of the controller where the method has one."""
+    """Return the cost of the watched samples, after a step of the controller where the method has one."""
     if settings.method == "adacsl":
         return loss.adapt(logits, labels).cost
     return costs.mean(labels, torch.sigmoid(logits) > threshold(settings, costs))
@@ -198,7 +198,7 @@ def batches(rows: Tensor, size: int) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def predict(net: nn.Module, images: Tensor, rows: Tensor, views: int, size: int = 1024) -> Tensor:
-    """Return one float32 logit per row, averaged over flips where ``views`` is 4."""
+    """Return one float32 logit per sample, averaged over flips where ``views`` is 4."""
     net.eval()
     axes: list[tuple[int, ...]] = [(), (2,), (3,), (2, 3)]
     out = []
@@ -235,7 +235,7 @@ class Job:
     by_group: bool = False
 
     def parts(self, groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows to train on, to watch and to score; folds divide everything but the test rows."""
+        """Return the samples to train on, to watch and to score; folds divide everything but the test samples."""
         units = groups if self.by_group else np.arange(groups.size)
         rows, watch, test = cut(units, SHARES, seed=self.split)
         if self.fold is None:
@@ -291,7 +291,7 @@ def run_all(
 def evaluate(
     job: Job, runs: list[Run], labels: NDArray[np.int64], groups: NDArray[np.int64], pick: str
 ) -> dict[str, float]:
-    """Return the normalised test cost of the averaged logits, at T' and at a threshold tuned on watched rows."""
+    """Return the normalised test cost of the averaged logits, at T' and at a threshold tuned on watched samples."""
     if any(run.error for run in runs):
         return {"target": float("nan"), "tuned": float("nan")}
     costs, goal = job.costs(labels), threshold(job.settings, job.costs(labels))

@@ -16,7 +16,7 @@ CONSTANTS = ("always-negative", "always-positive")
 
 
 def corrected(values: Any, overlap: float, level: float = 0.95) -> tuple[Any, Any, Any, Any]:
-    """Return mean, low, high and p of each column of splits x methods; ``overlap``: test rows over training rows."""
+    """Return mean, low, high and p of each column of splits x methods; ``overlap``: test over training samples."""
     splits = len(values)
     mean, error = values.mean(axis=0), np.sqrt((1 / splits + overlap) * values.var(axis=0, ddof=1))
     half = stats.t.ppf((1 + level) / 2, splits - 1) * error

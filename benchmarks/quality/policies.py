@@ -1,16 +1,16 @@
-"""Capacity, referral and other class shares on drawn data whose law is known: how far from the best.
+"""Capacity, referral and other class priors on drawn data whose law is known: how far from the best.
 
     python -m benchmarks.quality.policies --json benchmarks/results/cpu_policies.json
     python -m benchmarks.quality.policies --draws 1 --rows 5000 --fresh 20000              # does it run?
 
-Rows of each class are normal, each class with its own mean and spread, so that the true probability of every row under
-any class shares is a formula. A method learns from 20,000 rows, of which 10 % are positive (three classes: 70, 20 and
-10 %), and decides about 100,000 fresh ones. What its decisions cost is their expected cost by the true probabilities:
-no luck of the labels is in it.
+Samples of each class are normal, each class with its own mean and spread, so that the true probability of every sample
+under any class prior is a formula. A method learns from 20,000 samples, of which 10 % are positive (three classes: 70,
+20 and 10 %), and decides about 100,000 fresh ones. What its decisions cost is their expected cost by the true
+probabilities: the chance of the labels is not in it.
 
 - Capacity and referral against the best possible: the same costs and limits, decided by the true probabilities. That
   is optimal, which ``tests/decision/test_capacity.py`` checks by trying all ways. Bar: 1 %.
-- Shares moved by a factor of 5, down and up, known or estimated on the fresh rows without labels, against the same
+- Shares moved by a factor of 5, down and up, known or estimated on the fresh samples without labels, against the same
   method fitted to as many rows of the new shares. Bar: 5 %. What it costs not to move them is published beside.
 
 Both learners are held to the bars. The logistic regression with squares has the form of the law, so that what is left
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def draw(rng: np.random.Generator, n: int, shares: np.ndarray[Any, Any]) -> tuple[Any, Any]:
-    """Return rows and classes."""
+    """Return samples and classes."""
     y = rng.choice(len(shares), n, p=shares)
     return MEANS[y] + SPREADS[y] * rng.normal(size=(n, MEANS.shape[1])), y
 

@@ -1,7 +1,7 @@
 """What a protocol sees, and what its recommendation costs: drawn data with a known law, old protocol beside new.
 
 Logistic regressions that see more or fewer columns decide at the Bayes threshold, each fitted on random 80 % of its
-training rows; two constants stand beside them. What each costs in truth is measured on fresh rows over many fits.
+training samples; two constants stand beside them. What each costs in truth is measured on fresh samples over many fits.
 Type I: two twins that see all columns. Power: one that does not see two columns, which costs about 10 % more. Regret:
 the true cost of the method the recommendation takes over that of the best, less 1. Old: five random 80 / 20 splits, the
 corrected variance of Nadeau and Bengio, the simplest method without a significant difference. New: repeated
@@ -66,7 +66,7 @@ def fitted(x: Any, y: Any) -> Any:
 
 
 def costs_of(x: Any, y: Any, new: Any, truth: Any, rng: Any) -> Any:
-    """Fit every method on its own random 80 % of the rows; return what new rows cost, methods x rows."""
+    """Fit every method on its own random 80 % of the samples; return what new samples cost, methods x samples."""
     result = [COSTS.incurred(truth, np.full(len(truth), int(name == "always-positive"))) for name in CONSTANTS]
     for seen in SEEN.values():
         picked = rng.permutation(len(x))[: int(0.8 * len(x))]
@@ -77,7 +77,7 @@ def costs_of(x: Any, y: Any, new: Any, truth: Any, rng: Any) -> Any:
 
 
 def cut(groups: Any, rng: Any) -> Any:
-    """Return the fold of each row; groups stay together."""
+    """Return the fold of each sample; groups stay together."""
     return (rng.permutation(groups.max() + 1) % FOLDS)[groups]
 
 
@@ -105,7 +105,7 @@ def old_protocol(x: Any, y: Any, groups: Any, rng: Any) -> Found:
 
 
 def repeated_folds(x: Any, y: Any, groups: Any, rng: Any, repeats: int) -> RowCosts:
-    """Test every row once in each repeat; return what it cost under each method."""
+    """Test every sample once in each repeat; return what it cost under each method."""
     n, parts, rows, fits = len(y), [], [], []
     for repeat in range(repeats):
         folds = cut(groups, rng)
@@ -144,7 +144,7 @@ def trial(seed: int, n: int, *, grouped: bool) -> dict[str, Found]:
 
 
 def true_costs(n: int, *, grouped: bool, fits: int = 200) -> dict[str, float]:
-    """Return what each method costs on fresh rows, in the mean over training sets of 80 % of n rows."""
+    """Return what each method costs on fresh samples, in the mean over training sets of 80 % of n samples."""
     rng = np.random.default_rng(99)
     total = np.zeros(len(METHODS))
     for _ in range(fits):

