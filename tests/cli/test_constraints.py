@@ -28,12 +28,12 @@ def test_threshold_is_that_of_python(adacsl, files):
     frame = pd.read_csv(files / "scores.csv")
     columns = ["--score-column", "score", "--label-column", "label"]
     words = ["threshold", files / "scores.csv", *columns, "--fn", 2, "--fp", 1, "--min-recall", 0.9]
-    said = adacsl(*words, "--max-positive-rate", 0.8, "--confidence", 0.9, "--batch-rows", 700, "--json").json
+    output = adacsl(*words, "--max-positive-rate", 0.8, "--confidence", 0.9, "--batch-rows", 700, "--json").json
     best = find_threshold(frame["score"], frame["label"], COSTS, min_recall=0.9, max_positive_rate=0.8, confidence=0.9)
-    assert said["constrained"]["value"] == best.value
-    assert said["constrained"]["cost"] == best.cost
-    assert said["constrained"]["constraints"]["min_recall"]["guaranteed"] >= 0.9
-    assert said["threshold"]["value"] == find_threshold(frame["score"], frame["label"], COSTS).value
+    assert output["constrained"]["value"] == best.value
+    assert output["constrained"]["cost"] == best.cost
+    assert output["constrained"]["constraints"]["min_recall"]["guaranteed"] >= 0.9
+    assert output["threshold"]["value"] == find_threshold(frame["score"], frame["label"], COSTS).value
     shown = adacsl(*words).out
     assert "optimum under the constraints" in shown
     assert "recall at least 0.9 (0.90" in shown
@@ -74,8 +74,8 @@ def test_what_is_refused(refused, files, words, match):
 
 def test_trained_saved_and_used(adacsl, refused, files, tmp_path):
     words = ["train", files / "rows.csv", "--drop", "person,region", "--fn", 2, "--fp", 1, "--method", "logistic"]
-    said = adacsl(*words, "--min-recall", 0.9, "--out", tmp_path / "model")
-    assert "recall at least 0.9 (0.9025 certified" in said.out
+    output = adacsl(*words, "--min-recall", 0.9, "--out", tmp_path / "model")
+    assert "recall at least 0.9 (0.9025 certified" in output.out
     model = load(tmp_path / "model")
     assert model.constraints == {"min_recall": 0.9, "confidence": 0.95}
     again = adacsl(*words, "--min-recall", 0.9, "--out", tmp_path / "model", "--json").json
@@ -111,11 +111,11 @@ def test_compared_and_saved(adacsl, files, tmp_path):
         2,
     ]
     words += ["--methods", "logistic,always-negative,always-positive", "--n-jobs", 1, "--min-recall", 0.9]
-    said = adacsl(*words, "--out", tmp_path / "run", "--save", tmp_path / "model", "--json")
-    assert said.code == 0
-    assert {row["method"] for row in said.json["table"]} == {"logistic", "always-positive"}
-    assert [row["method"] for row in said.json["infeasible"]] == ["always-negative"]
-    assert "--min-recall 0.9" in said.json["train"][0]
+    output = adacsl(*words, "--out", tmp_path / "run", "--save", tmp_path / "model", "--json")
+    assert output.code == 0
+    assert {row["method"] for row in output.json["table"]} == {"logistic", "always-positive"}
+    assert [row["method"] for row in output.json["infeasible"]] == ["always-negative"]
+    assert "--min-recall 0.9" in output.json["train"][0]
     assert load(tmp_path / "model").constraints_["min_recall"].guaranteed >= 0.9
     shown = adacsl(*words, "--out", tmp_path / "run").out
     (row,) = [line for line in shown.splitlines() if line.startswith("  always-negative")]

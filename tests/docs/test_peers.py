@@ -24,7 +24,9 @@ from benchmarks.quality.peers import problem as problem_files
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / "benchmarks/quality/peers"
 OWN = """
+import os
 import time
+from pathlib import Path
 import numpy as np
 import pandas as pd
 from benchmarks.quality.peers.methods import ROWS, TWO, PeerMethod
@@ -67,11 +69,11 @@ def odd(problem):
 
 
 def slow(problem):
+    Path(__file__).with_name("slow.pid").write_text(str(os.getpid()))
     time.sleep(600)
 
 
 def dying(problem):
-    import os
     print("the last words", flush=True)
     os._exit(1)
 
@@ -191,7 +193,9 @@ def test_the_pages_of_the_docs_are_those_of_the_published_results(name):
         pytest.skip("not run yet")
     written = results.with_name("peers.md") if name == "arena" else results.with_suffix(".md")
     made = page.pages_of(*store.read_results(results), written.stem)
-    assert made == (written.read_text(), page.details_path(written).read_text()), "run benchmarks.quality.peers.run --page"
+    assert made == (written.read_text(), page.details_path(written).read_text()), (
+        "run benchmarks.quality.peers.run --page"
+    )
     assert results.with_suffix(".npz").stat().st_size < 3e6
 
 
@@ -249,7 +253,9 @@ def test_a_method_on_the_first_split_only(fits, monkeypatch):
     costs = summary.costs_of(lines())
     # compared on the split that both have
     ratio = summary.relative(costs, "ensemble-toy", ["shares"])
-    assert ratio["toy", "own"] == pytest.approx(costs["ensemble-toy"]["toy", "own", 0] / costs["shares"]["toy", "own", 0])
+    assert ratio["toy", "own"] == pytest.approx(
+        costs["ensemble-toy"]["toy", "own", 0] / costs["shares"]["toy", "own", 0]
+    )
     assert summary.relative(costs, "ensemble-toy", ["shares", "constant"]).index.tolist() == ratio.index.tolist()
     again("--page", "page.md", chosen=["--methods", "shares"])
     assert "| toy (own) | 120 | " in Path("page.md").read_text()
@@ -303,17 +309,19 @@ def test_fits_in_processes_of_their_own():
 @pytest.mark.weekly
 def test_a_run_that_is_ended_ends_its_fits_and_keeps_the_finished():
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-    words = command("--methods", "shares", "slow", "--workers", "2")
-    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    for _ in range(300):
-        started = subprocess.run(["pgrep", "-f", "peers.worker slow"], capture_output=True, text=True).stdout.split()  # noqa: S607
-        if started and len(list(Path("work").glob("toy+shares+*.npz"))):
+    words = command("--methods", "shares", "slow", "--workers", "2", "--splits", "1")
+    process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+    for _ in range(600):
+        if Path("slow.pid").exists() and list(Path("work").glob("toy+shares+1.npz")):
             break
         time.sleep(0.1)
+    else:
+        process.kill()
+        pytest.fail(f"nothing was finished in a minute: {process.communicate()[0]}")
     process.send_signal(signal.SIGTERM)
     said, _ = process.communicate(timeout=60)
     assert "missing, the same command goes on" in said
-    assert not any(Path(f"/proc/{one}").exists() for one in started)
+    assert not Path("/proc", Path("slow.pid").read_text()).exists()
     assert {row["method"] for row in lines()} == {"shares"}
 
 
@@ -483,7 +491,8 @@ def test_boosters_take_categories_and_missing_values(library, monkeypatch):
     rng = np.random.default_rng(0)
     x, level = rng.normal(size=200), rng.choice(["a", "b", None], 200)
     y = ((x + (level == "a")) > 0.7).astype(int)
-    X = pd.DataFrame({"x": np.where(x > 2, np.nan, x), "level": pd.Series(level, dtype=object)})
+    # a column of a table may have the name of an argument
+    X = pd.DataFrame({"x": np.where(x > 2, np.nan, x), "self": pd.Series(level, dtype=object)})
     problem = problem_files.Problem(X, y, X, 2, {"k": np.asarray([[0, 1.0], [1, 0]])}, None, None, 0, 60.0)
     found = problem_files.check_answer(methods.tuned(library)(problem)(X), problem)
     assert (found.argmax(axis=1) == y).mean() > 0.9

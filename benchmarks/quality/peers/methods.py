@@ -121,7 +121,10 @@ def with_categories(problem: Problem) -> tuple[pd.DataFrame, Callable[[pd.DataFr
         kinds[column] = pd.CategoricalDtype(list(kept))
 
     def convert(X: pd.DataFrame) -> pd.DataFrame:
-        return X.assign(**{column: X[column].astype(kind) for column, kind in kinds.items()})
+        result = X.copy()
+        for column, kind in kinds.items():
+            result[column] = X[column].astype(kind)
+        return result
 
     return convert(problem.X_train), convert
 
@@ -172,7 +175,7 @@ def logistic(problem: Problem) -> Predict:
         GridSearchCV(LogisticRegression(max_iter=3000), {"C": [0.01, 0.1, 1.0, 10.0]}, scoring="neg_log_loss",
                      cv=folds(problem)),
     )  # fmt: skip
-    return model.fit(problem.X_train, problem.y_train).predict_proba  # type: ignore[no-any-return]
+    return model.fit(problem.X_train, problem.y_train).predict_proba
 
 
 def histogram_boosting(seed: int, **more: Any) -> HistGradientBoostingClassifier:

@@ -146,7 +146,7 @@ def _unpacked(name: str, arrays: dict[str, NDArray[Any]]) -> Any:
 def write_answer(answer: Answer, path: Path) -> None:
     """Write an answer: ``probabilities``, or decisions by the name of the costs."""
     if isinstance(answer, dict):
-        np.savez(path, **{f"decisions {name}": decisions for name, decisions in answer.items()})  # type: ignore[arg-type]
+        np.savez(path, **{f"decisions {name}": decisions for name, decisions in answer.items()})
     else:
         np.savez(path, probabilities=answer)
 

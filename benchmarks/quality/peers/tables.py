@@ -1,4 +1,4 @@
-"""What is competed on. A table is a name, a kind, and a function that loads rows, labels, costs and units.
+"""The tables. A table is a name, a kind, and a function that loads rows, labels, costs and units.
 
 To add one, write ``def load(max_rows) -> Data`` and put a :class:`Table` into :data:`TABLES`, here or in a file of your
 own that ``run.py --add FILE`` reads. :func:`data_of` makes the :class:`Data` of features, labels and costs.

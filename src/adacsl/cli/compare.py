@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -208,7 +208,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
-    with screen.doing(f"reading and checking {', '.join(name or 'the result of --sql' for name in names)}"):
+    reading = f"reading and checking {', '.join(name or 'the result of --sql' for name in names)}"
+    with ExitStack() as opened, screen.doing(reading):
+        opened.enter_context(_workers_ahead(execution, chosen))
         if execution.backend == "processes":
             from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
 
@@ -236,9 +238,14 @@ def compare(  # noqa: PLR0913  one argument for each option
             _check_words(task, chosen, split_words(ratios) or None)
             times.check(task.time)
             constraint_options.check_column(task)
+        ahead = opened.pop_all()
     for task, checks in loaded:
         screen.findings(checks, task.name if len(names) > 1 else "")
-    with stoppable(f"what is finished is kept in {folder}; the same command resumes from there"), _without_findings():
+    with (
+        ahead,
+        stoppable(f"what is finished is kept in {folder}; the same command resumes from there"),
+        _without_findings(),
+    ):
         result = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
             folds=evaluation.folds, racing=RACING[evaluation.racing],
@@ -265,6 +272,22 @@ def compare(  # noqa: PLR0913  one argument for each option
         except OSError as error:  # a full disk: the result is shown all the same
             saved["not_reported"] = one_line(error.strerror or error)
     return _answer(result, folder, page, [one for one in trainings if one], saved)
+
+
+NO_NETWORK = ("always-", "logistic", "gbm-", "xgboost", "lightgbm", "catboost", "metacost")
+"""How the names of methods begin that train no network."""
+
+
+def _workers_ahead(execution: ExecutionOptions, chosen: Sequence[Any]) -> AbstractContextManager[None]:
+    """Start worker processes, which import for seconds, while the data are read."""
+    if execution.backend != "processes" or execution.n_jobs == 1:
+        return nullcontext()
+    from adacsl.execution.processes import started_ahead  # noqa: PLC0415  joblib
+    from adacsl.execution.threads import cores  # noqa: PLC0415
+
+    networks = not all(word.startswith(NO_NETWORK) for word in chosen if isinstance(word, str))
+    modules = ("adacsl.comparison.jobs", *(("adacsl.neural.loop",) if networks else ()))
+    return started_ahead(min(cores(), execution.n_jobs or cores()), modules)
 
 
 def _check_words(task: Task, methods: list[Any], ratios: list[str] | None) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from adacsl.base.arrays import number_or_nan, refuse_reordered
+from adacsl.base.extras import resolve
 from adacsl.comparison.baseline import baseline_facts, baseline_results, refuse_baseline_name
 from adacsl.comparison.first_look import is_large, take_first_look
 from adacsl.comparison.fits import FitKey, scale_fn
@@ -33,7 +34,8 @@ from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import date_columns
 from adacsl.estimators.certification import column_of
-from adacsl.estimators.registry import choose_methods
+from adacsl.estimators.registry import choose_methods, is_ensemble, needs_network
+from adacsl.execution.threads import cores
 from adacsl.integrations.sklearn import row_costs
 from adacsl.neural.learner import NeuralLearner
 from adacsl.thresholds.constraints import Constraints, InfeasibleError
@@ -297,29 +299,26 @@ def compare_tasks(  # noqa: PLR0913  options by name
     for task in tasks:
         if task.time is None:  # test windows are checked with their dates
             conditions.split(task, 0)  # raises where there are too few samples, before a folder is made
-    with Progress(len(planned), quiet=not progress, fits=planned) as bar:
+    with contextlib.ExitStack() as opened, Progress(len(planned), quiet=not progress, fits=planned) as bar:
+        opened.enter_context(_workers_ahead(tasks, len(jobs), every, **running))
         for task in tasks:
             bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the data")
         checks = {task.name: check_task(task, ignore) for task in tasks}
         _warn_of_errors(checks)
         identity = _identity(tasks, conditions, checks, warned="time-ignored" not in known_codes(ignore))
-        with contextlib.ExitStack() as opened:
-            store: ResultStore = MemoryStore(identity)
-            if folder is not None:
-                store = opened.enter_context(Store.open(folder, identity))
-            for task in tasks:
-                store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
-                own |= _write_splits(store, task, conditions, repeats, at[task.name])
-            store.write_plan(planned)
-            for task in tasks:
-                if task.parsed is not None:
-                    task.parsed.parse()  # once, before workers are sent the task
-            by_name = {task.name: task for task in tasks}
-            take_first_look(store, by_name, chosen, at, conditions, planned, bar, running)
-            race = Race(store, [fit for fit in planned if fit.data in races], _ratio_costs(by_name), planned)
-            run_jobs(jobs, store, by_name, on_event=bar, race=race, **running)
-            store.write_plan(planned, race.stopped)
-            stored = store.load().only(own)
+        store: ResultStore = MemoryStore(identity)
+        if folder is not None:
+            store = opened.enter_context(Store.open(folder, identity))
+        for task in tasks:
+            store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
+            own |= _write_splits(store, task, conditions, repeats, at[task.name])
+        store.write_plan(planned)
+        by_name = {task.name: _parsed(task) for task in tasks}
+        take_first_look(store, by_name, chosen, at, conditions, planned, bar, running)
+        race = Race(store, [fit for fit in planned if fit.data in races], _ratio_costs(by_name), planned)
+        run_jobs(jobs, store, by_name, on_event=bar, race=race, **running)
+        store.write_plan(planned, race.stopped)
+        stored = store.load().only(own)
     stopped = tuple(race.stopped)
     expected = frozenset(fit for fit in planned if not any(each.excludes(fit) for each in stopped))
     result = _comparison(
@@ -327,6 +326,26 @@ def compare_tasks(  # noqa: PLR0913  options by name
     )  # fmt: skip
     facts = with_checks(result.facts, checks)  # the folder holds those of its first run
     return replace(result, facts=facts, methods=every, neural=conditions.neural, tolerance=tolerance, prefer=prefer)
+
+
+def _workers_ahead(
+    tasks: Sequence[Task], jobs: int, methods: Mapping[str, Any], *, backend: str = "processes",
+    n_jobs: int | None = None, **_: Any,
+) -> contextlib.AbstractContextManager[None]:  # fmt: skip
+    """Start worker processes, which import for seconds, while large data are checked and split."""
+    if not any(map(is_large, tasks)) or backend != "processes" or (n_jobs is not None and n_jobs < 2):
+        return contextlib.nullcontext()
+    networks = any(needs_network(made) or is_ensemble(made) for made in methods.values())
+    modules = ("adacsl.comparison.jobs", *(("adacsl.neural.loop",) if networks else ()))
+    start: Callable[..., contextlib.AbstractContextManager[None]] = resolve("adacsl.execution.processes:started_ahead")
+    return start(min(jobs, n_jobs or cores()), modules)
+
+
+def _parsed(task: Task) -> Task:
+    """Return a task whose text is parsed, once, before workers are sent the task."""
+    if task.parsed is not None:
+        task.parsed.parse()
+    return task
 
 
 def _check_racing(racing: object) -> None:

@@ -30,7 +30,7 @@ SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "b
 LIGHT = {"depth": 5, "border_count": 64, "rsm": 0.5, "one_hot_max_size": 64, "max_ctr_complexity": 1}
 
 
-def _catboost() -> BoostingLearner:
+def _catboost() -> Any:
     return BoostingLearner("catboost", **BOOSTED, patience=25, params={"thread_count": 1, **LIGHT})
 
 
@@ -41,23 +41,23 @@ def _net(module: Any = None, **settings: Any) -> Any:
     return NeuralLearner(module, **settings)
 
 
-def _logistic() -> SklearnLearner:
+def _logistic() -> Any:
     return SklearnLearner(LogisticRegression(max_iter=1000))
 
 
-def _shallow() -> BoostingLearner:
+def _shallow() -> Any:
     return BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW)
 
 
-def _soft() -> BoostingLearner:
+def _soft() -> Any:
     return BoostingLearner("lightgbm", **SLOW, params=SOFT)
 
 
-def _histogram() -> SklearnLearner:
+def _histogram() -> Any:
     return SklearnLearner(HistogramBoosting(), encode=False)
 
 
-def _extra_trees() -> SklearnLearner:
+def _extra_trees() -> Any:
     return SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3))
 
 
@@ -76,7 +76,7 @@ BASE_ESTIMATORS: Mapping[str, KnownEstimator] = {
         ("lightgbm", "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED), "boosting", (0.2, 0.1, 1e-3)),
         ("lightgbm-shallow", "lightgbm", _shallow, "boosting", (0.15, 0.15, 1e-3)),
         ("xgboost", "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED), "boosting", (0.6, 0.15, 1e-3)),
-        ("histogram", "sklearn", _histogram, "boosting", (1.0, 0.2, 1e-3)),
+        ("histogram", "sklearn", _histogram, "boosting", (1.0, 0.2, 4e-3)),
         ("catboost", "catboost", _catboost, "boosting", (0.5, 0.3, 1.3e-2)),
         ("net", "torch", lambda: _net(epochs=15), "network", (1.0, 0.25, 1e-3)),
         ("net-bins", "torch", lambda: _net({"bins": 32}, epochs=15), "network", (0.7, 0.4, 1e-3)),
@@ -88,7 +88,7 @@ BASE_ESTIMATORS: Mapping[str, KnownEstimator] = {
         ("histogram-instance", "sklearn", _histogram, "boosting", (1.0, 0.2, 1e-2)),
         ("net-instance", "torch", lambda: _net(epochs=15), "network", (1.0, 0.25, 1e-2)),
         ("adacsl", "torch", lambda: _net(epochs=15), "network", (1.0, 0.25, 1e-3)),
-        ("extra-trees", "sklearn", _extra_trees, "forest", (0.5, 0.9, 5e-3)),
+        ("extra-trees", "sklearn", _extra_trees, "forest", (0.5, 0.9, 3e-3)),
         ("realmlp", "torch", lambda: _net("realmlp"), "network", (7.5, 3.0, 1.5e-3)),
         ("tabm", "tabm", lambda: _net("tabm"), "network", (5.0, 5.0, 1.5e-3)),
     )
@@ -110,8 +110,9 @@ TV churn, the others .141).
 UNKNOWN = Prior("", 5.0, 5.0, 0.002)
 """Expected seconds and gain of a base estimator that is not in the table."""
 
-TIMED = ("extra-trees", "realmlp", "tabm")
-"""Base estimators that take part where a time limit leaves room for them, or when named."""
+TIMED = ("histogram", "extra-trees", "realmlp", "tabm")
+"""Base estimators that take part where a time limit leaves room for them, or when named. Without a boosting library
+``histogram`` always does."""
 
 BY_NAME = ("adacsl",)
 """Base estimators that take part only when named: in a stack of the others they saved nothing."""
@@ -144,8 +145,9 @@ def default_estimators(
             name: CostSensitiveClassifier(learner=neural or "net", select="log-loss", **own)
             for name, own in chosen.items()
         }
-    # scikit-learn's boosting stands in for the libraries that were better
-    out = {*BY_NAME, *(() if timed else TIMED), *(["histogram"] if any(map(_has, LIBRARIES)) else [])}
+    out = set(BY_NAME) if timed else {*BY_NAME, *TIMED}
+    if not any(map(_has, LIBRARIES)):  # scikit-learn's boosting stands in for the libraries that were better
+        out.discard("histogram")
     first = next(name for name in BOOSTED_INSTANCE if _has(BASE_ESTIMATORS[name].package))
     kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "net-instance"} if row_costs else set()
     out |= {name for name in BASE_ESTIMATORS if name.endswith((INSTANCE, "-soft")) and name not in kept}

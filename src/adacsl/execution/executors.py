@@ -233,6 +233,12 @@ def _begin(
 ) -> Iterator[Update]:
     """Begin as many of the tasks that wait as there is room for."""
     while waiting and len(running) < executor.n_workers:
+        if choose is not None:  # among those of which something is left
+            for number in [number for number in waiting if remaining(tasks[number]) is None]:
+                waiting.remove(number)
+                yield Update("done", number)
+            if not waiting:
+                return
         place = 0 if choose is None else choose([tasks[number] for number in waiting])
         if place is None:
             if not running:
