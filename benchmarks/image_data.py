@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class ImageData(NamedTuple):
-    """Pictures with their labels, and the groups that must not be torn apart by an honest split."""
+    """Images with their labels, and the groups that are not split across folds."""
 
     images: NDArray[np.uint8]  # N x H x W x 3
     labels: NDArray[np.int64]

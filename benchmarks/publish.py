@@ -5,7 +5,7 @@ python -m benchmarks.publish
 Speed: every ``*.json`` of the harness. Costs: ``ham10k_image.csv``, ``ham10k_lesion.csv`` and ``tables.csv``, each with
 an optional ``NAME.meta.json`` that holds ``date``, ``device``, ``command`` and, where it helps, ``versions`` and
 ``note``; ``suite.csv`` as benchmarks/quality/suite.py writes it; the paper's Table 2. Statistics: ``cpu_power.json``
-and ``recommendation_regret.json``. What is not there is said to be not measured; every interval names its method.
+and ``recommendation_regret.json``. What is not there is marked as not measured; every interval names its method.
 """
 
 from __future__ import annotations
@@ -253,7 +253,7 @@ TABLE_BAR = 0.95
 EASY = "ann_thyroid"
 """The table with the largest ratios: figures stand with and without it."""
 OVERLAP = 0.25
-"""Test rows over training rows (validation rows included) of splits into 65 / 15 / 20 %."""
+"""Test rows over training samples (validation samples included) of splits into 65 / 15 / 20 %."""
 YARDSTICK = "net-weighted-single"
 MODES = {
     "net-weighted-single": "weighted cross-entropy, one split",

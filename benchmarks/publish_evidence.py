@@ -43,7 +43,7 @@ def simulation(run: dict[str, Any] | None) -> str:
         "| rows | groups of | protocol | excess cost | type I | power | coverage | of a constant | half-width | regret "
         "of the recommendation | regret of the lowest mean |\n|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     ]
-    truths = {(one["n"], one["groups of"]): one for one in run["dearer, %"]}
+    truths = {(one["n"], one["groups of"]): one for one in run["extra cost, %"]}
     for row in run["rows"]:
         excess = truths[row["n"], row["groups of"]]["without two columns"]
         lines.append(
@@ -53,11 +53,11 @@ def simulation(run: dict[str, Any] | None) -> str:
             f"| {row['half-width, %']:.1f} % | {regret(row, 'regret')} | {regret(row, 'regret of the lowest mean')} |\n"
         )
     lines.append("\nTrue excess cost of the methods over the best (percent):\n\n")
-    names = [name for name in run["dearer, %"][0] if name not in ("n", "groups of")]
+    names = [name for name in run["extra cost, %"][0] if name not in ("n", "groups of")]
     lines.append(f"| rows | groups of | {' | '.join(names)} |\n|--:|--:|{'--:|' * len(names)}\n")
     lines += [
         f"| {one['n']:,} | {one['groups of']} | {' | '.join(str(one[name]) for name in names)} |\n"
-        for one in run["dearer, %"]
+        for one in run["extra cost, %"]
     ]
     return "".join(lines)
 

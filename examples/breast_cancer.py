@@ -2,10 +2,10 @@
 
 python examples/breast_cancer.py
 
-A missed malignant tumour is priced at 8 needless follow-ups (fp=1, fn=8; a choice for this example, no medical
-advice). 20 stratified random splits, 60 % train, 20 % validation, 20 % test. Every network has the same size, the same
-start, the same batches, 60 epochs, and its last epoch is used: no epoch is selected. The validation part tunes the
-threshold of "CE + tuned threshold" and steers lambda of AdaCSL; the test part is looked at once, for the table.
+A malignant tumour that is overlooked costs as much as 8 needless follow-ups (fp=1, fn=8; a choice for this example, no
+medical advice). 20 stratified random splits, 60 % train, 20 % validation, 20 % test. Every network has the same size,
+the same start, the same batches, 60 epochs, and its last epoch is used: no epoch is selected. The validation part tunes
+the threshold of "CE + tuned threshold" and steers lambda of AdaCSL; the test part is looked at once, for the table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Write constraints.lock: the versions of constraints.txt with the SHA-256 of every file that pip may take for them.
 
 Usage: ``python scripts/lock.py`` (Linux, x86-64; needs the package index). Of each version the wheel for each Python in
-``PYTHONS`` is listed, as pip chooses it: of torch the build without CUDA where pip is told of one (``PIP_FIND_LINKS``,
+``PYTHONS`` is listed, as pip chooses it: of torch the build without CUDA where pip knows of one (``PIP_FIND_LINKS``,
 ``PIP_EXTRA_INDEX_URL``). CI installs nothing else: ``pip install --no-deps --require-hashes -r constraints.lock``.
 """
 

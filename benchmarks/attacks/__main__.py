@@ -1,4 +1,4 @@
-"""Attack adacsl and count what it does not withstand.
+"""Robustness tests: damage inputs of adacsl and count the failures.
 
 python -m benchmarks.attacks                               all, the long form: hours on 2 cores
 python -m benchmarks.attacks --short                       what CI runs
@@ -57,8 +57,8 @@ def _row(attack: Attack, args: argparse.Namespace) -> dict[str, Any]:
 
 def _commit() -> str:
     command = ["git", "describe", "--always", "--dirty"]
-    told = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)  # noqa: S603
-    return told.stdout.strip()
+    shown = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)  # noqa: S603
+    return shown.stdout.strip()
 
 
 if __name__ == "__main__":

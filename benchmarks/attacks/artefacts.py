@@ -328,7 +328,7 @@ def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
 
 
 def fault_of(place: Path, model: Model, change: Change) -> str:
-    """Return what was not withstood."""
+    """Return what went wrong."""
     reset_peak()
     begin, before = time.monotonic(), memory("VmRSS")
     result, line = answer(place, model.rows)
@@ -340,7 +340,7 @@ def fault_of(place: Path, model: Model, change: Change) -> str:
     if line is not None:
         return line
     if change is beside:
-        return "" if np.array_equal(result, model.said) else "a file beside it changed what it says"
+        return "" if np.array_equal(result, model.predicted) else "a file beside it changed what it says"
     if change in CONTENT:  # another model, perhaps
         return ""
     return "" if result is None else "loaded silently"

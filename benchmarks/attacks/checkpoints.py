@@ -27,7 +27,7 @@ CHECKPOINT, DIGESTS = "last.ckpt", "last.sha256"
 FIRST, SECOND, MARK = "training-0/member-0", "training-0/member-1", "training-0/fit.sha256"
 EXECUTED: list[str] = []
 LATE = 60.0
-"""Seconds after which a fit of two nets on 80 rows is said to hang; a busy machine included."""
+"""Seconds after which a fit of two networks on 80 samples counts as hanging; a busy machine included."""
 
 
 class Late(BaseException):
@@ -42,7 +42,7 @@ class Evil:
 
 
 class Fits(NamedTuple):
-    """A fit of two nets one by one that is finished, another one, and what each ended with."""
+    """A fit of two networks one by one that is finished, another one, and what each ended with."""
 
     folder: Path
     other: Path
@@ -71,7 +71,7 @@ def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
     drawing = random.Random(seed)  # noqa: S311
     for number in range(tries):
         name, change = _FORGERIES[number] if number < len(_FORGERIES) else _random_damage(fits, drawing)
-        own = folder / "attacked"
+        own = folder / "damaged"
         shutil.copytree(fits.folder, own)
         EXECUTED.clear()
         may_be_harmless = change(own, fits)
@@ -85,9 +85,9 @@ def _fault(folder: Path, fits: Fits, may_be_harmless: bool) -> str:
         with _bounded(LATE):
             weights = _fit(folder)
     except (ValueError, OSError) as error:
-        said = str(error)
-        if "\n" in said or not ("delete its folder" in said or "give an empty folder" in said):
-            return f"refused, but with {said[:200]!r}"
+        answer = str(error)
+        if "\n" in answer or not ("delete its folder" in answer or "give an empty folder" in answer):
+            return f"refused, but with {answer[:200]!r}"
         return "code was run" if EXECUTED else ""
     except (Exception, Late) as error:  # a raw error is a fault
         return f"{type(error).__name__}: {str(error)[:100]!r}"
@@ -189,7 +189,7 @@ def _instead(folder: Path, fits: Fits, *, file: str, what: str) -> bool:
         path.symlink_to(kept)
     elif what == "broken link":
         path.symlink_to(folder / "nowhere")
-    # a link to the same bytes, or to nothing: the fit goes on, or starts anew
+    # a link to the same bytes, or to nothing: the fit goes on, or starts again
     return what in ("link", "broken link") and not (what == "broken link" and file.endswith(DIGESTS))
 
 

@@ -1,6 +1,6 @@
 """Wrong command lines: written by hand over all commands, and every number of every option wrong in every way.
 
-The second list is made from the commands' own signatures, so that a new option is attacked as soon as it is there.
+The second list is made from the commands' own signatures, so that a new option is tested as soon as it is there.
 """
 
 from __future__ import annotations
@@ -257,12 +257,12 @@ def furnish(folder: Path, seed: int = 0) -> None:
         (folder / name).mkdir()
         (folder / name / "other.txt").write_text("mine")
     words = "train rows.csv --target y --fn 8 --fp 1 --method logistic --drop id --out model --quiet"
-    said = call(words.split())
-    if said.code != 0:
-        raise RuntimeError(said.err)
+    answer = call(words.split())
+    if answer.code != 0:
+        raise RuntimeError(answer.err)
 
 
-class Said(typing.NamedTuple):
+class Answer(typing.NamedTuple):
     """What a command line ended with."""
 
     code: Any
@@ -272,7 +272,7 @@ class Said(typing.NamedTuple):
     megabytes: float
 
 
-def call(words: list[str]) -> Said:
+def call(words: list[str]) -> Answer:
     """Run a command line in this process."""
     out, err = io.StringIO(), io.StringIO()
     start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -283,21 +283,21 @@ def call(words: list[str]) -> Said:
         except BaseException as error:  # whatever comes out is a fault
             code = f"{type(error).__name__}: {error}"
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    return Said(code, out.getvalue(), err.getvalue(), time.monotonic() - start, more)
+    return Answer(code, out.getvalue(), err.getvalue(), time.monotonic() - start, more)
 
 
-def fault_of(said: Said, left: set[str], named: str = "") -> str:
+def fault_of(answer: Answer, left: set[str], named: str = "") -> str:
     """Return why this is no good refusal: one line on stderr, exit code 2, nothing else, soon; "" where it is one."""
-    lines = said.err.splitlines()
+    lines = answer.err.splitlines()
     wrong = {
-        f"exit code {said.code}": said.code != 2,
-        f"on stdout: {said.out[:60]!r}": said.out != "",
-        f"{len(lines)} lines on stderr: {said.err[:200]!r}": len(lines) != 1 or "Traceback" in said.err,
-        f"no error: {said.err[:60]!r}": not said.err.startswith("error: "),
-        f"raw control characters: {said.err[:80]!r}": any(ord(c) < 32 and c != "\n" for c in said.err),
-        f"does not name {named}: {said.err[:200]!r}": named not in said.err,
-        f"{said.seconds:.0f} s": said.seconds > SECONDS,
-        f"{said.megabytes:.0f} MB": said.megabytes > MEGABYTES,
+        f"exit code {answer.code}": answer.code != 2,
+        f"on stdout: {answer.out[:60]!r}": answer.out != "",
+        f"{len(lines)} lines on stderr: {answer.err[:200]!r}": len(lines) != 1 or "Traceback" in answer.err,
+        f"no error: {answer.err[:60]!r}": not answer.err.startswith("error: "),
+        f"raw control characters: {answer.err[:80]!r}": any(ord(c) < 32 and c != "\n" for c in answer.err),
+        f"does not name {named}: {answer.err[:200]!r}": named not in answer.err,
+        f"{answer.seconds:.0f} s": answer.seconds > SECONDS,
+        f"{answer.megabytes:.0f} MB": answer.megabytes > MEGABYTES,
         f"left behind: {sorted(left)[:3]}": bool(left),
     }
     return "; ".join(text for text, holds in wrong.items() if holds)
@@ -309,9 +309,7 @@ def numbers() -> Iterator[tuple[list[str], str, str, bool]]:
         for argument in command.assemble_argument_collection():
             kinds = {argument.hint, *typing.get_args(argument.hint)} & {int, float}
             option = argument.names[0]
-            if not kinds or str in typing.get_args(
-                argument.hint
-            ):  # prices may be columns: they have lines of their own
+            if not kinds or str in typing.get_args(argument.hint):  # costs may be columns: they have lines of their own
                 continue
             for number in NUMBERS:
                 never = NOT_WHOLE if int in kinds else NEVER
@@ -348,9 +346,9 @@ def wrong_lines(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
         furnish(folder, seed)
         there = _files(folder)
         for words, named in picked:
-            said = call(words)
+            answer = call(words)
             left, there = _files(folder) - there, _files(folder)
-            yield Attempt(shlex.join(word[:40] for word in words), fault_of(said, left, named))
+            yield Attempt(shlex.join(word[:40] for word in words), fault_of(answer, left, named))
 
 
 def _files(folder: Path) -> set[str]:

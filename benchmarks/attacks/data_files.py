@@ -33,7 +33,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from benchmarks.attacks.command_lines import Said, call
+from benchmarks.attacks.command_lines import Answer, call
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -527,11 +527,11 @@ def main() -> None:
         with contextlib.suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")  # the peak of memory is that of this job
         if "words" in job:
-            said = call(job["words"])
+            reply = call(job["words"])
         else:
             client = client or _client()
-            said = _sent(client, Path(job["arrow"]).read_bytes())
-        answers.write(f"{json.dumps(said._asdict() | {'code': said.code})}\n")
+            reply = _sent(client, Path(job["arrow"]).read_bytes())
+        answers.write(f"{json.dumps(reply._asdict() | {'code': reply.code})}\n")
         answers.flush()
 
 
@@ -552,26 +552,26 @@ def _client() -> Any:
     return TestClient(make_app(model, device="cpu", threads=1), raise_server_exceptions=False)
 
 
-def _sent(client: Any, body: bytes) -> Said:
+def _sent(client: Any, body: bytes) -> Answer:
     start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     answer = client.post("/predict", content=body, headers={"content-type": ARROW})
     more = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     text = "" if answer.status_code == 200 else answer.text[: 2 * LONGEST_LINE]
-    return Said(answer.status_code, "", text, time.monotonic() - start, more)
+    return Answer(answer.status_code, "", text, time.monotonic() - start, more)
 
 
-def _fault(said: dict[str, Any], fine: tuple[int, ...], refusal: int) -> str:
+def _fault(reply: dict[str, Any], fine: tuple[int, ...], refusal: int) -> str:
     """Return why this is neither an answer nor a refusal in one line, or ""."""
-    if "ended" in said:
-        return f"ended the process: {said['ended']}"
-    lines = [line for line in said["err"].splitlines() if not line.startswith("note: ")]
+    if "ended" in reply:
+        return f"ended the process: {reply['ended']}"
+    lines = [line for line in reply["err"].splitlines() if not line.startswith("note: ")]
     wrong = {
-        f"answered {said['code']}: {said['err'][:300]!r}": said["code"] not in fine,
-        f"{len(lines)} lines: {said['err'][:200]!r}": said["code"] == refusal and len(lines) != 1,
-        f"a line of {len(said['err']):,} characters": len(said["err"]) > LONGEST_LINE,
-        f"{said['seconds']:.0f} s": said["seconds"] > SECONDS,
-        f"{said['megabytes']:,.0f} MB": said["megabytes"] > MEGABYTES,
-        "the text of another file": SECRET in said["out"] + said["err"],
+        f"answered {reply['code']}: {reply['err'][:300]!r}": reply["code"] not in fine,
+        f"{len(lines)} lines: {reply['err'][:200]!r}": reply["code"] == refusal and len(lines) != 1,
+        f"a line of {len(reply['err']):,} characters": len(reply["err"]) > LONGEST_LINE,
+        f"{reply['seconds']:.0f} s": reply["seconds"] > SECONDS,
+        f"{reply['megabytes']:,.0f} MB": reply["megabytes"] > MEGABYTES,
+        "the text of another file": SECRET in reply["out"] + reply["err"],
     }
     return "; ".join(text for text, holds in wrong.items() if holds)
 
@@ -582,11 +582,11 @@ def attack(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
     reader = Reader()
     try:
         for case in _cases(folder, tries, drawn):
-            said = reader.ask({"words": ["check", *(case.words or (str(case.path),)), *COSTS]})
-            yield Attempt(case.name, _fault(said, (2,) if case.refused else (0, 1, 2), 2))
+            reply = reader.ask({"words": ["check", *(case.words or (str(case.path),)), *COSTS]})
+            yield Attempt(case.name, _fault(reply, (2,) if case.refused else (0, 1, 2), 2))
             if case.path.suffix == ".arrow":
-                said = reader.ask({"arrow": str(case.path)})
-                yield Attempt(f"{case.name}, sent", _fault(said, (422,) if case.refused else (200, 422), 422))
+                reply = reader.ask({"arrow": str(case.path)})
+                yield Attempt(f"{case.name}, sent", _fault(reply, (422,) if case.refused else (200, 422), 422))
             case.path.unlink()
     finally:
         reader.close()

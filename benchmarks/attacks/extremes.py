@@ -1,4 +1,4 @@
-"""Numbers at the edge: prices from 1e-12 to 1e12, few rows, ties, denormals, scores of 0 and 1, one class, no noise.
+"""Numbers at the edge: costs from 1e-12 to 1e12, few rows, ties, denormals, scores of 0 and 1, one class, no noise.
 
 What comes out is compared with every cut tried one by one in exact fractions, and with itself at other units of money.
 """
@@ -36,7 +36,7 @@ FITS = 300
 """In the long form one of so many tries trains something."""
 
 CLOSE = 1e-9
-MUCH_DEARER = 3.0
+MUCH_MORE = 3.0
 """An adapted booster on separable rows may cost so many times what the plain one does, in the mean of some seeds."""
 
 
@@ -53,16 +53,16 @@ BRUTE = _brute()
 # draws
 
 
-def price(rng: Generator, n: int | None = None) -> Any:
-    """Return a price from 1e-12 to 1e12, or one for each of n rows."""
+def amount(rng: Generator, n: int | None = None) -> Any:
+    """Return an amount from 1e-12 to 1e12, or one for each of n samples."""
     result = 10.0 ** rng.uniform(-12, 12, n)
     return float(result) if n is None else result
 
 
-def prices(rng: Generator, n: int | None = None) -> dict[str, Any]:
-    """Return prices of two classes, with some for being right, too."""
-    error = {"fp": price(rng, n), "fn": price(rng, n)}
-    if rng.random() < 0.3:  # benefits and prices of being right of about the same size
+def amounts(rng: Generator, n: int | None = None) -> dict[str, Any]:
+    """Return costs of two classes, with some for being right, too."""
+    error = {"fp": amount(rng, n), "fn": amount(rng, n)}
+    if rng.random() < 0.3:  # benefits and costs of being right of about the same size
         error |= {"tp": -error["fn"] * rng.random(), "tn": error["fp"] * rng.random() / 2}
     return error
 
@@ -86,7 +86,7 @@ def size(rng: Generator, least: int = 1) -> int:
 
 
 def units(given: dict[str, Any], rng: Generator) -> dict[str, Any]:
-    """Return the same prices in another unit: a power of two, so that nothing is rounded."""
+    """Return the same costs in another unit: a power of two, so that nothing is rounded."""
     factor = 2.0 ** int(rng.integers(-30, 31))
     return {name: value * factor for name, value in given.items()}
 
@@ -95,9 +95,9 @@ def units(given: dict[str, Any], rng: Generator) -> dict[str, Any]:
 
 
 def cheapest_cut(rng: Generator) -> str:
-    """Find the cheapest of all cuts; its cost is what is said, and it is the same in another unit."""
+    """Find the cheapest of all thresholds; its cost is as reported, and the same in another unit."""
     n = size(rng)
-    scores, labels, given = scores_of(rng, n), labels_of(rng, n), prices(rng, n if rng.random() < 0.3 else None)
+    scores, labels, given = scores_of(rng, n), labels_of(rng, n), amounts(rng, n if rng.random() < 0.3 else None)
     weight = rng.integers(1, 5, n).astype(float) if rng.random() < 0.3 else None
     costs, target = CostMatrix(**given), float(rng.uniform(0.01, 0.99))
     result = find_threshold(scores, labels, costs, target_threshold=target, sample_weight=weight)
@@ -130,7 +130,7 @@ def _reduced(exact: dict[str, Any], labels: NDArray[Any]) -> Fraction:
 
 def measured(rng: Generator) -> str:
     """Totals are those of exact fractions; no measure is infinite."""
-    n, given = size(rng, 2), prices(rng)
+    n, given = size(rng, 2), amounts(rng)
     true, decided = labels_of(rng, n, both=True), rng.integers(0, 2, n)
     costs = CostMatrix(**given)
     exact = BRUTE.cost_at(0.5, decided, true, **given)
@@ -143,19 +143,19 @@ def measured(rng: Generator) -> str:
 
 def decided(rng: Generator) -> str:
     """Decide for the least expected cost, in exact fractions, unless rounding makes it a tie."""
-    given = {"fp": price(rng), "fn": price(rng)}
+    given = {"fp": amount(rng), "fn": amount(rng)}
     p = float(rng.choice([*EDGES, *rng.random(3)]))
     called = int(CostMatrix(**given).decide([p])[0])
-    alarm, miss = (1 - Fraction(p)) * Fraction(given["fp"]), Fraction(p) * Fraction(given["fn"])
-    tied = abs(alarm - miss) <= Fraction(1e-15) * (Fraction(given["fp"]) + Fraction(given["fn"]))
-    if not tied and called != (miss > alarm):
+    false_positive, false_negative = (1 - Fraction(p)) * Fraction(given["fp"]), Fraction(p) * Fraction(given["fn"])
+    tied = abs(false_positive - false_negative) <= Fraction(1e-15) * (Fraction(given["fp"]) + Fraction(given["fn"]))
+    if not tied and called != (false_negative > false_positive):
         return f"p={p} is called {called} at fp={given['fp']}, fn={given['fn']}"
     return ""
 
 
 def adapted(rng: Generator) -> str:
     """Lambda stays within its bounds, the weight is a number, and neither depends on the unit of money."""
-    n, given = size(rng, 2), {"fp": price(rng), "fn": price(rng)}
+    n, given = size(rng, 2), {"fp": amount(rng), "fn": amount(rng)}
     settings: dict[str, Any] = {
         "target_threshold": (0.5, "bayes", "middle", 1e-9, 1.0 - 1e-9)[rng.integers(5)],
         "damping": float(rng.uniform(0.1, 2.0)),
@@ -183,9 +183,9 @@ def adapted(rng: Generator) -> str:
 
 
 def of_classes(rng: Generator) -> str:
-    """Multipliers of K classes are numbers that make nothing dearer; lambdas stay within their bounds."""
+    """Multipliers of K classes are numbers that raise no cost; lambdas stay within their bounds."""
     k, n = int(rng.integers(3, 6)), size(rng, 5)
-    table = price(rng, k * k).reshape(k, k) * (1.0 - np.eye(k))
+    table = amount(rng, k * k).reshape(k, k) * (1.0 - np.eye(k))
     scores = rng.dirichlet(np.full(k, (0.01, 1.0)[rng.integers(2)]), n)
     labels = rng.integers(0, k, n)
     labels[:2] = (0, 1)
@@ -211,9 +211,9 @@ def lost(rng: Generator) -> str:
     """Losses and their gradients are numbers, in float32 and float64, before and after steps."""
     n, many = size(rng, 2), rng.random() < 0.5
     if many:
-        costs = CostMatrix.from_array(price(rng, 9).reshape(3, 3) * (1.0 - np.eye(3)), rows="predicted")
+        costs = CostMatrix.from_array(amount(rng, 9).reshape(3, 3) * (1.0 - np.eye(3)), rows="predicted")
     else:
-        costs = CostMatrix(fp=price(rng), fn=price(rng))
+        costs = CostMatrix(fp=amount(rng), fn=amount(rng))
     kind = (torch.float32, torch.float64)[rng.integers(2)]
     loss = (AdaptiveCrossEntropy, AdaptiveFocalLoss)[rng.integers(2)](
         costs, target_threshold=("half", "bayes")[rng.integers(2)]
@@ -260,8 +260,8 @@ def booster_cost(backend: str, seed: int, costs: CostMatrix, **settings: Any) ->
     return costs.mean(truth, model.predict(test))
 
 
-def dearer(backend: str, seeds: range, costs: CostMatrix) -> float:
-    """Return how many times dearer an adapted booster is than the plain one, in the geometric mean of some seeds."""
+def cost_ratio(backend: str, seeds: range, costs: CostMatrix) -> float:
+    """Return how many times the cost of the plain booster an adapted one has, in the geometric mean of some seeds."""
     ratios = [
         booster_cost(backend, seed, costs, target_threshold=0.5)
         / booster_cost(backend, seed, costs, target_threshold="bayes")
@@ -271,23 +271,24 @@ def dearer(backend: str, seeds: range, costs: CostMatrix) -> float:
 
 
 def boosted(rng: Generator) -> str:
-    """Adapt boosters of separable rows: they are not much dearer than the plain ones.
+    """Adapt boosters of separable rows: they do not cost much more than the plain ones.
 
-    Misses of 50 are left out, as they do not hold: of 12 adapted fits of XGBoost (seeds 100 to 111) two cost more than
-    ten times what the plain ones do, and two of the four means of three were above the limit; LightGBM's were not.
+    False negatives of 50 are excluded, as they do not hold: of 12 adapted fits of XGBoost (seeds 100 to 111) two cost
+    more than ten times what the plain ones do, and two of the four means of three were above the limit; LightGBM's were
+    not.
     """
     engine = ("lightgbm", "xgboost", "catboost")[rng.integers(3)]
     first, ratio = int(rng.integers(10**6)), (8.0, 0.125)[rng.integers(2)]
-    result = dearer(engine, range(first, first + 3), CostMatrix(fp=1.0, fn=ratio))
-    return f"{engine} with misses of {ratio}: {result:.1f} times dearer" if result > MUCH_DEARER else ""
+    result = cost_ratio(engine, range(first, first + 3), CostMatrix(fp=1.0, fn=ratio))
+    return f"{engine} with false negatives of {ratio}: {result:.1f} times the cost" if result > MUCH_MORE else ""
 
 
 def fitted(rng: Generator) -> str:
-    """Fit at extreme prices: within bounds, every row decided, and alike in another unit of money."""
+    """Fit at extreme costs: within bounds, every sample decided, and alike in another unit of money."""
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
     x, y, test, _ = separable(int(rng.integers(10**6)), n=120)
-    given, seed = {"fp": price(rng), "fn": price(rng)}, int(rng.integers(10**6))
+    given, seed = {"fp": amount(rng), "fn": amount(rng)}, int(rng.integers(10**6))
     make: tuple[Callable[[CostMatrix], Any], ...] = (
         lambda costs: AdaCSLClassifier(costs, learner=NeuralLearner(epochs=3), random_state=seed),
         lambda costs: AdaCSLClassifier(
@@ -317,14 +318,14 @@ TRAINING: tuple[Draw, ...] = (fitted, boosted)
 def attempt(draw: Draw, seed: int, number: int) -> Attempt:
     """Make one try; an error or a warning is a fault."""
     name = f"{draw.__name__} {number}"
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as answer:
         warnings.simplefilter("always")
         try:
             fault = draw(np.random.default_rng((seed, number)))
         except Exception as error:
             return Attempt(name, f"{type(error).__name__}: {str(error)[:200]}")
-    told = [str(warning.message) for warning in said if issubclass(warning.category, RuntimeWarning)]
-    return Attempt(name, fault or (f"it warned: {told[0]}" if told else ""))
+    shown = [str(warning.message) for warning in answer if issubclass(warning.category, RuntimeWarning)]
+    return Attempt(name, fault or (f"it warned: {shown[0]}" if shown else ""))
 
 
 def run(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:

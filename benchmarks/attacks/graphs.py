@@ -281,7 +281,7 @@ def _changed(place: Path, number: int, tries: int, rng: np.random.Generator, sen
 
 
 def _fault(watch: Watch, place: Path, sentinel: Path, rows: Any) -> str:
-    """Return what was not withstood: a forged graph may be refused or give other scores, and nothing else."""
+    """Return what went wrong: a forged graph may be refused or give other scores, and nothing else."""
     watch.seen, watch.inside, line = [], str(place), ""
     reset_peak()
     begin, before = time.monotonic(), memory("VmRSS")
@@ -291,8 +291,8 @@ def _fault(watch: Watch, place: Path, sentinel: Path, rows: Any) -> str:
         try:
             model, _ = load_noted(place, device="cpu")
         except ArtefactError as error:
-            told = str(error)
-            line = "" if len(told) < LONGEST_LINE and told.isprintable() else f"told in {len(told)} characters"
+            shown = str(error)
+            line = "" if len(shown) < LONGEST_LINE and shown.isprintable() else f"shown in {len(shown)} characters"
         except Exception as error:
             line = f"{type(error).__name__} when loaded: {str(error)[:80]!r}"
         else:

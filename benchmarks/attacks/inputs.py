@@ -137,12 +137,12 @@ def of_model(X: Any = None, method: str = "predict", **given: Any) -> Call:
     return lambda _: getattr(fitted(), method)(table()[0] if X is None else X, **given)
 
 
-def cost(**prices: Any) -> Call:
-    return lambda _: CostMatrix(**prices)
+def cost(**costs: Any) -> Call:
+    return lambda _: CostMatrix(**costs)
 
 
-def matrix(cells: Any, **said: Any) -> Call:
-    return lambda _: CostMatrix.from_array(cells, **({"rows": "predicted"} | said))
+def matrix(cells: Any, **answer: Any) -> Call:
+    return lambda _: CostMatrix.from_array(cells, **({"rows": "predicted"} | answer))
 
 
 def threshold(scores: Any = SCORES, labels: Any = LABELS, costs: Any = COSTS, **more: Any) -> Call:
@@ -167,7 +167,7 @@ TEXTS = np.asarray(["a", "b"] * 30, dtype=object)
 ROW = torch.zeros(4)
 
 TABLE: tuple[Wrong, ...] = (
-    # prices
+    # costs
     Wrong("costs: negative error", "fp must cost more than tn", cost(fp=-1, fn=8)),
     Wrong("costs: free errors", "fn must cost more than tp", cost(fp=1, fn=0)),
     Wrong("costs: NaN", "fn must be finite", cost(fp=1, fn=float("nan"))),
@@ -309,9 +309,9 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("fit: weights masked", "masked", fit(sample_weight=masked(np.ones(60)))),
     Wrong("fit: weights of text", "sample_weight", fit(sample_weight=TEXTS)),
     Wrong("fit: groups of two lengths", "groups|inconsistent", fit(groups=[1, 2])),
-    Wrong("fit: prices of two lengths", "60|rows", fit(fn=[1.0, 2.0])),
-    Wrong("fit: prices of zero", "there is nothing to learn", fit(fn=np.zeros(60))),
-    Wrong("fit: prices of no column", "amount", fit(fn="amount")),
+    Wrong("fit: costs of two lengths", "60|rows", fit(fn=[1.0, 2.0])),
+    Wrong("fit: costs of zero", "there is nothing to learn", fit(fn=np.zeros(60))),
+    Wrong("fit: costs of no column", "amount", fit(fn="amount")),
     Wrong("fit: time of two lengths", "one time for each", fit(time=np.arange(5))),
     Wrong("fit: gap without time", "gap and label_delay are for samples with a time", fit(gap=1)),
     # settings of a fit
@@ -472,7 +472,7 @@ TABLE: tuple[Wrong, ...] = (
     Wrong("model: masked rows", "masked", of_model(masked(WIDE)), fitted=True),
     Wrong("model: text for numbers", "age", of_model(X.assign(age="old")), fitted=True),
     Wrong("model: X None", "X must be|table", lambda _: fitted().predict(None), fitted=True),
-    Wrong("model: prices of two lengths", "60", of_model(fn=[1.0, 2.0]), fitted=True),
+    Wrong("model: costs of two lengths", "60", of_model(fn=[1.0, 2.0]), fitted=True),
     Wrong("model: other labels", "not in training", of_model(None, "score", y=np.full(60, 7)), fitted=True),
     Wrong("model: too few labels", "labels|inconsistent|entries", of_model(None, "score", y=Y[:9]), fitted=True),
     Wrong("model: retune with one class", "class", of_model(None, "retune", y=np.zeros(60, dtype=int)), fitted=True),
@@ -510,23 +510,23 @@ def a_table(folder: Path) -> Path:
 
 def fault_of(wrong: Wrong, folder: Path) -> str:
     """Return what is wrong with the answer to a wrong input; nothing where it is a good one."""
-    with warnings.catch_warnings(record=True) as said, no_training():
+    with warnings.catch_warnings(record=True) as answer, no_training():
         warnings.simplefilter("always")
         try:
             given = wrong.call(folder)
         except Exception as error:
-            return _judged(wrong, error) or (f"it warned: {said[0].message}" if said else "")
+            return _judged(wrong, error) or (f"it warned: {answer[0].message}" if answer else "")
         return f"taken without a word: {str(given)[:80]!r}"
 
 
 def _judged(wrong: Wrong, error: Exception) -> str:
-    told = f"{type(error).__name__}: {error}"
+    shown = f"{type(error).__name__}: {error}"
     if not isinstance(error, ValueError | TypeError | OSError):
-        return f"no ValueError or TypeError, but {told[:200]!r} from {_where(error)}"
+        return f"no ValueError or TypeError, but {shown[:200]!r} from {_where(error)}"
     if "\n" in str(error) or len(str(error)) > LONGEST:
-        return f"more than a line: {told[:200]!r}"
+        return f"more than a line: {shown[:200]!r}"
     if RAW.search(str(error)) or not re.search(wrong.says, str(error)):
-        return f"says {told[:200]!r} from {_where(error)}, not {wrong.says!r}"
+        return f"says {shown[:200]!r} from {_where(error)}, not {wrong.says!r}"
     return ""
 
 

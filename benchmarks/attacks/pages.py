@@ -89,7 +89,7 @@ def _report(place: str, name: str) -> ReportData:
 
     made = _loaded("made").made_report(data=("loans",), ratios=(8.0,), rows=30, seeds=2, methods=known, text=text)
     view = made.views[0]
-    told = {"code": here("finding's code", other="code"), "text": here("finding", other="Look."), "severity": "warning",
+    note = {"code": here("finding's code", other="code"), "text": here("finding", other="Look."), "severity": "warning",
             "page": here("finding's page", other="https://a.invalid")}  # fmt: skip
     worth = {"column": [here("column", other="age"), "job"], "cost": [0.2, 0.1], "low": [0.1, -0.1], "high": 0.3}
     overview = {"rows": 9, "n_columns": 1, "classes": [{"name": "good", "rows": 9, "at_stake": 1.0}], "columns": [
@@ -100,7 +100,7 @@ def _report(place: str, name: str) -> ReportData:
     parts = _segments(here("segment's column", other="region"), here("segment", other="west"))
     return replace(
         made, recommendations={view: here("recommendation", other="Take it.")}, explained={view: pd.DataFrame(worth)},
-        overview={data: overview_frame(overview, here("prices", other="a miss costs 8"))}, checks={data: [told]},
+        overview={data: overview_frame(overview, here("costs", other="costs"))}, checks={data: [note]},
         model={view: {here("card's line", other="for"): here("card", other="all")}}, savings={view: saved},
         people=here("people", other="customers"), volume=50_000, segments={view: parts},
         titles=dict(made.titles),
@@ -119,7 +119,7 @@ def _segments(column: str, name: str) -> pd.DataFrame:
 
 PLACES = (
     "title", "data", "method", "class", "unit", "method's title", "fact", "finding", "finding's code", "finding's page",
-    "column", "value", "baseline", "segment's column", "segment", "recommendation", "prices", "card's line", "card",
+    "column", "value", "baseline", "segment's column", "segment", "recommendation", "costs", "card's line", "card",
     "people",
 )  # fmt: skip
 
@@ -181,7 +181,7 @@ def _write(path: Path, body: str) -> None:
 
 
 IN_MARKDOWN = tuple(place for place in PLACES if place not in (
-    "data", "method's title", "finding's page", "column", "value", "prices",  # it has less to say
+    "data", "method's title", "finding's page", "column", "value", "costs",  # it has less to say
 ))  # fmt: skip
 PAGES: dict[str, tuple[Callable[[Path, str, str], None], tuple[str, ...]]] = {
     "report": (_report_page, PLACES),
@@ -206,9 +206,9 @@ LOOK = """() => {
   const styled = [...document.querySelectorAll('*')].find(e => getComputedStyle(e).getPropertyValue('--seen'))
   if (styled || getComputedStyle(document.body).display === 'none') found.push('a style was changed')
   words.querySelectorAll('script, style').forEach(e => e.remove())
-  const said = [...words.querySelectorAll('[aria-label], [alt], [title], [value]')].flatMap(e =>
+  const texts = [...words.querySelectorAll('[aria-label], [alt], [title], [value]')].flatMap(e =>
     ['aria-label', 'alt', 'title', 'value'].map(name => e.getAttribute(name) ?? ''))
-  return [found, [words.textContent, ...said].join(' ')]
+  return [found, [words.textContent, ...texts].join(' ')]
 }"""
 
 
@@ -237,7 +237,7 @@ def _looked_at(browser: Any, path: Path, place: str, name: str) -> str:
     page, log = context.new_page(), list[str]()
     page.on("dialog", lambda dialog: (log.append("a dialog"), dialog.dismiss()))
     page.on("pageerror", lambda error: log.append(f"an error: {error}"))
-    page.on("console", lambda said: log.append(f"the console: {said.text}") if said.type == "error" else None)
+    page.on("console", lambda message: log.append(f"the console: {message.text}") if message.type == "error" else None)
     page.on("request", lambda asked: log.append(f"asked for {asked.url}") if asked.url != path.as_uri() else None)
     page.goto(path.as_uri())
     if "data-ready" in path.read_text(encoding="utf-8"):

@@ -324,7 +324,7 @@ def _changed(place: Path, number: int, rng: np.random.Generator, sentinel: Path)
 
 
 def _fault(watch: Watch, place: Path, sentinel: Path, rows: pd.DataFrame) -> str:
-    """Return what was not withstood: forged values may make any error when the model predicts, and nothing else."""
+    """Return what went wrong: forged values may make any error when the model predicts, and nothing else."""
     watch.seen, watch.inside, line = [], str(place), ""
     reset_peak()
     begin, before = time.monotonic(), memory("VmRSS")
@@ -334,8 +334,8 @@ def _fault(watch: Watch, place: Path, sentinel: Path, rows: pd.DataFrame) -> str
         try:
             model, _ = load_noted(place, device="cpu")
         except ArtefactError as error:
-            told = str(error)
-            line = "" if len(told) < LONGEST_LINE and told.isprintable() else f"told in {len(told)} characters"
+            shown = str(error)
+            line = "" if len(shown) < LONGEST_LINE and shown.isprintable() else f"shown in {len(shown)} characters"
         except Exception as error:
             line = f"{type(error).__name__} when loaded: {str(error)[:80]!r}"
         else:

@@ -191,7 +191,7 @@ class _Group:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.process.pid, signal.SIGKILL)
 
-    def told(self, words: str) -> int:
+    def shown(self, words: str) -> int:
         return sum(words in line for line in self.lines)
 
     def results(self) -> list[NDArray[Any]]:
@@ -224,7 +224,7 @@ def _killed(
         group.wait_for_word(GONE, pid)
     if not group.end(ENDS):
         return Attempt(name, f"the others still run after {ENDS:.0f} s")
-    if group.told(GONE) < 1:
+    if group.shown(GONE) < 1:
         return Attempt(name, f"nobody says why: {''.join(group.lines)[-300:]}")
     return Attempt(name, "" if group.process.returncode else "exit code 0")
 
@@ -237,8 +237,8 @@ def _different(what: str, folder: Path) -> Attempt:
         return Attempt(name, "it hangs")
     if group.results():
         return Attempt(name, "not noticed")
-    said = group.told("in process 1 than in process 0: every process of a fit needs")
-    return Attempt(name, "" if said == 2 else f"{said} of 2 processes say so: {''.join(group.lines)[-300:]}")
+    answer = group.shown("in process 1 than in process 0: every process of a fit needs")
+    return Attempt(name, "" if answer == 2 else f"{answer} of 2 processes say so: {''.join(group.lines)[-300:]}")
 
 
 def _shards(processes: int, strategy: str, given: dict[str, Any], folder: Path) -> Attempt:
@@ -265,7 +265,7 @@ def _resumed(steps: Sequence[tuple[int, str]], folder: Path) -> Attempt:
         group = _Group(folder, processes, strategy, **given, stop=stop)
         if not group.end(300):
             return Attempt(name, f"step {number} hangs")
-        if group.told(f"epoch {number}\n") != processes or (number and group.told(f"epoch {number - 1}\n")):
+        if group.shown(f"epoch {number}\n") != processes or (number and group.shown(f"epoch {number - 1}\n")):
             return Attempt(name, f"step {number} does not go on: {''.join(group.lines)[-300:]}")
     (folder / "alone").mkdir()
     alone = _alone(folder / "alone", epochs=len(steps))

@@ -295,21 +295,21 @@ def _trapped(trap: Callable[..., str], folder: Path, rng: random.Random, whole: 
 
 
 def _read(folder: Path, whole: Comparison) -> str:
-    """Read a folder without going on: what is shown is right, and what is left out is said."""
-    with warnings.catch_warnings(record=True) as said:
+    """Read a folder without going on: what is shown is right, and what is missing is named."""
+    with warnings.catch_warnings(record=True) as answer:
         warnings.simplefilter("always")
         try:
             result = load_comparison(folder)
         except NoResultError:
-            return "" if said else "no fit is there, and nothing is said"
+            return "" if answer else "no fit is there, without a warning"
         except StoreError as error:
-            return "" if said else _one_line(str(error), folder)
+            return "" if answer else _one_line(str(error), folder)
     for fit, mine in result.fits.items():
         if fit not in whole.fits or repr(mine.metrics) != repr(whole.fits[fit].metrics):
             return f"{fit} is shown with other numbers"
     missing = len(whole.fits) - len(result.fits)
     gone = len(whole.fits) - len([*folder.glob("fits/*/*/*.json")])
-    return f"{missing} fits are left out, and nothing is said" if missing > gone and not said else ""
+    return f"{missing} fits are left out, without a warning" if missing > gone and not answer else ""
 
 
 def _under(condition: Callable[..., Any], folder: Path, rng: random.Random, whole: Comparison, _: Path) -> str:

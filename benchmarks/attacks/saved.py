@@ -33,7 +33,7 @@ class Model(NamedTuple):
 
     folder: Path
     rows: pd.DataFrame
-    said: np.ndarray[Any, Any]
+    predicted: np.ndarray[Any, Any]
 
 
 # the models
@@ -60,9 +60,9 @@ def models(folder: Path, *, few: bool = False) -> list[Model]:
         CostMatrix(fp=1, fn=6, tp=0.25),
         CostMatrix.from_array([[0, 3, 9], [1, 0, 4], [2, 5, 0]], rows="predicted"),
     )
-    said = CostMatrix(fp=1, fn="0.5 * amount + 2")
+    spec = CostMatrix(fp=1, fn="0.5 * amount + 2")
     made: dict[str, CostSensitiveClassifier] = {
-        "logistic": CostSensitiveClassifier(said, learner=LogisticRegression(), cv=2, decide="calibrated"),
+        "logistic": CostSensitiveClassifier(spec, learner=LogisticRegression(), cv=2, decide="calibrated"),
         "net": AdaCSLClassifier(costs, learner=NeuralLearner(epochs=1)),
         "forest": CostSensitiveClassifier(
             many, learner=RandomForestClassifier(n_estimators=3, max_depth=3), random_state=0
@@ -78,11 +78,11 @@ def models(folder: Path, *, few: bool = False) -> list[Model]:
             "heads": AdaCSLClassifier(
                 costs, cv=2, learner=NeuralLearner(epochs=1, module={"heads": 2, "bins": 4, "width": 8})
             ),
-            "nets of three": AdaCSLClassifier(many, learner=NeuralLearner(epochs=1)),
+            "networks of three": AdaCSLClassifier(many, learner=NeuralLearner(epochs=1)),
             "xgboost": CostSensitiveClassifier(costs, learner=BoostingLearner(library="xgboost", n_estimators=4)),
             "ensemble": EnsembleClassifier(costs, estimators=["logistic", "lightgbm", "histogram"], cv=2, n_jobs=1),
             "ensemble of three": EnsembleClassifier(many, estimators=["logistic", "histogram"], cv=2, n_jobs=1),
-            "price model": CostSensitiveClassifier(learned, learner=LogisticRegression(), cv=2),
+            "cost model": CostSensitiveClassifier(learned, learner=LogisticRegression(), cv=2),
             "constant": CostSensitiveClassifier(costs, learner="constant", decide="positive"),
         }
     with warnings.catch_warnings():
@@ -94,7 +94,7 @@ def _saved(folder: Path, method: CostSensitiveClassifier) -> Model:
     many = getattr(method.costs, "n_classes", 2) > 2
     rows, labels = table(classes=3 if many else 2)
     method.set_params(pos_label=None if many else "yes").fit(rows, labels)
-    save_method(method, folder, notes={"target": "label", "prices": {"fn": 6.0, "fp": 1.0}, "rows": len(rows)})
+    save_method(method, folder, notes={"target": "label", "costs": {"fn": 6.0, "fp": 1.0}, "rows": len(rows)})
     return Model(folder, rows, method.predict_proba(rows))
 
 
@@ -107,17 +107,17 @@ def answer(place: Path, rows: pd.DataFrame) -> tuple[Any, str | None]:
         except ArtefactError as error:
             line = str(error)
             fine = len(line) < LONGEST_LINE and line.isprintable()
-            return None, None if fine else f"told in {len(line)} characters: {line[:80]!r}"
+            return None, None if fine else f"shown in {len(line)} characters: {line[:80]!r}"
         except Exception as error:  # what adacsl does wrong
             return None, f"{type(error).__name__} when loaded: {str(error)[:80]!r}"
         try:
-            said = model.predict_proba(rows)
+            spec = model.predict_proba(rows)
             model.predict(rows)
         except ValueError:
             return model, None
         except Exception as error:
             return None, f"{type(error).__name__} when it predicts: {str(error)[:80]!r}"
-    return said, None
+    return spec, None
 
 
 # forging

@@ -12,11 +12,11 @@ from pkgutil import iter_modules
 from typing import Any, NamedTuple
 
 SHOWN = 20
-"""Faults that are told one by one; all are counted."""
+"""Faults that are listed one by one; all are counted."""
 
 
 class Attempt(NamedTuple):
-    """One try, and what went wrong: nothing where it was withstood."""
+    """One try, and what went wrong: nothing where the test passed."""
 
     name: str
     fault: str = ""

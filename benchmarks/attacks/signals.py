@@ -27,7 +27,7 @@ sys.stderr.write('{READY}\\n'); sys.stderr.flush()
 sys.exit(adacsl.cli.main())
 """
 SECONDS = 240
-"""A program that was told to stop is gone after so long, on a machine that does other things as well."""
+"""A program that got a signal to stop is gone after so long, on a machine that does other things as well."""
 COSTS = ("--target", "größe", "--pos-label", "groß", "--fn", "8", "--fp", "1")
 LONG = {
     "train": ("train", "rows.csv", *COSTS, "--out", "new"),
@@ -66,7 +66,7 @@ def _environment(**others: str) -> dict[str, str]:
     return {**known, "PYTHONPATH": f"{ROOT / 'src'}", "OMP_NUM_THREADS": "1", "HOME": "/", **others}
 
 
-# told to stop
+# stopped by a signal
 
 
 def _stopped(folder: Path, words: tuple[str, ...], number: int, wait: float) -> str:
@@ -171,8 +171,8 @@ def _gone(folder: Path, words: tuple[str, ...]) -> str:
         timeout=SECONDS, check=False,
     )  # fmt: skip
     lines = [line for line in done.stderr.splitlines() if "getcwd" not in line]
-    told = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ")
-    return "" if done.returncode == 0 or told else f"exit code {done.returncode}: {done.stderr[-200:]!r}"
+    shown = done.returncode == 2 and len(lines) == 1 and lines[0].startswith("error: ")
+    return "" if done.returncode == 0 or shown else f"exit code {done.returncode}: {done.stderr[-200:]!r}"
 
 
 ENVIRONMENTS: dict[str, dict[str, str]] = {

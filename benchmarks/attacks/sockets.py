@@ -160,10 +160,10 @@ class Served:
         if self.process is None or self.process.poll() is not None:
             return f"the server is gone, exit code {self.process and self.process.returncode}"
         log = self.log
-        told = [word for word in BAD if word in log]
-        if told:
+        shown = [word for word in BAD if word in log]
+        if shown:
             self.end()  # with a log of its own, the next try is judged alone
-            return f"its log says {told[0]}: {log[-300:]!r}"
+            return f"its log says {shown[0]}: {log[-300:]!r}"
         return self.probe()
 
     def end(self) -> None:

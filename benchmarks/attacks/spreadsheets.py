@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from benchmarks.attacks.command_lines import Said, call
+from benchmarks.attacks.command_lines import Answer, call
 from benchmarks.attacks.scoreboard import Attack, Attempt
 
 PAYLOADS = (
@@ -53,28 +53,28 @@ def poisoned(folder: Path, tries: int, seed: int) -> Iterator[Attempt]:
 
 def _tried(place: Path, payload: str, column: str, label: str) -> Iterator[tuple[str, str]]:
     costs = ["--target", "y", f"--pos-label={label}", "--fn", "8", "--fp", "1"]
-    told = {"check": call(["check", "rows.csv", *costs])}
+    shown = {"check": call(["check", "rows.csv", *costs])}
     train = ["train", "rows.parquet", *costs, "--drop", "id", "--method", "logistic", "--out", "model"]
-    told["train"] = call(train)
+    shown["train"] = call(train)
     for kind in ("csv", "parquet"):
         words = ["predict", "model", "rows.parquet", "--keep", "id,shop", "--out", f"p.{kind}"]
-        told[f"predict to {kind}"] = call(words if "," in column else [*words, f"--keep={column}"])
-    told["evaluate"] = call(["evaluate", "model", "rows.parquet", "--out", "e.csv"])
-    told["explain"] = call(["explain", "model", "rows.parquet", "--out", "x.csv"])
-    told["monitor"] = call(["monitor", "model", "rows.parquet", "--group-column", "shop"])
-    told["monitor, no such column"] = call(["monitor", "model", "rows.parquet", f"--time-column={payload}?"])
-    told["threshold"] = call(["threshold", "scores.csv", f"--pos-label={label}", "--fn", "8", "--fp", "1"])
-    told["threshold, curve"] = call(
+        shown[f"predict to {kind}"] = call(words if "," in column else [*words, f"--keep={column}"])
+    shown["evaluate"] = call(["evaluate", "model", "rows.parquet", "--out", "e.csv"])
+    shown["explain"] = call(["explain", "model", "rows.parquet", "--out", "x.csv"])
+    shown["monitor"] = call(["monitor", "model", "rows.parquet", "--group-column", "shop"])
+    shown["monitor, no such column"] = call(["monitor", "model", "rows.parquet", f"--time-column={payload}?"])
+    shown["threshold"] = call(["threshold", "scores.csv", f"--pos-label={label}", "--fn", "8", "--fp", "1"])
+    shown["threshold, curve"] = call(
         ["threshold", "scores.csv", f"--pos-label={label}", "--fn", "8", "--fp", "1", "--curve", "c.csv"]
     )
-    told["cost template"] = call(["check", "rows.parquet", "--target", "y", "--write-costs", "matrix.csv"])
-    told["costs, read again"] = call(["check", "rows.parquet", "--target", "y", "--costs", "matrix.csv"])
-    told["as JSON"] = call(["check", "rows.parquet", *costs, "--json"])
-    told["no such label"] = call(["check", "rows.csv", "--target", "y", f"--pos-label={payload}"])
-    told["no such file"] = call(["check", f"./{payload.replace('/', '')}.csv", "--target", "y"])
+    shown["cost template"] = call(["check", "rows.parquet", "--target", "y", "--write-costs", "matrix.csv"])
+    shown["costs, read again"] = call(["check", "rows.parquet", "--target", "y", "--costs", "matrix.csv"])
+    shown["as JSON"] = call(["check", "rows.parquet", *costs, "--json"])
+    shown["no such label"] = call(["check", "rows.csv", "--target", "y", f"--pos-label={payload}"])
+    shown["no such file"] = call(["check", f"./{payload.replace('/', '')}.csv", "--target", "y"])
     files = {"predict to csv": "p.csv", "evaluate": "e.csv", "explain": "x.csv", "cost template": "matrix.csv"}
-    for name, said in told.items():
-        faults = [_obeyed(said), _refused(said, name)]
+    for name, answer in shown.items():
+        faults = [_obeyed(answer), _refused(answer, name)]
         if name in files and not faults[1]:
             faults.append(_runs(place / files[name]))
         if name.startswith("predict") and not any(faults):
@@ -82,18 +82,18 @@ def _tried(place: Path, payload: str, column: str, label: str) -> Iterator[tuple
         yield name, "; ".join(filter(None, faults))
 
 
-def _obeyed(said: Said) -> str:
+def _obeyed(answer: Answer) -> str:
     """Return what a terminal would obey."""
-    for text in (said.out, said.err):
+    for text in (answer.out, answer.err):
         if result := re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text):
             return f"shows {text[max(result.start() - 20, 0) : result.end() + 20]!r} raw"
     return ""
 
 
-def _refused(said: Said, name: str) -> str:
+def _refused(answer: Answer, name: str) -> str:
     wrong = name.endswith(("no such column", "no such label", "no such file"))
     fine = (2,) if wrong else (0, 1, 3, 4) if name.startswith(("check", "monitor", "costs, read", "as JSON")) else (0,)
-    return "" if said.code in fine else f"exit code {said.code}: {said.err[-200:]!r}"
+    return "" if answer.code in fine else f"exit code {answer.code}: {answer.err[-200:]!r}"
 
 
 def _cells(path: Path) -> Iterator[str]:

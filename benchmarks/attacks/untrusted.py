@@ -55,7 +55,7 @@ class Watch:
         if not self.on:
             return
         if event == "compile" and args[1] == "<unknown>":
-            return  # ast.parse, by which prices over columns are read; it makes no code
+            return  # ast.parse, by which costs over columns are read; it makes no code
         if event in FORBIDDEN:
             self.seen.append(f"{event} {str(args)[:80]}")
         elif event == "open" and isinstance(args[0], str) and self._elsewhere(args[0], args[1], args[2]):

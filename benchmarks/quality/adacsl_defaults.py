@@ -1,8 +1,9 @@
 """How should AdaCSL decide? Its ways beside cross-entropy with the Bayes threshold, on eight tables.
 
 Each table (at most 3,000 rows of it) is split 75/25, stratified, with seeds that no other benchmark has; inverse
-priors, and these with misses five times as dear. What several ways need is trained once. ``cost`` is relative to the
-best constant decision, ``log_loss`` to that of the base rate; ``raw_log_loss`` is before calibrating or stretching.
+priors, and these with false negatives five times as costly. What several ways need is trained once. ``cost`` is
+relative to the best constant decision, ``log_loss`` to that of the base rate; ``raw_log_loss`` is before calibrating or
+stretching.
 
     python -m benchmarks.quality.adacsl_defaults --csv benchmarks/results/adacsl_defaults.csv
     python -m benchmarks.quality.adacsl_defaults --show benchmarks/results/adacsl_defaults.csv
@@ -43,15 +44,15 @@ DROPPED: dict[str, list[str]] = {
 }
 """Tables of two classes, and their columns that are no features."""
 
-STEERED: dict[str, Any] = {"loss": "weighted", "controller": {}}
+ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}}
 WAYS = {"": "bayes", "-calibrated": "calibrated", "-tuned": "tuned"}
 KINDS: dict[str, dict[str, Any]] = {
     "net": {},
-    "adacsl": STEERED,
+    "adacsl": ADAPTED,
     "net-last": {"select": "last"},
-    "adacsl-last": {**STEERED, "select": "last"},
+    "adacsl-last": {**ADAPTED, "select": "last"},
     "net-cv": {"cv": 5},
-    "adacsl-cv": {**STEERED, "cv": 5},
+    "adacsl-cv": {**ADAPTED, "cv": 5},
 }
 METHODS: dict[str, dict[str, Any]] = {
     f"{kind}{way}": {**own, "decide": WAYS[way]} for kind, own in KINDS.items() for way in WAYS
@@ -86,7 +87,7 @@ def main() -> None:
         result += part
         print(part[0]["table"], part[0]["split"], f"{part[-1]['seconds']:.0f} s", flush=True)
         if options.csv is not None:  # nothing finished is lost
-            keys = ["table", "split", "prices", "method"]
+            keys = ["table", "split", "costs", "method"]
             pd.DataFrame(result).sort_values(keys).to_csv(options.csv, index=False)
     if options.csv is not None:
         options.csv.with_suffix(".meta.json").write_text(json.dumps(metadata("cpu"), indent=2) + "\n")
@@ -105,26 +106,26 @@ def load(name: str, rows: int) -> tuple[Any, Any]:
 
 
 def run(name: str, split: int, methods: list[str], most: int) -> list[dict[str, Any]]:
-    """Fit all methods on one split of one table, under both prices."""
+    """Fit all methods on one split of one table, under both cost matrices."""
     import torch  # noqa: PLC0415  in the worker
 
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     X, y = load(name, most)
     train, test = train_test_split(np.arange(len(y)), test_size=0.25, stratify=y, random_state=split)
-    prices = {f"{k} x": CostMatrix.balanced(y[train], factor=k) for k in (1.0, 5.0)}
-    asked = [(label, price, _made(label, split)) for label in methods for price in prices]
+    matrices = {f"{k} x": CostMatrix.balanced(y[train], factor=k) for k in (1.0, 5.0)}
+    asked = [(label, factor, _made(label, split)) for label in methods for factor in matrices]
     rows, result, start = Rows(X, y, train), [], time.perf_counter()
     base = log_loss(y[test], np.full(len(test), y[train].mean()))
-    for number in fit_methods([(made, prices[price]) for _, price, made in asked], rows, watch=test):
-        label, price, made = asked[number]
+    for number in fit_methods([(made, matrices[factor]) for _, factor, made in asked], rows, watch=test):
+        label, factor, made = asked[number]
         scores = to_probabilities(made.candidate_.watched)
         proba = made.decision_.probabilities(scores)
         decided, raw = made.decision_.of_probabilities(proba), copy.copy(made.decision_)
         raw.calibration_ = None
         result.append({
-            "table": name, "split": split, "prices": price, "method": label,
-            "cost": round(prices[price].normalized(y[test], decided), 5),
+            "table": name, "split": split, "costs": factor, "method": label,
+            "cost": round(matrices[factor].normalized(y[test], decided), 5),
             "log_loss": round(log_loss(y[test], proba) / base, 5),
             "raw_log_loss": round(log_loss(y[test], raw.probabilities(scores)) / base, 5),
             "seconds": round(time.perf_counter() - start, 1),
@@ -140,7 +141,7 @@ def _made(label: str, seed: int) -> CostSensitiveClassifier:
 
 def show(result: pd.DataFrame) -> str:
     """Return geometric means of costs relative to cross-entropy's, and of each way relative to the Bayes threshold."""
-    means = result.pivot_table(index=["table", "prices"], columns="method", values="cost").clip(lower=FLOOR)
+    means = result.pivot_table(index=["table", "costs"], columns="method", values="cost").clip(lower=FLOOR)
     logs = np.log(means).sub(np.log(means[AGAINST]), axis=0).groupby("table").mean()
     each = result.groupby(["method", "table"])[["raw_log_loss", "log_loss"]].mean()
     losses = np.exp(np.log(each).groupby("method").mean())
@@ -155,8 +156,8 @@ def show(result: pd.DataFrame) -> str:
         low, high = np.exp(drawn_interval(own.to_numpy()))
         beside = f"{np.exp(own.mean()):.3f} ({low:.3f} to {high:.3f}) | {(own < 0).sum()} of {len(own)}"
         beside = beside if own.any() else " | "
-        before, told = ("not kept" if np.isnan(value) else f"{value:.3f}" for value in losses.loc[method])
-        lines.append(f"| {method} | {np.exp(logs[method].mean()):.3f} | {beside} | {before}, {told} |")
+        before, shown = ("not kept" if np.isnan(value) else f"{value:.3f}" for value in losses.loc[method])
+        lines.append(f"| {method} | {np.exp(logs[method].mean()):.3f} | {beside} | {before}, {shown} |")
     return "\n".join(lines)
 
 

@@ -1,15 +1,15 @@
 """Run AdaCSLClassifier on real tables: what adaptation saves where boosters already do well.
 
-Costs are inverse priors with misses k = 1, 3, 5 times dearer (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of the rows
-for the test; large tables are cut to ``--max-rows`` first, stratified. All modes have the same rounds (300, rate 0.1),
-validation rows (20 %, or five folds) and early stopping (50 rounds without a cheaper one).
+Costs are inverse priors, false negatives k = 1, 3, 5 times as costly (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of
+the rows for the test; large tables are cut to ``--max-rows`` first, stratified. All modes have the same rounds (300,
+rate 0.1), validation samples (20 %, or five folds) and early stopping (50 rounds without a cheaper one).
 
     python -m benchmarks.quality.boosting --out benchmarks/results/boosting.csv  # goes on where it was interrupted
     python -m benchmarks.quality.boosting --tables german_credit --splits 3 --max-rows 1000
 
 Modes: ``bayes`` the plain booster at the Bayes threshold, ``tuned`` at the threshold that is cheapest on the validation
 rows, ``weighted`` with scale_pos_weight = rho at 0.5, ``adacsl`` adapted between rounds (T' = 0.5), ``auto``
-adacsl or bayes, whichever was cheaper on the validation rows; ``-cv`` five folds, margins averaged; ``-last``
+adacsl or bayes, whichever was cheaper on the validation samples; ``-cv`` five folds, margins averaged; ``-last``
 all 300 rounds, nothing stopped or chosen. One plain training serves all ratios.
 """
 
@@ -58,7 +58,7 @@ class Cell(NamedTuple):
 
 
 class Boosted(NamedTuple):
-    """A booster with all its rounds, and the margins of the held-out rows after each."""
+    """A booster with all its rounds, and the margins of the held-out samples after each."""
 
     model: Any
     margins: list[Any]

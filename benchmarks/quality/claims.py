@@ -1,8 +1,8 @@
 """What AdaCSL is worth on images: every claim with an interval, 2 x 5 folds by lesion (HAM10K) or by leaf (PV-D).
 
-ResNet-18 (ImageNet weights), 64 x 64, 12 epochs; inverse priors with misses k times dearer. One net (its cheapest
-epoch, its last) and five cross-fitted ones; less validation data, wrong labels, enlarged pictures. Decisions about
-every test row are kept, so that intervals count lesions and fits, and other prevalences need no new nets.
+ResNet-18 (ImageNet weights), 64 x 64, 12 epochs; inverse priors, false negatives k times as costly. One net (its
+cheapest epoch, its last) and five cross-fitted ones; less validation data, wrong labels, enlarged images. Decisions
+about every test row are kept, so that intervals count lesions and fits, and other prevalences need no new networks.
 
     python -m benchmarks.quality.claims --out claims --processes 7                             # HAM10K, on a GPU
     python -m benchmarks.quality.claims --data plantvillage_64 --parts main --out claims_pv    # PV-D
@@ -52,7 +52,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 TRAININGS = (("net", "net-bayes", "net-tuned", "net-calibrated"), ("net-weighted", "net-weighted-calibrated"),
              ("adacsl", "adacsl-calibrated"), ("adacsl-bayes",))  # fmt: skip
-"""Methods that share their nets."""
+"""Methods that share their networks."""
 
 ONE = {"one, best": {}, "one, last": {"select": "last"}}
 FIVE = {"five, best": {"cv": 5}, "five, last": {"cv": 5, "select": "last"}}
@@ -76,27 +76,27 @@ SHARED: dict[str, Any] = {}
 
 
 def works(options: argparse.Namespace) -> Iterator[Work]:
-    """Yield what is trained, what matters most first; plain nets serve every price."""
+    """Yield what is trained, what matters most first; plain networks serve every ratio."""
     splits = [(repeat, fold) for repeat in range(options.repeats) for fold in range(FOLDS)]
     plain, weighted, adapted, _ = TRAININGS
     for part in options.parts:
-        prices = costs_for(part, options.k)
+        ratios = costs_for(part, options.k)
         settings = {"validation": ["0.02", "0.05", "0.15"], "noise": ["0.1", "0.2"], "enlarged": ["128"]}
         trained = TRAININGS if part in EVERY_PRICE else (plain, weighted, adapted)
         for setting in settings.get(part, [""]):
             for repeat, fold in splits:
                 for methods in (some for some in trained if some[0] not in options.leave_out):
-                    for k in [0.0] if methods is plain else prices:
+                    for k in [0.0] if methods is plain else ratios:
                         yield Work(part, setting, repeat, fold, k, methods)
 
 
 def costs_for(part: str, ks: list[float]) -> list[float]:
-    """Return all prices, or the middle one."""
+    """Return all k, or the middle one."""
     return ks if part in EVERY_PRICE else [ks[len(ks) // 2]]
 
 
 def start_worker(options: argparse.Namespace) -> None:
-    """Each process reads the pictures itself."""
+    """Each process reads the images itself."""
     folder = data_folder()
     torch.set_num_threads(1)
     torch.backends.cudnn.benchmark = True
@@ -113,7 +113,7 @@ def folds_of(data: ImageData, repeat: int) -> list[Any]:
 
 
 def run(work: Work) -> list[dict[str, Any]]:
-    """Train, and return the decisions of each method about the test rows."""
+    """Train, and return the decisions of each method about the test samples."""
     data, options = SHARED["data"], SHARED["options"]
     rest, test = folds_of(data, work.repeat)[work.fold]
     seed = 10 * work.repeat + work.fold
@@ -121,7 +121,7 @@ def run(work: Work) -> list[dict[str, Any]]:
     if work.part == "noise":
         wrong = np.random.default_rng(seed).random(len(rest)) < float(work.setting)
         learned[rest[wrong]] = 1 - learned[rest[wrong]]
-    # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
+    # dermatoscopic images have no up or down: turn them too, and average the four flips when predicting
     size = int(work.setting) if work.part == "enlarged" else None
     net = NeuralLearner(
         epochs=options.epochs, augment=Augment(rotate=True), views=4, weights=SHARED["weights"], image_size=size
@@ -157,7 +157,7 @@ def run(work: Work) -> list[dict[str, Any]]:
 
 
 class Decisions:
-    """Decisions about all rows, by part, setting, form, method, price and repeat; and the rows themselves."""
+    """Decisions about all samples, by part, setting, form, method, k and repeat; and the samples themselves."""
 
     def __init__(self, labels: Any, groups: Any, folds: Any, bits: dict[str, Any]) -> None:
         self.labels, self.groups, self.folds, self.bits = labels, groups, folds, bits
@@ -184,14 +184,14 @@ class Decisions:
         return cls(held.pop("labels"), held.pop("groups"), held.pop("folds"), held)
 
     def costs(self, part: str, setting: str, form: str, method: str, k: float) -> Any:
-        """Return what each row has cost, repeats x rows; None where a fit is missing."""
-        price = CostMatrix.balanced(self.labels, factor=k)
+        """Return what each sample has cost, repeats x samples; None where a fit is missing."""
+        costs = CostMatrix.balanced(self.labels, factor=k)
         all_of = []
         for repeat in range(len(self.folds)):
             decided = self.bits.get(f"{part}|{setting}|{form}|{method}|{k}|{repeat}")
             if decided is None or (decided == 255).any():
                 return None
-            all_of.append(price.incurred(self.labels, decided))
+            all_of.append(costs.incurred(self.labels, decided))
         return np.stack(all_of)
 
 
@@ -205,7 +205,7 @@ PAIRS = (
 )  # fmt: skip
 
 
-def percent_dearer(held: Decisions, ours: Any, theirs: Any, prevalence: float = 1.0) -> tuple[float, float, float]:
+def extra_percent(held: Decisions, ours: Any, theirs: Any, prevalence: float = 1.0) -> tuple[float, float, float]:
     """Return by how many percent costs (repeats x rows) are above others, with the interval over groups and fits."""
     weight = np.where(held.labels == 1, prevalence, 1.0)
     base = float((theirs * weight).sum() / (weight.sum() * len(theirs)))
@@ -216,7 +216,7 @@ def percent_dearer(held: Decisions, ours: Any, theirs: Any, prevalence: float = 
 
 
 def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd.DataFrame:
-    """Return how much dearer one method is than another, in percent; positives count ``prevalence`` times."""
+    """Return how much more one method costs than another, in percent; positives count ``prevalence`` times."""
     rows = []
     kinds = sorted({tuple(key.split("|")[:3]) for key in held.bits})
     for part, setting, form in kinds:
@@ -225,14 +225,14 @@ def differences(held: Decisions, ks: list[float], prevalence: float = 1.0) -> pd
                 a, b = (held.costs(part, setting, form, name, k) for name in (ours, theirs))
                 if a is None or b is None:
                     continue
-                mean, low, high = percent_dearer(held, a, b, prevalence)
+                mean, low, high = extra_percent(held, a, b, prevalence)
                 rows.append({"part": part, "setting": setting, "form": form, "k": k, "ours": ours, "against": theirs,
                              "prevalence": prevalence, "percent": mean, "low": low, "high": high})  # fmt: skip
     return pd.DataFrame(rows)
 
 
 def means(held: Decisions, ks: list[float]) -> pd.DataFrame:
-    """Return the mean cost per row of every form and method."""
+    """Return the mean cost per sample of every form and method."""
     rows = []
     for part, setting, form, method in sorted({tuple(key.split("|")[:4]) for key in held.bits}):
         own = {k: held.costs(part, setting, form, method, k) for k in ks}

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from benchmarks.quality.claims import Decisions, means, percent_dearer
+from benchmarks.quality.claims import Decisions, extra_percent, means
 
 RESULTS = Path(__file__).parents[1] / "results"
 DATA = {"HAM10K": "claims", "PV-D": "claims_pv"}
@@ -26,7 +26,7 @@ ALL = (1.0, 3.0, 5.0)
 MIDDLE = (3.0,)
 
 
-class Contest(NamedTuple):
+class Pair(NamedTuple):
     """Who is compared with whom, where."""
 
     ours: str
@@ -46,52 +46,52 @@ class Claim(NamedTuple):
 
     words: str
     source: str
-    contests: Sequence[Contest]
+    pairs: Sequence[Pair]
 
 
 LAST, FIVE, FIVE_LAST = "one, last", "five, best", "five, last"
 
 CLAIMS = (
-    Claim("AdaCSL costs less than cross-entropy at threshold 0.5", "paper", [Contest("adacsl", "net")]),
-    Claim("... on PV-D too", "paper", [Contest("adacsl", "net", data="PV-D")]),
-    Claim("AdaCSL costs less than cross-entropy weighted by the costs", "paper", [Contest("adacsl", "net-weighted")]),
-    Claim("... on PV-D too", "paper", [Contest("adacsl", "net-weighted", data="PV-D")]),
+    Claim("AdaCSL costs less than cross-entropy at threshold 0.5", "paper", [Pair("adacsl", "net")]),
+    Claim("... on PV-D too", "paper", [Pair("adacsl", "net", data="PV-D")]),
+    Claim("AdaCSL costs less than cross-entropy weighted by the costs", "paper", [Pair("adacsl", "net-weighted")]),
+    Claim("... on PV-D too", "paper", [Pair("adacsl", "net-weighted", data="PV-D")]),
     Claim(
         "One network, best epoch: it costs less than a Bayes, tuned or calibrated threshold",
         "ours",
-        [Contest("adacsl", "net-bayes"), Contest("adacsl", "net-tuned"), Contest("adacsl", "net-calibrated")],
+        [Pair("adacsl", "net-bayes"), Pair("adacsl", "net-tuned"), Pair("adacsl", "net-calibrated")],
     ),
     Claim(
         "Last epoch, none chosen: it costs less than a Bayes threshold and than a fixed weight",
         "ours",
-        [Contest("adacsl", "net-bayes", LAST), Contest("adacsl", "net-weighted", LAST)],
+        [Pair("adacsl", "net-bayes", LAST), Pair("adacsl", "net-weighted", LAST)],
     ),
     Claim(
         "... also when all three are calibrated",
         "ours",
         [
-            Contest("adacsl-calibrated", "net-calibrated", LAST),
-            Contest("adacsl-calibrated", "net-weighted-calibrated", LAST),
+            Pair("adacsl-calibrated", "net-calibrated", LAST),
+            Pair("adacsl-calibrated", "net-weighted-calibrated", LAST),
         ],
     ),
     Claim(
         "Its last epoch costs less than its best one: nothing has to be chosen",
         "ours",
-        [Contest("adacsl", "adacsl", LAST, other_form="one, best")],
+        [Pair("adacsl", "adacsl", LAST, other_form="one, best")],
     ),
     Claim(
         "Five cross-fitted networks: it costs less than a fixed weight, and T' = T less than a Bayes threshold",
         "ours",
         [
-            Contest("adacsl", "net-weighted", FIVE, ALL, "crossed"),
-            Contest("adacsl-bayes", "net-bayes", FIVE, MIDDLE, "crossed"),
+            Pair("adacsl", "net-weighted", FIVE, ALL, "crossed"),
+            Pair("adacsl-bayes", "net-bayes", FIVE, MIDDLE, "crossed"),
         ],
     ),
     Claim(
         "... last epoch, all calibrated (seen at k = 3, then tested at 1 and 5)",
         "ours",
         [
-            Contest("adacsl-calibrated", name, FIVE_LAST, ALL, "crossed")
+            Pair("adacsl-calibrated", name, FIVE_LAST, ALL, "crossed")
             for name in ("net-calibrated", "net-weighted-calibrated")
         ],
     ),
@@ -99,38 +99,38 @@ CLAIMS = (
         "... against rivals in their best epoch",
         "ours",
         [
-            Contest("adacsl-calibrated", name, FIVE_LAST, ALL, "crossed", other_form=FIVE)
+            Pair("adacsl-calibrated", name, FIVE_LAST, ALL, "crossed", other_form=FIVE)
             for name in ("net-bayes", "net-tuned", "net-calibrated", "net-weighted", "net-weighted-calibrated")
         ],
     ),
     Claim(
         "T' = T, adapted, costs less than plain cross-entropy with the Bayes threshold",
         "ours",
-        [Contest("adacsl-bayes", "net-bayes"), Contest("adacsl-bayes", "net-bayes", LAST)],
+        [Pair("adacsl-bayes", "net-bayes"), Pair("adacsl-bayes", "net-bayes", LAST)],
     ),
     Claim(
         "... on PV-D too",
         "ours",
-        [Contest("adacsl-bayes", "net-bayes", form, data="PV-D") for form in ("one, best", LAST)],
+        [Pair("adacsl-bayes", "net-bayes", form, data="PV-D") for form in ("one, best", LAST)],
     ),
     Claim(
         "With 2, 5, 15 % of the lesions to adapt on it costs less than a fixed weight",
         "ours",
         [
-            Contest("adacsl", "net-weighted", "one, best", MIDDLE, "validation", share)
+            Pair("adacsl", "net-weighted", "one, best", MIDDLE, "validation", share)
             for share in ("0.02", "0.05", "0.15")
         ],
     ),
     Claim(
         "... in the last epoch",
         "ours",
-        [Contest("adacsl", "net-weighted", LAST, MIDDLE, "validation", share) for share in ("0.02", "0.05", "0.15")],
+        [Pair("adacsl", "net-weighted", LAST, MIDDLE, "validation", share) for share in ("0.02", "0.05", "0.15")],
     ),
     Claim(
         "With 10, 20 % of the labels wrong it costs less than a fixed weight",
         "ours",
         [
-            Contest("adacsl", "net-weighted", form, MIDDLE, "noise", share)
+            Pair("adacsl", "net-weighted", form, MIDDLE, "noise", share)
             for share in ("0.1", "0.2")
             for form in ("one, best", LAST)
         ],
@@ -138,18 +138,18 @@ CLAIMS = (
     Claim(
         "Where positives are 3 times as frequent, or a third, it costs less than calibrated cross-entropy",
         "ours",
-        [Contest("adacsl", "net-calibrated", ks=MIDDLE, prevalence=times) for times in (3.0, 1 / 3)],
+        [Pair("adacsl", "net-calibrated", ks=MIDDLE, prevalence=times) for times in (3.0, 1 / 3)],
     ),
     Claim(
         "Images enlarged to 128 x 128: the last epoch costs less than a Bayes threshold and a fixed weight",
         "ours",
-        [Contest("adacsl", name, LAST, MIDDLE, "enlarged", "128") for name in ("net-bayes", "net-weighted")],
+        [Pair("adacsl", name, LAST, MIDDLE, "enlarged", "128") for name in ("net-bayes", "net-weighted")],
     ),
     Claim(
         "... and than calibrated ones, calibrated itself",
         "ours",
         [
-            Contest("adacsl-calibrated", name, LAST, MIDDLE, "enlarged", "128")
+            Pair("adacsl-calibrated", name, LAST, MIDDLE, "enlarged", "128")
             for name in ("net-calibrated", "net-weighted-calibrated")
         ],
     ),
@@ -157,7 +157,7 @@ CLAIMS = (
         "Averaging five cross-fitted networks costs less than one network, whatever the loss",
         "ours",
         [
-            Contest(name, name, FIVE, ALL, "crossed", other_form="one, best", other_part="main")
+            Pair(name, name, FIVE, ALL, "crossed", other_form="one, best", other_part="main")
             for name in ("net-bayes", "net-weighted", "adacsl")
         ],
     ),
@@ -206,9 +206,7 @@ PARTS = {
 def page() -> str:
     """Return the claims and what tests them."""
     held = {name: Decisions.load(RESULTS / f"{file}.npz") for name, file in DATA.items()}
-    tested = [
-        {(contest, k): judged(contest, k, held) for contest in claim.contests for k in contest.ks} for claim in CLAIMS
-    ]
+    tested = [{(pair, k): judged(pair, k, held) for pair in claim.pairs for k in pair.ks} for claim in CLAIMS]
     parts = [PAGE, "## The claims\n", "| | claim | source | result |", "|---|---|---|---|"]
     parts += [
         f"| {number} | {claim.words} | {claim.source} | {recommendation(result.values())} |"
@@ -221,9 +219,9 @@ def page() -> str:
     ]
     parts.append("|" + "---|" * (4 + len(ALL)))
     parts += [
-        line(number, contest, result)
+        line(number, pair, result)
         for number, result in enumerate(tested, 1)
-        for contest in dict.fromkeys(c for c, _ in result)
+        for pair in dict.fromkeys(c for c, _ in result)
     ]
     parts += ["", *(source(file) for file in DATA.values())]
     return "\n".join(parts)
@@ -238,23 +236,21 @@ def costs_page() -> str:
     return "\n".join(parts)
 
 
-def line(number: int, contest: Contest, result: dict[tuple[Contest, float], tuple[float, float, float]]) -> str:
-    """Return the row of one contest: what it says at each price."""
+def line(number: int, pair: Pair, result: dict[tuple[Pair, float], tuple[float, float, float]]) -> str:
+    """Return the row of one pair: its result at each k."""
     cells = []
     for k in ALL:
-        mean, low, high = result.get((contest, k), (math.nan,) * 3)
+        mean, low, high = result.get((pair, k), (math.nan,) * 3)
         cells.append("" if math.isnan(mean) else f"{mean:+.1f} ({low:.1f} to {high:.1f})")
-    return f"| {number} | {contest.ours} | {contest.against} | {place(contest)} | {' | '.join(cells)} |"
+    return f"| {number} | {pair.ours} | {pair.against} | {place(pair)} | {' | '.join(cells)} |"
 
 
-def judged(contest: Contest, k: float, held: dict[str, Decisions]) -> tuple[float, float, float]:
+def judged(pair: Pair, k: float, held: dict[str, Decisions]) -> tuple[float, float, float]:
     """Return the excess cost of the first method in percent, with its interval."""
-    own = held[contest.data]
-    ours = own.costs(contest.part, contest.setting, contest.form, contest.ours, k)
-    theirs = own.costs(
-        contest.other_part or contest.part, contest.setting, contest.other_form or contest.form, contest.against, k
-    )
-    return percent_dearer(own, ours, theirs, contest.prevalence)
+    own = held[pair.data]
+    ours = own.costs(pair.part, pair.setting, pair.form, pair.ours, k)
+    theirs = own.costs(pair.other_part or pair.part, pair.setting, pair.other_form or pair.form, pair.against, k)
+    return extra_percent(own, ours, theirs, pair.prevalence)
 
 
 def recommendation(result: Iterable[tuple[float, float, float]]) -> str:
@@ -266,12 +262,12 @@ def recommendation(result: Iterable[tuple[float, float, float]]) -> str:
     return "confirmed" if below == len(ends) else "in part" if below else "not confirmed"
 
 
-def place(contest: Contest) -> str:
+def place(pair: Pair) -> str:
     """Return where they are compared, in few words."""
-    form = f"{contest.form} / {contest.other_form}" if contest.other_form else contest.form
-    setting = f"{PARTS[contest.part].split(' (')[0]}, {contest.setting}" if contest.setting else ""
-    moved = "" if contest.prevalence == 1.0 else f"positives x {contest.prevalence:.2g}"
-    return "; ".join(part for part in (contest.data, form, setting, moved) if part)
+    form = f"{pair.form} / {pair.other_form}" if pair.other_form else pair.form
+    setting = f"{PARTS[pair.part].split(' (')[0]}, {pair.setting}" if pair.setting else ""
+    moved = "" if pair.prevalence == 1.0 else f"positives x {pair.prevalence:.2g}"
+    return "; ".join(part for part in (pair.data, form, setting, moved) if part)
 
 
 def costs(held: Decisions) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Tables of three to ten classes: what each method costs relative to calibrated cross-entropy with the Bayes decision.
 
 scikit-learn's iris, wine and digits, the three classes of the thyroid table, and three drawn ones whose classes are of
-very different sizes; two cost matrices each: inverse priors, and random heavy-tailed prices (fixed seeds). 25 % of the
+very different sizes; two cost matrices each: inverse priors, and random heavy-tailed costs (fixed seeds). 25 % of the
 rows are the test, five splits.
 
     python -m benchmarks.quality.class_tables --n-jobs 2 --out benchmarks/results/class_tables.csv
@@ -31,7 +31,7 @@ from adacsl.fitting.rows import Rows
 from benchmarks.harness import metadata
 from benchmarks.image_data import data_folder
 
-STEERED: dict[str, Any] = {"loss": "weighted", "controller": {}}  # adapts also where "auto" would not
+ADAPTED: dict[str, Any] = {"loss": "weighted", "controller": {}}  # adapts also where "auto" would not
 GBM = {"learner": "boosting", "loss": "weighted"}
 METHODS: dict[str, dict[str, Any]] = {
     "net-argmax": {"decide": "half"},
@@ -39,11 +39,11 @@ METHODS: dict[str, dict[str, Any]] = {
     "net-calibrated": {"decide": "calibrated"},
     "net-tuned": {"decide": "tuned"},
     "net-weighted": {"loss": "weighted", "target": "half"},
-    "adacsl": {**STEERED},
+    "adacsl": {**ADAPTED},
     "adacsl-cautious": {"loss": "weighted", "controller": {"n_standard_errors": 1.0}},
-    "adacsl-auto": {**STEERED, "target": "auto"},
+    "adacsl-auto": {**ADAPTED, "target": "auto"},
     "net-calibrated-cv": {"decide": "calibrated", "cv": 5},
-    "adacsl-cv": {**STEERED, "cv": 5},
+    "adacsl-cv": {**ADAPTED, "cv": 5},
     "gbm-bayes": {**GBM, "target": "bayes"},
     "gbm-weighted": {**GBM, "target": "half"},
 }
@@ -82,10 +82,10 @@ def run(name: str, split: int, options: argparse.Namespace) -> list[dict[str, An
     warnings.simplefilter("ignore")
     X, y = load(name)
     train, test = train_test_split(np.arange(len(y)), test_size=0.25, stratify=y, random_state=split)
-    prices = matrices(name, y[train])
+    by_name = matrices(name, y[train])
     asked = []
     for label in options.methods:
-        for matrix in prices:
+        for matrix in by_name:
             if label == "ensemble":
                 members = [m for m in default_estimators(images=False) if m not in options.without]
                 made: Any = EnsembleClassifier(estimators=members, n_jobs=1, random_state=split, device="cpu")
@@ -94,10 +94,10 @@ def run(name: str, split: int, options: argparse.Namespace) -> list[dict[str, An
             made.check_settings()
             asked.append((label, matrix, made))
     rows, result, start = Rows(X, y, train, n_classes=int(y.max()) + 1), [], time.perf_counter()
-    for number in fit_methods([(made, prices[matrix]) for _, matrix, made in asked], rows, watch=test):
+    for number in fit_methods([(made, by_name[matrix]) for _, matrix, made in asked], rows, watch=test):
         label, matrix, made = asked[number]
         decided = made.decision_.predict(to_probabilities(made.candidate_.watched))
-        costs = prices[matrix]
+        costs = by_name[matrix]
         result.append({
             "table": name, "matrix": matrix, "split": split, "method": label, "adapted": bool(made.adapted_),
             "relative_cost": round(costs.normalized(y[test], decided), 5),

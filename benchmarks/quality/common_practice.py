@@ -4,8 +4,8 @@
     python -m benchmarks.quality.common_practice --repeats 1 --folds 2 --peers half balanced   # does it run?
 
 Every row is decided about by models of other folds: two repeats of five, the same for all. Peers are set as their
-documentation has them; they see the same rows. Nothing was chosen on the tested rows but what adacsl recommends, which
-the very comparison says; ``ensemble`` is its default where nothing was compared.
+documentation has them; they see the same samples. Nothing was chosen on the tested samples but what adacsl recommends,
+which the very comparison says; ``ensemble`` is its default where nothing was compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from benchmarks.harness import metadata, write_csv
 
 OURS = ("always-positive", "logistic", "adacsl-cv", "ensemble")
 FP, FN = 1.0, 5.0
-"""The data set's own prices."""
+"""The data set's own costs."""
 
 
 def encoder() -> Any:
@@ -94,17 +94,17 @@ def paid_by(make: Make, task: Any, costs: RowCosts) -> Any:
 
 
 def measured(costs: RowCosts, recommended: str) -> list[dict[str, Any]]:
-    """Return for each method what it costs, and how many percent dearer than what is recommended, with intervals."""
+    """Return for each method what it costs, and how many percent more than what is recommended, with intervals."""
     base = float(costs.costs[costs.methods.index(recommended)].mean())
     result = []
     for name, paid in zip(costs.methods, costs.costs, strict=True):
         mean, low, high = fold_interval(paid, costs.fits, costs.units)
         excess = (0.0,) * 3 if name == recommended else excess_in(costs, name, recommended)[:3]
-        dearer = [100 * end / base for end in excess]
+        extra = [100 * end / base for end in excess]
         what = PEERS[name][0] if name in PEERS else f"adacsl: {name}"
         result.append({
-            "method": name, "what": what, "cost": mean, "low": low, "high": high, "dearer_percent": dearer[0],
-            "dearer_low": dearer[1], "dearer_high": dearer[2], "recommended": name == recommended,
+            "method": name, "what": what, "cost": mean, "low": low, "high": high, "extra_percent": extra[0],
+            "extra_low": extra[1], "extra_high": extra[2], "recommended": name == recommended,
         })  # fmt: skip
     return result
 
@@ -124,8 +124,8 @@ def main() -> None:
     paid = [paid_by(PEERS[name][1], task, ours) for name in given.peers]
     results = measured(ours.with_costs([*ours.methods, *given.peers], np.stack([*ours.costs, *paid])), recommended)
     for row in sorted(results, key=lambda row: row["cost"]):
-        dearer = f"{row['dearer_percent']:+.1f} % ({row['dearer_low']:.1f} to {row['dearer_high']:.1f})"
-        print(f"{row['what']:62} {row['cost']:.4f} ({row['low']:.3f} to {row['high']:.3f})  {dearer}")
+        extra = f"{row['extra_percent']:+.1f} % ({row['extra_low']:.1f} to {row['extra_high']:.1f})"
+        print(f"{row['what']:62} {row['cost']:.4f} ({row['low']:.3f} to {row['high']:.3f})  {extra}")
     if given.csv is not None:
         write_csv(results, given.csv, ("cost",))
         about = metadata() | {"folds": f"{given.repeats} x {given.folds}", "recommended": recommended}

@@ -2,7 +2,7 @@ r"""Constraints with confidence: how often they are violated on new data, and wh
 
 Scores are drawn from three laws whose recall, precision, FPR and positive rate at a threshold are known. Each draw asks
 ``find_threshold`` for the cost-optimal threshold under a constraint with confidence 95 %; a draw counts as violated
-where the law's own value at that threshold misses the constraint (an infeasible draw has no threshold, and is not).
+where the law's own value at that threshold violates the constraint (an infeasible draw has no threshold, and is not).
 MAPIE's ``BinaryClassificationController`` gets the same scores; its threshold is the one of least cost among those it
 certifies, so that only the certificates differ. Costs are the law's own, per sample, of draws where both have a
 threshold.

@@ -96,14 +96,14 @@ def page(folder: Path) -> str:
     boosting = summary(compare([folder / "ensemble_first.csv", peers], "adacsl-boosting"))
     return PAGE.format(
         table=show([folder / "ensemble.csv", peers], "ensemble"),
-        each=markdown(each_peer([folder / "ensemble.csv", peers])), first=markdown(first), nets=markdown(own),
+        each=markdown(each_peer([folder / "ensemble.csv", peers])), first=markdown(first), networks=markdown(own),
         boosting=markdown(boosting), automl=markdown(automl.reset_index()), automl_mean=markdown(summary(automl)),
         automl_others=markdown(summary(others)), own=markdown(each_own(folder)),
     )  # fmt: skip
 
 
 def each_own(folder: Path) -> pd.DataFrame:
-    """Return what today's ensemble costs relative to our other estimators, on the rows these were run on."""
+    """Return what today's ensemble costs relative to our other estimators, on the samples these were run on."""
     rows = pd.concat([pd.read_csv(folder / "ensemble_first.csv").query("method != 'ensemble'"),
                       pd.read_csv(folder / "ensemble.csv")])  # fmt: skip
     costs = rows.pivot(index=["table", "k", "split"], columns="method", values="normalized_cost").dropna()
@@ -181,7 +181,7 @@ below 1, as was the goal:
 
 AdaCSL networks, `AdaCSLClassifier(cv=5)`, first run:
 
-{nets}
+{networks}
 
 Boosting, `AdaCSLClassifier(cv=5)` (XGBoost), first run:
 

@@ -1,8 +1,9 @@
 """Is `estimated_cost_` of an ensemble right? Drawn data with a known law: its bias, and how often its interval holds.
 
-Each draw has 1,000 rows of a logistic law with interactions, and a miss costs five false alarms. The truth is the
-expected cost of the fitted classifier on 50,000 fresh rows, by the law's own probabilities. ``single`` is the same of
-the stack on the models of one fold alone, of which the held-out scores come: what averaging the folds' models saves.
+Each draw has 1,000 samples of a logistic law with interactions, and a false negative costs as much as five false
+positives. The truth is the expected cost of the fitted classifier on 50,000 fresh samples, by the law's own
+probabilities. ``single`` is the same of the stack on the models of one fold alone, of which the held-out scores come:
+what averaging the folds' models saves.
 
     python -m benchmarks.quality.ensemble_estimate --draws 200 --n-jobs 2 --json OUT.json
 """
@@ -55,7 +56,7 @@ def main() -> int:
 
 
 def one_draw(seed: int, rows: int) -> dict[str, float]:
-    """Fit an ensemble to drawn rows; return its estimate and the truth."""
+    """Fit an ensemble to drawn samples; return its estimate and the truth."""
     import torch  # noqa: PLC0415  in the worker
 
     from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier  # noqa: PLC0415
@@ -82,16 +83,16 @@ def one_draw(seed: int, rows: int) -> dict[str, float]:
     stack = clf.model_.stack
     whole = stack.logits(np.stack([np.mean(own, axis=0) for own in members_logits], axis=1))
     single = [stack.logits(np.stack(own, axis=1)) for own in zip(*members_logits, strict=True)]
-    told = clf.estimated_cost_
+    shown = clf.estimated_cost_
     return {
-        "seed": seed, "estimate": told.estimate, "low": told.low, "high": told.high,
+        "seed": seed, "estimate": shown.estimate, "low": shown.low, "high": shown.high,
         "truth": true_cost(whole, fresh_chances),
         "single": float(np.mean([true_cost(own, fresh_chances) for own in single])),
     }  # fmt: skip
 
 
 def law(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
-    """Return rows and their chances to be positive; a quarter is."""
+    """Return samples and their chances to be positive; a quarter is."""
     X = rng.normal(size=(n, FEATURES))
     z = -1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]) - 0.5 * X[:, 4] * (X[:, 0] > 0)
     return X, 1.0 / (1.0 + np.exp(-z))
@@ -99,8 +100,8 @@ def law(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
 
 def true_cost(logits: Any, chances: Any) -> float:
     """Return the expected cost of decisions at the Bayes threshold."""
-    alarm = logits > np.log(FP / FN)
-    return float(np.mean(np.where(alarm, (1.0 - chances) * FP, chances * FN)))
+    positive = logits > np.log(FP / FN)
+    return float(np.mean(np.where(positive, (1.0 - chances) * FP, chances * FN)))
 
 
 def fold_logits(model: Any, X: Any) -> list[Any]:

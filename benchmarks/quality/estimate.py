@@ -1,10 +1,10 @@
 """Is `estimated_cost_` right? Drawn data of three laws: its bias, and how often its interval contains the true cost.
 
-Cross-fits of networks and scikit-learn classifiers; tuned boosters, refitted on all rows or cross-fitted.
+Cross-fits of networks and scikit-learn classifiers; tuned boosters, refitted on all samples or cross-fitted.
 
-Each draw has 1,000 rows, and a miss costs five false alarms. The truth is the expected cost of the fitted classifier on
-20,000 fresh rows, by the law's own probabilities. ``single_bias`` is what the held-out cost of single models is off by:
-they, and not their average, have scored the rows.
+Each draw has 1,000 samples, and a false negative costs as much as five false positives. The truth is the expected cost
+of the fitted classifier on 20,000 fresh samples, by the law's own probabilities. ``single_bias`` is what the held-out
+cost of single models is off by: they, and not their average, have scored the samples.
 
     python -m benchmarks.quality.estimate --draws 200 --n-jobs 16 --json benchmarks/results/cpu_estimate.json
     python -m benchmarks.quality.estimate --show benchmarks/results/cpu_estimate.json
@@ -89,7 +89,7 @@ def table(document: dict[str, Any]) -> str:
 
 
 def one_draw(law: str, learner: str, seed: int, n: int) -> dict[str, Any]:
-    """Cross-fit drawn rows; return the estimate and the truth."""
+    """Cross-fit drawn samples; return the estimate and the truth."""
     import torch  # noqa: PLC0415  in the worker
 
     from adacsl import CostMatrix  # noqa: PLC0415
@@ -102,12 +102,12 @@ def one_draw(law: str, learner: str, seed: int, n: int) -> dict[str, Any]:
     fresh, fresh_chances = draw(law, rng, FRESH)
     costs, start = CostMatrix(fp=FP, fn=FN), time.perf_counter()
     clf = LEARNERS[learner](costs, seed).fit(X, y)
-    seconds, told = time.perf_counter() - start, clf.estimated_cost_
-    alarm = clf.predict(fresh) == 1
+    seconds, shown = time.perf_counter() - start, clf.estimated_cost_
+    positive = clf.predict(fresh) == 1
     return {
         "law": law, "learner": learner, "seed": seed, "seconds": seconds,
-        "truth": float(np.mean(np.where(alarm, (1.0 - fresh_chances) * FP, fresh_chances * FN))),
-        "estimate": told.estimate, "low": told.low, "high": told.high,
+        "truth": float(np.mean(np.where(positive, (1.0 - fresh_chances) * FP, fresh_chances * FN))),
+        "estimate": shown.estimate, "low": shown.low, "high": shown.high,
         "single": costs.mean(y, clf.decision_.predict(clf.oof_scores_)),
     }  # fmt: skip
 
@@ -151,7 +151,7 @@ def adapted_regression(costs: Any, seed: int) -> Any:
 
 
 def booster(costs: Any, seed: int, backend: str, **settings: Any) -> Any:
-    """Return a booster that is refitted on all rows, unless ``cv`` is given; default: the threshold is tuned."""
+    """Return a booster that is refitted on all samples, unless ``cv`` is given; default: the threshold is tuned."""
     from adacsl import CostSensitiveClassifier  # noqa: PLC0415
 
     return CostSensitiveClassifier(costs, learner=backend, random_state=seed, **({"decide": "tuned"} | settings))
@@ -173,7 +173,7 @@ LEARNERS = {
 
 
 def draw(law: str, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
-    """Return rows and their chances to be positive."""
+    """Return samples and their chances to be positive."""
     X = rng.normal(size=(n, FEATURES))
     return X, 1.0 / (1.0 + np.exp(-LAWS[law](X)))
 

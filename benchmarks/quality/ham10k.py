@@ -1,6 +1,7 @@
 """AdaCSLClassifier on HAM10K (64 x 64, pretrained ResNet-18): the normalised test cost of one net and of cv=5.
 
-Random or lesion-wise 65 / 15 / 20 splits, costs = inverse priors with misses k = 1, 3, 5 times dearer, as in the paper.
+Random or lesion-wise 65 / 15 / 20 splits, costs = inverse priors, a false negative k = 1, 3, 5 times as costly, as in
+the paper.
 
     python -m benchmarks.quality.ham10k --out cells.csv                      # random splits, as the paper's
     python -m benchmarks.quality.ham10k --by-group --out cells.csv           # no lesion on both sides
@@ -49,7 +50,7 @@ SHARED: dict[str, Any] = {}
 
 
 def start_worker(folder: Path, limit: int | None) -> None:
-    """Each process reads the pictures itself: handed over, they would come to one process after the other."""
+    """Each process reads the images itself: handed over, they would come to one process after the other."""
     data, weights = load_images(folder / "ham10000_64.npz", limit), folder / "resnet18_imagenet_fp16.safetensors"
     torch.set_num_threads(1)
     torch.backends.cudnn.benchmark = True
@@ -58,13 +59,13 @@ def start_worker(folder: Path, limit: int | None) -> None:
 
 
 def run_cell(cell: Cell) -> dict[str, Any]:
-    """Fit on everything but the test rows and return the test costs."""
+    """Fit on everything but the test samples and return the test costs."""
     data: ImageData = SHARED["data"]
     units = data.groups if cell.by_group else np.arange(data.labels.size)
     rows, watch, test = cut(units, [0.65, 0.15, 0.20], seed=cell.split)
     rest = np.concatenate((rows, watch))
     costs = CostMatrix.balanced(data.labels, factor=cell.k)
-    # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
+    # dermatoscopic images have no up or down: turn them too, and average the four flips when predicting
     net = {"augment": Augment(rotate=True), "views": 4, "weights": SHARED["weights"]}
     clf = AdaCSLClassifier(costs, learner=NeuralLearner(**net), device=cell.device, random_state=cell.split).set_params(
         **cell.changes
@@ -158,7 +159,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=JSON", help="other settings, as net__epochs=30")
     parser.add_argument("--processes", type=int, default=12)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--limit", type=int, help="this many pictures only")
+    parser.add_argument("--limit", type=int, help="this many images only")
     parser.add_argument("--out", type=Path, help="write one line per classifier here, as CSV")
     return parser.parse_args()
 

@@ -1,10 +1,10 @@
 """ResNet-18 on HAM10K in a bare PyTorch loop: the yardstick for epoch times, and a place to look for settings.
 
-The pictures lie on the device as bytes; batches are index vectors, augmented on the device; bf16, channels-last.
+The images lie on the device as bytes; batches are index vectors, augmented on the device; bf16, channels-last.
 
     python -m benchmarks.quality.ham10k_bare                       # seconds per epoch, plain cross-entropy
     python -m benchmarks.quality.ham10k_bare --method adacsl       # the same with the adaptation between epochs
-    python -m benchmarks.quality.ham10k_bare --sweep  # settings x splits x k: normalised test cost of single nets
+    python -m benchmarks.quality.ham10k_bare --sweep  # settings x splits x k: normalised test cost of single networks
     python -m benchmarks.quality.ham10k_bare --crossfit --only adamw-3e-4      # five folds, logits averaged
     python -m benchmarks.quality.ham10k_bare --limit 200 --epochs 1 --device cpu --processes 1     # does it run?
 """
@@ -67,7 +67,7 @@ SWEEP: dict[str, Settings] = {
 
 @dataclass
 class Run:
-    """What one net did: costs on the watched rows and logits, epoch by epoch, and how long it took."""
+    """What one net did: costs on the watched samples and logits, epoch by epoch, and how long it took."""
 
     watch_costs: list[float] = field(default_factory=list)
     watch: list[NDArray[np.float32]] = field(default_factory=list)
@@ -79,12 +79,12 @@ class Run:
 
     @property
     def best(self) -> int:
-        """The epoch with the least cost on the watched rows."""
+        """The epoch with the least cost on the watched samples."""
         return int(np.argmin(self.watch_costs))
 
 
 class Watch(Protocol):
-    """A stopwatch: told when an epoch starts and when it ends."""
+    """A stopwatch that is called when an epoch starts and when it ends."""
 
     def lap(self) -> None: ...  # noqa: D102
 
@@ -116,7 +116,7 @@ def train(
     parts : three arrays of row numbers
         Trained on, watched, scored.
     watch : Watch, optional
-        Told when each epoch starts and ends; the scoring is outside.
+        Called when each epoch starts and ends; the scoring is outside.
     """
     device = images.device
     torch.manual_seed(seed)
@@ -166,7 +166,7 @@ def threshold(settings: Settings, costs: CostMatrix) -> float:
 
 
 def adapt(loss: AdaptiveCrossEntropy, logits: Tensor, labels: Tensor, settings: Settings, costs: CostMatrix) -> float:
-    """Return the cost of the watched rows, after a step of the controller where the method has one."""
+    """Return the cost of the watched samples, after a step of the controller where the method has one."""
     if settings.method == "adacsl":
         return loss.adapt(logits, labels).cost
     return costs.mean(labels, torch.sigmoid(logits) > threshold(settings, costs))
@@ -198,7 +198,7 @@ def batches(rows: Tensor, size: int) -> Iterator[Tensor]:
 
 @torch.no_grad()
 def predict(net: nn.Module, images: Tensor, rows: Tensor, views: int, size: int = 1024) -> Tensor:
-    """Return one float32 logit per row, averaged over flips where ``views`` is 4."""
+    """Return one float32 logit per sample, averaged over flips where ``views`` is 4."""
     net.eval()
     axes: list[tuple[int, ...]] = [(), (2,), (3,), (2, 3)]
     out = []
@@ -220,7 +220,7 @@ def clock(device: torch.device) -> float:
     return time.perf_counter()
 
 
-# many nets, several processes on one device
+# many networks, several processes on one device
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,7 @@ class Job:
     by_group: bool = False
 
     def parts(self, groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Return the rows to train on, to watch and to score; folds divide everything but the test rows."""
+        """Return the samples to train on, to watch and to score; folds divide everything but the test samples."""
         units = groups if self.by_group else np.arange(groups.size)
         rows, watch, test = cut(units, SHARES, seed=self.split)
         if self.fold is None:
@@ -246,7 +246,7 @@ class Job:
         return np.setdiff1d(rest, own), own, test
 
     def costs(self, labels: NDArray[np.int64]) -> CostMatrix:
-        """Return the paper's inverse priors, a miss k times dearer."""
+        """Return the paper's inverse priors, a false negative k times as costly."""
         return CostMatrix.balanced(labels, factor=self.k)
 
 
@@ -276,11 +276,11 @@ def work(job: Job) -> tuple[Job, Run]:
 def run_all(
     jobs: list[Job], data: ImageData, device: str, weights: Path | None, processes: int
 ) -> list[tuple[Job, Run]]:
-    """Train all nets, several at a time; the results come back in the order of ``jobs``."""
+    """Train all networks, several at a time; the results come back in the order of ``jobs``."""
     if processes == 1:
         start_worker(data, device, weights)
         return [work(job) for job in jobs]
-    # every process gets its own copy of the pictures: containers often have little shared memory
+    # every process gets its own copy of the images: containers often have little shared memory
     with torch.multiprocessing.get_context("spawn").Pool(processes, start_worker, (data, device, weights)) as pool:
         return list(pool.imap(work, jobs, chunksize=1))
 
@@ -291,7 +291,7 @@ def run_all(
 def evaluate(
     job: Job, runs: list[Run], labels: NDArray[np.int64], groups: NDArray[np.int64], pick: str
 ) -> dict[str, float]:
-    """Return the normalised test cost of the averaged logits, at T' and at a threshold tuned on watched rows."""
+    """Return the normalised test cost of the averaged logits, at T' and at a threshold tuned on watched samples."""
     if any(run.error for run in runs):
         return {"target": float("nan"), "tuned": float("nan")}
     costs, goal = job.costs(labels), threshold(job.settings, job.costs(labels))
@@ -369,7 +369,7 @@ def time_epochs(job: Job, data: ImageData, device: str, weights: Path | None) ->
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sweep", action="store_true", help="single nets: all settings x splits x k")
+    parser.add_argument("--sweep", action="store_true", help="single networks: all settings x splits x k")
     parser.add_argument("--crossfit", action="store_true", help="five folds, logits averaged")
     parser.add_argument("--only", nargs="+", choices=list(SWEEP), help="these settings instead of all")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="change settings: lr=1e-3 epochs=20")
@@ -382,7 +382,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--data", default="ham10000_64.npz", help="a file of the data folder")
     parser.add_argument("--weights", default="resnet18_imagenet_fp16.safetensors", help="or 'none'")
-    parser.add_argument("--limit", type=int, help="this many pictures only")
+    parser.add_argument("--limit", type=int, help="this many images only")
     parser.add_argument("--out", type=Path, help="write every cell of the table here, as JSON lines")
     return parser.parse_args()
 
@@ -417,7 +417,7 @@ def main() -> None:
     ]
     start = time.perf_counter()
     results = run_all(jobs, data, args.device, weights, args.processes)
-    print(f"{len(jobs)} nets in {time.perf_counter() - start:.0f} s, {args.processes} at a time")
+    print(f"{len(jobs)} networks in {time.perf_counter() - start:.0f} s, {args.processes} at a time")
     table(results, data, args.out)
 
 

@@ -1,8 +1,8 @@
 """HAM10K's seven diagnoses, split by lesion, under three cost matrices: AdaCSL of K classes against CE + Bayes.
 
 ResNet-18 (ImageNet weights), 64 x 64, 12 epochs, 20 % of the lesions for the test; cost relative to the best constant
-decision. Each method as one net (its cheapest epoch, its last) and as five cross-fitted nets; trainings that several
-matrices or ways to decide share happen once.
+decision. Each method as one net (its cheapest epoch, its last) and as five cross-fitted networks; trainings that
+several matrices or ways to decide share happen once.
 
     python -m benchmarks.quality.ham7 --out ham7.csv --decisions ham7.npz --processes 6      # on a GPU
     python -m benchmarks.quality.ham7 --limit 400 --epochs 1 --splits 0 --processes 1 --device cpu   # does it run?
@@ -57,7 +57,7 @@ SHARED: dict[str, Any] = {}
 
 
 def start_worker(folder: Path, options: argparse.Namespace) -> None:
-    """Each process reads the pictures itself."""
+    """Each process reads the images itself."""
     data = load_images(folder / "ham10000_64.npz", options.limit, multi=True)
     torch.set_num_threads(1)
     torch.backends.cudnn.benchmark = True
@@ -70,9 +70,9 @@ def run_task(task: tuple[int, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
     split, names, forms, matrices = task
     data, options = SHARED["data"], SHARED["options"]
     rest, test = cut(data.groups, [0.8, 0.2], seed=split)
-    # dermatoscopic pictures have no up or down: turn them too, and average the four flips when predicting
+    # dermatoscopic images have no up or down: turn them too, and average the four flips when predicting
     net = NeuralLearner(epochs=options.epochs, augment=Augment(rotate=True), views=4, weights=SHARED["weights"])
-    prices = ham7_matrices(data.labels[rest])
+    by_name = ham7_matrices(data.labels[rest])
     asked = []
     for form in forms:
         for name in names:
@@ -80,7 +80,7 @@ def run_task(task: tuple[int, tuple[str, ...], tuple[str, ...], tuple[str, ...]]
                 settings = FORMS[form] | METHODS[name]
                 made = CostSensitiveClassifier(learner=net, device=options.device, random_state=split, **settings)
                 made.check_settings()
-                asked.append((form, name, matrix, made, prices[matrix]))
+                asked.append((form, name, matrix, made, by_name[matrix]))
     rows = Rows(data.images, data.labels, rest, groups=data.groups, images=True, n_classes=7)
     start, result = time.perf_counter(), []
     for number in fit_methods([(made, costs) for *_, made, costs in asked], rows, watch=test):
@@ -134,7 +134,7 @@ def table(result: pd.DataFrame) -> pd.DataFrame:
 
 
 def differences(result: pd.DataFrame, against: str = "net-bayes") -> pd.DataFrame:
-    """Return how much dearer each method is than another, in percent, with the 95 % interval over the splits.
+    """Return how much more each method costs than another, in percent, with the 95 % interval over the splits.
 
     Test rows of two splits may be the same: the variance is the corrected one of Nadeau and Bengio (2003).
     """

@@ -1,12 +1,12 @@
 """The three cost matrices of the benchmark on HAM10K's seven diagnoses, fixed before anything was trained with them.
 
-* medical: the prices ``ham10k-7`` comes with; src/adacsl/datasets/builtin.toml says what each stands for;
+* medical: the costs ``ham10k-7`` comes with; src/adacsl/datasets/builtin.toml says what each stands for;
 * balanced: inverse priors, an error about class j costs N / N_j;
 * random: heavy-tailed, exp(1.5 z) with z standard normal, rounded to cents:
   ``np.random.default_rng(0).lognormal(0, 1.5, (7, 7))``, written out because numpy does not promise the same numbers
-  for ever. The prices of seeds 0 to 5 were looked at (their range, and what constant decisions cost), no model; the
-  first was taken. Prices from 0.03 to 18.92 follow no rule: a method has to read the matrix. Calling a nevus bcc
-  happens to cost 0.03, so that "always bcc" is the best constant decision, at 0.304 per picture.
+  for ever. The costs of seeds 0 to 5 were looked at (their range, and what constant decisions cost), no model; the
+  first was taken. Costs from 0.03 to 18.92 follow no rule: a method has to read the matrix. Calling a nevus bcc
+  happens to cost 0.03, so that "always bcc" is the best constant decision, at 0.304 per image.
 
 The matrices are not those of earlier measurements, which were not kept: costs under them do not compare with those.
 """
@@ -32,7 +32,7 @@ RANDOM = (  # rows: predicted
 
 
 def ham7_matrices(y: Any) -> dict[str, CostMatrix]:
-    """Return the matrices by name; ``y`` are the class numbers of all pictures, for the priors."""
+    """Return the matrices by name; ``y`` are the class numbers of all images, for the priors."""
     medical = own_matrix(dataset("ham10k-7"))
     assert isinstance(medical, CostMatrix)
     return {

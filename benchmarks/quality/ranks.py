@@ -86,7 +86,7 @@ def mean_of(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Ranks(NamedTuple):
-    """Average ranks over blocks, and what can be told apart by them."""
+    """Average ranks over blocks, and which differences are significant."""
 
     table: pd.DataFrame
     """Columns method, average_rank and mean (of the measure), best first."""
@@ -96,7 +96,7 @@ class Ranks(NamedTuple):
     critical_difference: float | None
     """Average ranks further apart than this differ (Nemenyi). None: not computed, see ``reason``."""
     groups: tuple[tuple[str, ...], ...]
-    """Largest sets of methods that are not told apart, best first; they may overlap. A method in none stands alone."""
+    """Largest sets of methods without a significant difference, best first; they may overlap. One may be in none."""
     left_out: tuple[str, ...]
     """Methods that lack a data set or ratio."""
     reason: str
@@ -124,8 +124,9 @@ def ranks(
     results : DataFrame
         Columns data, ratio, method, seed, n_train, n_test and ``measure``; one row for each finished cell.
     blocks : ("data",) or ("data", "ratio"), default ("data",)
-        What counts as one trial. The ratios of a data set share its rows and often its nets: they are not independent,
-        hence by default a data set is one block with its mean over ratios. Blocks by ratio overstate the certainty.
+        What counts as one trial. The ratios of a data set share its rows and often its networks: they are not
+        independent, hence by default a data set is one block with its mean over ratios. Blocks by ratio overstate the
+        certainty.
     confidence : float, default 0.95
         ``1 - confidence`` is the level of both tests.
     measure : str, default "normalized_cost"

@@ -1,11 +1,11 @@
 """What following the recommendation costs on the suite's blocks (tables x ratios), against the method of lowest mean.
 
-New protocol: the rows (units) of a block fall at random into five parts; the recommendation is made from the row costs
-of four of them, and what its pick costs is measured on the fifth. The block's figure is the sum over the parts, divided
-by what the method with the lowest mean over all rows costs on the same rows; several random partitions are added up.
-Nets and boosters are not trained anew: which one to take is decided on other rows than those it is judged on. Twice:
-among the methods that are compared by default, and among all. Old protocol: the same, with seeds in place of parts: the
-old recommendation from four random splits, its pick on the fifth.
+New protocol: the samples (units) of a block fall at random into five parts; the recommendation is made from the row
+costs of four of them, and what its pick costs is measured on the fifth. The block's figure is the sum over the parts,
+divided by what the method with the lowest mean over all samples costs on the same samples; several random partitions
+are added up. Networks and boosters are not trained again: which one to take is decided on other samples than those it
+is judged on. Twice: among the methods that are compared by default, and among all. Old protocol: the same, with seeds
+in place of parts: the old recommendation from four random splits, its pick on the fifth.
 
     python -m benchmarks.quality.recommendation_regret --json benchmarks/results/recommendation_regret.json
 """

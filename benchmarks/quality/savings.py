@@ -1,4 +1,4 @@
-"""Savings of our estimators on four public tables with a price for every row, beside the peers of savings_peers.py.
+"""Savings of our estimators on four public tables with costs of each sample, beside the peers of savings_peers.py.
 
     python -m benchmarks.quality.savings --data FOLDER --out benchmarks/results/savings.csv
     python -m benchmarks.quality.savings --page benchmarks/results/savings.md  # its table
@@ -33,7 +33,7 @@ def ours(name: str) -> Fit:
         from adacsl.ensemble.base_estimators import default_estimators  # noqa: PLC0415
         from adacsl.estimators.registry import method  # noqa: PLC0415
 
-        means = {kind: float(np.mean(price)) for kind, price in cell.train._asdict().items()}
+        means = {kind: float(np.mean(each)) for kind, each in cell.train._asdict().items()}
         if name.startswith("ensemble"):
             members = list(default_estimators(images=False)) if name == "ensemble-plain" else "auto"
             clf = EnsembleClassifier(

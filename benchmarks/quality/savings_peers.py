@@ -1,4 +1,4 @@
-"""Savings of the peers on four public tables with a price for every row: the other half of savings.py.
+"""Savings of the peers on four public tables with costs of each sample: the other half of savings.py.
 
 empulse has an environment of its own; this script runs there too, without adacsl, and adds to the same file:
 
@@ -78,12 +78,12 @@ def weighted(model: Any, cell: Cell) -> Decisions:
 # empulse
 
 
-def named(prices: Any) -> dict[str, Any]:
-    return {"fp_cost": prices.fp, "fn_cost": prices.fn, "tp_cost": prices.tp, "tn_cost": prices.tn}
+def named(costs: Any) -> dict[str, Any]:
+    return {"fp_cost": costs.fp, "fn_cost": costs.fn, "tp_cost": costs.tp, "tn_cost": costs.tn}
 
 
 def fitted(model: Any, cell: Cell) -> Decisions:
-    """Fit with the rows' costs; its scores are made to be cut at 0.5."""
+    """Fit with the samples' costs; its scores are made to be cut at 0.5."""
     scale = StandardScaler().fit(cell.X_train)
     model.fit(scale.transform(cell.X_train), cell.y_train, **named(cell.train))
     return np.asarray(model.predict(scale.transform(cell.X_test)))

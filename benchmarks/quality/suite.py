@@ -3,7 +3,7 @@
 The same as ``adacsl compare TABLES --ratios 1x 3x 5x --all``, but that large tables are cut (``--max-rows``, a random
 part with the same share of positives; card fraud, whose positives are rare, to five times as many) and that methods
 that take long are left to the small ones (``--small-only``). The first repeat is written before the second begins.
-Beside NAME.csv, one line per cell, lie NAME.meta.json and NAME.npz: the decisions about every row, from which
+Beside NAME.csv, one line per cell, lie NAME.meta.json and NAME.npz: the decisions about every sample, from which
 benchmarks/quality/recommendation_regret.py makes its intervals.
 
     python -m benchmarks.quality.suite --device cuda --n-jobs 14 --csv benchmarks/results/suite.csv  # on a GPU machine

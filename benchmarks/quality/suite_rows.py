@@ -1,4 +1,4 @@
-"""What every row cost under every method, in one small file: decisions as bits, from which intervals are made anew."""
+"""Costs of every sample under every method in one small file: decisions as bits, from which intervals are computed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from adacsl.comparison.recommendation import recommendation
 from adacsl.comparison.result import Comparison
 from adacsl.comparison.statistics import RowCosts, summarise
 
-PRICES = ("fp", "fn", "tp", "tn")
+OUTCOMES = ("fp", "fn", "tp", "tn")
 
 
 def save_rows(result: list[Comparison], path: Path, folds: int) -> None:
-    """Keep the decisions of comparisons by cross-validation, with labels, prices, folds and units of the rows.
+    """Keep the decisions of comparisons by cross-validation, with labels, costs, folds and units of the samples.
 
     Methods that lack a split are left out.
     """
@@ -36,21 +36,21 @@ def save_rows(result: list[Comparison], path: Path, folds: int) -> None:
             n = sum(len(split.labels) for seed, split in own.items() if seed < folds)
             fold = np.zeros((repeats, n), dtype=np.uint8)
             decided = np.zeros((len(ratios), len(methods), repeats, n), dtype=bool)
-            labels, units, prices = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64), np.zeros((4, n))
+            labels, units, amounts = np.zeros(n, dtype=bool), np.zeros(n, dtype=np.int64), np.zeros((4, n))
             for seed, split in own.items():
                 at, repeat = split.test_rows, seed // folds
                 fold[repeat, at], labels[at], units[at] = seed % folds, split.labels == 1, split.units
-                prices[:, at] = [np.broadcast_to(getattr(split.costs, name), len(at)) for name in PRICES]
+                amounts[:, at] = [np.broadcast_to(getattr(split.costs, name), len(at)) for name in OUTCOMES]
                 for cell in (cell for cell in one.fits if (cell.data, cell.seed) == (data, seed)):
                     if cell.method in methods:
                         place = ratios.index(cell.ratio), methods.index(cell.method), repeat, at
                         decided[place] = one.fits[cell].decisions
-            if (prices == prices[:, :1]).all():
-                prices = prices[:, :1]
+            if (amounts == amounts[:, :1]).all():
+                amounts = amounts[:, :1]
             arrays |= {
                 f"{data}/decided": np.packbits(decided, axis=-1), f"{data}/fold": fold,
                 f"{data}/labels": np.packbits(labels), f"{data}/units": (units - np.arange(n)).astype(np.int32),
-                f"{data}/prices": prices.astype(np.float32 if prices.shape[1] > 1 else np.float64),
+                f"{data}/costs": amounts.astype(np.float32 if amounts.shape[1] > 1 else np.float64),
             }  # fmt: skip
             about[data] = {"ratio": one.facts["data"][data]["ratio"], "ratios": ratios, "methods": methods}
     arrays["about"] = np.frombuffer(json.dumps({"folds": folds, "data": about}).encode(), dtype=np.uint8)
@@ -71,9 +71,9 @@ def load_rows(path: Path) -> Iterator[tuple[tuple[str, float], RowCosts]]:
             n = fold.shape[1]
             labels = np.unpackbits(file[f"{data}/labels"], count=n).astype(np.int64)
             units = file[f"{data}/units"] + np.arange(n)
-            prices = file[f"{data}/prices"].astype(np.float64)
+            amounts = file[f"{data}/costs"].astype(np.float64)
             costs = CostMatrix(**{
-                name: float(price[0]) if len(price) == 1 else price for name, price in zip(PRICES, prices, strict=True)
+                name: float(each[0]) if len(each) == 1 else each for name, each in zip(OUTCOMES, amounts, strict=True)
             })  # fmt: skip
             fits = fold + np.arange(len(fold))[:, None] * about["folds"]
             for ratio, bits in zip(own["ratios"], file[f"{data}/decided"], strict=True):
@@ -93,7 +93,7 @@ def part_of(paired: RowCosts, entries: Any) -> RowCosts:
 
 
 def pick_of(paired: RowCosts, simplest_first: Sequence[str], tolerance: float) -> str:
-    """Return the method that the recommendation takes, from what the rows of one data set cost at one ratio."""
+    """Return the method that the recommendation takes, from what the samples of one data set cost at one ratio."""
     summary = summarise(pd.DataFrame(columns=["data", "ratio", "method"]), {("data", 1.0): paired})
-    told = recommendation(summary, simplest_first=simplest_first, tolerance=tolerance, costs=paired)
-    return str(told.recommended or told.cheapest)
+    shown = recommendation(summary, simplest_first=simplest_first, tolerance=tolerance, costs=paired)
+    return str(shown.recommended or shown.cheapest)

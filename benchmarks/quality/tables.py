@@ -1,13 +1,13 @@
 """Run AdaCSLClassifier on real tables: what cross-fitting saves, and what the adaptation saves.
 
-Costs are inverse priors with misses k = 1, 3, 5 times dearer (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of the rows
-for the test; large tables are cut to ``--max-rows`` first, stratified.
+Costs are inverse priors, false negatives k = 1, 3, 5 times as costly (rho = IR, 3 IR, 5 IR). Every split keeps 25 % of
+the rows for the test; large tables are cut to ``--max-rows`` first, stratified.
 
     python -m benchmarks.quality.tables --out benchmarks/results/tables.csv            # the published figures
     python -m benchmarks.quality.tables --tables german_credit --splits 3 --k 1        # does it run?
 
 Modes: ``net-weighted`` weighted cross-entropy (lambda stays 1), ``adacsl``, ``net-bayes`` plain cross-entropy at the
-Bayes threshold; ``single`` one net, its best epoch on 20 % validation rows; ``cv`` five folds, logits averaged;
+Bayes threshold; ``single`` one net, its best epoch on 20 % validation samples; ``cv`` five folds, logits averaged;
 ``hgb-bayes`` scikit-learn's histogram boosting at the Bayes threshold.
 """
 

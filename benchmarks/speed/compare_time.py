@@ -3,7 +3,7 @@
     python -m benchmarks.speed.compare_time --other /path/to/other/src --json benchmarks/results/compare_time.json
 
 Both compare all methods on an embedded table (and, with ``--rows``, on made-up ones of that size) in processes of their
-own, in turns. Without ``--other`` only the seconds are told.
+own, in turns. Without ``--other`` only the seconds are printed.
 """
 
 from __future__ import annotations

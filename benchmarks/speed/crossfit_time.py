@@ -1,4 +1,4 @@
-"""Seconds of a cross-fit (cv=5) of the default table net against one fit: the five nets train together.
+"""Seconds of a cross-fit (cv=5) of the default table network against one fit: the five networks train together.
 
     python -m benchmarks.speed.crossfit_time --json result.json
     python -m benchmarks.speed.crossfit_time --rows 1000 --repeats 1             # does it run?

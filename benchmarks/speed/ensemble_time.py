@@ -4,7 +4,8 @@
     taskset -c 0,1 python -m benchmarks.speed.ensemble_time --fraud  # the whole of card fraud, 213,605 training rows
 
 Drawn data of 10,000 rows and 20 columns; the cores are those the process may use. The clock starts when the libraries
-are loaded (a small fit before it does that). Predicting is told as a ratio to the slowest member in the same run.
+are loaded (a small fit before it does that). Predicting is given as a ratio to the slowest base estimator in the same
+run.
 """
 
 from __future__ import annotations

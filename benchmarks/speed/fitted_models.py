@@ -49,13 +49,13 @@ loaded = time.perf_counter() - start
 {read}
 start = time.perf_counter()
 decided = [str(label) for label in model.predict(X)]
-told = {{"load": loaded, "predict": time.perf_counter() - start, "torch": "torch" in sys.modules, "decided": decided}}
+answer = {{"load": loaded, "predict": time.perf_counter() - start, "torch": "torch" in sys.modules, "decided": decided}}
 start = time.perf_counter()
 {monitor}
-print(json.dumps(told))
+print(json.dumps(answer))
 """
 MONITOR = (
-    'told["monitored"] = adacsl.monitor(model, X, y).recommendation; told["monitor"] = time.perf_counter() - start'
+    'answer["monitored"] = adacsl.monitor(model, X, y).recommendation; answer["monitor"] = time.perf_counter() - start'
 )
 
 
@@ -233,9 +233,9 @@ def walk(case: Case, folder: Path) -> dict[str, Any]:
         wanted = list(map(str, model.predict(case.new)))
     with _timed(seconds, "save"):
         model.save(folder / "model")
-    told = _fresh(case, folder)
-    seconds |= {"load in a fresh process": told["load"], "predict in a fresh process": told["predict"]}
-    decided = {"fresh process": told["decided"]}
+    shown = _fresh(case, folder)
+    seconds |= {"load in a fresh process": shown["load"], "predict in a fresh process": shown["predict"]}
+    decided = {"fresh process": shown["decided"]}
     with _served(folder / "model", seconds) as address:
         with _timed(seconds, "first request"):
             answer = _ask(address, case.records)
@@ -243,8 +243,8 @@ def walk(case: Case, folder: Path) -> dict[str, Any]:
             _ask(address, case.records)
     decided["server"] = [str(row["decision"]) for row in answer["rows"]]
     if case.table is None:
-        seconds["monitor"] = told["monitor"]
-        recommendation = told["monitored"]
+        seconds["monitor"] = shown["monitor"]
+        recommendation = shown["monitored"]
     else:
         file = folder / "new.csv"
         case.table.to_csv(file, index=False)
@@ -260,7 +260,7 @@ def walk(case: Case, folder: Path) -> dict[str, Any]:
     return {
         "seconds": {name: round(value, 3) for name, value in seconds.items()},
         "decisions compared": {name: len(labels) for name, labels in decided.items()},
-        "torch imported when predicting": told["torch"],
+        "torch imported when predicting": shown["torch"],
         "bytes": size,
         "cost": float(model.estimated_cost_.estimate),
         "recommendation": recommendation,
@@ -290,8 +290,8 @@ def _fresh(case: Case, folder: Path) -> dict[str, Any]:
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code, str(folder / "model"), str(folder)], capture_output=True, text=True, check=True
     )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
 
 
 @contextlib.contextmanager
@@ -324,8 +324,8 @@ def _ask(address: str, records: list[dict[str, Any]]) -> dict[str, Any]:
         f"{address}/predict", json.dumps({"rows": records}).encode(), {"Content-Type": "application/json"}
     )
     with urllib.request.urlopen(request, timeout=60) as answer:  # noqa: S310
-        told: dict[str, Any] = json.loads(answer.read())
-    return told
+        shown: dict[str, Any] = json.loads(answer.read())
+    return shown
 
 
 def _command(*words: Any) -> dict[str, Any]:
@@ -334,8 +334,8 @@ def _command(*words: Any) -> dict[str, Any]:
     )
     if done.returncode not in (0, 3, 4):
         raise RuntimeError(done.stderr)
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    shown: dict[str, Any] = json.loads(done.stdout)
+    return shown
 
 
 def main() -> None:

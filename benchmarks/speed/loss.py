@@ -59,8 +59,8 @@ def many_classes(args: argparse.Namespace) -> tuple[torch.Tensor, torch.Tensor, 
     generator, k = torch.Generator().manual_seed(SEED), args.classes
     logits = torch.randn(args.n, k, generator=generator).to(args.device).requires_grad_()
     targets = torch.randint(0, k, (args.n,), generator=generator).to(args.device)
-    prices = (1.0 + torch.rand(k, k, generator=generator) * 9.0) * (1.0 - torch.eye(k))
-    costs = CostMatrix.from_array(prices.numpy(), rows="predicted")
+    matrix = (1.0 + torch.rand(k, k, generator=generator) * 9.0) * (1.0 - torch.eye(k))
+    costs = CostMatrix.from_array(matrix.numpy(), rows="predicted")
     losses: dict[str, nn.Module] = {
         "torch": nn.CrossEntropyLoss(weight=torch.tensor(costs.class_weights(), dtype=torch.float32)),
         "adaptive": AdaptiveCrossEntropy(costs, target_threshold="half"),

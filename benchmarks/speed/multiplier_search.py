@@ -61,8 +61,8 @@ def draw(n: int, k: int) -> tuple[Any, Any, CostMatrix]:
     logits = rng.standard_normal((n, k)) + rng.standard_normal(k) / 2.0
     logits[np.arange(n), labels] += 2.0
     powers = np.exp(logits - logits.max(axis=1, keepdims=True))
-    prices = 3.0 * np.exp(rng.standard_normal((k, k))) * (1.0 - np.eye(k))
-    return powers / powers.sum(axis=1, keepdims=True), labels, CostMatrix.from_array(prices, rows="predicted")
+    matrix = 3.0 * np.exp(rng.standard_normal((k, k))) * (1.0 - np.eye(k))
+    return powers / powers.sum(axis=1, keepdims=True), labels, CostMatrix.from_array(matrix, rows="predicted")
 
 
 def against(args: Any) -> str:

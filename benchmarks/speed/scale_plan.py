@@ -269,7 +269,7 @@ Median of {draws} simulations, and the range that holds 95 % of them.
 
 """
 
-PICTURE = """
+FIGURE = """
 ![time by cores, one line for each model; an ideal cluster is dashed](../../docs/_static/figures/scale-light.svg)
 """
 
@@ -282,7 +282,7 @@ def page(document: dict[str, Any]) -> str:
         head,
         table(document, lambda each: f"{span(each['seconds'])} ({span(each['low'])} to {span(each['high'])})"),
     ]
-    lines += [PICTURE, "\n## Cost\n\n", f"At {assumed['price_of_a_core_hour']:g} a core-hour, "]
+    lines += [FIGURE, "\n## Cost\n\n", f"At {assumed['price_of_a_core_hour']:g} a core-hour, "]
     lines += [
         "which is an **example**: put in your own with `--price`. Every core is paid until the last file is done.\n\n"
     ]

@@ -59,12 +59,12 @@ def main() -> int:
                 their_peak_bytes_per_sample=peaks["theirs"],
             )
         )
-    told = "; ".join(
+    note = "; ".join(
         f"{row['name']}: {row['share_looked_at_again']:.2%} looked at again, "
         f"{row['peak_bytes_per_sample']:.2f} bytes per sample ({row['their_peak_bytes_per_sample']:.1f} in memory)"
         for row in rows
     )
-    return publish(f"CostHistogram, n = {args.n:,}", rows, args, n=args.n, seed=SEED, passes=told)
+    return publish(f"CostHistogram, n = {args.n:,}", rows, args, n=args.n, seed=SEED, passes=note)
 
 
 def drawn(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
@@ -76,7 +76,7 @@ def drawn(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
 
 
 def stream(args: Any) -> int:
-    """Find the threshold of scores that are drawn anew in each pass; only the histogram's own time is counted."""
+    """Find the threshold of scores that are drawn again in each pass; only the histogram's own time is counted."""
     seconds = [0.0, 0.0]
 
     def batches(turn: int) -> Iterator[tuple[Any, Any]]:
@@ -102,8 +102,8 @@ def stream(args: Any) -> int:
         against="the first pass", first_pass_s=seconds[0], second_pass_s=seconds[1], threshold=result._asdict(),
         share_looked_at_again=second.share, peak_mb=peak / 1024, peak_before_mb=before / 1024,
     )  # fmt: skip
-    told = f"{sum(seconds):.1f} s, {peak / 1024:.0f} MB at most ({before / 1024:.0f} MB before the first row); {result}"
-    return publish(f"CostHistogram, n = {args.n:,}, streamed", [row], args, n=args.n, seed=SEED, note=told)
+    note = f"{sum(seconds):.1f} s, {peak / 1024:.0f} MB at most ({before / 1024:.0f} MB before the first row); {result}"
+    return publish(f"CostHistogram, n = {args.n:,}, streamed", [row], args, n=args.n, seed=SEED, note=note)
 
 
 def by_histogram(scores: Any, labels: Any, costs: CostMatrix, kept: list[float]) -> Threshold:

@@ -225,11 +225,11 @@ def block(run: dict[str, Any]) -> str:
             f"| {case['p50_ratio']:.2f} | {case['speed_ratio']:.2f} |"
         )
     busy = (run["load_at_start"] or 0) > int(run["device"].rpartition(", ")[2].split()[0]) / 2
-    told = "; **other work kept this machine busy**, so that only the ratios mean something" if busy else ""
+    shown = "; **other work kept this machine busy**, so that only the ratios mean something" if busy else ""
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version != "none")
     lines.append(
         f"\n`{run['command']}`, {run['date']}; {run['device']}, which the generator of load shares; {versions}; load "
-        f"average {run['load_at_start']} before{told}; {run['seconds']:g} s of load for each case."
+        f"average {run['load_at_start']} before{shown}; {run['seconds']:g} s of load for each case."
     )
     return "\n".join([*lines, "\n<!-- serving: end -->"])
 

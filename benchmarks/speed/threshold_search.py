@@ -110,9 +110,9 @@ def loop_over(thresholds: Any, scores: Any, labels: Any) -> tuple[float, float]:
     best, cheapest = 0.0, float("inf")
     for threshold in thresholds:
         decided = scores > threshold
-        misses = np.count_nonzero(positive & ~decided)
-        alarms = np.count_nonzero(negative & decided)
-        cost = COSTS.fn * misses + COSTS.fp * alarms
+        false_negatives = np.count_nonzero(positive & ~decided)
+        false_positives = np.count_nonzero(negative & decided)
+        cost = COSTS.fn * false_negatives + COSTS.fp * false_positives
         if cost < cheapest:
             best, cheapest = float(threshold), cost
     return best, cheapest

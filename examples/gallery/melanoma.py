@@ -58,7 +58,7 @@ def train(loss: nn.Module) -> tuple[Tensor, Tensor]:
 # %%
 # Cost on new images
 #
-# At the Bayes threshold over-confident scores miss tumours. A tuned threshold repairs most of that: try it first.
+# At the Bayes threshold over-confident scores overlook tumours. A tuned threshold repairs most of that: try it first.
 
 plain_val, plain = train(nn.BCEWithLogitsLoss())
 adapted = train(loss := AdaptiveCrossEntropy(costs))[1]

@@ -46,8 +46,8 @@ def test_percentages_are_of_what_is_recommended(folds):
     costs = folds.with_costs(("adacsl-cv", "half"), np.stack([folds.costs[0], 1.5 * folds.costs[0]]))
     table = pd.DataFrame(common_practice.measured(costs, "adacsl-cv")).set_index("method")
     assert table["cost"].tolist() == pytest.approx([0.7, 1.05])
-    assert table.loc["half", "dearer_percent"] == pytest.approx(50.0)
-    assert table.loc["half", "dearer_low"] < 50 < table.loc["half", "dearer_high"]
+    assert table.loc["half", "extra_percent"] == pytest.approx(50.0)
+    assert table.loc["half", "extra_low"] < 50 < table.loc["half", "extra_high"]
     assert table["recommended"].tolist() == [True, False]
 
 

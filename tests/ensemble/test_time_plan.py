@@ -146,7 +146,7 @@ def test_what_gains_most_per_second_is_fitted_and_nothing_that_would_not_end(clo
     assert list(clf.estimators_) == [name for name in table if name in expected]
     for name, why in left_out(clf).items():
         twice = 2.0 * table[name].prior.fixed
-        reason = "not started: no time was left" if limit < 2.0 else f"not started: about {twice:.2g} s expected, "
+        reason = "not started: no time was left" if limit < 2.0 else f"not started: about {twice:,.0f} s expected, "
         assert name in expected or why.startswith(reason)
 
 

@@ -27,13 +27,6 @@ def test_the_committed_page_is_made_from_the_committed_results(tmp_path, monkeyp
         assert (tmp_path / page).read_text(encoding="utf-8") == committed, "run python -m paper publish"
 
 
-def test_what_was_not_run_is_marked(tmp_path):
-    publish_pages(tmp_path)
-    page = (tmp_path / "results.md").read_text()
-    assert page.count("Not run yet.") == 5
-    assert "Not run yet." in (tmp_path / "table2.md").read_text()
-
-
 def test_runs_become_tables_figures_and_commands(tmp_path):
     rows = [
         {"dataset": "HAM10K", "profile": "paper", "split": "random", "k": 1, "method": method, "seed": seed,

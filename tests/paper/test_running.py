@@ -181,16 +181,14 @@ def test_recorded_held_out_costs_would_rather_not_adapt_on_leaves(monkeypatch):
     result = read_results(ROOT / "docs/paper/results")
     names = ("net-bayes-cv", *CHOICES[1].among)
     monkeypatch.setattr(running, "CHOICES", (*CHOICES, CHOICES[1]._replace(name="four", among=names)))
-    rows = list(chosen_rows(result["table2"], result["held_out"]))
-    plain = {(r["dataset"], r["k"], r["seed"]): r["cost"] for r in result["table2"] if r["method"] == names[0]
-             and r["profile"] == "four-views"}  # fmt: skip
-    three, four = (
+    rows = [*result["table2"], *chosen_rows(result["table2"], result["held_out"])]
+    plain, three, four = (
         {
-            (r["dataset"], r["k"], r["seed"]): r["cost"]
-            for r in rows
-            if (r["method"], r["profile"]) == (name, "four-views")
+            (row["dataset"], row["k"], row["seed"]): row["cost"]
+            for row in rows
+            if (row["method"], row["profile"]) == (name, "four-views")
         }
-        for name in (CHOICES[1].name, "four")
+        for name in (names[0], CHOICES[1].name, "four")
     )
     taken = [run for run in four if four[run] == plain[run]]
     assert [name for name, _, _ in four].count("PV-D") == 6

@@ -294,7 +294,7 @@ class _Fits:
         else:
             for (name, share), prior in zip(asked, priors, strict=True):
                 expected = self.plan.seconds(prior) * share
-                self.unaffordable[name] = f"not started: about {expected:.2g} s expected, {max(left, 0.0):.2g} s left"
+                self.unaffordable[name] = f"not started: about {expected:,.0f} s expected, {max(left, 0.0):,.0f} s left"
         return place
 
     def _remaining(self, task: dict[Any, CostSensitiveClassifier]) -> dict[Any, CostSensitiveClassifier] | None:
