@@ -40,7 +40,7 @@ def compared(data, **changes):
     return compare(*data, COSTS, **given)
 
 
-def test_a_table_of_a_few_samples_comes_first_and_says_that_it_decides_nothing(shown, tmp_path):
+def test_a_table_of_a_few_samples_comes_first_and_states_that_it_decides_nothing(shown, tmp_path):
     result = compared(data(), folder=tmp_path)
     text = shown.getvalue()
     head, *rest = text[text.index("first look") :].splitlines()

@@ -157,6 +157,7 @@ def run_tasks(
     *,
     retries: int = 0,
     remaining: Callable[[Any], Any] = lambda task: task,
+    wanted: Callable[[Any], Any] = lambda task: task,
     choose: Callable[[Sequence[Any]], int | None] = lambda tasks: 0,
     deadline: Callable[[], float] = lambda: math.inf,
     beat: float = math.inf,
@@ -174,7 +175,9 @@ def run_tasks(
     retries : int
         How often a task that raised is run again.
     remaining : callable
-        Returns what is left of a task that is about to begin or was interrupted, or None where nothing is.
+        Returns what is left of a task that was interrupted, or None where nothing is.
+    wanted : callable
+        Asked before a task is begun: what of it is still wanted, or None where nothing is.
     choose : callable
         Asked before a task is begun, with all that wait: the place of the next one, or None where there is too little
         time left for each of them. It is asked again when a running task ends; if none is running, all that wait are
@@ -192,7 +195,7 @@ def run_tasks(
     finished = False
     try:
         while waiting or running:
-            yield from _begin(executor, tasks, waiting, running, remaining, choose)
+            yield from _begin(executor, tasks, waiting, running, wanted, choose)
             if not running:
                 continue
             left, idle = min(beat, max(0.0, deadline() - time.monotonic())), True
@@ -225,11 +228,11 @@ def run_tasks(
 
 def _begin(
     executor: Executor, tasks: list[Any], waiting: deque[int], running: set[int],
-    remaining: Callable[[Any], Any], choose: Callable[[Sequence[Any]], int | None],
+    wanted: Callable[[Any], Any], choose: Callable[[Sequence[Any]], int | None],
 ) -> Iterator[Update]:  # fmt: skip
     """Begin as many of the tasks that wait as there is room for."""
     while waiting and len(running) < executor.n_workers:
-        for number in [number for number in waiting if remaining(tasks[number]) is None]:
+        for number in [number for number in waiting if wanted(tasks[number]) is None]:
             waiting.remove(number)
             yield Update("done", number)
         if not waiting:
@@ -242,7 +245,7 @@ def _begin(
             return
         number = waiting[place]
         del waiting[place]
-        tasks[number] = remaining(tasks[number])
+        tasks[number] = wanted(tasks[number])
         yield Update("started", number)
         executor.submit(number, tasks[number])
         running.add(number)
