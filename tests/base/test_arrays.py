@@ -52,12 +52,12 @@ def test_dtypes():
 
 def test_input_is_never_written_to():
     scores = np.array([0.6, -0.0, 0.3, 0.8], dtype=np.float32)
-    kept = scores.copy()
+    before = scores.copy()
     find_threshold(scores, LABELS, CostMatrix(fp=1, fn=8))
-    np.testing.assert_array_equal(scores, kept)
-    tensor = torch.tensor(kept)
+    np.testing.assert_array_equal(scores, before)
+    tensor = torch.tensor(before)
     find_threshold(tensor, torch.tensor(LABELS), CostMatrix(fp=1, fn=8))
-    assert tensor.tolist() == kept.tolist()
+    assert tensor.tolist() == before.tolist()
 
 
 @pytest.mark.parametrize("labels", [[False, True], [0, 1], [0.0, 1.0], np.array([0, 1], dtype=np.uint8)])

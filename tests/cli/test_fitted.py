@@ -88,9 +88,9 @@ def test_refusals(refused, written, words, match):
 def test_the_report_of_scores(adacsl, written, fn):
     page = written / "scores.html"
     words = ("--fn", fn, *WORDS[2:], *COLUMNS, "--html", page)
-    told = adacsl("threshold", written / "may.csv", *words, "--batch-rows", 37)
-    assert told.code == 0, told.err
-    assert told.out.rstrip().endswith(f"written: {page}")
+    result = adacsl("threshold", written / "may.csv", *words, "--batch-rows", 37)
+    assert result.code == 0, result.err
+    assert result.out.rstrip().endswith(f"written: {page}")
     text = page.read_text()
     assert "always bad" in text
     assert ("of each sample" in text) == (fn == "amount")
@@ -118,9 +118,9 @@ def test_a_frozen_pipeline_of_text_on_the_command_line(adacsl, tmp_path):
     assert adacsl("predict", tmp_path / "model", tmp_path / "new.csv", "--out", tmp_path / "out.csv").code == 0
     decided = pd.read_csv(tmp_path / "out.csv")["decision"]
     assert (decided == model.predict(table[["text", "amount"]])).all()
-    told = adacsl("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json")
+    result = adacsl("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json")
     mean = COSTS.mean((table["target"] == "bad").astype(int), (decided == "bad").astype(int))
-    assert told.json["cost"]["mean"] == pytest.approx(mean) if "cost" in told.json else told.code == 0
+    assert result.json["cost"]["mean"] == pytest.approx(mean) if "cost" in result.json else result.code == 0
 
 
 NET = """
@@ -184,7 +184,7 @@ def test_a_method_with_a_network_of_ones_own_is_trained_as_it_is_and_each_comman
     for words in (("evaluate", "model", *data[:-1]), ("monitor", "model", "new.csv", "--fn", 8, "--fp", 1)):
         following = shlex.split(adacsl(*words, "--module", "own_methods:net").out.splitlines()[-1])
         assert following[following.index("--module") + 1] == "own_methods:net"
-    for said in (trained, compared):
-        assert "--module own_methods:net" in said.out.splitlines()[-1]
-        assert adacsl(*shlex.split(said.out.splitlines()[-1])[2:]).code == 0
+    for output in (trained, compared):
+        assert "--module own_methods:net" in output.out.splitlines()[-1]
+        assert adacsl(*shlex.split(output.out.splitlines()[-1])[2:]).code == 0
         assert (pd.read_csv("decisions.csv")["probability"].between(0, 1)).all()

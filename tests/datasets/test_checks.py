@@ -23,7 +23,7 @@ PAGE = Path(__file__).parents[2] / "docs/guide/diagnose/checks.md"
 
 
 def clean(n=600, seed=0, share=0.3):
-    """Numbers, counts, words, gaps, and a label that depends on some of them."""
+    """Numbers, counts, words, missing values, and a label that depends on some of them."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {

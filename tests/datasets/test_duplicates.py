@@ -19,7 +19,7 @@ def first_alike(rows):
 
 @st.composite
 def tables(draw):
-    """Few different values, so that many rows are alike: numbers with gaps, text, dates, categories."""
+    """Few different values, so that many rows are alike: numbers with missing values, text, dates, categories."""
     n = draw(st.integers(1, 25))
 
     def column(*values):

@@ -184,13 +184,6 @@ def test_quantile_scaling_gives_normal_scores():
     assert (np.diff(out[np.argsort(values), 0]) >= 0).all()
 
 
-def test_both_scales_stand_side_by_side():
-    values = np.random.default_rng(0).normal(size=100)
-    _, out = column(values)
-    np.testing.assert_array_equal(out[:, :1], column(values, scaling="robust")[1])
-    np.testing.assert_array_equal(out[:, 1:], column(values, scaling="quantile")[1])
-
-
 def test_standard_scaling_is_the_textbook_one():
     values = np.random.default_rng(0).normal(5, 3, size=1000)
     np.testing.assert_allclose(

@@ -24,7 +24,7 @@ def test_kinds_of_columns():
             "category of numbers": pd.Categorical([10, 9, 10]),
             "date": pd.to_datetime(["2024-01-01", None, "2024-01-02"]),
             "text of dates": ["2024-01-01", "2024-01-03", None],
-            "gaps": [None, None, None],
+            "nothing": [None, None, None],
         }
     )
     encoder = ColumnEncoder().fit(table)

@@ -49,13 +49,6 @@ def test_columns_are_described_by_kind(task):
     assert frame.attrs["n_columns"] == 7
 
 
-def test_classes_are_counted_with_what_is_at_stake(task):
-    assert overview(task)["classes"] == [
-        {"name": "0", "rows": 7, "at_stake": 7.0},
-        {"name": "1", "rows": 3, "at_stake": 0.0 + 1.0 + 2.0},
-    ]
-
-
 @given(st.lists(st.integers(0, 2), min_size=3, max_size=30), st.integers(0, 99))
 def test_stakes_are_the_mean_of_all_wrong_ways(labels, seed):
     labels = [0, 1, 2, *labels]

@@ -25,7 +25,7 @@ def sample(n=40):
     rng = np.random.default_rng(0)
     return pd.DataFrame({
         "whole": rng.integers(-5, 1000, n), "real": rng.normal(size=n),
-        "gaps": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 9, n)),
+        "partial": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 9, n)),
         "word": rng.choice(["web", "Café", "a;b, c|d", 'say "no"'], n),
         "day": (pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D")).strftime("%Y-%m-%d"),
     })  # fmt: skip
@@ -301,7 +301,7 @@ def bank(tmp_path):
     return tmp_path
 
 
-QUERY = "select word, whole * 2 as twice, gaps from loans where whole > 100 order by real"
+QUERY = "select word, whole * 2 as twice, partial from loans where whole > 100 order by real"
 
 
 @pytest.mark.parametrize("name", ["bank.sqlite", "bank.duckdb", None])
@@ -322,7 +322,7 @@ def test_queries_are_read_whole_and_in_pieces(bank, name):
     pieces = list(stream_table(**how, rows=4))
     assert len(pieces) > 3
     same(pd.concat(pieces), expected)
-    same(read_table(**how, columns=["gaps", "word"]), expected[["gaps", "word"]])
+    same(read_table(**how, columns=["partial", "word"]), expected[["partial", "word"]])
     assert [str(open_table(**how).kind(c)) for c in ("word", "twice")] == ["string", "int64"]
     assert {path: path.read_bytes() for path in bank.iterdir()} == before
 

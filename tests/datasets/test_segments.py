@@ -46,8 +46,8 @@ def test_texts_stand_for_themselves_and_rare_ones_are_joined(sizes, missing):
     assert len(names) <= MOST + 2
     assert len(joined) != 1 or len(set(values)) > MOST
     if joined and any(n >= FEWEST for n in sizes):
-        kept = [name for name in names if name not in ("others", MISSING)]
-        assert min(sizes[int(name[1:])] for name in kept) >= max(sizes[int(name[1:])] for name in joined)
+        separate = [name for name in names if name not in ("others", MISSING)]
+        assert min(sizes[int(name[1:])] for name in separate) >= max(sizes[int(name[1:])] for name in joined)
 
 
 def test_parts_have_names_that_people_read():

@@ -31,7 +31,7 @@ def sample(n: int = 200) -> pd.DataFrame:
     frame = pd.DataFrame({
         "whole": rng.integers(-5, 1000, n),
         "real": rng.normal(size=n),
-        "gaps": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 9, n)),
+        "partial": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 9, n)),
         "truth": rng.random(n) < 0.5,
         "word": rng.choice(["web", "city", "north west"], n),
         "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
@@ -84,7 +84,7 @@ def test_pieces_are_encoded_as_the_whole_table_is(tmp_path, name, rows):
     frame.to_parquet(path) if "parquet" in name else frame.to_csv(path, index=False, sep="\t" if "tsv" in name else ",")
     whole = read_table(path)
     assert count_rows(path) == (64 if "parquet" in name else None)  # text is not counted
-    for column in ("whole", "real", "gaps", "word", "day", "code"):
+    for column in ("whole", "real", "partial", "word", "day", "code"):
         np.testing.assert_array_equal(whole[column], frame[column])  # to the last bit
     encoder = TableEncoder().fit(whole)
     pieces = list(stream_table(path, rows=rows))
@@ -109,7 +109,7 @@ def test_pieces_are_encoded_as_the_whole_table_is(tmp_path, name, rows):
 def test_any_values_survive(tmp_path_factory, values, rows):
     path = tmp_path_factory.mktemp("any") / "t.csv"
     frame = pd.DataFrame(values, columns=["real", "gap", "text"])
-    frame["text"] = "x" + frame["text"]  # words like NA are gaps
+    frame["text"] = "x" + frame["text"]  # words like NA are missing values
     frame.to_csv(path, index=False)
     came = read_table(path)
     np.testing.assert_array_equal(came["real"].to_numpy(float), frame["real"])

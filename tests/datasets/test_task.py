@@ -93,14 +93,6 @@ def test_more_than_two_classes_are_numbered_in_sorted_order():
     assert Task.from_data([[1.0]] * 3, list("abc"), each).rows([1]).costs.to_array().max() == 2
 
 
-def test_a_matrix_with_two_names_names_the_positive_class():
-    named = CostMatrix.from_array([[0, 8], [1, 0]], rows="predicted", classes=["well", "ill"])
-    task = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named)
-    assert (task.classes, task.y.tolist(), task.costs) == (("well", "ill"), [1, 0, 0], CostMatrix(fp=1, fn=8))
-    turned = Task.from_data([[1.0]] * 3, ["ill", "well", "well"], named, pos_label="well")
-    assert (turned.classes, turned.costs) == (("ill", "well"), CostMatrix(fp=8, fn=1))
-
-
 REFER = CostMatrix.from_array(
     np.vstack([1 - np.eye(3), [0.4] * 3]), rows="predicted", classes=["a", "b", "c"], actions=["a", "b", "c", "refer"]
 )

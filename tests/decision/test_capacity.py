@@ -21,7 +21,7 @@ def cases(draw):
     return costs, draw(st.integers(0, n_actions - 1)), draw(st.integers(0, n)), groups
 
 
-def cheapest_by_trying_all(costs, action, capacity, groups):
+def lowest_by_trying_all(costs, action, capacity, groups):
     """The least total of all ways to decide that keep the limit."""
     best = np.inf
     for chosen in itertools.product(range(costs.shape[1]), repeat=len(costs)):
@@ -37,7 +37,7 @@ def test_no_allocation_costs_less(case):
     costs, action, capacity, groups = case
     limited = limit_action(costs, action, capacity, groups)
     total = costs[np.arange(len(costs)), limited.actions].sum()
-    assert total == pytest.approx(cheapest_by_trying_all(costs, action, capacity, groups), rel=1e-12)
+    assert total == pytest.approx(lowest_by_trying_all(costs, action, capacity, groups), rel=1e-12)
     taken = limited.actions == action
     assert taken.sum() == limited.used
     for group in set([0] if groups is None else groups.tolist()):

@@ -60,7 +60,7 @@ def test_the_class_prior_of_the_training_is_stored(model, three):
     assert weighted.decision_.prior == pytest.approx(weight[Y == 1].sum() / weight.sum())
 
 
-# a person
+# the reject option
 
 
 def test_samples_are_referred_where_that_costs_least(model):
@@ -99,9 +99,9 @@ def test_the_score_counts_the_cost_of_referring(model):
     each = {0: {0: 0, 1: 8}, 1: {0: 1, 1: 0}, "refer": {0: 0.4 + 0.05 * 1, 1: 0.4 + 0.05 * 8}}
     paid = [each[d][y] for d, y in zip(decided, Y, strict=True)]
     assert model.score(X, Y, policy=policy) == pytest.approx(-np.mean(paid))
-    kept = clone(model).set_params(policy=policy).fit(X, Y)
-    assert kept.score(X, Y) == pytest.approx(-np.mean(paid))
-    assert (kept.predict(X) == decided).all()
+    own = clone(model).set_params(policy=policy).fit(X, Y)
+    assert own.score(X, Y) == pytest.approx(-np.mean(paid))
+    assert (own.predict(X) == decided).all()
     assert mean_cost(Y, decided, costs=COSTS.with_referral(0.4, errors=0.05)) == pytest.approx(np.mean(paid))
 
 
@@ -230,7 +230,7 @@ def test_all_at_once(model):
     np.testing.assert_allclose(result.expected, each[np.arange(600), result.actions])
 
 
-# kept
+# saved
 
 
 @pytest.mark.parametrize(
@@ -245,13 +245,13 @@ def test_all_at_once(model):
 def test_a_policy_is_saved_with_the_model(model, policy, tmp_path):
     document = json.loads(json.dumps(policy.to_dict()))
     assert Policy.from_dict(document).to_dict() == policy.to_dict()
-    kept = clone(model).set_params(policy=policy).fit(X, Y)
-    read = load(kept.save(tmp_path / "model"))
+    own = clone(model).set_params(policy=policy).fit(X, Y)
+    read = load(own.save(tmp_path / "model"))
     assert read.policy.to_dict() == policy.to_dict()
-    assert read.decision_.prior == kept.decision_.prior
+    assert read.decision_.prior == own.decision_.prior
     if policy.time is None:
-        assert (read.predict(X) == kept.predict(X)).all()
-        assert read.decisions(X).notes == kept.decisions(X).notes
+        assert (read.predict(X) == own.predict(X)).all()
+        assert read.decisions(X).notes == own.decisions(X).notes
 
 
 def test_a_model_without_the_class_prior_of_its_training_is_an_error(model, tmp_path):

@@ -181,3 +181,27 @@ def test_some_base_estimators_take_part_only_with_a_time_limit():
     assert set(usual) < set(timed)
     assert "extra-trees" in set(timed) - set(usual)
     assert [name for name in timed if name in usual] == usual
+
+
+KINDS = {
+    "classes": {"costs": CostMatrix.from_array([[0, 1, 2], [3, 0, 1], [1, 5, 0]], rows="predicted")},
+    "groups": {"groups": np.arange(200) // 2},
+    "time": {"time": np.arange(200)},
+    "weights": {"sample_weight": np.linspace(0.0, 2.0, 200)},
+    "per-sample costs": {"fn": np.linspace(1.0, 9.0, 200)},
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_with_time_enough_the_limit_changes_nothing(clock, kind):
+    X, y = data()
+    given = dict(KINDS[kind])
+    costs = given.pop("costs", CostMatrix(fp=1, fn=3))
+    y = y + (X[:, 2] > 1.0) if kind == "classes" else y
+    estimators = ["logistic", GaussianNB()]
+    one, other = (
+        EnsembleClassifier(costs, estimators=estimators, cv=3, time_limit=limit, random_state=0).fit(X, y, **given)
+        for limit in (None, 100)
+    )
+    assert list(other.estimators_) == ["logistic", "gaussiannb"]
+    np.testing.assert_array_equal(one.oof_scores_, other.oof_scores_)

@@ -76,12 +76,6 @@ def test_the_cost_is_not_a_feature_and_may_be_there_or_not(fitted, test):
     assert np.array_equal(fitted.predict_proba(test.table), fitted.predict_proba(test.X))
 
 
-def test_costs_given_when_predicting_take_precedence(fitted, test):
-    known = fitted.predict(test.X, fn=test.amount)
-    proba = fitted.predict_proba(test.X)[:, 1]
-    assert np.array_equal(known, CostMatrix(fp=FP, fn=test.amount).decide(proba))
-
-
 def test_the_estimate_is_unbiased(fitted, test, train):
     assert fitted.estimated_cost_.low < test.cost(fitted.predict(test.X)) < fitted.estimated_cost_.high
     # costs that are known at prediction time would save more: an estimate that used them would be too low
@@ -159,15 +153,15 @@ def test_tuned_and_many_classes(train):
 
 
 def test_tasks_leave_the_cost_out(train):
-    gaps = train.table.assign(amount=np.where(train.y == 1, train.amount, np.nan))
-    task = Task.from_data(gaps, train.y, {"fp": FP, "fn": "model(amount)"})
+    partial = train.table.assign(amount=np.where(train.y == 1, train.amount, np.nan))
+    task = Task.from_data(partial, train.y, {"fp": FP, "fn": "model(amount)"})
     assert list(task.X.columns) == ["a", "b", "c"]
     assert np.array_equal(np.asarray(task.costs.fn)[train.y == 1], train.amount[train.y == 1])
     assert task.cost_spec.learns
     with pytest.warns(UserWarning, match="leaks the label"):
         known = Task.from_data(train.X, train.y, CostMatrix(fp=FP, fn=np.asarray(task.costs.fn)))
     assert task.digest != known.digest
-    part = task.rows(slice(100, 300)).cost_spec.of(gaps[100:300])
+    part = task.rows(slice(100, 300)).cost_spec.of(partial[100:300])
     assert np.array_equal(np.asarray(part.fn)[train.y[100:300] == 1], train.amount[100:300][train.y[100:300] == 1])
 
 

@@ -7,11 +7,10 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier, Task, compare
+from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier, compare
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.learners import BoostingLearner
 from adacsl.learners.sklearn import SklearnLearner
-from adacsl.thresholds.search import cost_curve
 from tests.made import logistic
 
 COSTS = CostMatrix(fp=1, fn=4)
@@ -98,14 +97,3 @@ def test_compare_takes_per_sample_costs_as_fit_does():
     with pytest.raises(ValueError, match="per-sample costs need fp too"):
         compare(X, y, fn=amounts, **quick)
     assert repr(by_word) == "Comparison(data: 1 methods, 2 results)"
-
-
-def test_what_is_printed_is_short():
-    X, y = table()
-    model = logistic(COSTS).fit(X, y)
-    assert repr(Task.from_data(X, y, COSTS)) == (
-        "Task('data', 160 x 3, classes=['0', '1'], costs=CostMatrix(fp=1, fn=4))"
-    )
-    assert repr(model.decision_) == "Decision(CostMatrix(fp=1, fn=4), 'bayes', threshold=0.2)"
-    curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], COSTS)
-    assert repr(curve) == "CostCurve(5 thresholds, lowest mean cost 0.25 at 0.1)"

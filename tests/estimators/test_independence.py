@@ -1,6 +1,6 @@
 """A method's result depends on its own samples, seed and settings: alone, beside others or resumed, bit for bit (CPU).
 
-Scores of a comparison are kept as float32; the estimators' own are compared after the same rounding.
+Scores of a comparison are stored as float32; the estimators' own are compared after the same rounding.
 """
 
 from pathlib import Path

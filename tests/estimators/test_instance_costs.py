@@ -57,7 +57,7 @@ def test_costs_over_columns_equal_arrays_of_them(data, model):
     )
     pd.testing.assert_frame_equal(worth, other)
     assert by_array.cost_spec_ is None
-    assert (by_array.predict(frame, fn=by_array.costs_.fn) != expected).any()  # by the mean price
+    assert (by_array.predict(frame, fn=by_array.costs_.fn) != expected).any()  # by the mean cost
 
 
 def test_costs_given_to_predict_take_precedence(data, model):

@@ -88,10 +88,10 @@ def test_columns_without_a_value_change_no_tree(empty, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(40, len(empty))), rng.integers(0, 2, 40)
     y[:2] = 0, 1
-    with_gaps = np.where(empty, np.nan, x)
-    assert np.array_equal(np.isnan(without_missing(with_gaps)).any(axis=0), np.zeros(len(empty), bool))
+    incomplete = np.where(empty, np.nan, x)
+    assert np.array_equal(np.isnan(without_missing(incomplete)).any(axis=0), np.zeros(len(empty), bool))
     made = HistogramBoosting(0, max_iter=3, early_stopping=False)
-    result = made.fit(with_gaps, y).predict_proba(with_gaps)
+    result = made.fit(incomplete, y).predict_proba(incomplete)
     if not all(empty):
         rest = x[:, ~np.asarray(empty)]
         np.testing.assert_allclose(result, made.fit(rest, y).predict_proba(rest), rtol=0, atol=1e-12)

@@ -127,8 +127,17 @@ def test_prefit_models_are_compared_and_similar_ones_not_confused():
     assert costs["right"] < 0.4 < min(costs["flat"], costs["wrong"])
 
 
-@pytest.mark.parametrize("estimator", [LogisticRegression(), LinearSVC(), RandomForestClassifier(5, random_state=0)])
-@pytest.mark.parametrize(("labels", "pos_label"), [(("bad", "good"), "bad"), ((1, 2, 3), None), ((0, 1), 0)])
+@pytest.mark.parametrize(
+    ("estimator", "labels", "pos_label"),
+    [
+        (LogisticRegression(), ("bad", "good"), "bad"),
+        (LogisticRegression(), (1, 2, 3), None),
+        (LinearSVC(), (1, 2, 3), None),
+        (LinearSVC(), (0, 1), 0),
+        (RandomForestClassifier(5, random_state=0), ("bad", "good"), "bad"),
+        (RandomForestClassifier(5, random_state=0), (0, 1), 0),
+    ],
+)
 def test_a_prefit_model_is_saved_with_its_classes(tmp_path, estimator, labels, pos_label):
     X, y = data(labels)
     costs = COSTS if len(labels) == 2 else CostMatrix.from_array(1.0 - np.eye(3), rows="predicted")

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LogisticRegression, SGDClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.preprocessing import MinMaxScaler
 
 from adacsl import METHODS, CostMatrix, CostSensitiveClassifier, load, method
 from adacsl.estimators.artefact import ArtefactError
@@ -57,7 +56,7 @@ def plain(tables):
 
 @pytest.fixture(scope="module")
 def rich(tables):
-    """Gaps, categories and dates; text labels whose first is positive; groups, weights, costs of rows."""
+    """Missing values, categories, dates; text labels whose first is positive; groups, weights, per-sample costs."""
     X, y = tables["mixed"]
     rng = np.random.default_rng(0)
     n = 240
@@ -205,29 +204,6 @@ def test_saved_with_text_labels_categories_and_per_sample_costs(on_rich, rich, t
     new = X[:5].assign(shop="fax", a=np.nan)  # a level never seen, a gap
     own = {"fn": about["fn"][:5]}
     np.testing.assert_array_equal(again.predict_proba(new, **own), on_rich.predict_proba(new, **own))
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [
-        LogisticRegression(),
-        LinearSVC(),
-        SGDClassifier(loss="log_loss", random_state=0),
-        make_pipeline(StandardScaler(), LogisticRegression()),
-    ],
-    ids=lambda e: type(e).__name__,
-)
-@pytest.mark.parametrize("controller", [None, "auto"])
-def test_linear_models_are_saved_as_numbers(estimator, controller, plain, tmp_path):
-    X, y = plain[0].to_numpy() / 100.0, plain[1]
-    clf = CostSensitiveClassifier(COSTS, learner=estimator, loss="weighted", controller=controller, random_state=0).fit(
-        X, y
-    )
-    clf.save(tmp_path / "model")
-    again = load(tmp_path / "model")
-    # scikit-learn computes in the 32 bits of encoded tables, numbers that were read in 64
-    np.testing.assert_allclose(again.decision_scores(X), clf.decision_scores(X), atol=2e-6)
-    np.testing.assert_array_equal(again.predict(X), clf.predict(X))
 
 
 class Squashed(ClassifierMixin, BaseEstimator):

@@ -246,10 +246,3 @@ def test_a_nested_stack_knows_nothing_later():
     few = stack_estimators(columns, (time == 0).astype(int), line=Timeline.of(time))
     assert np.allclose(few[0].weights, 1 / 3)
     assert np.allclose(few[1], to_logits(1 / (1 + np.exp(-columns.mean(axis=1)))))
-
-
-def test_without_a_time_there_is_no_description_of_times():
-    X, y, _ = drifting()
-    clf = logistic(COSTS).fit(X, y)
-    assert clf.times_ == ""
-    assert not np.isnan(clf.oof_scores_).any()

@@ -55,7 +55,7 @@ def test_the_estimate_is_that_of_the_average_of_all_models(weighted, grouped):
     expected = by_hand(first.oof_scores_, second.oof_scores_, y, about.get("sample_weight"))
     assert clf.estimated_cost_.estimate == pytest.approx(expected)
     assert clf.estimated_cost_.low < clf.estimated_cost_.estimate < clf.estimated_cost_.high
-    # what decides, and the scores that are kept, are those of the first folds alone
+    # what decides, and the scores that are stored, are those of the first folds alone
     np.testing.assert_array_equal(clf.oof_scores_, first.oof_scores_)
     np.testing.assert_array_equal(clf.predict_proba(X), first.predict_proba(X))
     assert len(clf.model_.estimators) == 5
@@ -88,7 +88,7 @@ def test_no_estimate_is_below_the_cost_of_being_right():
 
 
 class Jitter(ClassifierMixin, BaseEstimator):
-    """Knows the log-odds of every row (its first feature) but for a noise of its own, as nets of other seeds have."""
+    """Predicts the log-odds of every sample (its first feature) with noise of its own, as networks of other seeds."""
 
     def fit(self, X, y):
         self.classes_, self.seed_ = np.unique(y), int(np.abs(X).sum() * 1e6) % 2**32

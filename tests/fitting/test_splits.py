@@ -39,10 +39,15 @@ def test_few_samples_of_a_class():
         cross_splits(np.array([0] * 20 + [1] * 4), None, 5, 0)
 
 
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 3.0])
-def test_wrong_fractions(fraction):
-    with pytest.raises(ValueError, match="validation must be a fraction between 0 and 1"):
-        one_split(labels(), None, fraction, 0)
+def test_wrong_settings():
+    for fraction in (0.0, 1.0, -0.1, 3.0):
+        with pytest.raises(ValueError, match="validation must be a fraction between 0 and 1"):
+            one_split(labels(), None, fraction, 0)
+    for cv in ("5", True, 2.5):
+        with pytest.raises(TypeError, match="cv must be None, a number of folds, a splitter"):
+            cross_splits(labels(), None, cv, 0)
+    with pytest.raises(ValueError, match="cv must be at least 2 folds, got 1"):
+        cross_splits(labels(), None, 1, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -100,14 +105,6 @@ def test_a_fold_without_positives_is_an_error():
         cross_splits(y, None, KFold(6), 0)
     with pytest.raises(ValueError, match=r"fold 0 has only one class in its training part"):
         cross_splits(y, None, [(np.arange(40), np.arange(40, 60))], 0)
-
-
-@pytest.mark.parametrize("cv", ["5", True, 2.5])
-def test_wrong_cv(cv):
-    with pytest.raises(TypeError, match="cv must be None, a number of folds, a splitter"):
-        cross_splits(labels(), None, cv, 0)
-    with pytest.raises(ValueError, match="cv must be at least 2 folds, got 1"):
-        cross_splits(labels(), None, 1, 0)
 
 
 # folds to test on

@@ -140,10 +140,10 @@ def test_few_or_equal_costs_give_their_mean():
 
 def test_missing_values_are_samples_without_a_cost():
     table, _ = drawn(400)
-    gaps = table.assign(amount=table["amount"].where(np.arange(400) % 2 == 0))
-    result = CostModel("amount").fit(gaps)
-    assert np.isfinite(result.predict(gaps)).all()
-    half = CostModel(gaps["amount"].to_numpy()).fit(table.drop(columns="amount"))
+    partial = table.assign(amount=table["amount"].where(np.arange(400) % 2 == 0))
+    result = CostModel("amount").fit(partial)
+    assert np.isfinite(result.predict(partial)).all()
+    half = CostModel(partial["amount"].to_numpy()).fit(table.drop(columns="amount"))
     assert np.array_equal(half.predict(table.drop(columns="amount")), result.predict(table))
 
 

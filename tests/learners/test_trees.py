@@ -29,16 +29,16 @@ def one_openmp_thread():
         yield
 
 
-def rows(n=250, seed=0, gaps=0.0):
+def rows(n=250, seed=0, missing=0.0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 4))
     y = (X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=n) > 0.4).astype(np.int64)
-    X[rng.random(X.shape) < gaps] = np.nan
+    X[rng.random(X.shape) < missing] = np.nan
     return X, y
 
 
 def with_kinds(n=300):
-    X, y = rows(n, gaps=0.1)
+    X, y = rows(n, missing=0.1)
     kind = np.random.default_rng(1).choice([*"uvwxyz", None], n)
     return pd.DataFrame(X, columns=list("abcd")).assign(kind=kind), y ^ (kind == "u")
 
@@ -65,15 +65,15 @@ MODELS = [
 
 
 @pytest.mark.parametrize("model", MODELS, ids=str)
-@pytest.mark.parametrize(("gaps", "n_classes"), [(0.0, 2), (0.2, 2), (0.2, 3), (0.0, 7)])
-def test_the_same_bits_as_scikit_learn(model, gaps, n_classes):
-    X, y = rows(gaps=gaps)
-    y = y if n_classes == 2 else (y + np.arange(len(y)) % (n_classes - 1)) * 2  # codes with gaps
+@pytest.mark.parametrize(("missing", "n_classes"), [(0.0, 2), (0.2, 2), (0.2, 3), (0.0, 7)])
+def test_the_same_bits_as_scikit_learn(model, missing, n_classes):
+    X, y = rows(missing=missing)
+    y = y if n_classes == 2 else (y + np.arange(len(y)) % (n_classes - 1)) * 2  # codes that are not consecutive
     model.fit(X, y)
     read = again(model)
     assert type(read) is type(model)
     for dtype in (np.float64, np.float32):
-        X = rows(400, 1, gaps=0.1)[0].astype(dtype)
+        X = rows(400, 1, missing=0.1)[0].astype(dtype)
         np.testing.assert_array_equal(read.predict_proba(X), model.predict_proba(X))
         np.testing.assert_array_equal(read.predict(X), model.predict(X))
 
@@ -252,7 +252,7 @@ BOOSTING_OF_THREE = OTHER_CLASSES | {
 @pytest.fixture(scope="module")
 def numbers_of():
     """Numbers of a forest, of boosting, and of boosting with categories."""
-    X, y = rows(gaps=0.1)
+    X, y = rows(missing=0.1)
     models = {
         "forest": RandomForestClassifier(5, random_state=0).fit(X, y),
         "plain": HistGradientBoostingClassifier(max_iter=5, random_state=0).fit(X, y),

@@ -40,23 +40,23 @@ def lint(folder):
 def test_the_files_of_a_run_and_a_model_are_not_linted(clone):
     for name, text in (("notes.md", MISSPELT), ("trial.py", UNTIDY)):  # a user's own, not tracked
         (clone / name).write_text(text)
-    code, said = lint(clone)
-    assert code == 0, said
+    code, output = lint(clone)
+    assert code == 0, output
 
 
 @pytest.mark.parametrize(("name", "text"), [("README.md", MISSPELT), ("src/adacsl/__init__.py", UNTIDY)])
 def test_a_tracked_file_is_linted(clone, name, text):
     with (clone / name).open("a") as file:
         file.write(text)
-    code, said = lint(clone)
+    code, output = lint(clone)
     assert code != 0
-    assert name in said
+    assert name in output
 
 
 def test_files_are_linted_without_git(clone):
     shutil.rmtree(clone / ".git")
-    code, said = lint(clone)
-    assert code == 0, said
+    code, output = lint(clone)
+    assert code == 0, output
     (clone / "src/adacsl/new.py").write_text(UNTIDY)
     assert lint(clone)[0] != 0
 

@@ -25,7 +25,6 @@ from adacsl.cli.options import (
     ADVANCED_REPORT,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
-    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EVALUATION_DEFAULTS,
@@ -33,8 +32,8 @@ from adacsl.cli.options import (
     MOST_EPOCHS,
     REPORT_DEFAULTS,
     TIME_DEFAULTS,
+    TRAINING_CONSTRAINT_DEFAULTS,
     CheckOptions,
-    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
@@ -42,6 +41,7 @@ from adacsl.cli.options import (
     ExecutionOptions,
     ReportOptions,
     TimeOptions,
+    TrainingConstraintOptions,
     as_words,
     hidden_text,
     interval_text,
@@ -65,7 +65,7 @@ class Training:
     cost_options: CostOptions = COST_DEFAULTS
     times: TimeOptions = TIME_DEFAULTS
     check_options: CheckOptions = CHECK_DEFAULTS
-    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS
+    constraint_options: TrainingConstraintOptions = TRAINING_CONSTRAINT_DEFAULTS
     method: str = ""
     networks: Mapping[str, Any] = field(default_factory=dict)
     """Settings of neural networks, by the name of the option."""
@@ -129,7 +129,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of images, or names (adacsl data)")],
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
-    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
+    constraint_options: TrainingConstraintOptions = TRAINING_CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     methods: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
     everything: Annotated[bool, Parameter(name="--all", group=ADVANCED_METHODS, show_default=False)] = False,
@@ -138,7 +138,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     evaluation: EvaluationOptions = EVALUATION_DEFAULTS,
     check_options: CheckOptions = CHECK_DEFAULTS,
     report_options: ReportOptions = REPORT_DEFAULTS,
-    segment: Annotated[tuple[str, ...], Parameter(group=ADVANCED_REPORT, show_default=False)] = (),
+    segments: Annotated[tuple[str, ...], Parameter(group=ADVANCED_REPORT, show_default=False)] = (),
     out: Path | None = None,
     save: Path | None = None,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -169,7 +169,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     ratios
         Cost ratios (false negative to false positive) to compare at, such as 4,8,16, or multiples of the given one,
         such as 1x,3x. For two classes only.
-    segment
+    segments
         Columns by whose values costs are also shown, such as region, with commas between them; numbers in five
         quantiles. They stay features unless --drop names them.
     out
@@ -195,7 +195,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods net-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --pos-label melanoma --fn 8 --fp 1 --ratios 4,8,16 --backend ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
-    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --segment region,age --unit EUR
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --segments region,age --unit EUR
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --min-recall 0.9
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --all
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --method mine:svm
@@ -222,7 +222,7 @@ def compare(  # noqa: PLR0913  one argument for each option
                 )
             check_model_folder(save, option="--save")
         baseline = evaluation.baseline_column
-        apart = {"time_column": times.time_column, "baseline_column": baseline, "segments": split_words(segment)}
+        apart = {"time_column": times.time_column, "baseline_column": baseline, "segments": split_words(segments)}
         loaded = [
             load_checked(source, name, cost_options, check_options, refuse=save is not None, **apart) for name in names
         ]
@@ -237,6 +237,7 @@ def compare(  # noqa: PLR0913  one argument for each option
         for task in tasks:
             _check_words(task, chosen, split_words(ratios) or None)
             times.check(task.time)
+            constraint_options.check_column(task)
         ahead = opened.pop_all()
     for task, checks in loaded:
         screen.findings(checks, task.name if len(names) > 1 else "")
@@ -251,6 +252,7 @@ def compare(  # noqa: PLR0913  one argument for each option
             tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
             **vars(execution), progress=not screen.quiet, device=device, neural=neural,
             gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes, constraints=limits,
+            certify=constraint_options.certify,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         networks = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)

@@ -23,21 +23,21 @@ from adacsl.cli.options import (
     ADVANCED_METHODS,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
-    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EXECUTION_DEFAULTS,
     MOST_EPOCHS,
     MOST_SPLITS,
     TIME_DEFAULTS,
+    TRAINING_CONSTRAINT_DEFAULTS,
     CheckOptions,
-    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
     ExecutionOptions,
     Seed,
     TimeOptions,
+    TrainingConstraintOptions,
     hidden_text,
     interval_text,
     neural_learner,
@@ -71,7 +71,7 @@ def train(  # noqa: PLR0913  one argument for each option
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
     policy_options: PolicyOptions = POLICY_DEFAULTS,
-    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
+    constraint_options: TrainingConstraintOptions = TRAINING_CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     check_options: CheckOptions = CHECK_DEFAULTS,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -155,6 +155,7 @@ def train(  # noqa: PLR0913  one argument for each option
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for image networks, but the data are a table")
     times.check(task.time)
+    constraint_options.check_column(task)
     neural = neural_learner(epochs, weights, rotate=rotate)
     made = _unfitted(method, task, neural, stacked, device=device, resume=resume)
     if execution.trainer:
@@ -165,6 +166,7 @@ def train(  # noqa: PLR0913  one argument for each option
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(policy_options, times, task, made)
     made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy, constraints=limits)
+    made.set_params(certify=constraint_options.certify)
     made.check_settings()
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to resume from"
     if resume:

@@ -33,6 +33,7 @@ from adacsl.datasets.overview import overview
 from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import date_columns
+from adacsl.estimators.certification import column_of
 from adacsl.estimators.registry import choose_methods, is_ensemble, needs_network
 from adacsl.execution.threads import cores
 from adacsl.integrations.sklearn import row_costs
@@ -380,6 +381,8 @@ def _checked_constraints(given: Any, share: Any, tasks: Sequence[Task]) -> dict[
     for task in tasks:
         if task.costs.n_classes > 2:
             raise ValueError(f"constraints are for two classes, {task.name} has {task.costs.n_classes}")
+        if limits.segments is not None:
+            column_of(task.X, limits.segments)  # raises where there is none
         for name, values in (("groups", task.groups), ("sample_weight", task.sample_weight)):
             if values is not None and limits.confidence is not None:
                 raise ValueError(

@@ -245,7 +245,36 @@ def scheduled(
 
 
 def count_networks(job: Job) -> int:
-    """Return how many networks a job trains: fits that differ only in the decision rule share theirs."""
+    """Return how many networks a job trains: fits that differ only in the decision rule share theirs.
+
+    Parameters
+    ----------
+    job : Job
+        Of :func:`~adacsl.comparison.jobs.plan_jobs`.
+
+    Returns
+    -------
+    int
+        0 where no method of the job is a network.
+
+    See Also
+    --------
+    plan_jobs : The jobs of an experiment.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from adacsl import CostMatrix, Task, method
+    >>> from adacsl.comparison.jobs import count_networks, plan_jobs
+    >>> from adacsl.comparison.protocol import Protocol
+    >>> X, y = np.random.default_rng(0).normal(size=(200, 2)), np.arange(200) % 5 == 0
+    >>> task = Task.from_data(X, y, CostMatrix(fp=1, fn=8), name="mine")
+    >>> names = "net-bayes", "net-tuned", "adacsl-cv"
+    >>> methods = {"mine": {name: method(name) for name in names}}
+    >>> (job,) = plan_jobs([task], methods, {"mine": [8.0]}, [0], Protocol(folds=3))
+    >>> count_networks(job)  # one for both thresholds, and five
+    6
+    """
     methods, _ = job.payload
     networks = [fit for fit in job.fits if needs_network(methods[fit.method])]
     return sum({_training(methods[fit.method], fit.ratio): _networks(methods[fit.method]) for fit in networks}.values())

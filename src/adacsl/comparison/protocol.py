@@ -178,7 +178,14 @@ class Protocol:
             )
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that results depend on: everything but the device, and the installed boosting library."""
+        """Return the settings that results depend on; a subclass adds its own.
+
+        Returns
+        -------
+        dict
+            JSON values: everything but the device, and the installed boosting library. Part of the identity of a run
+            (:class:`~adacsl.comparison.store.Store`).
+        """
         neural = {name: _plain(value) for name, value in sorted(self.neural.changed().items())}
         boosting = installed_library() or "scikit-learn"
         about = {"test": self.test, "validation": self.validation, "neural": neural, "boosting": boosting}

@@ -406,11 +406,13 @@ def as_text(texts: Sequence[str]) -> NDArray[Any]:
     >>> as_text(["a", "ab"]).dtype, as_text(["a", "b" * 99]).dtype
     (dtype('<U2'), StringDType())
     """
+    longest = max(map(len, texts), default=1)
+    if longest <= NARROW and all(map(str.isascii, texts)):
+        return np.array(texts, dtype=f"<U{longest or 1}")
     try:
         text = np.array(texts, dtype=np.dtypes.StringDType())
     except UnicodeEncodeError:  # halves of a character, which JSON may hold
         return as_text([text.encode(errors="replace").decode() for text in texts])
-    longest = max(map(len, texts), default=1)
     return text if longest > NARROW else text.astype(f"<U{longest or 1}")
 
 

@@ -66,10 +66,14 @@ class Scale:
         """Return values on this scale."""
         if self.knots:
             # neighbouring knots may be so close that their slope overflows
-            return np.clip(np.interp(values, self.knots, self.scores), self.scores[0], self.scores[-1])
+            return np.minimum(np.maximum(np.interp(values, *self._line), self.scores[0]), self.scores[-1])
         with np.errstate(over="ignore"):
-            z = np.clip((values - self.center) / self.width, -FAR, FAR)
+            z = np.minimum(np.maximum((values - self.center) / self.width, -FAR), FAR)
         return z if self.limit is None else z / np.sqrt(1.0 + np.square(z / self.limit))
+
+    @functools.cached_property
+    def _line(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.asarray(self.knots), np.asarray(self.scores)
 
 
 @dataclass(frozen=True)
@@ -86,17 +90,27 @@ class Number:
     fill: float
     missing: bool
 
-    def encode(self, column: Column) -> list[NDArray[np.float64]]:
+    def encode(self, column: Column) -> NDArray[np.float64]:
         """Return the features of a column."""
         values = as_kind(column, self.kind)
         gaps = np.isnan(values)
         filled = np.where(gaps, self.fill, values)
         parts = _date_parts(filled) if self.kind == "date" else dict.fromkeys(self.scales, filled)
-        out = [scale(parts[part]) for part, scale in self.scales.items()]
+        features = [scale(parts[part]) for part, scale in self.scales.items()]
         for part in self.cycles:
             angle = parts[part] * (2.0 * math.pi / PERIODS[part])
-            out += [np.sin(angle), np.cos(angle)]
-        return [*out, gaps.astype(np.float64)] if self.missing else out
+            features += [np.sin(angle), np.cos(angle)]
+        if self.missing:
+            features.append(gaps)
+        out = np.empty((len(values), self.width))
+        for place, feature in enumerate(features):
+            out[:, place] = feature
+        return out
+
+    @functools.cached_property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.features())
 
     def features(self) -> list[tuple[str, bool]]:
         """Return what each feature says, and whether it is a scaled number."""
@@ -117,19 +131,28 @@ class Category:
     frequencies: dict[str, float] | None
     scale: Scale | None
 
-    def encode(self, column: Column) -> list[NDArray[np.float64]]:
+    def encode(self, column: Column) -> NDArray[np.float64]:
         """Return the features of a column."""
         text = as_levels(column)
         position = positions_among(self._places, text)
-        out = [(position == i).astype(np.float64) for i in range(len(self.levels))]
-        gaps = text == ""
+        out = np.zeros((len(text), self.width))
+        known = np.flatnonzero(position >= 0)
+        out[known, position[known]] = 1.0
+        gaps, place = text == "", len(self.levels)
         if self.other:
-            out.append(((position < 0) & ~(gaps & self.missing)).astype(np.float64))
+            out[:, place] = (position < 0) & ~(gaps & self.missing)
+            place += 1
         if self.missing:
-            out.append(gaps.astype(np.float64))
+            out[:, place] = gaps
+            place += 1
         if self.frequencies is not None and self.scale is not None:
-            out.append(self.scale(_frequency(self.frequencies, text)))
+            out[:, place] = self.scale(_frequency(self.frequencies, text))
         return out
+
+    @functools.cached_property
+    def width(self) -> int:
+        """The number of features."""
+        return len(self.features())
 
     @functools.cached_property
     def _places(self) -> dict[str, int]:
@@ -392,10 +415,11 @@ class TableEncoder:
         self._check_fitted()
         n_rows, columns = self._training_columns(X)
         out = np.zeros((n_rows, self.n_features_out_), dtype=np.float32)
-        pairs = zip(self._rules, columns, strict=True)
-        features = (feature for rule, column in pairs if rule is not None for feature in rule.encode(column))
-        for number, feature in enumerate(features):
-            out[:, number] = feature
+        end = 0
+        for rule, column in zip(self._rules, columns, strict=True):
+            if rule is not None:
+                start, end = end, end + rule.width
+                out[:, start:end] = rule.encode(column)
         return out
 
     def fit_transform(self, X: Any) -> NDArray[np.float32]:  # noqa: N803
@@ -416,7 +440,8 @@ class TableEncoder:
     @property
     def n_features_out_(self) -> int:
         """Columns of the encoded matrix; 1 (all zeros) where every training column was constant or missing."""
-        return len(self.describe())
+        self._check_fitted()
+        return sum(rule.width for rule in self._rules if rule is not None) or 1
 
     def describe(self) -> list[str]:
         """Return the meaning of each output feature, in order.

@@ -30,6 +30,37 @@ SHALLOW = {"num_leaves": 7, "feature_fraction": 0.7, "bagging_fraction": 0.8, "b
 LIGHT = {"depth": 5, "border_count": 64, "rsm": 0.5, "one_hot_max_size": 64, "max_ctr_complexity": 1}
 
 
+def _catboost() -> Any:
+    return BoostingLearner("catboost", **BOOSTED, patience=25, params={"thread_count": 1, **LIGHT})
+
+
+def _net(module: Any = None, **settings: Any) -> Any:
+    with requires("train"):
+        from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
+
+    return NeuralLearner(module, **settings)
+
+
+def _logistic() -> Any:
+    return SklearnLearner(LogisticRegression(max_iter=1000))
+
+
+def _shallow() -> Any:
+    return BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW)
+
+
+def _soft() -> Any:
+    return BoostingLearner("lightgbm", **SLOW, params=SOFT)
+
+
+def _histogram() -> Any:
+    return SklearnLearner(HistogramBoosting(), encode=False)
+
+
+def _extra_trees() -> Any:
+    return SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3))
+
+
 class KnownEstimator(NamedTuple):
     """A base estimator for tables: the package that it needs, its learner, and what it costs and gains."""
 
@@ -39,65 +70,49 @@ class KnownEstimator(NamedTuple):
 
 
 BASE_ESTIMATORS: Mapping[str, KnownEstimator] = {
-    "logistic": KnownEstimator(
-        "sklearn", lambda: SklearnLearner(LogisticRegression(max_iter=1000)), Prior("linear", 0.1, 0.1, 0.01)
-    ),
-    "lightgbm": KnownEstimator(
-        "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED), Prior("boosting", 0.1, 0.1, 0.001)
-    ),
-    "lightgbm-shallow": KnownEstimator(
-        "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW), Prior("boosting", 0.1, 0.1, 0.001)
-    ),
-    "xgboost": KnownEstimator(
-        "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED), Prior("boosting", 0.1, 0.3, 0.001)
-    ),
-    "histogram": KnownEstimator(
-        "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False), Prior("boosting", 0.3, 0.3, 0.001)
-    ),
-    "catboost": KnownEstimator("catboost", lambda: _catboost(), Prior("boosting", 0.5, 0.5, 0.005)),
-    "net": KnownEstimator("torch", lambda: _net(epochs=15), Prior("network", 0.5, 0.5, 0.002)),
-    "net-bins": KnownEstimator("torch", lambda: _net({"bins": 32}, epochs=15), Prior("network", 0.5, 0.5, 0.002)),
-    "lightgbm-soft": KnownEstimator(
-        "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT), Prior("boosting", 0.2, 0.3, 0.001)
-    ),
-    "lightgbm-instance": KnownEstimator(
-        "lightgbm", lambda: BoostingLearner("lightgbm", **SLOW, params=SOFT), Prior("boosting", 0.2, 0.3, 0.005)
-    ),
-    "lightgbm-shallow-instance": KnownEstimator(
-        "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED, params=SHALLOW), Prior("boosting", 0.1, 0.1, 0.005)
-    ),
-    "xgboost-instance": KnownEstimator(
-        "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED), Prior("boosting", 0.1, 0.3, 0.005)
-    ),
-    "catboost-instance": KnownEstimator("catboost", lambda: _catboost(), Prior("boosting", 0.5, 0.5, 0.005)),
-    "histogram-instance": KnownEstimator(
-        "sklearn", lambda: SklearnLearner(HistogramBoosting(), encode=False), Prior("boosting", 0.3, 0.3, 0.005)
-    ),
-    "net-instance": KnownEstimator("torch", lambda: _net(epochs=15), Prior("network", 0.5, 0.5, 0.005)),
-    "adacsl": KnownEstimator("torch", lambda: _net(epochs=15), Prior("network", 0.5, 0.5, 0.001)),
-    "extra-trees": KnownEstimator(
-        "sklearn",
-        lambda: SklearnLearner(ExtraTreesClassifier(200, min_samples_leaf=3)),
-        Prior("forest", 1.0, 1.0, 0.002),
-    ),
-    "realmlp": KnownEstimator("torch", lambda: _net("realmlp"), Prior("network", 3.0, 3.0, 0.002)),
-    "tabm": KnownEstimator("tabm", lambda: _net("tabm"), Prior("network", 10.0, 10.0, 0.002)),
+    name: KnownEstimator(package, make, Prior(family, *numbers))
+    for name, package, make, family, numbers in (
+        ("logistic", "sklearn", _logistic, "linear", (0.02, 0.07, 6e-3)),
+        ("lightgbm", "lightgbm", lambda: BoostingLearner("lightgbm", **BOOSTED), "boosting", (0.2, 0.1, 1e-3)),
+        ("lightgbm-shallow", "lightgbm", _shallow, "boosting", (0.15, 0.15, 1e-3)),
+        ("xgboost", "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED), "boosting", (0.6, 0.15, 1e-3)),
+        ("histogram", "sklearn", _histogram, "boosting", (1.0, 0.2, 4e-3)),
+        ("catboost", "catboost", _catboost, "boosting", (0.5, 0.3, 1.3e-2)),
+        ("net", "torch", lambda: _net(epochs=15), "network", (1.0, 0.25, 1e-3)),
+        ("net-bins", "torch", lambda: _net({"bins": 32}, epochs=15), "network", (0.7, 0.4, 1e-3)),
+        ("lightgbm-soft", "lightgbm", _soft, "boosting", (0.2, 0.2, 1e-3)),
+        ("lightgbm-instance", "lightgbm", _soft, "boosting", (0.2, 0.2, 1e-2)),
+        ("lightgbm-shallow-instance", "lightgbm", _shallow, "boosting", (0.15, 0.15, 1e-2)),
+        ("xgboost-instance", "xgboost", lambda: BoostingLearner("xgboost", **BOOSTED), "boosting", (0.6, 0.15, 1e-2)),
+        ("catboost-instance", "catboost", _catboost, "boosting", (0.5, 0.3, 1e-2)),
+        ("histogram-instance", "sklearn", _histogram, "boosting", (1.0, 0.2, 1e-2)),
+        ("net-instance", "torch", lambda: _net(epochs=15), "network", (1.0, 0.25, 1e-2)),
+        ("adacsl", "torch", lambda: _net(epochs=15), "network", (1.0, 0.25, 1e-3)),
+        ("extra-trees", "sklearn", _extra_trees, "forest", (0.5, 0.9, 3e-3)),
+        ("realmlp", "torch", lambda: _net("realmlp"), "network", (7.5, 3.0, 1.5e-3)),
+        ("tabm", "tabm", lambda: _net("tabm"), "network", (5.0, 5.0, 1.5e-3)),
+    )
 }
-"""Base estimators for tables, in the order in which they start: package, learner, expected seconds and gain.
+"""Base estimators for tables, in the order in which they start: package, learner, and what to expect (``Prior``).
+
+Seconds and gains are from `benchmarks/quality/base_estimators.py`, and for ``realmlp`` from `networks.py` beside it.
+Those of ``tabm`` and of ``-instance``, without which nothing learns from per-sample costs, are assumed. A gain of less
+than a thousandth counts as one.
 
 ``net-bins`` spread numbers over ramps, so that they can bend at many places, as trees do. Fifteen epochs take a third
 of the time of the usual sixty; with the epoch chosen by log loss they lose little, most on tables with jumps.
-CatBoost's statistics of categories take four fifths of its time, and a category of its own column did better in the
-stack. ``lightgbm-soft`` and ``lightgbm-instance`` hold the trees back: where samples are weighted by their costs a few
-costly ones count for many, and trees that follow them overfit (out of fold they saved .176 of the cost of TV churn, the
-others .141).
+``catboost`` encodes categories as columns: its usual statistics of categories take six times as long, for a larger log
+loss of the stack. ``lightgbm-soft`` and ``lightgbm-instance`` hold the trees back: where samples are weighted by their
+costs a few costly ones count for many, and trees that follow them overfit (out of fold they saved .176 of the cost of
+TV churn, the others .141).
 """
 
 UNKNOWN = Prior("", 5.0, 5.0, 0.002)
 """Expected seconds and gain of a base estimator that is not in the table."""
 
-TIMED = ("extra-trees", "realmlp", "tabm")
-"""Base estimators that take part where a time limit leaves room for them, or when named."""
+TIMED = ("histogram", "extra-trees", "realmlp", "tabm")
+"""Base estimators that take part where a time limit leaves room for them, or when named. Without a boosting library
+``histogram`` always does."""
 
 BY_NAME = ("adacsl",)
 """Base estimators that take part only when named: in a stack of the others they saved nothing."""
@@ -130,8 +145,9 @@ def default_estimators(
             name: CostSensitiveClassifier(learner=neural or "net", select="log-loss", **own)
             for name, own in chosen.items()
         }
-    # scikit-learn's boosting stands in for the libraries that were better
-    out = {*BY_NAME, *(() if timed else TIMED), *(["histogram"] if any(map(_has, LIBRARIES)) else [])}
+    out = set(BY_NAME) if timed else {*BY_NAME, *TIMED}
+    if not any(map(_has, LIBRARIES)):  # scikit-learn's boosting stands in for the libraries that were better
+        out.discard("histogram")
     first = next(name for name in BOOSTED_INSTANCE if _has(BASE_ESTIMATORS[name].package))
     kept = {first, "lightgbm-soft", "lightgbm-shallow-instance", "net-instance"} if row_costs else set()
     out |= {name for name in BASE_ESTIMATORS if name.endswith((INSTANCE, "-soft")) and name not in kept}
@@ -165,17 +181,6 @@ def named_estimator(name: str, neural: Any = None) -> CostSensitiveClassifier:
     settings = ADAPTED if name == "adacsl" else {"loss": "instance-weighted"} if name.endswith(INSTANCE) else {}
     made: CostSensitiveClassifier = CostSensitiveClassifier(learner=learner, select="log-loss", **settings)
     return made
-
-
-def _catboost() -> BoostingLearner:
-    return BoostingLearner("catboost", **BOOSTED, patience=25, params={"thread_count": 1, **LIGHT})
-
-
-def _net(module: Any = None, **settings: Any) -> Any:
-    with requires("train"):
-        from adacsl.neural.learner import NeuralLearner  # noqa: PLC0415  torch
-
-    return NeuralLearner(module, **settings)
 
 
 def choose_estimators(

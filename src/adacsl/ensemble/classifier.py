@@ -362,8 +362,9 @@ class _Fits:
     def _report_failures(self) -> None:
         from adacsl.ensemble.base_estimators import TIMED  # noqa: PLC0415  it imports the learners
 
+        optional = TIMED if isinstance(self.learner.estimators, str) else ()
         for name, why in self.failed.items():
-            if name in TIMED and name in self.unaffordable and name not in self.started:
+            if name in optional and name in self.unaffordable and name not in self.started:
                 continue  # they take part only where there is time for them
             warnings.warn(f"base estimator {name!r} is skipped: {why}", stacklevel=7)
         if not self.done:
@@ -518,11 +519,13 @@ class EnsembleClassifier(CostSensitiveClassifier):
     estimators : "auto" or list, default "auto"
         The base estimators: names (``adacsl.ensemble.base_estimators.BASE_ESTIMATORS``, or of the table of methods),
         any :class:`CostSensitiveClassifier`, any scikit-learn classifier, or pairs of a name and one of these. "auto":
-        all that are installed, quickest first. A base estimator that fails is left out, with a warning.
+        all that are installed, quickest first; more of them only where ``time_limit`` leaves room. A base estimator
+        that fails is left out, with a warning.
     cv : int, splitter or None, default 5
         The folds; a class with fewer samples gets fewer. None: one split, of which ``validation`` is held out.
     time_limit : float or str, optional
-        Seconds, or a text such as "60s" or "5min": base estimators start only if they are expected to end in time.
+        Seconds, or a text such as "60s" or "5min". The next base estimator is the one with the largest expected gain of
+        the stack's out-of-fold log loss per second, and starts only if it is expected to end in time.
     strength : float or "auto", default "auto"
         Inverse strength of the penalty on unequal weights; "auto" is chosen by inner folds.
     neural : NeuralLearner, optional
@@ -571,7 +574,8 @@ class EnsembleClassifier(CostSensitiveClassifier):
     ----------
     leaderboard_ : pandas.DataFrame
         One row per ``estimator``: its held-out ``cost`` and ``log_loss``, its ``weight`` in the stack, the cost of the
-        stack ``without`` it, and the ``seconds`` of training; at the end those that failed, and why (``left_out``).
+        stack ``without`` it, and the ``seconds`` of training; at the end those that failed or were not started, and why
+        (``left_out``).
     estimators_ : dict
         The fitted models by name; each gives ``logits(X)``.
     classes_ : array of shape (K,)

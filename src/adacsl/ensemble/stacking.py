@@ -81,7 +81,7 @@ def _fit_logistic(
         step = np.linalg.solve((x.T * (counted * proba * (1.0 - proba))) @ x + least, slope)
         gain, size = float(slope @ step), 1.0
         if gain <= ENOUGH * max(1.0, value):
-            break
+            return (at - step)[:-1], float((at - step)[-1])
         moved, logits = loss(at - step)
         while moved > value - 0.25 * size * gain and size > ENOUGH:
             size /= 2.0

@@ -10,6 +10,8 @@ UNIT = 20_000
 DOUBT = 0.002
 """Relative gain that counts as observed before any is: a single base estimator does not refute what was expected."""
 
+TINY = 1e-9
+
 
 class Prior(NamedTuple):
     """What is known of a base estimator before a fit: its family, its seconds on one core, and the gain.
@@ -76,7 +78,7 @@ class TimePlan:
         fitting = [(place, prior, seconds) for place, prior, seconds in known if seconds * parts[place] <= left]
         if not fitting:
             return None
-        return max(fitting, key=lambda own: (self.gain(own[1]) / own[2], -own[0]))[0]
+        return max(fitting, key=lambda own: (self.gain(own[1]) / max(own[2], TINY), -own[0]))[0]
 
     def _usual(self, prior: Prior) -> float:
         trees = self.n_classes if prior.family == "boosting" and self.n_classes > 2 else 1

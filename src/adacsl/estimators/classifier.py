@@ -233,11 +233,12 @@ class CostSensitiveClassifier(ClassifierMixin, BaseEstimator):
     @property
     def encodes(self) -> bool:
         """Whether tables are checked and encoded; otherwise the learner takes X as it is."""
-        if self.learner is None:  # a loaded classifier has no untrained learner
+        learner = self.learner
+        if learner is None:  # a loaded classifier has no untrained learner
             return getattr(self.model_, "encoder", None) is not None
-        if isinstance(self.learner, str):
+        if isinstance(learner, str):
             return True
-        learner = as_learner(self.learner)
+        learner = as_learner(learner)
         own = type(getattr(learner, "estimator", None)).__module__.startswith("adacsl.")  # takes tables unencoded
         return own or bool(getattr(learner, "encodes", True))
 

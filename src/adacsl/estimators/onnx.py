@@ -157,7 +157,7 @@ def level_features(rule: Category) -> np.ndarray[tuple[int, int], np.dtype[np.fl
     levels = known_levels(rule)
     unknown = "?" * (1 + max(map(len, levels), default=0))  # longer than any level
     text = as_text([*levels, unknown, ""])
-    return np.stack(rule.encode(Column(rule.name, "text", text)), axis=1)
+    return rule.encode(Column(rule.name, "text", text))
 
 
 def date_parts(seconds: Tensor) -> Tensor:

@@ -157,8 +157,7 @@ def run_tasks(
     *,
     retries: int = 0,
     remaining: Callable[[Any], Any] = lambda task: task,
-    wanted: Callable[[Any], Any] = lambda task: task,
-    choose: Callable[[Sequence[Any]], int | None] = lambda tasks: 0,
+    choose: Callable[[Sequence[Any]], int | None] | None = None,
     deadline: Callable[[], float] = lambda: math.inf,
     beat: float = math.inf,
 ) -> Generator[Update]:
@@ -175,10 +174,8 @@ def run_tasks(
     retries : int
         How often a task that raised is run again.
     remaining : callable
-        Returns what is left of a task that was interrupted, or None where nothing is.
-    wanted : callable
-        Asked before a task is begun: what of it is still wanted, or None where nothing is.
-    choose : callable
+        Returns what is left of a task that is about to begin or was interrupted, or None where nothing is.
+    choose : callable, optional
         Asked before a task is begun, with all that wait: the place of the next one, or None where there is too little
         time left for each of them. It is asked again when a running task ends; if none is running, all that wait are
         out of time.
@@ -195,7 +192,7 @@ def run_tasks(
     finished = False
     try:
         while waiting or running:
-            yield from _begin(executor, tasks, waiting, running, wanted, choose)
+            yield from _begin(executor, tasks, waiting, running, remaining, choose)
             if not running:
                 continue
             left, idle = min(beat, max(0.0, deadline() - time.monotonic())), True
@@ -227,17 +224,22 @@ def run_tasks(
 
 
 def _begin(
-    executor: Executor, tasks: list[Any], waiting: deque[int], running: set[int],
-    wanted: Callable[[Any], Any], choose: Callable[[Sequence[Any]], int | None],
-) -> Iterator[Update]:  # fmt: skip
+    executor: Executor,
+    tasks: list[Any],
+    waiting: deque[int],
+    running: set[int],
+    remaining: Callable[[Any], Any],
+    choose: Callable[[Sequence[Any]], int | None] | None,
+) -> Iterator[Update]:
     """Begin as many of the tasks that wait as there is room for."""
     while waiting and len(running) < executor.n_workers:
-        for number in [number for number in waiting if wanted(tasks[number]) is None]:
-            waiting.remove(number)
-            yield Update("done", number)
-        if not waiting:
-            return
-        place = choose([tasks[number] for number in waiting])
+        if choose is not None:  # among those of which something is left
+            for number in [number for number in waiting if remaining(tasks[number]) is None]:
+                waiting.remove(number)
+                yield Update("done", number)
+            if not waiting:
+                return
+        place = 0 if choose is None else choose([tasks[number] for number in waiting])
         if place is None:
             if not running:
                 yield from (Update("failed", number, OutOfTimeError()) for number in waiting)
@@ -245,7 +247,11 @@ def _begin(
             return
         number = waiting[place]
         del waiting[place]
-        tasks[number] = wanted(tasks[number])
+        rest = remaining(tasks[number])
+        if rest is None:
+            yield Update("done", number)
+            continue
+        tasks[number] = rest
         yield Update("started", number)
         executor.submit(number, tasks[number])
         running.add(number)

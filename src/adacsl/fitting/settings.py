@@ -108,14 +108,12 @@ def natural_threshold(costs: CostMatrix, shift: Any) -> Any:
 
 def keeps_settings(init: Any) -> Any:
     """Decorate a constructor that stores its arguments unchanged, as scikit-learn requires."""
-    signature = inspect.signature(init)
+    own = {name: each.default for name, each in [*inspect.signature(init).parameters.items()][1:]}
 
     @functools.wraps(init)
     def keep(self: Any, *args: Any, **given: Any) -> None:
         init(self, *args, **given)  # raises where a name is no parameter
-        bound = signature.bind(self, *args, **given)
-        bound.apply_defaults()
-        for name, value in [*bound.arguments.items()][1:]:
+        for name, value in (own | dict(zip(own, args, strict=False)) | given).items():
             setattr(self, name, value)
 
     return keep

@@ -201,7 +201,10 @@ def margins(model: Any, data: Matrix) -> NDArray[np.float64]:
 def margins_of_each(models: Sequence[Any], data: Matrix) -> list[NDArray[np.float64]]:
     """Return each model's margins of the same rows."""
     rows = _matrix(data)
-    return [np.asarray(model.predict(rows, output_margin=True), dtype=np.float64) for model in models]
+    return [
+        np.asarray(model.predict(rows, output_margin=True, validate_features=False), dtype=np.float64)
+        for model in models
+    ]
 
 
 def importances(model: Any, columns: int) -> NDArray[np.float64]:

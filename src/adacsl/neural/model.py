@@ -30,6 +30,9 @@ STORED: Mapping[str, tuple[type[MemberNet], Callable[..., None]]] = {
     "TableNet": (TableNet, check_table_sizes), "RealMLP": (RealMLP, check_realmlp_sizes),
 }  # fmt: skip
 """Networks of several members by the name they are stored under, and what checks their sizes."""
+BLOCK = 8
+"""Samples are scored by multiples of so many: libraries round products of fewer otherwise, and a sample's score would
+depend on how many others are scored with it."""
 LARGEST_IMAGE = 4096
 """Pixels on a side that images are enlarged to."""
 
@@ -186,15 +189,25 @@ def predict_logits(
     net: nn.Module, x: Tensor, *, device: torch.device, batch_size: int, prepare: nn.Module | None = None
 ) -> Tensor:
     """Return logits, rows x members, averaged over heads, in batches."""
-    net = net.to(device).eval()
+    moved = any(parameter.device != device for parameter in net.parameters())
+    net = net.to(device) if moved else net
+    net = net.eval() if net.training else net
     prepare = None if prepare is None else prepare.to(device).eval()
+    block = BLOCK if isinstance(net, MemberNet) and device.type == "cpu" else 1
     out = []
     with torch.inference_mode():
         for start in range(0, len(x), batch_size):
-            part = x[start : start + batch_size].to(device)
+            part = in_blocks(x[start : start + batch_size].to(device), block)
             out.append(member_logits(net, part if prepare is None else prepare(part)).float().mean(2).cpu())
-    net.to("cpu")
-    return torch.cat(out)
+    if moved:
+        net.to("cpu")
+    return torch.cat([part[: len(x) - start] for part, start in zip(out, range(0, len(x), batch_size), strict=True)])
+
+
+def in_blocks(x: Tensor, block: int) -> Tensor:
+    """Return samples with the last one repeated until their number is a multiple of ``block``."""
+    lacking = -len(x) % block
+    return torch.cat((x, x[-1:].expand(lacking, *x.shape[1:]))) if lacking else x
 
 
 def table_net(kind: str) -> type[Any]:
