@@ -208,7 +208,6 @@ def run(
                 course.missing,
                 retries=retries,
                 remaining=course.remaining,
-                wanted=course.remaining,
                 deadline=lambda: end,
                 beat=BEAT,
             )
