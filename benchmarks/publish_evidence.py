@@ -41,8 +41,8 @@ def racing(run: dict[str, Any] | None) -> str:
         "significantly worse, by a race or by the table. Best stopped: how often a race stops such a method (nominal: "
         "below 1 %). Power: share of the worse methods (1 % to 100 % above the lowest cost) that are called so. "
         "Regret: expected cost of the recommended method over the lowest, less 1. Where all nine methods are exactly "
-        "equal, the table errs more often than 5 % without racing, too: Holm's adjustment does not account for the "
-        "choice of the lowest mean.\n\n",
+        "equal, the table errs in more than 5 % of comparisons without racing: Holm's adjustment does not account for "
+        "the choice of the lowest mean. With racing p is corrected for all pairs of methods, at some power.\n\n",
         "| methods | samples | folds | racing | type I | best stopped | power | fits run | regret of the "
         "recommendation |\n|---|--:|---|---|--:|--:|--:|--:|--:|\n",
     ]

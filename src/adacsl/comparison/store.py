@@ -768,9 +768,9 @@ class Store:
         fits, out, views = sorted(fits), list(stopped), set(raced)
         mine = {fit[:3] for fit in fits}
         with contextlib.suppress(StoreError):
-            _, before, known = self._read_plan()
+            _, before, raced_before = self._read_plan()
             out += [each for each in before if each[:3] not in mine]
-            views |= {view for view in known if view in {each[:2] for each in out}}
+            views |= raced_before & {each[:2] for each in out}
         body: dict[str, Any] = {"fits": [key_to_json(fit) for fit in fits]}
         body |= {"stopped": [list(each) for each in sorted(out)], "raced": [list(view) for view in sorted(views)]}
         path, content = self.folder / "plan.json", document("plan", body)
