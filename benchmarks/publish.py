@@ -63,7 +63,7 @@ def main(root: Path = ROOT) -> None:
     (folder / "images.md").write_text(page)
     about = folder / "suite.meta.json"
     suite = json.loads(about.read_text()) if about.exists() else {}
-    evidence = evidence_page(every.get("cpu_power"), every.get("recommendation_regret"), suite)
+    evidence = evidence_page(every.get("cpu_power"), every.get("recommendation_regret"), suite, every.get("cpu_racing"))
     (folder / "statistics.md").write_text(evidence)
 
 

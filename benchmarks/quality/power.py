@@ -236,7 +236,7 @@ def race_trial(seed: int, above: dict[str, float], n: int, repeats: int) -> dict
     result = {}
     for name, (paired, stopped) in {"off": (every, []), "on": raced(every)}.items():
         empty = pd.DataFrame(columns=["data", "ratio", "method"])
-        table = summarise(empty, {("data", 1.0): paired}, stopped=stopped)
+        table = summarise(empty, {("data", 1.0): paired}, stopped=stopped, raced=[("data", 1.0)] * (name == "on"))
         out = [each.method for each in stopped]
         pick = recommendation(table, simplest_first=list(above), tolerance=TOLERANCE, costs=paired, stopped=out)
         worse = set(table.loc[table["significance"] == "significantly higher", "method"])

@@ -238,7 +238,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "w.pth").touch()
     words = ("--methods", "net,net-weighted", "--methods", "net-focal", "--ratios", "4,2x", "--repeats", 3,
-             "--folds", 4,
+             "--folds", 4, "--racing", "off",
              "--tolerance", 0.2, "--prefer", "simple", "--backend", "ray", "--address", "auto",
              "--gpus", 0.25, "--n-jobs", 4, "--device", "cpu", "--epochs", 7,
              "--weights", "w.pth", "--rotate", "--quiet", "--out", "runs/x", "--ignore", "few-rows")  # fmt: skip
@@ -253,7 +253,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
     assert neural == {"epochs": 7, "weights": "w.pth"}
     assert spied == {
         "methods": ["net", "net-weighted", "net-focal"], "ratios": ["4", "2x"], "repeats": 3, "folds": 4,
-        "tolerance": 0.2,
+        "racing": False, "tolerance": 0.2,
         "prefer": "simple", "backend": "ray", "address": "auto",
         "gpus": 0.25, "n_jobs": 4, "device": "cpu", "progress": False, "gap": None, "label_delay": None,
         "ignore": ["few-rows"], "constraints": None, "certify": 0.2, "racing": "auto",

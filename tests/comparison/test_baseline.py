@@ -56,7 +56,7 @@ def test_the_saving_is_that_against_the_users_decisions(kept):
     assert recommendation.saving.against == "your current decisions"
 
 
-def test_a_folder_remembers_the_users_decisions(kept):
+def test_a_folder_keeps_the_users_decisions(kept):
     result, X, y, _ = kept
     again = load_comparison(result.folder)
     assert again.recommendation == result.recommendation

@@ -62,7 +62,7 @@ def found(tmp_path_factory):
 
 
 @pytest.mark.parametrize(("backend", "kept"), [("processes", True), ("ray", False)])
-def test_nets_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp_path, monkeypatch, backend, kept):
+def test_networks_of_unfinished_jobs_are_kept_where_all_workers_reach_the_folder(tmp_path, monkeypatch, backend, kept):
     class SeenError(Exception):
         pass
 
@@ -90,7 +90,7 @@ def test_the_table_holds_means_of_the_fits(found):
     assert row["n"] == 3
 
 
-def test_all_methods_were_tested_on_the_same_rows(found):
+def test_all_methods_were_tested_on_the_same_samples(found):
     sizes = found.results.groupby("seed")[["n_test", "n_train"]].nunique()
     assert (sizes == 1).all().all()
     positives = found.results.assign(positives=found.results["tp"] + found.results["fn"])
@@ -104,7 +104,7 @@ def test_outcomes_reproduce_the_costs_of_the_fits(found):
         assert outcome.costs.total(outcome.labels, outcome.decisions) == pytest.approx(fits["total_cost"].sum())
 
 
-def test_the_verdict_of_each_ratio_is_a_line(found):
+def test_the_recommendation_of_each_ratio_is_a_line(found):
     lines = found.recommendation.splitlines()
     assert lines == [f"data, ratio {ratio:g}: {found.recommendations['data', ratio]}" for ratio in (5.0, 20.0)]
     assert str(found) == found.recommendation
@@ -138,7 +138,7 @@ def compared(paired_of):
     return of
 
 
-def test_the_best_is_the_cheapest_or_the_simplest_that_is_hardly_dearer(compared):
+def test_the_best_is_the_lowest_cost_or_the_simplest_that_is_hardly_higher_cost(compared):
     clear = compared(made({"net-bayes": 0.5, "adacsl": 0.3, "always-negative": 0.9}))
     assert clear.best == "adacsl"
     assert clear.recommendation.startswith("Recommended: adacsl, significantly the lowest cost of 3 methods. ")
@@ -220,7 +220,7 @@ def own_task():
 
 @pytest.mark.parametrize("name", ["net", "net-bayes", "gbm-bayes", "adacsl", "mine", "always-positive"])
 @pytest.mark.parametrize("ratio", [5.0, 20.0])
-def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(found, name, ratio):
+def test_a_method_fitted_on_the_samples_of_a_split_decides_as_in_the_comparison(found, name, ratio):
     x, y = table()
     rest, tested = Protocol(folds=3).split(own_task(), 1)
     unfitted = found.method(name, ratio=ratio)
@@ -234,7 +234,7 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     assert np.array_equal((unfitted.predict(x.iloc[tested]) == "sick")[clear], found.fits[fit].decisions[clear])
 
 
-def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp_path):
+def test_the_recommended_method_is_fitted_on_all_samples_and_can_be_kept(found, tmp_path):
     x, y = table()
     chosen = found.recommendations["data", 5.0].recommended or found.recommendations["data", 5.0].cheapest
     fitted = found.fit(x, y)
@@ -257,7 +257,7 @@ def test_any_method_of_the_comparison_is_fitted_saved_and_loaded(found, name, tm
     assert again.predict(x).tolist() == fitted.predict(x).tolist()
 
 
-def test_the_nets_of_a_comparison_keep_their_settings(found):
+def test_the_networks_of_a_comparison_keep_their_settings(found):
     assert found.method("adacsl").learner.epochs == 2
     assert found.method("gbm-bayes").learner == "boosting"
     again = load_comparison(found.folder)
@@ -269,7 +269,7 @@ def test_the_nets_of_a_comparison_keep_their_settings(found):
         again.method("mine")  # code is not kept
 
 
-def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_lost(tmp_path):
+def test_settings_of_networks_that_are_code_resume_and_are_asked_for_where_they_are_lost(tmp_path):
     x, y = table(120)
     options = QUICK | {
         "neural": NeuralLearner(epochs=1, augment=Augment(rotate=True)),
@@ -284,7 +284,7 @@ def test_settings_of_nets_that_are_code_resume_and_are_asked_for_where_they_are_
         load_comparison(tmp_path / "run").method("net")
 
 
-def test_rows_with_costs_of_their_own_are_fitted_with_them():
+def test_samples_with_costs_of_their_own_are_fitted_with_them():
     x, y = table()
     amounts = np.random.default_rng(0).uniform(1, 30, len(x))
     options = QUICK | {"methods": ["gbm-bayes", "always-negative"], "repeats": 1, "folds": 2}
@@ -300,7 +300,7 @@ def test_rows_with_costs_of_their_own_are_fitted_with_them():
     assert dear.sum() > cheap.sum()
 
 
-def test_prices_over_columns_are_remembered(tmp_path):
+def test_costs_over_columns_are_kept(tmp_path):
     x, y = table()
     x = pd.DataFrame(x).rename(columns=str).assign(amount=np.random.default_rng(0).uniform(1, 30, len(x)))
     options = QUICK | {
@@ -343,13 +343,13 @@ def test_methods_of_ones_own_are_given_by_name(kind):
     assert not hasattr(steered, "model_")
 
 
-def test_histories_tell_lambda_by_epoch(found):
+def test_histories_hold_lambda_by_epoch(found):
     history = found.history("adacsl", ratio=5)
     assert len(history) == 3 * 2
     assert {"seed", "epoch", "lambda", "threshold", "val_cost", "train_cost"} <= set(history)
 
 
-def test_pictures_are_figures(found):
+def test_figures_are_figures(found):
     for figure in (
         found.plot_costs(), found.plot_ratios(), found.plot_threshold(), found.plot_lambda(), found.plot_history(),
         found.plot_calibration("net", "adacsl"),
@@ -365,7 +365,7 @@ def test_the_report_is_one_page(found, tmp_path):
     assert f"{found.intervals}." in text.replace("&#39;", "'")
 
 
-def test_a_report_counts_rows_once_and_says_what_is_saved(found):
+def test_a_report_counts_samples_once_and_states_what_is_saved(found):
     made = found.report_data()
     folds, splits = found.facts["protocol"]["folds"], found.results["seed"].nunique()
     for outcome in made.outcomes.values():
@@ -406,7 +406,7 @@ def test_a_report_speaks_of_money_and_people_and_has_a_model_card(found, tmp_pat
     assert "saved in" not in dearer
 
 
-def test_a_model_card_says_where_a_method_decides(found):
+def test_a_model_card_states_where_a_method_decides(found):
     said = {
         name: model_card(found, ("data", 5.0), name)["predicts"] for name in ("always-positive", "net", "net-bayes")
     }
@@ -432,14 +432,14 @@ def test_the_words_of_a_report_have_the_numbers_of_its_table(found):
     assert found.report_data().title == "Cost comparison: predicting “sick”"
 
 
-def test_markdown_says_what_the_page_says(found, tmp_path):
+def test_markdown_states_what_the_page_states(found, tmp_path):
     text = found.to_markdown(tmp_path / "report.md", unit="EUR", volume=900, people="patients")
     assert (tmp_path / "report.md").read_text(encoding="utf-8") == text
     assert "a year, 900 patients, EUR" in text
     assert "<summary>Model card</summary>" in text
 
 
-def test_a_notebook_shows_verdict_and_table_without_markup_of_the_users(found):
+def test_a_notebook_shows_recommendation_and_table_without_markup_of_the_users(found):
     import dataclasses
 
     odd = found.results.assign(method=found.results["method"].replace({"mine": "<script>alert(1)</script>"}))
@@ -499,7 +499,7 @@ def test_what_fails_is_named_and_the_others_are_compared():
     assert set(found.table["method"]) == {"always-positive", "always-negative"}
 
 
-def test_when_all_fail_the_first_error_is_told():
+def test_when_all_fail_the_first_error_is_reported():
     x, y = table()
     with pytest.raises(RuntimeError, match="every fit failed: no such luck"):
         compare(
@@ -513,7 +513,7 @@ def test_when_all_fail_the_first_error_is_told():
         )
 
 
-def test_rows_with_costs_of_their_own_at_two_ratios():
+def test_samples_with_costs_of_their_own_at_two_ratios():
     x, y = table()
     amounts = np.random.default_rng(0).uniform(1, 30, len(x))
     costs = CostMatrix(fp=2.0, fn=amounts)
@@ -568,7 +568,7 @@ def test_splits_are_65_15_20_stratified_and_the_same_each_time():
     assert all(np.array_equal(a, b) for a, b in zip(split, again, strict=True))
 
 
-def test_several_data_sets_get_a_verdict_each():
+def test_several_data_sets_get_a_recommendation_each():
     tasks = [Task.from_data(*table(seed=s), CostMatrix(fp=1, fn=5), pos_label="sick", name=f"made-{s}") for s in (1, 2)]
     found = compare_tasks(tasks, methods=["always-positive", "net-bayes", "gbm-bayes"], repeats=1, folds=2, **QUICK)
     assert len(found.recommendations) == 2
@@ -639,7 +639,7 @@ def test_tasks_need_names_of_their_own():
 
 
 @pytest.mark.parametrize("n", [300, 60_000])
-def test_small_nets_of_all_methods_are_one_job_and_large_ones_several(n):
+def test_small_networks_of_all_methods_are_one_job_and_large_ones_several(n):
     task = Task.from_data(*table(n), pos_label="sick")
     jobs = plan_jobs([task], {task.name: choose_methods()}, {task.name: [5.0, 9.0]}, [0], Protocol(device="cpu"))
     fits = [fit for job in jobs for fit in job.fits]

@@ -16,13 +16,13 @@ COSTS = CostMatrix(fp=1, fn=8)
 
 
 @given(ratio=st.floats(1e-6, 1e6), fp=st.floats(1e-6, 1e6), fn=st.floats(1e-6, 1e6))
-def test_a_ratio_is_met_by_moving_the_price_of_a_miss(ratio, fp, fn):
+def test_a_ratio_is_met_by_moving_the_cost_of_a_false_negative(ratio, fp, fn):
     costs = at_ratio(CostMatrix(fp=fp, fn=fn), ratio)
     assert costs.fp == fp
     assert mean_ratio(costs) == pytest.approx(ratio, rel=2e-5)
 
 
-def test_a_ratio_of_row_costs_is_that_of_the_means():
+def test_a_ratio_of_sample_costs_is_that_of_the_means():
     costs = at_ratio(CostMatrix(fp=2.0, fn=np.asarray([1.0, 3.0]), tp=0.5), 4.0)
     assert mean_ratio(costs) == pytest.approx(4.0)
     assert costs.fn == pytest.approx(0.5 + np.asarray([0.5, 2.5]) * 8 / 1.5)
@@ -49,7 +49,7 @@ def test_measures_agree_with_scikit_learn():
     assert result["savings"] == pytest.approx(1 - (fp + 8 * fn) / best)
 
 
-def test_one_class_among_the_test_rows_is_no_accident():
+def test_one_class_among_the_test_samples_is_no_accident():
     result = measure(np.ones(40, dtype=bool), np.zeros(40, dtype=np.int64), COSTS)
     assert math.isnan(result["normalized_cost"])
     assert result["fn"] == 0

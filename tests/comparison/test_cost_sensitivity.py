@@ -34,7 +34,7 @@ def said(tmp_path_factory):
     return compared(CostMatrix(fp=(1, 2), fn=(5, 20)), tmp_path_factory.mktemp("runs") / "one")
 
 
-def test_ranges_that_were_said_are_looked_at(said):
+def test_ranges_that_were_given_are_evaluated(said):
     result = next(iter(said.regrets.values()))
     assert (result.low, result.high) == (pytest.approx(2.5, rel=1e-4), pytest.approx(20, rel=1e-4))
     assert result.given
@@ -87,7 +87,7 @@ def test_without_ranges_half_to_double():
     assert "data, ratio 8: If a false negative costs 4 to 16 false positives (half to double" in result.cost_range
 
 
-def test_prices_of_rows_are_multiplied():
+def test_costs_of_samples_are_multiplied():
     x, y = rows()
     amount = np.random.default_rng(1).lognormal(2, 1, len(y))
     result = compare(
@@ -114,5 +114,5 @@ def test_more_than_two_classes_have_no_ranges(tmp_path):
     assert "Extra cost if the costs are different" not in page
 
 
-def test_the_picture_has_all_methods(said):
+def test_the_figure_has_all_methods(said):
     assert {trace.name for trace in said.plot_regret().data} == set(METHODS)

@@ -72,7 +72,7 @@ def test_it_is_the_formula(case, weighted):
 
 @given(seed=st.integers(0, 10**6), repeats=st.integers(1, 4), size=st.sampled_from([1, 4]))
 @settings(max_examples=25, deadline=None)
-def test_with_whole_repeats_it_is_the_formula_of_repeats_times_rows(seed, repeats, size):
+def test_with_whole_repeats_it_is_the_formula_of_repeats_times_samples(seed, repeats, size):
     rng = np.random.default_rng(seed)
     groups = np.arange(40) // size
     fits = cut(rng, groups, repeats, 5)
@@ -96,7 +96,7 @@ def test_scale_order_and_names_change_nothing(case, factor, random):
 
 @given(st.integers(2, 98), st.floats(0.5, 20.0))
 @settings(max_examples=30, deadline=None)
-def test_a_constant_decision_is_as_unsure_as_the_prevalence(positives, price):
+def test_a_constant_decision_is_as_uncertain_as_the_prevalence(positives, price):
     """All positive costs the price of an alarm for each negative: with 1.25 times the variance of that share."""
     n = 100
     labels = np.arange(n) < positives
@@ -111,7 +111,7 @@ def test_a_constant_decision_is_as_unsure_as_the_prevalence(positives, price):
     assert result == pytest.approx((price * share, price * share - half, price * share + half))
 
 
-def test_luck_of_the_fits_widens_it():
+def test_training_variance_widens_it():
     rng = np.random.default_rng(0)
     fits, units = cut(rng, np.arange(500), 2, 5), np.tile(np.arange(500), 2)
     quiet = np.tile(rng.normal(size=500), 2)
@@ -120,7 +120,7 @@ def test_luck_of_the_fits_widens_it():
     assert widths[1] > 2 * widths[0]
 
 
-def test_it_covers_the_mean_of_drawn_rows_and_fits():
+def test_it_covers_the_mean_of_drawn_samples_and_fits():
     rng = np.random.default_rng(1)
     covered = 0
     for _ in range(300):
@@ -131,7 +131,7 @@ def test_it_covers_the_mean_of_drawn_rows_and_fits():
     assert 0.92 <= covered / 300 <= 0.995
 
 
-def test_rows_of_a_group_are_one_piece_of_evidence():
+def test_samples_of_a_group_are_one_piece_of_evidence():
     rng = np.random.default_rng(2)
     groups = np.arange(400) // 4
     fits = rng.permutation(400) % 5

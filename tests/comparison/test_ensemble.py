@@ -38,7 +38,7 @@ def small_net():
     "made",
     [method("ensemble"), method("ensemble", estimators=MEMBERS, n_jobs=4), EnsembleClassifier()],
 )
-def test_one_process_and_the_nets_of_the_comparison(made):
+def test_one_process_and_the_networks_of_the_comparison(made):
     ready = Protocol(neural=NeuralLearner(epochs=3), device="cpu").prepare(made, seed=1)
     assert (ready.make_learner().n_jobs, ready.make_learner().neural.epochs) == (1, 3)
     assert Protocol(device="cpu").prepare(made, seed=1).make_learner().neural is None
@@ -96,7 +96,7 @@ def test_one_fit_serves_all_ratios_as_if_each_were_alone(found):
     assert 0.0 < fits[5.0].seconds == fits[20.0].seconds  # shared, not counted twice
 
 
-def test_what_was_found_is_fitted_with_its_nets_and_in_all_processes(found):
+def test_the_result_is_fitted_with_its_networks_and_in_all_processes(found):
     made = found.method("ensemble")
     assert (made.learner.n_jobs, made.learner.neural.epochs, made.costs.fn) == ("auto", 2, 5)
     model = found.fit(*table(), name="ensemble")

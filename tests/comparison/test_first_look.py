@@ -14,7 +14,7 @@ from adacsl.comparison.first_look import few_samples, is_large
 from adacsl.comparison.fits import FitKey
 from adacsl.comparison.progress import FitTimes
 from adacsl.comparison.protocol import Protocol, usual_splits
-from adacsl.comparison.runner import Event
+from adacsl.comparison.runner import Event, RunInterrupted
 
 COSTS = CostMatrix(fp=1, fn=4)
 METHODS = ["always-negative", "always-positive", "logistic"]
@@ -40,7 +40,7 @@ def compared(data, **changes):
     return compare(*data, COSTS, **given)
 
 
-def test_a_table_of_a_few_samples_comes_first_and_says_that_it_decides_nothing(shown, tmp_path):
+def test_a_table_of_a_few_samples_comes_first_and_states_that_it_decides_nothing(shown, tmp_path):
     result = compared(data(), folder=tmp_path)
     text = shown.getvalue()
     head, *rest = text[text.index("first look") :].splitlines()
@@ -70,6 +70,16 @@ def test_a_run_that_goes_on_does_not_repeat_it(shown, tmp_path, monkeypatch):
     shown.truncate(0)
     compared(data(), folder=tmp_path)  # nothing is left to do
     assert "first look" not in shown.getvalue()
+
+
+def test_an_interrupt_counts_the_fits_of_the_run(shown, monkeypatch):
+    def stop(self, event):
+        if event.kind == "done":
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(first_look.FirstLook, "__call__", stop)
+    with pytest.raises(RunInterrupted, match="interrupted: 0 of 6 fits are done"):
+        compared(data())
 
 
 @pytest.mark.parametrize("quiet", [True, False])

@@ -21,7 +21,7 @@ def table(n=240, classes=2, **more):
 
 
 @pytest.mark.parametrize("amounts", [False, True], ids=["class-wide", "row costs"])
-def test_drivers_are_those_of_a_model_that_did_not_see_the_rows(amounts):
+def test_drivers_are_those_of_a_model_that_did_not_see_the_samples(amounts):
     X, y, _ = table()
     fn = np.linspace(2, 10, len(y)) if amounts else 5.0
     task = Task.from_data(X, y, CostMatrix(fp=1, fn=fn), pos_label="class 1")
@@ -49,7 +49,7 @@ def test_with_a_time_only_the_past_trains_and_classes_may_be_many():
     assert drivers(compare_tasks(many, methods=[BAYES], **QUICK), many)["column"][0] == "told"
 
 
-def test_where_time_is_short_fewer_rows_and_repeats_are_looked_at(monkeypatch):
+def test_where_time_is_short_fewer_samples_and_repeats_are_evaluated(monkeypatch):
     X, y, _ = table(900)
     task = Task.from_data(X, y, {"fp": 1, "fn": 5}, pos_label="class 1")
     result = compare_tasks(task, methods=[BAYES], **QUICK)
@@ -63,7 +63,7 @@ def test_where_time_is_short_fewer_rows_and_repeats_are_looked_at(monkeypatch):
     assert drivers(result, task, seconds=0.0) is None
 
 
-def test_nothing_is_said_about_constants_and_pictures():
+def test_nothing_is_reported_about_constants_and_figures():
     X, y, numbers = table()
     task = Task.from_data(X, y, {"fp": 1, "fn": 5}, pos_label="class 1")
     assert drivers(compare_tasks(task, methods=["always-positive"], **QUICK), task) is None

@@ -68,7 +68,7 @@ def test_outcomes_reproduce_the_costs_of_the_fits(found):
 
 
 @pytest.mark.parametrize("name", ["net", "gbm-bayes", "adacsl", "mine"])
-def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(found, name):
+def test_a_method_fitted_on_the_samples_of_a_split_decides_as_in_the_comparison(found, name):
     x, y = wine()
     rest, tested = Protocol(folds=2).split(Task.from_data(x, y, PRICES), 1)
     unfitted = found.method(name)
@@ -82,7 +82,7 @@ def test_a_method_fitted_on_the_rows_of_a_split_decides_as_in_the_comparison(fou
     assert same.mean() > 0.97  # ties turn in float32
 
 
-def test_the_recommended_method_is_fitted_on_all_rows_and_can_be_kept(found, tmp_path):
+def test_the_recommended_method_is_fitted_on_all_samples_and_can_be_kept(found, tmp_path):
     x, y = wine()
     fitted = found.fit(x, y, name="net-bayes")
     again = load(fitted.save(tmp_path / "model"))
@@ -106,7 +106,7 @@ def test_a_comparison_is_read_again_and_goes_on(found):
     assert len(after) == len(before) + 2
 
 
-def test_pictures_that_speak_of_two_classes_say_so(found):
+def test_figures_that_speak_of_two_classes_say_so(found):
     for figure in (found.plot_costs(), found.plot_history(), found.plot_lambda(), found.plot_calibration("net")):
         assert len(figure.data) > 0
     outcome = found.outcome("net")
@@ -145,7 +145,7 @@ def test_two_and_more_classes_are_compared_together(tmp_path):
         compare_tasks(tasks, methods=["net"], ratios=[2], **QUICK)
 
 
-def test_costs_of_each_row_are_kept_with_their_splits():
+def test_costs_of_each_sample_are_kept_with_their_splits():
     x, y = wine()
     each = PRICES.aligned(SORTED).to_array() * np.random.default_rng(0).uniform(0.5, 2, (len(y), 1, 1))
     costs = CostMatrix.from_array(each, rows="predicted", classes=SORTED)

@@ -56,7 +56,7 @@ def at(costs, name, other=None, fits=range(REPEATS * FOLDS)):
     return fold_interval(d[kept], FITS[kept], ROWS[kept])
 
 
-def test_intervals_are_those_of_the_rows():
+def test_intervals_are_those_of_the_samples():
     costs = drawn(a=0.2, b=0.4, c=0.8)
     table = summed(made(costs))
     assert table["significance"].iloc[0] == "lowest cost"
@@ -90,7 +90,7 @@ def test_many_methods_make_p_larger():
     assert two.loc["b", "difference_low"] == many.loc["b", "difference_low"]
 
 
-def test_groups_widen_what_their_rows_share():
+def test_groups_widen_what_their_samples_share():
     groups = ROWS // 6
     costs = {name: np.tile(np.repeat(own[:10], 6), REPEATS) for name, own in drawn(a=0.3, b=0.6).items()}
     apart, together = summed(made(costs)), summed(made(costs, units=groups))
@@ -110,7 +110,7 @@ def test_a_method_without_some_splits_is_paired_on_those_it_has():
     assert row["percent"] == pytest.approx(100 * result[0] / costs["a"][np.isin(FITS, there)].mean())
 
 
-def test_failing_on_the_hard_split_does_not_make_a_method_cheapest():
+def test_failing_on_the_hard_split_does_not_make_a_method_lowest_cost():
     hard = np.where(FITS == 0, 1.0, 0.1)
     costs = {"a": hard, "b": hard + 0.02}
     table = summed(made(costs, [("b", 0)]))
@@ -119,7 +119,7 @@ def test_failing_on_the_hard_split_does_not_make_a_method_cheapest():
     assert table["rank"].to_dict() == {"a": 1, "b": 2}
 
 
-def test_one_lucky_split_does_not_make_a_method_cheapest():
+def test_one_favourable_split_does_not_make_a_method_lowest_cost():
     costs = drawn(a=0.3, b=0.5) | {"lucky": np.full(N * REPEATS, 0.01)}
     table = summed(made(costs, [("lucky", fit) for fit in range(1, 6)]))
     assert table.loc["a", "significance"] == "lowest cost"
@@ -127,7 +127,7 @@ def test_one_lucky_split_does_not_make_a_method_cheapest():
     assert table.loc["lucky", ["low", "difference_low", "p"]].isna().all()
 
 
-def test_methods_without_a_common_split_are_not_told_apart():
+def test_methods_without_a_common_split_are_not_significantly_different():
     costs = drawn(a=0.3, b=0.5)
     table = summed(made(costs, [("a", fit) for fit in (0, 1, 2)] + [("b", fit) for fit in (3, 4, 5)]))
     assert table.loc["b", ["difference", "difference_low", "p"]].isna().all()
@@ -135,7 +135,7 @@ def test_methods_without_a_common_split_are_not_told_apart():
     assert table["rank"].to_dict() == {"a": 1, "b": 2}
 
 
-def test_one_split_has_no_intervals_and_tells_nothing_apart():
+def test_one_split_has_no_intervals_and_has_no_significance():
     costs = drawn(a=0.2, b=0.6)
     table = summed(made(costs, [(name, fit) for name in costs for fit in range(1, 6)]))
     assert table[["low", "high", "difference_low", "difference_high", "p"]].isna().all(axis=None)
@@ -228,7 +228,7 @@ def test_pairwise_is_against_the_reference():
 # from what is stored
 
 
-def test_row_costs_are_the_costs_of_stored_decisions():
+def test_sample_costs_are_the_costs_of_stored_decisions():
     fn = np.asarray([5.0, 7.0, 9.0, 11.0])
     costs = CostMatrix(fp=1, fn=fn)
     tested = {0: np.asarray([0, 2]), 1: np.asarray([1, 3])}

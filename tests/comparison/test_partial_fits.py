@@ -80,7 +80,7 @@ def kept(folder):
 
 
 @pytest.mark.weekly
-def test_an_interrupted_cross_fit_goes_on_with_the_nets_it_has_and_ends_the_same(tmp_path, trained, results):
+def test_an_interrupted_cross_fit_goes_on_with_the_networks_it_has_and_ends_the_same(tmp_path, trained, results):
     whole = results(None, BOTH)
     trained.folds.clear()
     parts = Parts(tmp_path / "parts")
@@ -103,7 +103,7 @@ def small_net():
     return nn.Sequential(nn.Flatten(), nn.Linear(768, 3))
 
 
-def test_nets_of_three_classes_are_taken_up_too(tmp_path, trained):
+def test_networks_of_three_classes_are_taken_up_too(tmp_path, trained):
     rng = np.random.default_rng(0)
     y = np.arange(36) % 3
     rows = Rows(rng.integers(0, 90, (36, 16, 16, 3), np.uint8), y, np.arange(30), images=True, n_classes=3)
@@ -130,7 +130,7 @@ def test_nets_of_three_classes_are_taken_up_too(tmp_path, trained):
     assert again[2].equals(whole[2])
 
 
-def test_the_time_of_kept_nets_counts(tmp_path, trained, results, monkeypatch):
+def test_the_time_of_kept_networks_counts(tmp_path, trained, results, monkeypatch):
     parts = Parts(tmp_path / "parts")
     trained.stop_at = 1
     with pytest.raises(KeyboardInterrupt):
@@ -180,7 +180,7 @@ def test_parts_stay_until_the_last_result_was_taken(tmp_path, trained, pictures)
     assert not (tmp_path / "parts").exists()
 
 
-def test_a_single_net_leaves_no_parts(tmp_path, trained, pictures):
+def test_a_single_network_leaves_no_parts(tmp_path, trained, pictures):
     task = pictures.made_pictures()
     work = ({"single": CostSensitiveClassifier(loss="weighted")}, pictures.PROTOCOL)
     going = run_work({task.name: task}, work, [FitKey(task.name, 3.0, "single", 0)], parts=Parts(tmp_path / "parts"))
@@ -209,7 +209,7 @@ def test_what_is_damaged_or_newer_is_no_part(tmp_path, monkeypatch):
     assert parts.read("some training", 0) is None
 
 
-def test_a_run_that_is_interrupted_keeps_its_nets_in_its_folder(tmp_path, trained, pictures):
+def test_a_run_that_is_interrupted_keeps_its_networks_in_its_folder(tmp_path, trained, pictures):
     task = pictures.made_pictures()
     (job,) = plan_jobs([task], {task.name: {"best": BEST}}, {task.name: [3.0]}, [0], pictures.PROTOCOL)
     for stop_at, expected in ((1, [0]), (2, [1]), (None, [2])):

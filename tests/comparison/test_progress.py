@@ -80,7 +80,7 @@ def test_lines_are_few_and_say_how_far_it_is(monkeypatch):
     assert lines[-1] == "200 / 200 fits, lowest cost so far: net 0.142 per sample"
 
 
-def test_the_first_line_says_what_is_running_before_there_is_a_result(tmp_path, capfd):
+def test_the_first_line_states_what_is_running_before_there_is_a_result(tmp_path, capfd):
     x, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
     seen = []
 
@@ -119,7 +119,7 @@ def test_every_minute_there_is_a_line_with_what_is_running(monkeypatch):
     ]
 
 
-def test_a_resumed_run_says_what_is_there_and_counts_from_it():
+def test_a_resumed_run_states_what_is_there_and_counts_from_it():
     out = console()
     with Progress(10, console=out) as bar:
         bar(Event("start", 9, 10))
@@ -135,7 +135,7 @@ def test_a_resumed_run_says_what_is_there_and_counts_from_it():
     ]
 
 
-def test_a_failure_is_one_line_whatever_it_says():
+def test_a_failure_is_one_line_whatever_it_states():
     out = console()
     with Progress(4, console=out) as bar:
         bar(Event("start", 0, 4))
@@ -161,7 +161,7 @@ def test_durations_are_short(seconds, text):
 # in a terminal
 
 
-def test_the_bar_shows_fits_and_the_cheapest():
+def test_the_bar_shows_fits_and_the_lowest_cost():
     out = console(terminal=True)
     with Progress(4, console=out) as bar:
         bar(Event("start", 1, 4))

@@ -39,7 +39,7 @@ def tasks(draw):
 
 @settings(max_examples=10)
 @given(tasks(), st.integers(2, 4))
-def test_every_row_is_tested_once_in_each_repeat_and_nothing_is_torn_apart(task, folds):
+def test_every_sample_is_tested_once_in_each_repeat_and_nothing_is_split_across_folds(task, folds):
     protocol = Protocol(folds=folds)
     units = protocol.together(task).units
     looks = task.X["a"].astype(str) + task.X["b"].fillna("-") + task.y.astype(str)
@@ -77,7 +77,7 @@ def test_folds_are_stratified_and_worked_out_once(monkeypatch):
         assert np.array_equal(again[1], test)
 
 
-def test_groups_and_copies_that_touch_are_one_piece():
+def test_groups_and_duplicates_that_touch_are_one_piece():
     x, y = table(120, copied=2)  # 118 is 0 again, 119 is 1
     groups = np.arange(120)
     groups[[0, 5]] = 7  # with 7, so 0, 5, 7 and 118 are connected
@@ -90,7 +90,7 @@ def test_groups_and_copies_that_touch_are_one_piece():
         assert len({0, 5, 7, 118} & set(test.tolist())) in (0, 4)
 
 
-def test_the_random_split_of_the_paper_knows_no_copies():
+def test_the_random_split_of_the_paper_knows_no_duplicates():
     task = Task.from_data(*table(200, copied=80), COSTS)
     rest, test = Protocol().split(task, 0)
     assert len(test) == 40
@@ -99,7 +99,7 @@ def test_the_random_split_of_the_paper_knows_no_copies():
     assert "folds" not in Protocol().identity()
 
 
-def test_copies_are_counted_kept_together_and_said(tmp_path):
+def test_duplicates_are_counted_kept_together_and_reported(tmp_path):
     result = compare(*table(300, copied=31), COSTS, repeats=2, folds=3, folder=tmp_path / "run", **QUICK)
     facts = result.report_data().facts
     assert "31 samples are duplicates of others; duplicates stay in one fold." in facts["data: data"]
@@ -118,7 +118,7 @@ def test_copies_are_counted_kept_together_and_said(tmp_path):
     assert "duplicates" not in none.report_data().facts["data: data"]
 
 
-def test_sets_larger_than_a_fold_are_said():
+def test_sets_larger_than_a_fold_are_reported():
     x, y = table(200)
     x.loc[:79], y[:80] = 1.0, 0
     result = compare(x, y, COSTS, repeats=1, folds=4, **QUICK)

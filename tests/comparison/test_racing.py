@@ -137,7 +137,7 @@ def test_failed_fits_do_not_hold_up_the_race_and_their_methods_take_no_part():
     assert (stopped.method, stopped.best, more) == ("m2", "m1", [])  # m0, which is best, lacks a fold
 
 
-def test_the_table_says_on_how_many_folds_a_row_rests_and_the_others_are_as_without_racing():
+def test_the_table_states_on_how_many_folds_a_row_rests_and_the_others_are_as_without_racing():
     result, every = raced(), raced(racing=False)
     early = {each.method: len(each.seeds) for each in result.stopped}
     assert set(early) == {"poor", "worse"}

@@ -182,7 +182,7 @@ def test_a_cluster_of_the_callers_stays_theirs_and_gpus_are_given_to_who_asks(to
     assert results[["gpus", "seen"]].loc[[2, 3]].eq(0.0).all(axis=None)  # who asked for none sees none
 
 
-def test_too_many_gpus_for_the_cluster_are_said(toys, store, cluster):
+def test_too_many_gpus_for_the_cluster_are_reported(toys, store, cluster):
     from adacsl.integrations.ray import check_gpus
 
     ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
@@ -204,7 +204,7 @@ def test_addresses_that_lead_nowhere_are_one_line(toys, store):
     assert not ray.is_initialized()
 
 
-def test_nobody_at_an_address_is_said_at_once(toys, store):
+def test_nobody_at_an_address_is_reported_at_once(toys, store):
     with pytest.raises(ConnectionError, match=r"no Ray cluster at '127.0.0.1:1' \(.*\): start one with"):
         run(toys.grid(2), toys.work_slowly, store, backend="ray", address="127.0.0.1:1")
 

@@ -52,7 +52,7 @@ def said(costs, **options):
 # the rule
 
 
-def test_the_simplest_within_the_tolerance_is_taken():
+def test_the_simplest_within_the_tolerance_is_chosen():
     costs = {"ensemble": (1.0, 0.0), "adacsl": (1.02, 0.04), "net-bayes": (1.03, 0.06), "logistic": (1.05, 0.09)}
     assert said(costs).recommended == "net-bayes"  # 14 % at most is more than 10 % for logistic
     assert said(costs, tolerance=0.15).recommended == "logistic"
@@ -60,7 +60,7 @@ def test_the_simplest_within_the_tolerance_is_taken():
     assert said(costs, tolerance=0.0).recommended == "ensemble"
 
 
-def test_a_method_that_is_not_told_apart_is_not_taken_for_that():
+def test_a_method_that_is_not_significantly_different_is_not_taken_for_that():
     noisy = {"adacsl": (1.0, 0.0), "net-bayes": (1.27, 0.5)}
     assert said(noisy).tied == ("net-bayes",)
     assert said(noisy).recommended == "adacsl"
@@ -110,7 +110,7 @@ def test_the_recommended_method_is_never_significantly_worse_than_the_lowest(cos
 
 
 @given(contests, st.floats(0.0, 0.5))
-def test_constants_are_taken_only_where_the_cheapest_that_predicts_costs_significantly_more(costs, tolerance):
+def test_constants_are_taken_only_where_the_lowest_cost_that_predicts_costs_significantly_more(costs, tolerance):
     result = said(costs, tolerance=tolerance)
     predicting = set(costs) - {*CONSTANTS, BASELINE}
     assert result.recommended != BASELINE
@@ -132,7 +132,7 @@ def test_more_tolerance_never_takes_a_less_simple_method(costs, tolerance, more)
 
 
 @given(contests, st.floats(0.0, 0.5))
-def test_nobody_is_both_dearer_and_less_simple_than_another_that_qualifies(costs, tolerance):
+def test_nobody_is_both_higher_cost_and_less_simple_than_another_that_qualifies(costs, tolerance):
     taken = said(costs, tolerance=tolerance).recommended
     predicting = set(costs) - {*CONSTANTS, BASELINE}
     if taken in predicting:
@@ -140,7 +140,7 @@ def test_nobody_is_both_dearer_and_less_simple_than_another_that_qualifies(costs
         assert costs[cheapest][0] == costs[taken][0] or place(taken) < place(cheapest) or taken == cheapest
 
 
-def test_of_methods_nobody_ordered_the_cheaper_one_is_taken():
+def test_of_methods_nobody_ordered_the_lower_cost_one_is_chosen():
     assert said({"mine": (1.0, 0.0), "another": (1.01, 0.02)}).recommended == "mine"
     assert said({"mine": (1.0, 0.0), "adacsl": (1.01, 0.02)}).recommended == "adacsl"
 
@@ -150,7 +150,7 @@ def test_a_share_is_needed_as_tolerance():
         said({"net-bayes": (1.0, 0.0)}, tolerance=10)
 
 
-def test_verdicts_has_one_for_each_data_set_and_ratio():
+def test_there_is_one_recommendation_for_each_data_set_and_ratio():
     costs = {"net-bayes": (1.0, 0.0), "adacsl": (2.0, 0.1)}
     table = pd.concat([frame(costs), frame(costs, ratio=2.0), frame({"adacsl": (1.0, 0.0)}, data="x")])
     result = recommendations(table, simplest_first=ORDER)
@@ -166,7 +166,7 @@ def test_verdicts_has_one_for_each_data_set_and_ratio():
 # the words
 
 
-def test_the_cheapest_alone():
+def test_the_lowest_cost_alone():
     result = said({"adacsl": (0.22, 0.0), "net-bayes": (0.25, 0.01), "gbm-bayes": (0.4, 0.01), "logistic": (0.5, 0.01)})
     assert result == Recommendation(
         "adacsl",
@@ -192,7 +192,7 @@ def test_a_simpler_one():
     )
 
 
-def test_a_difference_that_may_be_chance_among_many_is_said_so():
+def test_a_difference_that_may_be_chance_among_many_is_noted():
     table = frame({"adacsl": (0.25, 0.0), "net-bayes": (0.3, 0.02), "gbm-bayes": (0.4, 0.02)})
     table.loc[table["method"] == "net-bayes", "significance"] = "not significant (corrected)"
     result = recommendation(table, simplest_first=ORDER)
@@ -204,7 +204,7 @@ def test_a_difference_that_may_be_chance_among_many_is_said_so():
     )
 
 
-def test_of_equal_costs_the_simplest_is_the_cheapest():
+def test_of_equal_costs_the_simplest_is_the_lowest_cost():
     result = said({"adacsl": (0.25, 0.0), "net-bayes": (0.25, 0.0), "gbm-bayes": (0.4, 0.01)}, tolerance=0.0)
     assert (result.recommended, result.cheapest, result.tied) == ("net-bayes", "net-bayes", ("adacsl",))
 
@@ -270,7 +270,7 @@ def test_tolerance_of_a_benefit_is_a_share_of_it():
     assert "net-bayes is simpler and earns 4 % (95 % CI 2-6 %) less: --prefer simple" in dearer.text
 
 
-def test_the_baseline_is_never_recommended_but_kept_where_it_is_cheapest():
+def test_the_baseline_is_never_recommended_but_kept_where_it_is_lowest_cost():
     costs = {"baseline": (0.2, 0.0), "net-bayes": (0.21, 0.02), "adacsl": (0.3, 0.01)}
     result = said(costs)
     assert (result.recommended, result.cheapest) == ("net-bayes", "baseline")
@@ -368,7 +368,7 @@ def test_the_words_say_what_is_saved():
     assert f"per sample, {result.saving.words}. ensemble costs significantly more." in result.text
 
 
-def test_nothing_is_cheaper_than_free():
+def test_nothing_is_below_free():
     costs = rows_of({"net-bayes": 0.0, BASELINE: 0.8})
     free = replace(costs, costs=np.stack([np.zeros(800), np.arange(800) % 5 * (costs.fits > 7)]))
     result = saving_of("net-bayes", BaselineCosts("now", free))
@@ -379,7 +379,7 @@ def test_nothing_is_cheaper_than_free():
     )  # benefits
 
 
-def test_without_a_common_row_nothing_is_saved():
+def test_without_a_common_sample_nothing_is_saved():
     costs = rows_of({"net-bayes": 0.6, BASELINE: 0.8})
     values = costs.costs.copy()
     values[0, costs.fits < 5], values[1, costs.fits >= 5] = np.nan, np.nan
@@ -387,7 +387,7 @@ def test_without_a_common_row_nothing_is_saved():
     assert saving_of("net-bayes", None) is None
 
 
-def test_where_a_constant_or_the_baseline_leads_the_excess_is_over_the_cheapest_that_predicts():
+def test_where_a_constant_or_the_baseline_leads_the_excess_is_over_the_lowest_cost_that_predicts():
     means = {"always-positive": 1.0, "ensemble": 1.001, "logistic": 1.003, "adacsl": 1.5}
     costs = rows_of(means, spread=0.2, n=2000)
     assert judged(costs).recommended == "logistic"

@@ -53,7 +53,7 @@ def by_hand(outcome, factor):
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 10**6), st.booleans(), st.sampled_from([0.0, 0.5]))
-def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
+def test_costs_and_regret_are_those_of_every_cost_by_hand(seed, own, right):
     outcomes = {
         "good": made(seed, own=own, sharp=3.0, right=right),
         "poor": made(seed, own=own, sharp=1.0, right=right),
@@ -79,7 +79,7 @@ def test_costs_and_regret_are_those_of_every_price_by_hand(seed, own, right):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_at_the_prices_that_were_run_it_is_what_was_paid(own):
+def test_at_the_costs_that_were_run_it_is_what_was_paid(own):
     outcome = made(3, own=own)
     (result,) = costs_at({"one": outcome}, np.asarray([1.0]), entries({"one": outcome}))
     np.testing.assert_allclose(result.costs, [outcome.costs.incurred(outcome.labels, outcome.decisions)])
@@ -106,7 +106,7 @@ def test_cost_aware_methods_are_known_by_their_rule_or_else_by_the_decisions():
     assert not is_cost_aware(Outcome(blind.scores, blind.labels, blind.decisions, blind.seeds, fp=1.0, fn=6.0))
 
 
-def test_prices_looked_at_hold_the_range_and_what_was_run():
+def test_costs_looked_at_hold_the_range_and_what_was_run():
     grid = ratio_grid(0.3, 7.0)
     assert {0.3, 7.0, 1.0} <= set(grid.tolist())
     assert grid[0] < 0.3
@@ -126,7 +126,7 @@ def blocks_of(costs, spread=0.001):
     ], ratios
 
 
-def test_stretches_meet_between_two_prices():
+def test_stretches_meet_between_two_costs():
     blocks, ratios = blocks_of({"a": [1, 1, 1, 1, 2, 2, 2, 2.0], "b": [2, 2, 2, 2, 1, 1, 1, 1.0]})
     curve = regret_of(blocks, 1.0, 16.0)
     border = np.sqrt(ratios[3] * ratios[4])
@@ -140,7 +140,7 @@ def test_stretches_meet_between_two_prices():
     assert worst.loc["a", "cheapest"] == 0.5
 
 
-def test_single_prices_that_flicker_make_no_stretch():
+def test_single_costs_that_flicker_make_no_stretch():
     rng = np.random.default_rng(0)
     blocks, _ = blocks_of({"a": [1.0] * 24, "b": [1.0] * 24})
     for _, rows in blocks:
@@ -175,7 +175,7 @@ def test_words_say_when_to_take_another(costs, expected):
     assert describe(result, "unknown") == ""
 
 
-def test_one_split_alone_says_that_it_may_be_chance():
+def test_one_split_alone_states_that_it_may_be_chance():
     outcomes = {"a": made(1, sharp=0.5), "b": made(1, sharp=4.0)}
     outcomes = {
         name: Outcome(one.scores, one.labels, one.decisions, np.zeros(one.n), fp=1.0, fn=6.0)
@@ -187,5 +187,5 @@ def test_one_split_alone_says_that_it_may_be_chance():
 
 
 @pytest.mark.parametrize(("ratio", "text"), [(6.25, "6.2 : 1"), (20, "20 : 1"), (0.2, "1 : 5"), (1e6, "1,000,000 : 1")])
-def test_ratios_as_people_say_them(ratio, text):
+def test_ratios_as_users_write_them(ratio, text):
     assert ratio_text(ratio) == text

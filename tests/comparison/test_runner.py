@@ -260,7 +260,7 @@ def test_no_retries_means_one_attempt(toys, store, n_jobs):
         ("exit", r"SystemExit: 3"),
     ],
 )
-def test_faulty_work_is_a_failure_that_says_why(toys, store, n_jobs, fault, message):
+def test_faulty_work_is_a_failure_that_states_why(toys, store, n_jobs, fault, message):
     result_of = toys.result_of
 
     def work(shared, payload, fits):
@@ -311,7 +311,7 @@ def test_a_job_whose_worker_died_once_is_done(toys, store, tmp_path):
     assert store.scan().failed == {}
 
 
-def test_a_damaged_result_is_told_kept_and_run_again(toys, store):
+def test_a_damaged_result_is_reported_kept_and_run_again(toys, store):
     jobs, events = toys.grid(4), []
     run(jobs, plain(toys), store, n_jobs=1)
     path = store.folder / "fits" / "toy" / "net" / "ratio-8_seed-1.json"
@@ -380,7 +380,7 @@ def test_when_the_time_is_over_workers_end_and_what_is_done_stays(toys, store):
     assert not drafts(store.folder)
 
 
-def test_a_run_says_now_and_then_that_it_is_alive(toys, store, monkeypatch):
+def test_a_run_states_now_and_then_that_it_is_alive(toys, store, monkeypatch):
     monkeypatch.setattr(runner, "BEAT", 0.2)
     events = []
     run([Job((FitKey("made", 4.0, "net", 0),), lambda fit: time.sleep(1.5))], plain(toys), store, n_jobs=2,
@@ -413,7 +413,7 @@ def test_no_jobs_are_no_work(toys, store):
 # interrupting and killing
 
 
-def test_control_c_in_this_process_says_how_to_go_on(toys, store):
+def test_control_c_in_this_process_states_how_to_go_on(toys, store):
     def interrupt(fit):
         raise KeyboardInterrupt
 

@@ -68,7 +68,7 @@ def test_differences_are_those_of_brute_force(seed, n, grouped, straddling):
     assert got == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_a_segment_with_a_wide_spread_has_the_interval_of_its_rows_alone():
+def test_a_segment_with_a_wide_spread_has_the_interval_of_its_samples_alone():
     rng = np.random.default_rng(0)
     rows = np.tile(np.arange(200), 2)
     fits = np.concatenate([rng.permutation(200) % 5 + 5 * repeat for repeat in range(2)])
@@ -79,7 +79,7 @@ def test_a_segment_with_a_wide_spread_has_the_interval_of_its_rows_alone():
     assert result[:3] == pytest.approx(tuple(alone))
 
 
-def test_few_rows_without_an_error_are_not_sure_to_be_free():
+def test_few_samples_without_an_error_are_not_sure_to_be_free():
     rows = np.arange(300)
     costs = np.where(rows % 10 == 0, 5.0, 0.0)
     inside = (rows < 40) & (rows % 10 > 5)  # 16 rows that all cost nothing
@@ -89,7 +89,7 @@ def test_few_rows_without_an_error_are_not_sure_to_be_free():
     assert result.p > 0.05
 
 
-def test_one_row_or_one_side_alone_has_no_interval():
+def test_one_sample_or_one_side_alone_has_no_interval():
     rows = np.arange(20)
     evidence = Evidence.of(rows % 4, rows)
     one = segment_costs(rows.astype(float), rows == 3, evidence)
@@ -144,7 +144,7 @@ def kept(tmp_path_factory):
     return compare(X, y, costs, repeats=2, segments=["region", "age"], folder=folder, **QUICK), X, y
 
 
-def test_every_row_is_in_one_segment_and_counted_as_brute_force_counts(kept):
+def test_every_sample_is_in_one_segment_and_counted_as_brute_force_counts(kept):
     result, X, y = kept
     outcome = result.outcome("bayes")
     rows = np.concatenate([split.test_rows for split in result.splits.values()])

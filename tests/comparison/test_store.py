@@ -194,7 +194,7 @@ def test_without_hard_links_the_first_result_stays_too(store, monkeypatch):
         ({"fit": FitKey("a", math.nan, "b", 0)}, ValueError, "a cost ratio must be finite, got nan"),
     ],
 )
-def test_what_cannot_be_stored_is_said_and_leaves_nothing(store, changes, error, message):
+def test_what_cannot_be_stored_is_reported_and_leaves_nothing(store, changes, error, message):
     with pytest.raises(error, match=message):
         store.write(made(**changes))
     assert not (store.folder / "fits").exists()
@@ -605,7 +605,7 @@ def test_splits_come_back_with_their_units(store):
         store.write_split("toy", 1, split(rows, labels, costs, np.array([2])))
 
 
-def test_splits_come_back_with_costs_of_rows_even_free_ones(store):
+def test_splits_come_back_with_costs_of_samples_even_free_ones(store):
     costs = CostMatrix(fp=2.0, fn=np.array([1.0, 2.5, 0.0, 0.0]))
     store.write_split("Größe/2", 0, split(np.array([0, 1]), np.array([1, 0]), costs.rows(np.array([0, 1]))))
     back = Store.read_only(store.folder).read_split("Größe/2", 0).costs
@@ -616,7 +616,7 @@ def test_splits_come_back_with_costs_of_rows_even_free_ones(store):
     assert store.read_split("toy", 1).costs.fn.tolist() == [0.0, 0.0]
 
 
-def test_a_damaged_or_missing_split_is_named_and_written_anew(store):
+def test_a_damaged_or_missing_split_is_named_and_written_again(store):
     with pytest.raises(StoreError, match=r"has no split of 'toy' with seed 0: run the comparison again"):
         store.read_split("toy", 0)
     rows, labels, costs = np.array([1, 2]), np.array([0, 1]), CostMatrix(fp=1, fn=2)
@@ -661,7 +661,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing_half_written(store, tmp_path
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EDQUOT, errno.EIO])
 @pytest.mark.parametrize("call", ["fsync", "link"])
-def test_whatever_the_disk_says_is_one_line(store, monkeypatch, code, call):
+def test_whatever_the_disk_states_is_one_line(store, monkeypatch, code, call):
     def refuse(*_):
         raise OSError(code, os.strerror(code))
 

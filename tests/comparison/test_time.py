@@ -58,7 +58,7 @@ def test_windows_lie_one_after_another_and_the_latest_is_number_0(found):
         assert n_train[seed] == (when + 5 * DAY < when[tested[seed]].min()).sum()
 
 
-def test_what_is_said_about_the_windows(found):
+def test_what_is_reported_about_the_windows(found):
     said = found.windows["data"][0]
     assert said.startswith("trained on rows until 2024-0")
     assert "tested on 2024-07-06 to 2024-07-18" in said
@@ -82,7 +82,7 @@ def test_a_folder_keeps_the_windows_and_refuses_others(found):
             compare(x, y, COSTS, label_delay="5d", **other, **same)
 
 
-def test_the_method_to_take_is_fitted_in_the_order_of_time_too(found):
+def test_the_recommended_method_is_fitted_in_the_order_of_time_too(found):
     x, y = table()
     made = found.fit(x, y, name="mine", time="when", gap="2d", label_delay="5d")
     assert made.times_.startswith("trained on rows until 2024-0")

@@ -56,7 +56,7 @@ def unfinished(finished, tmp_path):
     return folder
 
 
-def test_an_unfinished_run_says_so_and_recommends_nothing(finished, unfinished):
+def test_an_unfinished_run_states_so_and_recommends_nothing(finished, unfinished):
     assert finished.progress == ""
     assert finished.best is not None
     result = load_comparison(unfinished)

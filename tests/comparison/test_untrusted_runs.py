@@ -154,7 +154,7 @@ def test_the_results_of_other_settings_are_other_results(folder, tmp_path):
         load_comparison(folder)
 
 
-def test_splits_of_other_data_or_seeds_are_told_and_made_anew(folder, finished, foreign):
+def test_splits_of_other_data_or_seeds_are_reported_and_made_again(folder, finished, foreign):
     whole = load_comparison(finished)
     shutil.copy(foreign / SPLIT, folder / SPLIT)
     with pytest.raises(StoreError, match=r"data_seed-1.json is damaged \(it belongs to other data or settings\): run"):
@@ -176,13 +176,13 @@ def test_splits_of_other_data_or_seeds_are_told_and_made_anew(folder, finished, 
         ),
     ],
 )
-def test_splits_that_cannot_be_are_told(folder, change, reason):
+def test_splits_that_cannot_be_are_reported(folder, change, reason):
     forge(folder / SPLIT, change)
     with pytest.raises(StoreError, match=reason):
         load_comparison(folder)
 
 
-def test_segments_of_other_data_are_told(folder, foreign, tmp_path):
+def test_segments_of_other_data_are_reported(folder, foreign, tmp_path):
     path = "splits/data_segments.json"
     compared(tmp_path / "other", seed=1, segments={"half": np.arange(60) > 30})
     shutil.copy(tmp_path / "other" / path, folder / path)
@@ -190,7 +190,7 @@ def test_segments_of_other_data_are_told(folder, foreign, tmp_path):
         load_comparison(folder)
 
 
-def test_results_on_data_that_nobody_knows_are_told(folder):
+def test_results_on_data_that_nobody_knows_are_reported(folder):
     forge(folder / "run.json", lambda body: body["identity"].update(data={}))
     with (
         pytest.warns(UserWarning, match="it belongs to other data or settings.*, as 3 more are"),
@@ -205,7 +205,7 @@ def test_results_on_data_that_nobody_knows_are_told(folder):
 
 
 @pytest.mark.parametrize("identity", [None, {"data": [1]}])
-def test_a_run_file_that_says_nothing_is_damaged(folder, identity):
+def test_a_run_file_that_states_nothing_is_damaged(folder, identity):
     forge(folder / "run.json", lambda body: body.update(identity=identity))
     for act in (load_comparison, compared):
         with pytest.raises(StoreError, match=r"run.json is damaged \(it does not hold what the results depend on\)"):

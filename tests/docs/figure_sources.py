@@ -86,6 +86,12 @@ def constrained(column: str, constraint: str = "") -> list[float]:
     return [row[column] for row in rows if column in row and constraint in ("", row["constraint"])]
 
 
+def racing(column: str, racing: str, methods: str = "") -> list[float]:
+    """Return a column of the simulated comparisons with racing "on" or "off": of all, or of some kind of methods."""
+    rows = field("cpu_racing.json", "rows")
+    return [row[column] for row in rows if row["racing"] == racing and methods in ("", row["methods"])]
+
+
 def estimates(name: str, *learners: str) -> list[float]:
     """Return a figure (``bias``, ``coverage``) of estimated costs in percent: each learner, each law."""
     result = field("cpu_estimate.json", "results")

@@ -25,7 +25,16 @@ from adacsl.execution.executors import (
     open_executor,
     run_tasks,
 )
-from adacsl.execution.threads import MANY_ROWS, limited, limited_for, one_thread_if_forked, thread_settings, threads_for
+from adacsl.execution.threads import (
+    MANY_ROWS,
+    cores,
+    limited,
+    limited_for,
+    memory_settings,
+    one_thread_if_forked,
+    thread_settings,
+    threads_for,
+)
 
 
 def opened(work, shared, n_jobs=0):
@@ -420,3 +429,36 @@ def test_the_executor_is_closed_whatever_ends_the_run():
 def test_places_that_make_no_sense_are_refused(given, error, match):
     with pytest.raises(error, match=match):
         Placement(**given)
+
+
+def test_what_is_no_longer_wanted_of_a_task_is_not_begun():
+    executor = PretendedExecutor()
+    wanted = {1: (1, ["done"]), 2: None, 3: (30, ["done"])}
+    updates = list(
+        run_tasks(executor, [(n, ["done"]) for n in wanted], remaining=lambda task: wanted.get(task[0], task))
+    )
+    assert executor.begun == [1, 30]
+    assert {update.number for update in updates if update.kind == "done"} == {0, 1, 2}
+
+
+def loaded(shared, task):
+    """Return the process, what it was sent, and whether a module is loaded that nothing here imports."""
+    yield os.getpid(), shared, "wave" in sys.modules
+
+
+def test_workers_that_were_started_ahead_serve_one_executor_after_another_and_end():
+    with processes.started_ahead(2, ("wave", "there_is_no_such_module")):
+        answers = []
+        for shared in ("first", "second"):
+            executor = open_executor(loaded, shared, Placement(), n_workers=2, threads=cores() // 2)
+            answers.append({u.value for u in run_tasks(executor, range(2)) if u.kind == "result"})
+        assert [{value[1:] for value in own} for own in answers] == [{("first", True)}, {("second", True)}]
+        used = {value[0] for own in answers for value in own}
+        assert len(used) <= 2
+        assert os.getpid() not in used
+    assert all(ends(pid) for pid in used)
+
+
+def test_workers_keep_memory_unless_the_user_says_otherwise(monkeypatch):
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000")
+    assert memory_settings() == {"MALLOC_TRIM_THRESHOLD_": "1000", "MALLOC_MMAP_THRESHOLD_": str(32 * 2**20)}

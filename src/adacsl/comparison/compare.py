@@ -317,13 +317,12 @@ def compare_tasks(  # noqa: PLR0913  options by name
         take_first_look(store, by_name, chosen, at, conditions, planned, bar, running)
         race = Race(store, [fit for fit in planned if fit.data in races], _ratio_costs(by_name), planned)
         run_jobs(jobs, store, by_name, on_event=bar, race=race, **running)
-        store.write_plan(planned, race.stopped)
+        store.write_plan(planned, race.stopped, race.views)
         stored = store.load().only(own)
     stopped = tuple(race.stopped)
     expected = frozenset(fit for fit in planned if not any(each.excludes(fit) for each in stopped))
-    result = _comparison(
-        stored._replace(planned=expected, stopped=stopped), None if folder is None else Path(folder)
-    )  # fmt: skip
+    stored = stored._replace(planned=expected, stopped=stopped, raced=frozenset(race.views))
+    result = _comparison(stored, None if folder is None else Path(folder))
     facts = with_checks(result.facts, checks)  # the folder holds those of its first run
     return replace(result, facts=facts, methods=every, neural=conditions.neural, tolerance=tolerance, prefer=prefer)
 
@@ -591,7 +590,7 @@ def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
         raise NoResultError(f"every fit failed{first}")
     result = Comparison(
         results, failures, stored.identity, stored.results, stored.splits, folder, segments=stored.segments,
-        planned=stored.planned, stopped=stored.stopped,
+        planned=stored.planned, stopped=stored.stopped, raced=stored.raced,
     )  # fmt: skip
     if failed := [str(each) for each in result.missing if each.failed]:
         warnings.warn(f"{'; '.join(failed)}: the table contains the other fits only", stacklevel=3)

@@ -14,7 +14,7 @@ from adacsl.comparison.fits import FitKey
 from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs, scheduled
 from adacsl.comparison.memory_store import MemoryStore
 from adacsl.comparison.protocol import LARGE, Protocol, mean_ratio
-from adacsl.comparison.runner import Event
+from adacsl.comparison.runner import Event, RunInterrupted
 from adacsl.comparison.store import ResultStore, Store, StoredSplit, StoreError
 from adacsl.datasets.task import Task
 from adacsl.fitting.splits import one_split
@@ -84,17 +84,21 @@ def take_first_look(
     running : mapping
         Options of :func:`~adacsl.comparison.jobs.run_jobs`.
     """
-    done = store.scan().done
-    owed = {fit.data for fit in planned if fit not in done}
+    done, wanted = store.scan().done, set(planned)
+    owed = {fit.data for fit in wanted - done}
     large = {name: task for name, task in tasks.items() if name in owed and is_large(task)}
     if not large or bar.quiet:
         return
-    protocol = replace(conditions, folds=PARTS, constraints={})
-    small = {name: task.rows(few_samples(task, conditions)) for name, task in large.items()}
+    try:
+        protocol = replace(conditions, folds=PARTS, constraints={})
+        small = {name: task.rows(few_samples(task, conditions)) for name, task in large.items()}
+    except ValueError:  # of shares that leave too little of three parts
+        return
     identity = {
         "data": {name: {"digest": task.digest, "ratio": mean_ratio(task.costs)} for name, task in small.items()},
         "protocol": protocol.identity(),
     }
+    local = {} if running.get("backend", "processes") != "processes" else running  # a cluster takes longer to reach
     with contextlib.ExitStack() as opened:
         own: ResultStore = MemoryStore(identity)
         if isinstance(store, Store):
@@ -104,12 +108,13 @@ def take_first_look(
             splits = {name: _write_split(own, task, protocol) for name, task in small.items()}
         except ValueError:  # too few samples of a class, or too short a time
             return
-        jobs = scheduled(
-            plan_jobs(list(small.values()), methods, ratios, [0], protocol),
-            {name: len(task.y) for name, task in small.items()},
-        )[::-1]
+        samples = {name: len(task.y) for name, task in small.items()}
+        jobs = scheduled(plan_jobs(list(small.values()), methods, ratios, [0], protocol), samples)
         look = FirstLook(small, {name: len(task.y) for name, task in large.items()}, splits, ratios, methods, bar)
-        run_jobs(jobs, own, small, on_event=look, **running)
+        try:
+            run_jobs(jobs[::-1], own, small, on_event=look, retries=0, **local)
+        except RunInterrupted as error:  # it counts the fits of the run
+            raise RunInterrupted(len(done & wanted), len(wanted)) from error
         look.end()
 
 

@@ -29,6 +29,7 @@ class MemoryStore:
         self._segments: dict[str, dict[str, Segments]] = {}
         self._planned: frozenset[FitKey] = frozenset()
         self._stopped: tuple[Stopped, ...] = ()
+        self._raced: frozenset[tuple[str, float]] = frozenset()
 
     def scan(self) -> Scan:
         """Return the fits that are done or failed."""
@@ -60,9 +61,11 @@ class MemoryStore:
         """Keep the segment of each sample of a data set."""
         self._segments[data] = dict(segments)
 
-    def write_plan(self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = ()) -> None:
-        """Keep the fits that are planned, and the methods that are not run on all folds."""
-        self._planned, self._stopped = frozenset(fits), tuple(sorted(stopped))
+    def write_plan(
+        self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = (), raced: Iterable[tuple[str, float]] = ()
+    ) -> None:
+        """Keep the fits that are planned, where methods race, and those that are not run on all folds."""
+        self._planned, self._stopped, self._raced = frozenset(fits), tuple(sorted(stopped)), frozenset(raced)
 
     def read(self, fit: FitKey) -> FitResult:
         """Return the result of a fit."""
@@ -81,5 +84,5 @@ class MemoryStore:
         }
         planned = frozenset(fit for fit in self._planned if not any(each.excludes(fit) for each in self._stopped))
         return StoredRun(
-            self.identity, results, self._failures, self._splits, self._segments, planned, self._stopped
+            self.identity, results, self._failures, self._splits, self._segments, planned, self._stopped, self._raced
         )  # fmt: skip

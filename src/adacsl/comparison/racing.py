@@ -57,6 +57,7 @@ class Race:
             views.setdefault((fit.data, fit.ratio), []).append(fit)
         self._fields = [_Field(view, fits) for view, fits in sorted(views.items())]
         self.stopped: list[Stopped] = []
+        self.views = [field.view for field in self._fields if len(field.seeds) > FIRST_LOOK]
 
     def looks(self, done: Collection[FitKey], failed: Collection[FitKey]) -> Iterator[tuple[Stopped, list[FitKey]]]:
         """Yield the methods that are stopped now, each with the fits that are not run, or not used.
@@ -79,7 +80,7 @@ class Race:
                     self.stopped.append(stopped)
                     yield stopped, [fit for fit in field.fits if stopped.excludes(fit)]
                 if out:
-                    self._store.write_plan(self._plan, self.stopped)
+                    self._store.write_plan(self._plan, self.stopped, self.views)
 
     def _costs(self, view: View, methods: Sequence[str], seeds: Sequence[int]) -> RowCosts:
         fits = [FitKey(*view, method, seed) for method in methods for seed in seeds]

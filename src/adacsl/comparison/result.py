@@ -123,6 +123,8 @@ class Comparison:
     """The fits that are planned; without them, those that have a result."""
     stopped: tuple[Stopped, ...] = ()
     """Methods that were not run on all folds because they cost significantly more after some."""
+    raced: frozenset[tuple[str, float]] = frozenset()
+    """Data sets and ratios whose methods raced: p is corrected for all pairs of methods there."""
 
     def __repr__(self) -> str:
         names = sorted(set(self.results["method"]))
@@ -133,7 +135,7 @@ class Comparison:
     @cached_property
     def table(self) -> pd.DataFrame:
         """Mean cost of each method with its interval and its difference to the lowest cost, by data set and ratio."""
-        return summarise(self.results, self.paired, stopped=self.stopped)
+        return summarise(self.results, self.paired, stopped=self.stopped, raced=self.raced)
 
     @cached_property
     def paired(self) -> dict[tuple[str, float], RowCosts]:

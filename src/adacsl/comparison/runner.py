@@ -204,7 +204,12 @@ def run(
                 functools.partial(fit_job, work), shared, placement, n_workers=count, threads=threads
             )
             updates = run_tasks(
-                executor, course.missing, retries=retries, remaining=course.remaining, deadline=lambda: end, beat=BEAT
+                executor,
+                course.missing,
+                retries=retries,
+                remaining=course.remaining,
+                deadline=lambda: end,
+                beat=BEAT,
             )
             with closing(updates):
                 for update in updates:

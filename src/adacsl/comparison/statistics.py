@@ -228,6 +228,9 @@ def _variance(e: NDArray[np.float64], evidence: Evidence, total: float) -> tuple
     return variance, variance**2 / (sampling**2 / (n_units - 1) + training**2 / (n_fits - 1))
 
 
+LEFT_BY_A_RACE = 0.8
+"""Share of the level of the tests that a race leaves: it spends a probability of error of 1 % of the 5 %."""
+
 View = tuple[str, float]
 
 
@@ -367,6 +370,7 @@ def summarise(
     confidence: float = 0.95,
     floor: float | None = 0.0,
     stopped: Collection[Stopped] = (),
+    raced: Collection[View] = (),
 ) -> pd.DataFrame:
     """Return the mean cost of each method, and its difference to the lowest cost, by data set and ratio.
 
@@ -386,6 +390,8 @@ def summarise(
     stopped : collection of Stopped, default ()
         Methods that were significantly worse after some splits and not run on the others: they never have the lowest
         cost, and stay "significantly higher".
+    raced : collection of (data, ratio)
+        Where methods raced: p is adjusted for all pairs of methods there, and for what the race has spent of the level.
 
     Returns
     -------
@@ -397,7 +403,8 @@ def summarise(
         - pairs: splits shared with the lowest-cost method; difference, difference_low, difference_high: how much more
           this method costs on those; percent...: the same in percent of the lowest mean; below...: by how many percent
           of this method's mean the lowest mean is below it (both NaN where the lowest cost is zero or negative);
-        - p: two-sided, adjusted after Holm over the methods of that data set and ratio;
+        - p: two-sided, adjusted after Holm over the methods of that data set and ratio; where they raced, after
+          Bonferroni over their pairs, at four fifths of the level;
         - significance: "lowest cost"; "significantly higher" (p below the level); "not significant (corrected)" (its
           own interval excludes 0, but p, corrected for the number of methods, is above the level); or "no significant
           difference".
@@ -429,7 +436,9 @@ def summarise(
     _check_level(confidence)
     out = {view: {each.method for each in stopped if each[:2] == view} for view in paired}
     frames = [
-        summary_of(rows, confidence=confidence, floor=floor, stopped=out[data, ratio]).assign(data=data, ratio=ratio)
+        summary_of(
+            rows, confidence=confidence, floor=floor, stopped=out[data, ratio], raced=(data, ratio) in raced
+        ).assign(data=data, ratio=ratio)
         for (data, ratio), rows in sorted(paired.items())
     ]
     if not frames:
@@ -491,13 +500,18 @@ def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: flo
 
 
 def summary_of(
-    rows: RowCosts, *, confidence: float = 0.95, floor: float | None = 0.0, stopped: Collection[str] = ()
+    rows: RowCosts,
+    *,
+    confidence: float = 0.95,
+    floor: float | None = 0.0,
+    stopped: Collection[str] = (),
+    raced: bool = False,
 ) -> pd.DataFrame:
     """Return the summary of one data set and ratio, lowest cost first, without normalised costs and savings."""
     sizes = _sizes(rows)
     own = _columns([_estimate(rows, sizes, confidence, place) for place in range(len(rows.methods))])
     best = lowest_cost(rows, stopped)
-    table = _against(rows, best, confidence)
+    table = _against(rows, best, confidence, raced=raced)
     low = own["low"]
     if floor is not None and np.nanmin(rows.costs) >= floor:
         low = np.maximum(low, floor)
@@ -582,7 +596,7 @@ def _rank(table: dict[str, Any], mean: NDArray[np.float64], best: int) -> NDArra
     return np.asarray(1 + below.sum(axis=1), dtype=np.int64)
 
 
-def _against(rows: RowCosts, reference: int, confidence: float) -> dict[str, Any]:
+def _against(rows: RowCosts, reference: int, confidence: float, *, raced: bool = False) -> dict[str, Any]:
     """Return the paired differences to one method, as columns with a row for each method."""
     sizes, count = _sizes(rows), len(rows.methods)
     extra = _columns([_estimate(rows, sizes, confidence, place, reference) for place in range(count)])
@@ -592,7 +606,8 @@ def _against(rows: RowCosts, reference: int, confidence: float) -> dict[str, Any
         for part in (rows.sums, rows.sums[reference])
     )
     table: dict[str, Any] = {"method": list(rows.methods), "pairs": shared.sum(axis=1)}
-    table["p"] = holm(np.where(np.arange(count) != reference, extra["p"], np.nan))
+    p = np.where(np.arange(count) != reference, extra["p"], np.nan)
+    table["p"] = np.minimum(p * (count * (count - 1) / 2) / LEFT_BY_A_RACE, 1.0) if raced else holm(p)
     for suffix, end in {"": extra["mean"], "_low": extra["low"], "_high": extra["high"]}.items():
         table[f"difference{suffix}"] = end
         table[f"percent{suffix}"] = 100 * end / np.where(theirs > 0, theirs, np.nan)

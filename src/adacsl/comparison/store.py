@@ -507,6 +507,7 @@ class StoredRun(NamedTuple):
     segments: dict[str, dict[str, Segments]]
     planned: frozenset[FitKey]  # the fits that are to have results
     stopped: tuple[Stopped, ...] = ()  # methods that are not run on all folds; their other fits are left out
+    raced: frozenset[tuple[str, float]] = frozenset()  # data sets and ratios whose methods raced
 
     def only(self, fits: Container[FitKey]) -> StoredRun:
         """Return the content about some fits: a folder may hold methods and repeats of earlier runs."""
@@ -537,8 +538,10 @@ class ResultStore(Protocol):
     def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
         """Keep the segment of each sample of a data set."""
 
-    def write_plan(self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = ()) -> None:
-        """Keep the fits that are planned, and the methods that are not run on all folds."""
+    def write_plan(
+        self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = (), raced: Iterable[tuple[str, float]] = ()
+    ) -> None:
+        """Keep the fits that are planned, where methods race, and those that are not run on all folds."""
 
     def read(self, fit: FitKey) -> FitResult:
         """Return the result of a fit."""
@@ -755,16 +758,21 @@ class Store:
             raise StoreError(f"seed {seed} of {data!r} was split in another way, see {path}: choose another --out")
         put(path, content, replace=True)
 
-    def write_plan(self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = ()) -> None:
-        """Write the planned fits of this run and the methods that it stopped, replacing the plan of an earlier run.
+    def write_plan(
+        self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = (), raced: Iterable[tuple[str, float]] = ()
+    ) -> None:
+        """Write the planned fits of this run, where methods race and which it stopped, replacing an earlier plan.
 
         What an earlier run stopped stays, of methods that this run does not plan.
         """
-        fits = sorted(fits)
+        fits, out, views = sorted(fits), list(stopped), set(raced)
         mine = {fit[:3] for fit in fits}
         with contextlib.suppress(StoreError):
-            stopped = [*stopped, *(each for each in self._read_plan()[1] if each[:3] not in mine)]
-        body = {"fits": [key_to_json(fit) for fit in fits], "stopped": [list(each) for each in sorted(stopped)]}
+            _, before, raced_before = self._read_plan()
+            out += [each for each in before if each[:3] not in mine]
+            views |= raced_before & {each[:2] for each in out}
+        body: dict[str, Any] = {"fits": [key_to_json(fit) for fit in fits]}
+        body |= {"stopped": [list(each) for each in sorted(out)], "raced": [list(view) for view in sorted(views)]}
         path, content = self.folder / "plan.json", document("plan", body)
         with as_store_error(path):
             known = _content(path)
@@ -850,7 +858,7 @@ class Store:
             raise StoreError(
                 f"{self.folder} holds results on {unknown[0]!r}, which is not in its run.json: remove them"
             )
-        plan, stopped = self._read_plan()
+        plan, stopped, raced = self._read_plan()
         results = {fit: result for fit, result in results.items() if not any(each.excludes(fit) for each in stopped)}
         failures = {fit: failure for fit, failure in self._failed() if fit not in results}
         splits = {key: self.read_split(*key) for key in sorted({(fit.data, fit.seed) for fit in results})}
@@ -859,7 +867,7 @@ class Store:
         seeds = {data: self.seeds(data) for data, _, _ in begun}
         planned = plan | {FitKey(*view, seed) for view in begun for seed in seeds[view[0]]}
         left = frozenset(fit for fit in planned if not any(each.excludes(fit) for each in stopped))
-        return StoredRun(identity, results, failures, splits, segments, left, stopped)
+        return StoredRun(identity, results, failures, splits, segments, left, stopped, raced)
 
     def _whole_results(self, checked: Container[Path] = ()) -> dict[FitKey, FitResult]:
         """Return the results that are not damaged, in order; a warning names the first that is."""
@@ -907,14 +915,15 @@ class Store:
         """Return the planned fits; empty without a plan."""
         return self._read_plan()[0]
 
-    def _read_plan(self) -> tuple[set[FitKey], tuple[Stopped, ...]]:
+    def _read_plan(self) -> tuple[set[FitKey], tuple[Stopped, ...], frozenset[tuple[str, float]]]:
         path = self.folder / "plan.json"
         if not path.exists():
-            return set(), ()
+            return set(), (), frozenset()
         try:
             body = read_document(path, "plan")
             fits = {key_from_json(key) for key in body["fits"]}
-            return fits, tuple(stopped_from_json(each) for each in body["stopped"])
+            raced = frozenset((str(data), float(ratio)) for data, ratio in body["raced"])
+            return fits, tuple(stopped_from_json(each) for each in body["stopped"]), raced
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 
