@@ -326,8 +326,9 @@ def block(run: dict[str, Any]) -> str:
     pinned = ", each server on one core" if run["pinned"] else ""
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version != "none")
     lines.append(
-        f"\n`{run['command']}`, {run['date']}; {run['device']}, which the generator of load shares{pinned}; {versions}; "
-        f"load average {run['load_at_start']} before{told}; {run['seconds']:g} s of load for each case and server{against}."
+        f"\n`{run['command']}`, {run['date']}; {run['device']}, which the generator of load shares{pinned}; "
+        f"{versions}; load average {run['load_at_start']} before{told}; {run['seconds']:g} s of load for each case and "
+        f"server{against}."
     )
     return "\n".join([*lines, "\n<!-- serving: end -->"])
 
