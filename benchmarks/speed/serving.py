@@ -83,13 +83,13 @@ def main() -> int:
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     if not options.page:
-        info = metadata()
-        cases = [case for method in options.methods for case in measure(method, options)]
-        # what the machine had to do besides is that before the run: afterwards it is our own load
+        info = metadata()  # of before the run: afterwards the load is our own
         commit = None if options.reference is None else head_of(options.reference)
-        document = {"title": "a served model", **info, "seconds": options.seconds, "reference": commit}
-        document |= {"pinned": options.core is not None, "cases": cases}
-        RESULTS.write_text(json.dumps(document, indent=2) + "\n")
+        document: dict[str, Any] = {"title": "a served model", **info, "seconds": options.seconds}
+        document |= {"reference": commit, "pinned": options.core is not None, "cases": []}
+        for method in options.methods:
+            document["cases"] += measure(method, options)
+            RESULTS.write_text(json.dumps(document, indent=2) + "\n")
     if PAGE.exists():
         text = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(BLOCK.sub(lambda _: block(json.loads(RESULTS.read_text())), text), encoding="utf-8")
