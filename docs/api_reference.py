@@ -44,7 +44,7 @@ INTERNAL = {
     "MonitoringReport": "by_labels enough tolerance_text",
     "MemberNet": "draw_noise",
     "NeuralLearner": "adapts changed check patience_for scored_at_once settings",
-    "Protocol": "describe_windows identity inner_validation numbers prepare rows together",
+    "Protocol": "describe_windows inner_validation numbers prepare rows together",
     "Request": "extra time_column",
     "SklearnLearner": "adapts check encodes fresh kind_of_training",
     "Store": "fail identity load origins read_plan read_segments read_split scan seeds write write_plan write_segments"

@@ -6,7 +6,7 @@ adacsl explain model new.csv --html columns.html  # docs/guide/compare/command-l
 python docs/report_picture.py columns.html columns "#view-0-worth"
 adacsl compare wine --repeats 1 --methods net,net-bayes,gbm-bayes,adacsl --out runs/wine
 python docs/report_picture.py runs/wine/report.html classes "#view-0-heat"
-adacsl compare german-credit --methods logistic,always-positive --segment age --unit EUR --out runs/age
+adacsl compare german-credit --methods logistic,always-positive --segments age --unit EUR --out runs/age
 python docs/report_picture.py runs/age/report.html segments "#view-0-segments .grid"
 adacsl monitor model summer.csv --labels outcomes.csv --id case --time-column when --html summer.html
 python docs/report_picture.py summer.html monitor "#view-0-time"  # docs/guide/deploy/monitor.md has model and data

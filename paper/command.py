@@ -2,90 +2,70 @@
 
 from __future__ import annotations
 
+import argparse
 import shlex
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, NoReturn, get_type_hints
 
-from cyclopts import App, Parameter
-
-from adacsl import __version__
-from adacsl.cli.app import run_app
-from adacsl.cli.console import PLAIN, Answer, Screen, stoppable
-from adacsl.storage.atomic import check_folder
+from adacsl.comparison.progress import Progress
+from paper.options import PARTS, Options
 from paper.planning import estimate, plan_lines
 from paper.publish import PAGES, publish_pages
 from paper.report import write_report
-from paper.running import Reproduced, prepare
-from paper.running import reproduce as run
-from paper.wishes import Wishes
+from paper.running import Reproduced, prepare, reproduce
 
 NAME = "python -m paper"
-EXAMPLES = (
-    f"{NAME} table2 --quick",
-    f"{NAME} all --data data/ --seeds 5 --device cuda --n-jobs 10",
-    f"{NAME} table2 --data data/ --datasets ham10k --profile paper",
-    f"{NAME} publish",
-)
+DESCRIPTION = """\
+Run the paper's experiments and set the results beside its figures: CSV files (one row per run), LaTeX tables, images of
+Table 2 and Figure 1, and one HTML page. Every result is kept as soon as it is there: the same command, started again,
+runs only what is missing."""
+EXAMPLES = f"""\
+examples:
+  {NAME} table2 --quick
+  {NAME} all --data data/ --seeds 5 --device cuda --n-jobs 10
+  {NAME} table2 --data data/ --datasets ham10k --profile paper
+  {NAME} publish                # docs/paper/results -> the documentation's pages of results"""
 
 
-def reproduce(
-    wishes: Annotated[Wishes, Parameter(name="*")],
-    *,
-    plan: bool = False,
-    screen: Screen = PLAIN,
-) -> Answer:
-    """Run the paper's experiments and set the results beside its figures.
-
-    Writes CSV files (one row per run), LaTeX tables, images of Table 2 and Figure 1, and one HTML page. Every
-    result is kept as soon as it is there: the same command, started again, runs only what is missing.
-
-    Parameters
-    ----------
-    plan
-        Only print the number of networks.
-    """
-    if plan:
-        estimates = estimate(prepare(wishes)[0])
-        return Answer({"plan": [each._asdict() for each in estimates]}, tuple(plan_lines(estimates)))
-    for folder, option in ((wishes.folder, "--out"), (wishes.results, "--export")):
-        check_folder(folder, f"choose another {option}")
-    with stoppable(f"what is finished is kept in {wishes.folder}; the same command goes on from there"):
-        result = _run(wishes, quiet=screen.quiet)
-        pages = write_report(wishes.results, wishes.folder)
-    return _answer(result, pages)
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message)
 
 
-def publish(folder: Path = PAGES, *, screen: Screen = PLAIN) -> Answer:
-    """Make the documentation's page of results, and its images, from the CSV files beside it.
-
-    Parameters
-    ----------
-    folder
-        Holds the page, and the CSV files below results/; default: docs/paper.
-    """
-    made = publish_pages(folder)
-    return Answer({"files": made}, tuple(map(str, made)))
-
-
-def build() -> App:
-    """Return the application."""
-    app = App(
-        name=NAME,
-        version=__version__,
-        default_parameter=Parameter(negative=(), consume_multiple=True, show_default=False),
-        help_format="markdown",
-        help_epilogue="Examples:\n\n" + "\n".join(f"    {line}" for line in EXAMPLES),
-    )
-    app.default(reproduce)
-    app.command(publish, help_epilogue="")
-    return app
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser: each field of :class:`paper.options.Options` is an option."""
+    parser = _Parser(
+        prog=NAME, description=DESCRIPTION, epilog=EXAMPLES, allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("what", choices=(*PARTS, "all", "publish"), help="what to run, or publish: make the pages")
+    parser.add_argument("folder", nargs="?", type=Path, help="with publish: folder of the pages (default: docs/paper)")
+    for name, kind in get_type_hints(Options, include_extras=True).items():
+        if name != "what":
+            (about,) = kind.__metadata__
+            parser.add_argument(f"--{name.replace('_', '-')}", default=getattr(Options, name), **about)
+    parser.add_argument("--plan", action="store_true", help="only print the number of networks")
+    parser.add_argument("--quiet", action="store_true", help="print no progress")
+    parser.add_argument("--debug", action="store_true", help="print the traceback of an error")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code; every error becomes one line on stderr."""
-    return run_app(build(), arguments)
+    """Run the command and return its exit code; an error is one line on stderr."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        with _warnings_as_lines():
+            given = vars(build_parser().parse_args(words))
+            return _run(given, command_line(*NAME.split(), *words))
+    except Exception as error:
+        if "--debug" in words:
+            raise
+        _say(f"error: {error}")
+        return 2
 
 
 def command_line(*words: str) -> str:
@@ -99,26 +79,60 @@ def command_line(*words: str) -> str:
     return shlex.join(Path(word).name if Path(word).is_absolute() else word for word in words)
 
 
-def _run(wishes: Wishes, *, quiet: bool) -> Reproduced:
-    from adacsl.comparison.progress import Progress  # noqa: PLC0415  a help text needs none
+def _run(given: dict[str, Any], command: str) -> int:
+    pages, plan, quiet = given.pop("folder"), given.pop("plan"), given.pop("quiet")
+    given.pop("debug")
+    if given["what"] == "publish":
+        _print(*publish_pages(pages or PAGES))
+        return 0
+    if pages is not None:
+        raise ValueError(f"unrecognized argument {str(pages)!r}: only publish takes a folder; name it --out {pages}")
+    options = Options(**given)
+    if plan:
+        _print(*plan_lines(estimate(prepare(options)[0])))
+        return 0
+    for folder in (options.folder, options.results):
+        folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with Progress(1, quiet=quiet) as bar:
+            result = reproduce(options, on_event=bar, command=command)
+        return _answer(result, write_report(options.results, options.folder))
+    except (KeyboardInterrupt, SystemExit):  # Lightning turns Ctrl-C into the latter
+        _say(f"stopped: what is finished is kept in {options.folder}; the same command goes on from there")
+        return 130
 
-    with Progress(1, quiet=quiet) as bar:
-        return run(wishes, tell=bar, command=command_line(*NAME.split(), *sys.argv[1:]))
 
-
-def _answer(result: Reproduced, pages: list[Path]) -> Answer:
-    files: list[Path] = [*result.files, *pages]
-    document: dict[str, Any] = {
-        "done": result.done, "total": result.total, "failed": list(result.failed), "stopped": result.stopped,
-        "files": files,
-    }  # fmt: skip
-    shown = [f"{result.done} of {result.total} missing results are new"]
+def _answer(result: Reproduced, pages: list[Path]) -> int:
+    _print(f"{result.done} of {result.total} missing results are new")
     if result.stopped:
-        shown.append("the time limit was reached: the same command goes on from here")
-    shown += [f"failed: {line}" for line in result.failed[:5]]
+        _print("the time limit was reached: the same command goes on from here")
+    _print(*(f"failed: {line}" for line in result.failed[:5]))
     if len(result.failed) > 5:
-        shown.append(f"... and {len(result.failed) - 5} more")
-    return Answer(document, (*shown, "", *map(str, files)), code=1 if result.failed else 0)
+        _print(f"... and {len(result.failed) - 5} more")
+    _print("", *result.files, *pages)
+    return 1 if result.failed else 0
 
 
-__all__ = ["build", "command_line", "main", "publish", "reproduce"]
+def _print(*lines: object) -> None:
+    sys.stdout.writelines(f"{line}\n" for line in lines)
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"{' '.join(text.split())}\n")
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print each warning for users as one line, once."""
+    seen: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        if str(message) not in seen:
+            seen.add(str(message))
+            _say(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield

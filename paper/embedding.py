@@ -1,4 +1,4 @@
-"""Pictures as tables: the features that a net trained on ImageNet sees in them, for methods that need columns."""
+"""Images as tables: their features in a network trained on ImageNet, for methods that need columns."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import pandas as pd
 import torch
 from torch.nn import functional as F
 
-from adacsl.datasets import Task
+from adacsl import Task
+from adacsl.neural.device import choose_device
 from adacsl.torch.resnet import Normalise, resnet18
-from paper.engine import choose_device
 
 BATCH = 256
 SIDE = 128
-"""Pictures are enlarged to this: a net of ImageNet that is not trained further sees little in small ones."""
+"""Images are enlarged to this: an ImageNet network that is not trained further sees little in small ones."""
 
 
 def as_features(task: Task, weights: str, *, device: str = "auto") -> Task:
-    """Return the same rows with the 512 pooled features of a ResNet-18 as columns; nothing is trained.
+    """Return the same samples with the 512 pooled features of a ResNet-18 as columns; nothing is trained.
 
     Parameters
     ----------
@@ -40,8 +40,5 @@ def as_features(task: Task, weights: str, *, device: str = "auto") -> Task:
 
 
 def stand_in(task: Task) -> Task:
-    """Return the same rows with one column: as good as the features for planning, and much quicker."""
+    """Return the same samples with one column: as good as the features for planning, and much quicker."""
     return replace(task, X=pd.DataFrame({"brightness": task.X.reshape(len(task.y), -1).mean(axis=1)}))
-
-
-__all__ = ["as_features", "stand_in"]

@@ -1,6 +1,6 @@
-"""The paper's picture sets, in the folders they are distributed in.
+"""The paper's image data sets, in the folders they are distributed in.
 
-Nothing is downloaded: :data:`PAPER` says where each set comes from. A folder that is laid out otherwise, a picture that
+Nothing is downloaded: :data:`PAPER` says where each set comes from. A folder that is laid out otherwise, an image that
 cannot be read and a label that contradicts itself are errors that name the file; other counts than the published ones
 are a :class:`~adacsl.datasets.DataWarning`, as subsets are useful too.
 
@@ -22,17 +22,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl import CostMatrix
-from adacsl.datasets import DataError, DataWarning, Task, read_table
-from adacsl.datasets.errors import did_you_mean, listed
-from adacsl.datasets.images import SUFFIXES, Progress, Size, as_images
+from adacsl import CostMatrix, Task
+from adacsl.datasets import DataError, DataWarning, read_table
+from adacsl.datasets.images import as_images
 
 PathLike = str | os.PathLike[str]
+IMAGES = (".jpg", ".jpeg", ".png")
+"""Suffixes of the distributed images."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What is published about a picture set.
+    """What is published about a data set of images.
 
     Attributes
     ----------
@@ -104,10 +105,10 @@ WOLVES = ("wolf", "wolves", "timber_wolf", "n02114367")
 PARTS = ("train", "val", "valid", "validation", "test")
 
 
-def ham10000_folder(folder: PathLike, *, image_size: Size = 64, progress: Progress | None = None) -> Task:
+def ham10000_folder(folder: PathLike, *, image_size: int = 64) -> Task:
     """Read HAM10000 as distributed: ``HAM10000_metadata.csv`` and the images in two folders, or in one.
 
-    Positive is melanoma (``mel``); groups are lesions. Pictures are looked for in every folder whose name starts with
+    Positive is melanoma (``mel``); groups are lesions. Images are looked for in every folder whose name starts with
     ``HAM10000_images`` or is ``images``, and beside the metadata.
     """
     root = _folder(folder, HAM10K)
@@ -122,13 +123,13 @@ def ham10000_folder(folder: PathLike, *, image_size: Size = 64, progress: Progre
         )
     if len(files) > len(ids):
         extra = sorted(set(files) - set(ids))
-        _warn(f"{root} holds {len(extra)} images without metadata ({listed(extra, 3)}), which are left out", above=2)
+        _warn(f"{root} holds {len(extra)} images without metadata ({listed(extra, 3)}), which are ignored", above=2)
     y = (metadata["dx"].astype(str) == "mel").to_numpy(np.int64)
     groups = metadata["lesion_id"].astype(str).to_numpy()
-    return _task(HAM10K, [files[name] for name in ids], y, groups, image_size, progress)
+    return _task(HAM10K, [files[name] for name in ids], y, groups, image_size)
 
 
-def idc_folder(folder: PathLike, *, image_size: Size = 50, progress: Progress | None = None) -> Task:
+def idc_folder(folder: PathLike, *, image_size: int = 50) -> Task:
     """Read the IDC patches as distributed: ``<patient>/<class>/*_class<class>.png``.
 
     Positive is class 1, invasive ductal carcinoma; groups are patients. Kaggle's archive holds everything twice: where
@@ -144,17 +145,15 @@ def idc_folder(folder: PathLike, *, image_size: Size = 50, progress: Progress | 
     groups: list[str] = []
     for patient in patients:
         for kind in _idc_classes(patient):
-            result = _pictures(kind)
-            _check_idc_names(result, kind)
-            files += result
-            labels += [int(kind.name)] * len(result)
-            groups += [patient.name] * len(result)
-    return _task(IDC, files, np.asarray(labels, dtype=np.int64), np.asarray(groups), image_size, progress)
+            inside = _images(kind)
+            _check_idc_names(inside, kind)
+            files += inside
+            labels += [int(kind.name)] * len(inside)
+            groups += [patient.name] * len(inside)
+    return _task(IDC, files, np.asarray(labels, dtype=np.int64), np.asarray(groups), image_size)
 
 
-def rffd_folder(
-    folder: PathLike, *, per_class: int | None = None, image_size: Size = 64, progress: Progress | None = None
-) -> Task:
+def rffd_folder(folder: PathLike, *, per_class: int | None = None, image_size: int = 64) -> Task:
     """Read the real and fake faces as distributed: ``training_real`` and ``training_fake``.
 
     Positive is real, as in the paper. The paper counts 960 images of each class, the distributed set has 1,081 real
@@ -163,21 +162,18 @@ def rffd_folder(
     root = _folder(folder, RFFD)
     for inner in ("real_and_fake_face_detection", "real_and_fake_face"):
         root = _below(root, inner)
-    files = [_class_pictures(root / name, RFFD) for name in ("training_fake", "training_real")]
+    files = [_class_images(root / name, RFFD) for name in ("training_fake", "training_real")]
     if per_class is not None:
-        scarce = [str(len(result)) for result in files if len(result) < per_class]
-        if per_class < 1 or scarce:
+        if not 1 <= per_class <= min(map(len, files)):
             raise DataError(
                 f"per_class must be between 1 and what {root} has ({len(files[0])} fake, {len(files[1])} real)"
             )
-        files = [result[:per_class] for result in files]
-    y = np.repeat(np.arange(2), [len(result) for result in files])
-    return _task(RFFD, files[0] + files[1], y, None, image_size, progress)
+        files = [inside[:per_class] for inside in files]
+    y = np.repeat(np.arange(2), [len(inside) for inside in files])
+    return _task(RFFD, files[0] + files[1], y, None, image_size)
 
 
-def plantvillage_folder(
-    folder: PathLike, *, leaf_map: PathLike | None = None, image_size: Size = 64, progress: Progress | None = None
-) -> Task:
+def plantvillage_folder(folder: PathLike, *, leaf_map: PathLike | None = None, image_size: int = 64) -> Task:
     """Read PlantVillage's colour images as distributed: one folder for each crop and disease.
 
     Positive is healthy. A leaf was photographed several times: groups are leaves, from the repository's
@@ -191,15 +187,15 @@ def plantvillage_folder(
     if not kinds or odd:
         came = f"{listed(odd, 3)} is no such folder" if odd else "it has no folders"
         raise DataError(f"{root} is not PlantVillage: {came}; expected {PVD.layout}")
-    files = [(picture, kind.name) for kind in kinds for picture in _class_pictures(kind, PVD)]
+    files = [(file, kind.name) for kind in kinds for file in _class_images(kind, PVD)]
     y = np.asarray([kind.endswith("___healthy") for _, kind in files], dtype=np.int64)
-    result = next((path for path in (top / "leaf-map.json", root / "leaf-map.json") if path.is_file()), None)
-    chosen = result if leaf_map is None else Path(leaf_map).expanduser()
-    groups = None if chosen is None else _leaves(files, chosen)
-    return _task(PVD, [picture for picture, _ in files], y, groups, image_size, progress)
+    present = next((path for path in (top / "leaf-map.json", root / "leaf-map.json") if path.is_file()), None)
+    map_ = present if leaf_map is None else Path(leaf_map).expanduser()
+    groups = None if map_ is None else _leaves(files, map_)
+    return _task(PVD, [file for file, _ in files], y, groups, image_size)
 
 
-def wolf_dog_folder(folder: PathLike, *, image_size: Size = 64, progress: Progress | None = None) -> Task:
+def wolf_dog_folder(folder: PathLike, *, image_size: int = 64) -> Task:
     """Read wolves and dogs: folders ``wolf`` and ``dog`` (or ``husky``), or the same below ``train`` and ``val``.
 
     Positive is wolf, whose probability the paper's Table 1 sorts by. The paper's parts (1,200 for training, 400 for
@@ -214,9 +210,9 @@ def wolf_dog_folder(folder: PathLike, *, image_size: Size = 64, progress: Progre
             if len(named) != 1:
                 came = f"has {listed(entry.name for entry in _folders(part)) or 'no folders'}"
                 raise DataError(f"{part} needs one folder of {names[0]} images, it {came}: expected {WOLF_DOG.layout}")
-            files[kind].extend(_class_pictures(named[0], WOLF_DOG))
-    y = np.repeat(np.arange(2), [len(result) for result in files])
-    return _task(WOLF_DOG, files[0] + files[1], y, None, image_size, progress)
+            files[kind].extend(_class_images(named[0], WOLF_DOG))
+    y = np.repeat(np.arange(2), [len(inside) for inside in files])
+    return _task(WOLF_DOG, files[0] + files[1], y, None, image_size)
 
 
 PAPER: dict[str, tuple[Published, Callable[..., Task]]] = {
@@ -226,10 +222,16 @@ PAPER: dict[str, tuple[Published, Callable[..., Task]]] = {
     "pv-d": (PVD, plantvillage_folder),
     "wolf-dog": (WOLF_DOG, wolf_dog_folder),
 }
-"""The paper's picture sets: what is published about each, and the function that reads its folder."""
+"""The paper's data sets: what is published about each, and the function that reads its folder."""
 
 
 # what all of them share
+
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names for a message, the first ``most`` of them."""
+    known = list(map(str, names))
+    return ", ".join(known[:most]) + (f", ... ({len(known)} in all)" if len(known) > most else "")
 
 
 def _task(
@@ -237,21 +239,20 @@ def _task(
     files: list[Path],
     y: NDArray[np.int64],
     groups: NDArray[Any] | None,
-    image_size: Size,
-    progress: Progress | None,
+    image_size: int,
 ) -> Task:
     """Check the counts, decode the images, and return the task with the paper's balanced costs."""
-    result = (int((y == 0).sum()), int((y == 1).sum()))
-    if not all(result):
-        raise DataError(f"{known.name} has one class only ({_both(result, known)}): both are needed to learn from")
-    if result not in known.counts.values():
-        stated = " or ".join(f"{_both(counts, known)} ({where})" for where, counts in known.counts.items())
+    counts = (int((y == 0).sum()), int((y == 1).sum()))
+    if not all(counts):
+        raise DataError(f"{known.name} has one class only ({_both(counts, known)}): both are needed to learn from")
+    if counts not in known.counts.values():
+        stated = " or ".join(f"{_both(each, known)} ({where})" for where, each in known.counts.items())
         _warn(
-            f"{known.name}: expected {stated}, found {_both(result, known)}; results will not compare with the paper's",
+            f"{known.name}: expected {stated}, found {_both(counts, known)}; results will not compare with the paper's",
             above=3,
         )
     try:
-        pixels = as_images(files, image_size=image_size, progress=progress).pixels
+        pixels = as_images(files, image_size=image_size).pixels
     except (ValueError, OSError) as error:
         raise DataError(" ".join(str(error).split())) from error
     name, pixels = known.name.lower(), pixels.transpose(0, 2, 3, 1)
@@ -285,17 +286,17 @@ def _folders(root: Path) -> list[Path]:
     return sorted(entry for entry in root.iterdir() if entry.is_dir() and not entry.name.startswith(skipped))
 
 
-def _pictures(folder: Path) -> list[Path]:
+def _images(folder: Path) -> list[Path]:
     return sorted(
-        entry for entry in folder.iterdir() if entry.suffix.lower() in SUFFIXES and not entry.name.startswith(".")
+        entry for entry in folder.iterdir() if entry.suffix.lower() in IMAGES and not entry.name.startswith(".")
     )
 
 
-def _class_pictures(folder: Path, known: Published) -> list[Path]:
+def _class_images(folder: Path, known: Published) -> list[Path]:
     if not folder.is_dir():
         here = listed(entry.name for entry in _folders(folder.parent)) or "no folders"
         raise DataError(f"{known.name}: {folder.parent} has no folder {folder.name} (it has {here})")
-    result = _pictures(folder)
+    result = _images(folder)
     if not result:
         raise DataError(f"{known.name}: {folder} holds no images; expected {known.layout}")
     return result
@@ -305,31 +306,30 @@ def _class_pictures(folder: Path, known: Published) -> list[Path]:
 
 
 def _metadata(root: Path) -> Any:
-    """Return the metadata, one row for each picture."""
+    """Return the metadata, one row for each image."""
     path = root / "HAM10000_metadata.csv"
     if not path.is_file():
         raise DataError(f"HAM10K: {root} has no HAM10000_metadata.csv; expected {HAM10K.layout}")
     table = read_table(path)
     for column in METADATA:
         if column not in table.columns:
-            near = did_you_mean(column, table.columns)
-            raise DataError(f"{path} has no column {column!r}{near} (it has {listed(table.columns)})")
+            raise DataError(f"{path} has no column {column!r} (it has {listed(table.columns)})")
         if table[column].isna().any():
             row = int(table[column].isna().to_numpy().argmax()) + 1
-            raise DataError(f"{path} has no {column} in row {row}: every picture needs one")
+            raise DataError(f"{path} has no {column} in row {row}: every image needs one")
     unknown = sorted(set(table["dx"].astype(str)) - set(DIAGNOSES))
     if unknown:
         raise DataError(f"{path} has the diagnosis {unknown[0]!r}, expected one of {', '.join(DIAGNOSES)}")
     doubled = table["image_id"][table["image_id"].duplicated()]
     if len(doubled):
-        raise DataError(f"{path} names picture {doubled.iloc[0]} more than once")
+        raise DataError(f"{path} names image {doubled.iloc[0]} more than once")
     return table
 
 
 def _ham10000_files(root: Path) -> dict[str, Path]:
     """Return the images by name; Kaggle's archive has some folders twice, which differ in case only."""
     places = [entry for entry in _folders(root) if re.match(r"ham10000_images|images$", entry.name.lower())]
-    return {picture.stem: picture for place in reversed([*places, root]) for picture in _pictures(place)}
+    return {file.stem: file for place in reversed([*places, root]) for file in _images(place)}
 
 
 # IDC
@@ -346,8 +346,8 @@ def _idc_classes(patient: Path) -> list[Path]:
 
 def _check_idc_names(files: Sequence[Path], kind: Path) -> None:
     for file in files:
-        said = re.search(r"_class(\d)$", file.stem)
-        if said is None or said[1] != kind.name:
+        name = re.search(r"_class(\d)$", file.stem)
+        if name is None or name[1] != kind.name:
             raise DataError(
                 f"{file} lies in the folder of class {kind.name}, so its name must end in _class{kind.name}"
             )
@@ -357,29 +357,18 @@ def _check_idc_names(files: Sequence[Path], kind: Path) -> None:
 
 
 def _leaves(files: Iterable[tuple[Path, str]], path: Path) -> NDArray[Any]:
-    """Return the leaf of each picture by the repository's map: name of the camera's file -> "class:::leaf", ..."""
+    """Return the leaf of each image by the repository's map: name of the camera's file -> "class:::leaf", ..."""
     try:
         known = json.loads(path.read_text(encoding="utf-8"))
-        leaves = {str(name): [str(leaf) for leaf in result] for name, result in known.items()}
+        leaves = {str(name): [str(leaf) for leaf in several] for name, several in known.items()}
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise DataError(f"cannot read the map of leaves {path}: expected the repository's leaf-map.json") from error
-    return np.asarray([_leaf(picture, kind, leaves) for picture, kind in files])
+    return np.asarray([_leaf(file, kind, leaves) for file, kind in files])
 
 
-def _leaf(picture: Path, kind: str, leaves: dict[str, list[str]]) -> str:
+def _leaf(file: Path, kind: str, leaves: dict[str, list[str]]) -> str:
     # "<uuid>___RS_HL 9893 copy.JPG" is "rs_hl 9893" in the map
-    camera = picture.stem.replace("_final_masked", "").split("___")[-1].split("copy")[0].strip().lower()
-    result = leaves.get(camera, [])
-    fitting = result if len(result) == 1 else [leaf for leaf in result if kind in leaf]
-    return fitting[0] if fitting else f"{kind}/{picture.name}"
-
-
-__all__ = [
-    "PAPER",
-    "Published",
-    "ham10000_folder",
-    "idc_folder",
-    "plantvillage_folder",
-    "rffd_folder",
-    "wolf_dog_folder",
-]
+    camera = file.stem.replace("_final_masked", "").split("___")[-1].split("copy")[0].strip().lower()
+    known = leaves.get(camera, [])
+    fitting = known if len(known) == 1 else [leaf for leaf in known if kind in leaf]
+    return fitting[0] if fitting else f"{kind}/{file.name}"

@@ -19,10 +19,9 @@ from sklearn.model_selection import GridSearchCV
 from torch import Tensor
 from torch.nn import functional as F
 
-from adacsl import CostMatrix, CostSensitiveClassifier, method
+from adacsl import CostMatrix, CostSensitiveClassifier, Task, method
 from adacsl.adaptive import QuantileBins, UniformBins
 from adacsl.comparison.protocol import Protocol
-from adacsl.datasets import Task
 from adacsl.neural import NeuralLearner
 from adacsl.torch.augmentation import Augment
 
@@ -59,12 +58,13 @@ PAPER_METHODS: Methods = {
     "net-weighted": method("net-weighted"),
     "adacsl": method("adacsl"),
 }
-"""The five methods of Table 2. The nets that weigh or shift are decided at 0.5 of what they were trained for."""
+"""The five methods of Table 2. Networks whose loss weighs or shifts predict at threshold 0.5 of their output."""
 
+_BUILT_IN = ("net-bayes", "net-tuned", "net-calibrated", "net-weighted", "net-weighted-tuned", "net-focal", "adacsl")
 MODERN_METHODS: Methods = {
     **{
-        n: method(n)
-        for n in (
+        name: method(name)
+        for name in (
             "net-bayes",
             "net-tuned",
             "net-calibrated",
@@ -98,11 +98,11 @@ FEATURE_METHODS: Methods = {
     "gbm-bayes": method("gbm-bayes"),
     "gbm-tuned": method("gbm-tuned"),
 }
-"""What needs columns gets the features of the net before any training on these images."""
+"""What needs columns gets the features of the network before any training on these images."""
 
 
 class Choice(NamedTuple):
-    """A method that trains nothing: it takes whichever of some others was cheapest on validation (held-out) rows."""
+    """A method that trains nothing: it takes the one of least validation (held-out) cost."""
 
     name: str
     among: tuple[str, ...]
@@ -112,7 +112,7 @@ CHOICES = (
     Choice("adacsl-auto", ("adacsl", "adacsl-target-middle", "adacsl-target-bayes")),
     Choice("adacsl-cv-auto", ("adacsl-cv", "adacsl-cv-target-middle", "adacsl-cv-target-bayes")),
 )
-"""``AdaCSLClassifier(target_threshold="auto")``, from nets that are trained anyway. Of equals the first is taken.
+"""``AdaCSLClassifier(target_threshold="auto")``, from networks that are trained anyway. Of equals the first is taken.
 
 As it was when the results were published: not adapting (``net-bayes``) has been a candidate since, and is none here, so
 that new rows stay comparable with those."""
@@ -134,7 +134,7 @@ VALIDATION_SHARES = (0.02, 0.05, 0.10)
 
 
 def validation_methods(share: float) -> Methods:
-    """Return the methods that look at validation data, named after a share of the rows other than 0.15."""
+    """Return the methods that look at validation data, named after a share of the samples other than 0.15."""
     return {f"{name}-validation-{share:g}": method(name) for name in ("net-bayes", "net-tuned", "adacsl")}
 
 
@@ -241,7 +241,7 @@ def all_names() -> set[str]:
 
 
 def under(made: CostSensitiveClassifier, protocol: Protocol) -> CostSensitiveClassifier:
-    """Return a method whose net, if it has one of its own, is trained by the protocol's settings too."""
+    """Return a method whose own network, if it has one, is trained by the protocol's settings too."""
     if not isinstance(made.learner, NeuralLearner):
         return made
     fresh: CostSensitiveClassifier = clone(made)
@@ -274,33 +274,7 @@ def protocol_identity(protocol: Protocol) -> dict[str, Any]:
     return replace(protocol, neural=named).identity()
 
 
-def net_seconds(protocol: Protocol, rows: int) -> float:
+def net_seconds(protocol: Protocol, samples: int) -> float:
     """Return how long an H200 with twelve networks side by side takes for one of them."""
     pixels = (protocol.neural.image_size / 64) ** 2
-    return float(protocol.neural.epochs * SECONDS_PER_EPOCH * rows / 10_000 * max(1.0, pixels))
-
-
-__all__ = [
-    "ABLATIONS",
-    "CHOICES",
-    "DEFAULT_PROFILES",
-    "FEATURE_METHODS",
-    "MODERN_METHODS",
-    "PAPER_METHODS",
-    "PROFILES",
-    "VALIDATION_SHARES",
-    "Choice",
-    "LeaveOneGroupOut",
-    "Methods",
-    "Profile",
-    "Protocol",
-    "all_names",
-    "net_seconds",
-    "protocol_identity",
-    "quick_method",
-    "quick_protocol",
-    "shifted_loss",
-    "under",
-    "validation_methods",
-    "with_folds",
-]
+    return float(protocol.neural.epochs * SECONDS_PER_EPOCH * samples / 10_000 * max(1.0, pixels))

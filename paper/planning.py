@@ -10,10 +10,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from adacsl import CostMatrix
-from adacsl.datasets import DataError, Task
+from adacsl import CostMatrix, Task
+from adacsl.comparison.fits import FitKey
+from adacsl.comparison.jobs import count_networks, plan_jobs
+from adacsl.comparison.protocol import Protocol
+from adacsl.comparison.runner import Job
+from adacsl.datasets import DataError
 from paper.embedding import stand_in
-from paper.engine import FitKey, Job, count_networks, jobs_of
 from paper.methods import (
     ABLATIONS,
     CHOICES,
@@ -21,15 +24,15 @@ from paper.methods import (
     VALIDATION_SHARES,
     Methods,
     Profile,
-    Protocol,
     net_seconds,
     quick_method,
     quick_protocol,
+    under,
     validation_methods,
     with_folds,
 )
+from paper.options import Options
 from paper.sources import Source
-from paper.wishes import Wishes
 
 FIGURE_METHOD = "adacsl"
 FEATURES = "features"
@@ -38,7 +41,7 @@ FEATURES = "features"
 
 @dataclass(frozen=True)
 class Setting:
-    """Methods under one protocol on one data set: what becomes rows of one CSV file."""
+    """Methods under one protocol on one data set: the rows of one CSV file."""
 
     sheet: str
     dataset: str
@@ -61,39 +64,39 @@ class Setting:
         return replace(self, methods=chosen) if names else self
 
 
-def settings_of(wishes: Wishes, sources: Sequence[Source], weights: str | None) -> list[Setting]:
+def settings_of(options: Options, sources: Sequence[Source], weights: str | None) -> list[Setting]:
     """Return all settings of the parts that compare methods; what several parts need is there once."""
     result: dict[tuple[str, str], Setting] = {}
     for source in sources:
-        for profile in (PROFILES[name] for name in wishes.profile):
-            for split in (s for s in profile.splits if s in wishes.splits and (s != "patient" or source.patients)):
+        for profile in (PROFILES[name] for name in options.profile):
+            for split in (s for s in profile.splits if s in options.splits and (s != "patient" or source.patients)):
                 protocol = profile.conditions(
-                    upright=source.upright, weights=weights, device=wishes.device, split=split
+                    upright=source.upright, weights=weights, device=options.device, split=split
                 )
                 setting = Setting("table2", source.name, profile.name, split, protocol, profile.methods)
-                if "table2" in wishes.parts:
+                if "table2" in options.parts:
                     result[setting.sheet, setting.data] = setting
                     if weights is not None and profile.feature_methods:
                         more = replace(setting, methods=profile.feature_methods, tag=FEATURES)
                         result[more.sheet, more.data] = more
-                elif "figure1" in wishes.parts and source is sources[0] and split == "random":
+                elif "figure1" in options.parts and source is sources[0] and split == "random":
                     result[setting.sheet, setting.data] = setting.narrowed([FIGURE_METHOD])
-    if "ablations" in wishes.parts and sources:
-        for profile in (PROFILES[name] for name in wishes.profile if name != "paper"):
-            for setting in ablation_settings(sources[0], profile, weights=weights, device=wishes.device):
+    if "ablations" in options.parts and sources:
+        for profile in (PROFILES[name] for name in options.profile if name != "paper"):
+            for setting in ablation_settings(sources[0], profile, weights=weights, device=options.device):
                 result[setting.sheet, setting.data] = setting
-    whole = [_quickly(setting) if wishes.quick else setting for setting in result.values()]
-    _check_methods(wishes, whole)
-    return [setting for setting in (s.narrowed(wishes.methods) for s in whole) if setting.methods]
+    whole = [_quickly(setting) if options.quick else setting for setting in result.values()]
+    _check_methods(options, whole)
+    return [setting for setting in (s.narrowed(options.methods) for s in whole) if setting.methods]
 
 
-def _check_methods(wishes: Wishes, settings: Sequence[Setting]) -> None:
+def _check_methods(options: Options, settings: Sequence[Setting]) -> None:
     """Raise unless every method that was asked for is in some setting, or chooses among methods that are."""
     there = {name for setting in settings for name in setting.methods}
     there |= {choice.name for choice in CHOICES if there.issuperset(choice.among)}
-    if missing := [name for name in wishes.methods if name not in there]:
-        where = f"{wishes.what}{' --quick' if wishes.quick else ''}"
-        has = f"with profile {' and '.join(wishes.profile)} it has {', '.join(sorted(there))}"
+    if missing := [name for name in options.methods if name not in there]:
+        where = f"{options.what}{' --quick' if options.quick else ''}"
+        has = f"with profile {' and '.join(options.profile)} it has {', '.join(sorted(there))}"
         raise ValueError(f"{where} has no method {missing[0]!r}: {has if there else 'it compares no methods'}")
 
 
@@ -105,7 +108,7 @@ def possible(settings: Sequence[Setting], tasks: Mapping[str, Task]) -> list[Set
         raise DataError(_no_groups(settings[0].dataset))
     for name in sorted(without):
         at_random = any(setting.dataset == name for setting in result)
-        rest = "it is split at random only" if at_random else "it is left out"
+        rest = "it is split at random only" if at_random else "it is skipped"
         warnings.warn(f"{name} has no groups here: {rest}", stacklevel=3)
     return result
 
@@ -131,7 +134,7 @@ QUICK_METHODS: dict[tuple[str, str], tuple[str, ...]] = {
 
 
 def _quickly(setting: Setting) -> Setting:
-    """Return the same with few methods, epochs, pixels and nets."""
+    """Return the same with few methods, epochs, pixels and networks."""
     chosen = setting.narrowed(QUICK_METHODS[setting.sheet, setting.profile]).methods
     quick = {name: quick_method(method) for name, method in chosen.items()}
     return replace(setting, protocol=quick_protocol(setting.protocol), methods=quick)
@@ -145,20 +148,23 @@ class Planned(NamedTuple):
     tasks: dict[str, Task]
 
 
-def plan(wishes: Wishes, settings: Sequence[Setting], tasks: Mapping[str, Task], done: set[tuple[Any, ...]]) -> Planned:
+def plan(
+    options: Options, settings: Sequence[Setting], tasks: Mapping[str, Task], done: set[tuple[Any, ...]]
+) -> Planned:
     """Gather what is missing into jobs: all of seed 0 first, then seed 1; within a seed the longest first."""
     jobs: list[Job] = []
     places: dict[FitKey, tuple[Setting, int]] = {}
     own = {setting.data: _task_of(setting, tasks[setting.dataset]) for setting in settings}
     patients = {s.data: len(np.unique(_groups_of(own[s.data]))) for s in settings if s.split == "patient"}
-    for seed in range(wishes.seeds):
+    for seed in range(options.seeds):
         of_seed: list[Job] = []
-        for setting in (s for s in settings if seed < patients.get(s.data, wishes.seeds)):
+        for setting in (s for s in settings if seed < patients.get(s.data, options.seeds)):
             task, methods = own[setting.data], setting.methods
             if setting.data in patients:
                 methods = {name: with_folds(made, patients[setting.data] - 1) for name, made in methods.items()}
-            factor = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in wishes.factors}
-            for job in jobs_of(task, methods, list(factor), seed, setting.protocol):
+            factor = {float(f"{task.costs.averaged().ratio * k:.6g}"): k for k in options.factors}
+            own_nets = {name: under(made, setting.protocol) for name, made in methods.items()}
+            for job in plan_jobs([task], {task.name: own_nets}, {task.name: list(factor)}, [seed], setting.protocol):
                 missing = tuple(c for c in job.fits if key_of(setting, factor[c.ratio], c) not in done)
                 places |= {fit: (setting, factor[fit.ratio]) for fit in missing}
                 if missing:
@@ -184,7 +190,7 @@ def _task_of(setting: Setting, task: Task) -> Task:
 
 
 def patients_of_both(task: Task) -> NDArray[np.int64]:
-    """Return the samples of groups with both classes: in the others, the patient tells the class."""
+    """Return the samples of groups with both classes: in the others, the patient implies the class."""
     groups = _groups_of(task)
     both = [group for group in np.unique(groups) if len(np.unique(task.y[groups == group])) == 2]
     if len(both) < 3:
@@ -197,7 +203,7 @@ def _no_groups(name: str) -> str:
 
 
 def key_of(setting: Setting, k: int, fit: FitKey) -> tuple[Any, ...]:
-    """Return what tells the row of a fit from others in a CSV file."""
+    """Return the key of a fit's row in a CSV file."""
     return (setting.dataset, setting.profile, setting.split, k, fit.method, fit.seed)
 
 
@@ -207,19 +213,19 @@ class Estimate(NamedTuple):
     sheet: str
     data: str
     fits: int
-    nets: int
+    networks: int
     seconds: float
 
 
 def estimate(planned: Planned) -> list[Estimate]:
-    """Return fits, nets and seconds (of an H200 with twelve networks side by side) of each setting."""
+    """Return fits, networks and seconds (of an H200 with twelve networks side by side) of each setting."""
     sums: dict[tuple[str, str], list[float]] = {}
     for job in planned.jobs:
         setting, _ = planned.places[job.fits[0]]
-        nets = count_networks(job)
-        seconds = nets * net_seconds(setting.protocol, len(planned.tasks[setting.data].y))
+        networks = count_networks(job)
+        seconds = networks * net_seconds(setting.protocol, len(planned.tasks[setting.data].y))
         parts = sums.setdefault((setting.sheet, setting.data), [0, 0, 0.0])
-        for i, more in enumerate((len(job.fits), nets, seconds)):
+        for i, more in enumerate((len(job.fits), networks, seconds)):
             parts[i] += more
     return [Estimate(*name, int(fits), int(nets), seconds) for name, (fits, nets, seconds) in sums.items()]
 
@@ -227,24 +233,7 @@ def estimate(planned: Planned) -> list[Estimate]:
 def plan_lines(estimates: Sequence[Estimate]) -> list[str]:
     """Return the plan as a table of text."""
     width = max([len(f"{e.sheet} {e.data}") for e in estimates], default=10)
-    lines = [f"{'part':<{width}}   fits  nets  seconds on an H200"]
-    lines += [f"{e.sheet + ' ' + e.data:<{width}}  {e.fits:5d}  {e.nets:4d}  {e.seconds:7.0f}" for e in estimates]
-    fits, nets, seconds = (sum(getattr(e, name) for e in estimates) for name in ("fits", "nets", "seconds"))
-    return [*lines, f"{'all':<{width}}  {fits:5d}  {nets:4d}  {seconds:7.0f}"]
-
-
-__all__ = [
-    "FEATURES",
-    "FIGURE_METHOD",
-    "QUICK_METHODS",
-    "Estimate",
-    "Planned",
-    "Setting",
-    "estimate",
-    "key_of",
-    "patients_of_both",
-    "plan",
-    "plan_lines",
-    "possible",
-    "settings_of",
-]
+    lines = [f"{'part':<{width}}   fits  networks  seconds on an H200"]
+    lines += [f"{e.sheet + ' ' + e.data:<{width}}  {e.fits:5d}  {e.networks:8d}  {e.seconds:7.0f}" for e in estimates]
+    fits, nets, seconds = (sum(getattr(e, name) for e in estimates) for name in ("fits", "networks", "seconds"))
+    return [*lines, f"{'all':<{width}}  {fits:5d}  {nets:8d}  {seconds:7.0f}"]

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from paper.pictures import words_for
-from paper.report import to_markdown, write_pictures
+from paper.plots import caption_of
+from paper.report import to_markdown, write_plots
 from paper.running import ABOUT
 from paper.sheets import SHEETS, read_results
 from paper.tables import dataset_grid, grids
@@ -46,7 +46,7 @@ def publish_pages(folder: Path = PAGES) -> list[Path]:
     page, methods, results = folder / "results.md", folder / "table2.md", folder / "results"
     result: dict[str, list[Any]] = read_results(results) if results.is_dir() else {name: [] for name in SHEETS}
     tables = grids(result)
-    figures = write_pictures(result, results)
+    figures = write_plots(result, results)
     parts = [HEAD]
     for sheet, (title, names) in SECTIONS.items():
         parts.append(f"## {title}\n")
@@ -54,8 +54,8 @@ def publish_pages(folder: Path = PAGES) -> list[Path]:
             parts.append("Not run yet.\n")
             continue
         shown = [path for path in figures if path.stem.startswith(sheet)]
-        parts += [f"![{words_for(path)}](results/{path.name})\n" for path in shown]
-        parts += [f"*{words}.*\n" for words in dict.fromkeys(words_for(path) for path in shown)]
+        parts += [f"![{caption_of(path)}](results/{path.name})\n" for path in shown]
+        parts += [f"*{words}.*\n" for words in dict.fromkeys(caption_of(path) for path in shown)]
         parts += [to_markdown(grid) for name in names for grid in tables if grid.name.startswith(name)]
     parts.append(_calls(results / ABOUT))
     page.write_text("\n".join(parts), encoding="utf-8")
@@ -93,6 +93,3 @@ def _calls(path: Path) -> str:
             f"| {call['date']} | {call['device']} | {call['seconds']:.0f} | {commit} | `{call['command']}`{note} |"
         )
     return "\n".join(lines) + "\n"
-
-
-__all__ = ["PAGES", "publish_pages"]

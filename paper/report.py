@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from paper.claims import summary
-from paper.pictures import draw_epochs, draw_methods, words_for
+from paper.plots import caption_of, draw_epochs, draw_methods
 from paper.sheets import Row, read_results
 from paper.tables import Grid, grids
 
@@ -61,9 +61,9 @@ def to_html(grids_: Iterable[Grid], images: Sequence[Path]) -> str:
             f'<section id="{html.escape(grid.name)}"><h2>{html.escape(grid.title)}</h2><div class="wide"><table><thead>'
             f"<tr>{head}</tr></thead><tbody>{body}</tbody></table></div><p>{html.escape(grid.note)}</p></section>"
         )
-    for picture in images:
-        content = base64.b64encode(picture.read_bytes()).decode()
-        words = html.escape(words_for(picture))
+    for path in images:
+        content = base64.b64encode(path.read_bytes()).decode()
+        words = html.escape(caption_of(path))
         image = f'<img src="data:image/png;base64,{content}" alt="{words}">'
         parts.append(f"<figure>{image}<figcaption>{words}</figcaption></figure>")
     return PAGE.replace("BODY", "\n".join(parts))
@@ -81,7 +81,7 @@ BODY
 """
 
 
-def write_pictures(results: dict[str, list[Row]], folder: Path) -> list[Path]:
+def write_plots(results: dict[str, list[Row]], folder: Path) -> list[Path]:
     """Draw Table 2 and Figure 1 as PNG files and return their paths; none where matplotlib is missing."""
     made = draw_methods(summary(results["table2"]), folder) if results["table2"] else []
     return made + (draw_epochs(results["figure1"], folder) if results["figure1"] else [])
@@ -99,7 +99,7 @@ def write_report(results: Path, folder: Path) -> list[Path]:
             path = folder / f"{part}.tex"
             path.write_text("\n".join(to_latex(grid) for grid in own), encoding="utf-8")
             made.append(path)
-    images = write_pictures(result, folder)
+    images = write_plots(result, folder)
     page = folder / "paper.html"
     page.write_text(to_html(tables, images), encoding="utf-8")
     return [*made, *images, page]
@@ -107,6 +107,3 @@ def write_report(results: Path, folder: Path) -> list[Path]:
 
 def _part(grid: Grid) -> str:
     return next((part for part in ("table1", "ablations") if grid.name.startswith(part)), "table2")
-
-
-__all__ = ["to_html", "to_latex", "to_markdown", "write_pictures", "write_report"]

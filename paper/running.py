@@ -1,21 +1,28 @@
-"""The paper's tables and figures from raw data: run what is missing, and keep small CSV files that survive anything."""
+"""The paper's tables and figures from raw data: run what is missing, and keep small CSV files."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import math
+import platform
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from adacsl.datasets import DataError, Task, data_folder
-from adacsl.storage.atomic import replace_file
+from adacsl import Task, __version__
+from adacsl.comparison.fits import FitKey, FitResult
+from adacsl.comparison.jobs import run_jobs
+from adacsl.comparison.runner import Event, RunInterrupted
+from adacsl.comparison.store import Store, commit
+from adacsl.datasets import DataError, data_folder
 from paper.embedding import as_features
-from paper.engine import Ended, FitResult, Tell, about_now, run_missing
 from paper.methods import CHOICES, protocol_identity
+from paper.options import Options
 from paper.planning import (
     FEATURES,
     FIGURE_METHOD,
@@ -27,22 +34,23 @@ from paper.planning import (
     possible,
     settings_of,
 )
-from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows
+from paper.sheets import EPOCH_COLUMNS, KEY, SHEET_KEYS, SHEETS, Row, Sheet, read_results, read_rows, replace_text
 from paper.sources import MADE_UP, WOLF_DOG, Source, find_source, find_weights, present_sources, quick_task
 from paper.subgroups import two_epochs
-from paper.wishes import Wishes
 
 ABOUT = "about.json"
 """Beside the CSV files: the calls behind them."""
+OnEvent = Callable[[Event], object]
+"""Gets what happens in a run, for a progress bar."""
 
 
 # rows
 
 
 def row_of(result: FitResult, setting: Setting, k: int) -> Row:
-    """Return a result as a row of Table 2; the cost is the total over the test rows, as in the paper.
+    """Return a result as a row of Table 2; the cost is the total over the test samples, as in the paper.
 
-    Divided by their number it is the normalised cost: with inverse priors, calling everything positive costs 1 per row.
+    Divided by their number it is the normalised cost: with inverse priors, calling everything positive costs 1.
     """
     metrics = result.metrics
     numbers = {
@@ -56,7 +64,7 @@ def row_of(result: FitResult, setting: Setting, k: int) -> Row:
 
 
 def chosen_rows(rows: Iterable[Row], held_out: Iterable[Row]) -> Iterator[Row]:
-    """Yield the rows of methods that choose among others, where all of these were run: least cost on held-out rows."""
+    """Yield the rows of methods that choose among others, where all of these were run: least held-out cost."""
     costs = {tuple(row[name] for name in KEY): float(row["validation_cost"]) for row in held_out}
     runs: dict[tuple[Any, ...], dict[str, Row]] = {}
     for row in rows:
@@ -92,54 +100,54 @@ class Reproduced:
     seconds: float = 0.0
 
 
-def prepare(wishes: Wishes) -> tuple[Planned, dict[str, Task]]:
+def prepare(options: Options) -> tuple[Planned, dict[str, Task]]:
     """Load the data and plan what is missing."""
-    sources = _sources(wishes)
-    weights = find_weights(wishes.weights, wishes.data)
-    if weights is None and not wishes.quick:
+    sources = _sources(options)
+    weights = find_weights(options.weights, options.data)
+    if weights is None and not options.quick:
         warnings.warn(
             "no ImageNet weights were found, so the networks start from random ones and costs will be higher than the "
             "paper's: name the file, --weights FILE",
             stacklevel=2,
         )
-    settings_of(wishes, sources, weights)  # methods without a match are told before anything is loaded
-    tasks = _load(wishes, sources)
-    settings = possible(settings_of(wishes, [s for s in sources if s.name in tasks], weights), tasks)
-    earlier = read_results(*wishes.skip_done)
+    settings_of(options, sources, weights)  # methods without a match are refused before anything is loaded
+    tasks = _load(options, sources)
+    settings = possible(settings_of(options, [s for s in sources if s.name in tasks], weights), tasks)
+    earlier = read_results(*options.skip_done)
     done = {tuple(row[name] for name in KEY) for name in ("table2", "ablations") for row in earlier[name]}
-    return plan(wishes, settings, tasks, done), tasks
+    return plan(options, settings, tasks, done), tasks
 
 
-def _load(wishes: Wishes, sources: Sequence[Source]) -> dict[str, Task]:
-    """Return the tasks by name; a data set that nobody named and that cannot be read is left out with a warning."""
+def _load(options: Options, sources: Sequence[Source]) -> dict[str, Task]:
+    """Return the tasks by name; a data set that nobody named and that cannot be read is skipped with a warning."""
     tasks: dict[str, Task] = {}
     errors: dict[str, DataError] = {}
     for source in sources:
         try:
-            task = quick_task(source, wishes.data) if wishes.quick else source.load(wishes.data)
+            task = quick_task(source, options.data) if options.quick else source.load(options.data)
         except DataError as error:
             errors[source.name] = error
-            if wishes.datasets:
+            if options.datasets:
                 raise
             continue
         tasks[source.name] = replace(task, name=source.name)
-        if wishes.quick and not wishes.datasets:
+        if options.quick and not options.datasets:
             break  # one is enough to see whether it works
     if not tasks:
         raise next(iter(errors.values()))
     for name, reason in errors.items():
-        warnings.warn(f"{name} is left out: {reason}", stacklevel=3)
+        warnings.warn(f"{name} is skipped: {reason}", stacklevel=3)
     return tasks
 
 
-def _sources(wishes: Wishes) -> list[Source]:
-    here = data_folder(wishes.data)
+def _sources(options: Options) -> list[Source]:
+    here = data_folder(options.data)
     if here is not None and not here.is_dir():
         raise DataError(f"there is no folder {here} of data: name the one that holds the paper's data, --data DIR")
-    if wishes.datasets:
-        return [find_source(name) for name in dict.fromkeys(wishes.datasets)]
-    result = present_sources(wishes.data)
-    if wishes.quick:
+    if options.datasets:
+        return [find_source(name) for name in dict.fromkeys(options.datasets)]
+    result = present_sources(options.data)
+    if options.quick:
         return result or [MADE_UP]
     if not result:
         raise DataError(
@@ -150,49 +158,74 @@ def _sources(wishes: Wishes) -> list[Source]:
     return result
 
 
-def reproduce(wishes: Wishes, *, tell: Tell | None = None, command: str = "") -> Reproduced:
+def reproduce(options: Options, *, on_event: OnEvent | None = None, command: str = "") -> Reproduced:
     """Run what is missing, and write CSV files as results come."""
     begin = time.monotonic()
-    planned, tasks = prepare(wishes)
-    device = _device_name(wishes.device)  # asked now: a shared GPU may refuse new clients once workers were cut off
-    calls, earlier = _earlier_calls(wishes), read_results(*wishes.skip_done)
-    sheets = {name: Sheet(wishes.results / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
+    planned, tasks = prepare(options)
+    device = _device_name(options.device)  # asked now: a shared GPU may refuse new clients once workers were cut off
+    calls, earlier = _earlier_calls(options), read_results(*options.skip_done)
+    sheets = {name: Sheet(options.results / f"{name}.csv", SHEETS[name], key=SHEET_KEYS[name]) for name in SHEETS}
     for name, sheet in sheets.items():
         here = read_rows(sheet.path) if sheet.path.exists() else []
         sheet.start([*earlier[name], *here])
     before = {name: len(sheet.rows) for name, sheet in sheets.items()}
-    failed, stopped = _run_fits(wishes, planned, tasks, sheets, tell, begin)
+    failed, stopped = _run_fits(options, planned, tasks, sheets, on_event, begin)
     added = sum(len(sheets[name].rows) - before[name] for name in ("table2", "ablations"))
     for row in list(chosen_rows(sheets["table2"].rows.values(), sheets["held_out"].rows.values())):
         sheets["table2"].add(row)
-    if "table1" in wishes.parts and not stopped:
-        _run_table1(wishes, tasks, sheets["table1"])
+    if "table1" in options.parts and not stopped:
+        _run_table1(options, tasks, sheets["table1"])
     for sheet in sheets.values():
         if sheet.rows:
             sheet.write()
     seconds = time.monotonic() - begin
-    calls.append({"command": command, "device": device, "seconds": round(seconds, 1), **about_now()})
-    replace_file(wishes.results / ABOUT, f"{json.dumps(calls, indent=1)}\n".encode())
+    about = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "commit": commit(), "versions": _versions()}
+    calls.append({"command": command, "device": device, "seconds": round(seconds, 1), **about})
+    replace_text(options.results / ABOUT, f"{json.dumps(calls, indent=1)}\n")
     files = tuple(sheet.path for sheet in sheets.values() if sheet.rows)
-    return Reproduced(wishes.results, files, added, len(planned.places), failed, stopped, seconds)
+    return Reproduced(options.results, files, added, len(planned.places), failed, stopped, seconds)
+
+
+class Ended(NamedTuple):
+    """How the fits ended."""
+
+    failed: tuple[str, ...]  # a line for each fit without a result
+    stopped: bool  # the time limit was reached
 
 
 def _run_fits(
-    wishes: Wishes,
+    options: Options,
     planned: Planned,
     tasks: Mapping[str, Task],
     sheets: Mapping[str, Sheet],
-    tell: Tell | None,
+    on_event: OnEvent | None,
     begin: float,
 ) -> Ended:
+    """Run what the folder lacks; every result is exported as soon as it is there, those of earlier runs too."""
     if not planned.jobs:
         return Ended((), stopped=False)
-    ready = with_features(planned, tasks, wishes.device)
-    left = None if wishes.time_limit is None else wishes.time_limit - (time.monotonic() - begin)
-    return run_missing(
-        planned.jobs, ready, wishes.folder / "store", identity_of(planned, quick=wishes.quick), n_jobs=wishes.n_jobs,
-        seconds=left, take=lambda result: _export(result, planned, sheets), tell=tell,
-    )  # fmt: skip
+    ready = with_features(planned, tasks, options.device)
+    left = None if options.time_limit is None else options.time_limit - (time.monotonic() - begin)
+    begin, stopped = time.monotonic(), False
+    with Store.open(options.folder / "store", identity_of(planned, quick=options.quick)) as store:
+
+        def note(event: Event) -> None:
+            if event.kind in ("kept", "done"):
+                _export(store.read(event.fits[0]), planned, sheets)
+            if on_event is not None:
+                on_event(event)
+
+        try:
+            run_jobs(planned.jobs, store, ready, n_jobs=options.n_jobs, seconds=left, on_event=note)
+        except RunInterrupted:
+            stopped = left is not None and time.monotonic() - begin >= left
+            if not stopped:
+                raise
+            for fit in filter(store.has, planned.places):  # what jobs that were cut off had done already
+                _export(store.read(fit), planned, sheets)
+        failures = store.failures().to_numpy().tolist()  # the columns of FitKey, then those of Failure
+    failed = (f"{FitKey(*row[:4])}: {row[4]}: {row[5]}" for row in failures if FitKey(*row[:4]) in planned.places)
+    return Ended(tuple(failed), stopped)
 
 
 def with_features(planned: Planned, tasks: Mapping[str, Task], device: str) -> dict[str, Task]:
@@ -232,16 +265,16 @@ def identity_of(planned: Planned, *, quick: bool) -> dict[str, Any]:
     return {"data": about, "quick": quick}
 
 
-def _run_table1(wishes: Wishes, tasks: Mapping[str, Task], sheet: Sheet) -> None:
+def _run_table1(options: Options, tasks: Mapping[str, Task], sheet: Sheet) -> None:
     """Run the illustration of Table 1 on wolves and dogs, or on the nearest balanced task there is."""
-    wolves = WOLF_DOG.place(data_folder(wishes.data)) is not None and not wishes.quick
-    task = WOLF_DOG.load(wishes.data) if wolves else next(iter(tasks.values()))
-    small: dict[str, Any] = {"image_size": 16, "per_class": (12, 6)} if wishes.quick else {}
-    weights = None if wishes.quick else find_weights(wishes.weights, wishes.data)
+    wolves = WOLF_DOG.place(data_folder(options.data)) is not None and not options.quick
+    task = WOLF_DOG.load(options.data) if wolves else next(iter(tasks.values()))
+    small: dict[str, Any] = {"image_size": 16, "per_class": (12, 6)} if options.quick else {}
+    weights = None if options.quick else find_weights(options.weights, options.data)
     done = {(row["dataset"], row["seed"]) for row in sheet.rows.values()}
-    for seed in range(wishes.seeds):
+    for seed in range(options.seeds):
         if (task.name, seed) not in done:
-            for row in two_epochs(task, seed=seed, weights=weights, device=wishes.device, **small):
+            for row in two_epochs(task, seed=seed, weights=weights, device=options.device, **small):
                 sheet.add({name: round(v, 5) if isinstance(v, float) else v for name, v in row.items()})
 
 
@@ -251,10 +284,15 @@ def _device_name(wish: str) -> str:
     return str(torch.cuda.get_device_name()) if torch.cuda.is_available() and wish != "cpu" else "cpu"
 
 
-def _earlier_calls(wishes: Wishes) -> list[dict[str, Any]]:
+def _versions() -> dict[str, str]:
+    packages = {name: importlib.metadata.version(name) for name in ("numpy", "scikit-learn", "torch")}
+    return {"python": platform.python_version(), "adacsl": __version__, **packages}
+
+
+def _earlier_calls(options: Options) -> list[dict[str, Any]]:
     """Return the calls behind the files that are there already, or taken over: command, device, date."""
     calls: list[dict[str, Any]] = []
-    for path in dict.fromkeys((wishes.results / ABOUT, *(folder / ABOUT for folder in wishes.skip_done))):
+    for path in dict.fromkeys((options.results / ABOUT, *(folder / ABOUT for folder in options.skip_done))):
         if not path.is_file():
             continue
         try:
@@ -263,16 +301,3 @@ def _earlier_calls(wishes: Wishes) -> list[dict[str, Any]]:
             raise DataError(f"{path} is no list of earlier calls ({error}): move it away") from error
         calls += [call for call in result if call not in calls]
     return calls
-
-
-__all__ = [
-    "ABOUT",
-    "Reproduced",
-    "chosen_rows",
-    "epochs_of",
-    "identity_of",
-    "prepare",
-    "reproduce",
-    "row_of",
-    "with_features",
-]

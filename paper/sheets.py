@@ -1,4 +1,4 @@
-"""CSV files of results that are whole after every row, and can be put together again."""
+"""CSV files of results that are complete after every row, and can be merged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from adacsl.storage.atomic import replace_file
 from paper import subgroups
 
 Row = dict[str, Any]
@@ -35,8 +34,16 @@ SHEET_KEYS = {
 }
 
 
+def replace_text(path: Path, text: str) -> None:
+    """Write a file whole or not at all, in the place of what was there; its folder is made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.draft")
+    draft.write_text(text, encoding="utf-8", newline="")
+    draft.replace(path)
+
+
 class Sheet:
-    """A CSV file that is whole after every row; rows with the same key are written once."""
+    """A CSV file that is complete after every row; rows with the same key are written once."""
 
     def __init__(self, path: Path, columns: Sequence[str], *, key: Sequence[str] = KEY) -> None:
         self.path, self.columns, self._key_names = path, tuple(columns), tuple(key)
@@ -61,7 +68,7 @@ class Sheet:
 
     def write(self) -> None:
         """Write all rows, sorted, in the place of what was there."""
-        replace_file(self.path, self._text((self.rows[key] for key in sorted(self.rows)), header=True).encode())
+        replace_text(self.path, self._text((self.rows[key] for key in sorted(self.rows)), header=True))
 
     def _text(self, rows: Iterable[Row], *, header: bool) -> str:
         text = io.StringIO()
@@ -72,7 +79,7 @@ class Sheet:
         return text.getvalue()
 
     def key_of(self, row: Row) -> tuple[Any, ...]:
-        """Return what tells a row from others."""
+        """Return the identity of a row."""
         return tuple(_value(row[name]) for name in self._key_names)
 
 
@@ -121,6 +128,3 @@ def _sheet_name(file: Path) -> str:
     if not fitting:
         raise ValueError(f"{file} holds no results of this command: its columns are {', '.join(header) or 'none'}")
     return next((name for name in fitting if file.stem.startswith(name)), fitting[0])
-
-
-__all__ = ["COLUMNS", "EPOCH_COLUMNS", "KEY", "SHEETS", "SHEET_KEYS", "Row", "Sheet", "read_results", "read_rows"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,10 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from adacsl import CostMatrix
-from adacsl.datasets import DATASETS as ARCHIVES
-from adacsl.datasets import DataError, Task, data_folder, load_dataset
-from adacsl.datasets.errors import did_you_mean, listed
+from adacsl import CostMatrix, Task
+from adacsl.datasets import DATASETS, DataError, data_folder, load_dataset
 from paper.folders import PAPER
 
 WEIGHTS = "resnet18_imagenet_fp16.safetensors"
@@ -56,7 +55,7 @@ class Source:
         """Return the file or folder that holds the data, if there is one."""
         if folder is None:
             return None
-        file = None if self.archive is None else ARCHIVES[self.archive].file
+        file = None if self.archive is None else DATASETS[self.archive].file
         places = [folder / name for name in (*((file,) if file else ()), *self.folders)]
         return next((place for place in places if place.exists()), None)
 
@@ -66,7 +65,7 @@ class Source:
         place = self.place(here)
         published, reader = PAPER[self.known]
         if place is None:
-            file = "" if self.archive is None else f"the file {ARCHIVES[self.archive].file}, or "
+            file = "" if self.archive is None else f"the file {DATASETS[self.archive].file}, or "
             where = f"there is no {self.name} in {here}" if here else f"{self.name} needs a folder of data, --data DIR"
             raise DataError(
                 f"{where}: expected {file}a folder {self.folders[0]} with {published.layout}; get it from "
@@ -91,7 +90,7 @@ SOURCES = {
     )
 }
 MADE_UP = Source("made-up", "ham10k", None, (), False)
-"""Pictures of our own, for a quick run where there are no data."""
+"""Synthetic images, for a quick run where there are no data."""
 WOLF_DOG = Source("wolf-dog", "wolf-dog", None, ("wolf-dog", "wolf_dog"), True)
 
 
@@ -101,7 +100,8 @@ def find_source(name: str) -> Source:
         if name.lower() in (source.name.lower(), *source.aliases):
             return source
     known = [source.name.lower() for source in SOURCES.values()]
-    raise DataError(f"the paper has no data set {name!r}{did_you_mean(name.lower(), known)} (it has {listed(known)})")
+    near = [f"; did you mean {close!r}?" for close in difflib.get_close_matches(name.lower(), known, n=1)]
+    raise DataError(f"the paper has no data set {name!r}{''.join(near)} (it has {', '.join(known)})")
 
 
 def present_sources(folder: str | os.PathLike[str] | None) -> list[Source]:
@@ -120,42 +120,29 @@ def find_weights(weights: str | os.PathLike[str] | None, folder: str | os.PathLi
     return str(here / WEIGHTS) if here is not None and (here / WEIGHTS).is_file() else None
 
 
-def quick_task(source: Source, folder: str | os.PathLike[str] | None, *, rows: int = 120) -> Task:
+def quick_task(source: Source, folder: str | os.PathLike[str] | None, *, size: int = 120) -> Task:
     """Return a few hundred images: a part of a data set, or made-up ones."""
     if source is MADE_UP:
-        return made_task(rows)
+        return made_task(size)
     task = source.load(folder)
     rng = np.random.default_rng(0)
-    share = max(rows // 5, round(rows * float(task.y.mean())))  # positives enough for every split
+    share = max(size // 5, round(size * float(task.y.mean())))  # positives enough for every split
     chosen = [
-        rng.permutation(np.flatnonzero(task.y == label))[:count] for label, count in ((0, rows - share), (1, share))
+        rng.permutation(np.flatnonzero(task.y == label))[:count] for label, count in ((0, size - share), (1, share))
     ]
     kept = np.sort(np.concatenate(chosen))
     groups = None if task.groups is None else task.groups[kept]
     return Task(task.name, task.X[kept], task.y[kept], CostMatrix.balanced(task.y[kept]), groups, task.classes)
 
 
-def made_task(rows: int = 120, *, side: int = 16) -> Task:
+def made_task(size: int = 120, *, side: int = 16) -> Task:
     """Return made-up images: noise, with a bright spot in most of the positives and some of the negatives."""
     rng = np.random.default_rng(0)
-    y = (np.arange(rows) % 4 == 0).astype(np.int64)
-    pixels = rng.normal(90.0, 30.0, (rows, side, side, 3))
-    spot = rng.random(rows) < np.where(y == 1, 0.9, 0.15)
-    top, left = rng.integers(0, side - 8, (2, rows))
-    for row in np.flatnonzero(spot):
-        pixels[row, top[row] : top[row] + 8, left[row] : left[row] + 8] += 110.0
+    y = (np.arange(size) % 4 == 0).astype(np.int64)
+    pixels = rng.normal(90.0, 30.0, (size, side, side, 3))
+    spot = rng.random(size) < np.where(y == 1, 0.9, 0.15)
+    top, left = rng.integers(0, side - 8, (2, size))
+    for i in np.flatnonzero(spot):
+        pixels[i, top[i] : top[i] + 8, left[i] : left[i] + 8] += 110.0
     images = pixels.clip(0, 255).astype(np.uint8)
-    return Task("made-up", images, y, CostMatrix.balanced(y), groups=np.arange(rows) // 2, source="made up")
-
-
-__all__ = [
-    "MADE_UP",
-    "SOURCES",
-    "WOLF_DOG",
-    "Source",
-    "find_source",
-    "find_weights",
-    "made_task",
-    "present_sources",
-    "quick_task",
-]
+    return Task("made-up", images, y, CostMatrix.balanced(y), groups=np.arange(size) // 2, source="made up")

@@ -10,18 +10,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from adacsl import AdaCSLController, CostMatrix
+from adacsl import AdaCSLController, CostMatrix, Task
 from adacsl.adaptive import UniformBins
-from adacsl.datasets import Task
 from adacsl.datasets.images import resize
+from adacsl.neural.device import choose_device
 from adacsl.torch import weighted_cross_entropy
 from adacsl.torch.resnet import load_backbone, named_network, normalise
-from paper.engine import choose_device
 
 COSTS = CostMatrix(fp=2, fn=2)
 BINS = UniformBins(10)
 PER_CLASS = (600, 200)
-"""Pictures of each class for training and for validation: 1,200 and 400, as in the paper."""
+"""Images of each class for training and for validation: 1,200 and 400, as in the paper."""
 
 COLUMNS = (
     *("dataset", "seed", "lambda", "bin", "size", "train_size", "val_acc_1", "val_cost_1"),
@@ -34,14 +33,14 @@ COLUMNS = (
 
 
 class Halves(NamedTuple):
-    """Rows of a balanced task: no group is on both sides."""
+    """Samples of a balanced task: no group is on both sides."""
 
     train: NDArray[np.int64]
     validation: NDArray[np.int64]
 
 
 def balanced_halves(task: Task, seed: int, per_class: tuple[int, int] = PER_CLASS) -> Halves:
-    """Draw equally many rows of each class for training, and for validation; groups stay on one side."""
+    """Draw equally many samples of each class for training, and for validation; groups stay on one side."""
     rng = np.random.default_rng(seed)
     groups = np.arange(len(task.y)) if task.groups is None else np.unique(task.groups, return_inverse=True)[1]
     # groups in random order, one after another
@@ -71,12 +70,12 @@ def two_epochs(
 ) -> list[dict[str, Any]]:
     """Train one epoch with cross-entropy, then a second one twice: as before, and with the adjusted weight.
 
-    Returns one row for each subgroup that has validation images; a picture keeps the subgroup of its probability
-    after epoch 1. Both second epochs start from the same net and see the same batches.
+    Returns one row for each subgroup that has validation images; an image keeps the subgroup of its probability
+    after epoch 1. Both second epochs start from the same network and see the same batches.
     """
-    rows = balanced_halves(task, seed, per_class)
+    halves = balanced_halves(task, seed, per_class)
     place = torch.device(choose_device(device))
-    parts = [_part(task, part, image_size, place) for part in rows]
+    parts = [_part(task, part, image_size, place) for part in halves]
     with torch.random.fork_rng(devices=[place] if place.type == "cuda" else []):
         torch.manual_seed(seed)
         net = named_network("resnet18")
@@ -87,22 +86,22 @@ def two_epochs(
         _epoch(net, optimizer, *parts[0], weight=1.0, batch_size=batch_size, seed=2 * seed)
         before = [_probabilities(net, x) for x, _ in parts]
         controller = AdaCSLController(COSTS, partition=BINS)
-        step = controller.step(before[1], task.y[rows.validation])
+        step = controller.step(before[1], task.y[halves.validation])
         after = {}
         for branch, weight in (("without", 1.0), ("with", step.weight)):
             own = copy.deepcopy(net)
             second = torch.optim.SGD(own.parameters(), lr=lr, weight_decay=weight_decay)
             _epoch(own, second, *parts[0], weight=weight, batch_size=batch_size, seed=2 * seed + 1)
             after[branch] = [_probabilities(own, x) for x, _ in parts]
-    labels = [task.y[part] for part in rows]
+    labels = [task.y[part] for part in halves]
     about = {"dataset": task.name, "seed": seed, "lambda": step.lambda_}
     return [about | row for row in measured(before, after, labels)]
 
 
-def _part(task: Task, rows: NDArray[np.int64], size: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    pixels = resize(torch.from_numpy(np.ascontiguousarray(task.X[rows])), size)
+def _part(task: Task, samples: NDArray[np.int64], size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    pixels = resize(torch.from_numpy(np.ascontiguousarray(task.X[samples])), size)
     x = normalise(pixels.permute(0, 3, 1, 2).to(device))
-    return x, torch.from_numpy(task.y[rows]).float().to(device)
+    return x, torch.from_numpy(task.y[samples]).float().to(device)
 
 
 def _epoch(
@@ -153,6 +152,3 @@ def _quality(
         "cost": float(COSTS.fp) * int((~right).sum()),  # both errors cost the same
     }
     return {f"{part}_{name}_{when}": values[name] for name in wanted}
-
-
-__all__ = ["COLUMNS", "PER_CLASS", "balanced_halves", "measured", "two_epochs"]

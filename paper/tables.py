@@ -9,12 +9,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
-from paper.claims import VIEW, Claim, against, claims, mean_over_k, summary
-from paper.figures import DATASETS, METHODS, SPLIT_TITLES, TABLE_1, TITLES, normalized, title_of
+from paper.claims import VIEW, Claim, claims, mean_over_k, summary
+from paper.intervals import against, estimate
 from paper.methods import ABLATIONS, PROFILES, VALIDATION_SHARES, validation_methods
-from paper.pictures import FEW
+from paper.plots import FEW
+from paper.printed import DATASETS, METHODS, SPLIT_TITLES, TABLE_1, TITLES, normalized, title_of
 from paper.sheets import Row
 from paper.subgroups import PER_CLASS
 
@@ -125,28 +125,17 @@ def _method_grids(table: pd.DataFrame) -> list[Grid]:
 def _claim_grid(result: Sequence[Claim]) -> Grid:
     rows = [
         (
-            title_of(c.dataset),
-            c.profile,
-            c.split,
-            c.contest,
-            _factor(c.k),
-            c.recommendation,
-            c.rival,
-            _per_cent(*c[7:10]),
-            _p(c.p),
+            *(title_of(c.dataset), c.profile, c.split, c.comparison, "all" if c.k is None else str(c.k)),
+            *(c.result, c.other, _per_cent(c.percent, c.percent_low, c.percent_high), _p(c.p)),
         )
         for c in result
     ]
-    header = ("data", "profile", "split", "contest", "k", "claim", "best rival", "extra cost", "p")
+    header = ("data", "profile", "split", "compared", "k", "claim", "cheapest other", "its extra cost", "p")
     note = (
-        "Confirmed: every rival costs significantly more (paired corrected t-tests, Holm, 5 %). Refuted: a rival "
-        "costs significantly less. Not confirmed: neither. k = all: the mean cost over the k of each run."
+        "Confirmed: every other method costs significantly more (paired corrected t-tests, Holm, 5 %). Refuted: "
+        "another costs significantly less. Not confirmed: neither. k = all: the mean cost over the k of each run."
     )
-    return Grid("claims", 'The claim "AdaCSL costs least" by row', header, rows, note)
-
-
-def _factor(k: int | None) -> str:
-    return "all" if k is None else str(k)
+    return Grid("claims", 'The claim "AdaCSL costs least"', header, rows, note)
 
 
 def _per_cent(mean: float, low: float, high: float) -> str:
@@ -245,12 +234,8 @@ def _subgroup_totals(rows: Sequence[Row]) -> Grid:
 
 
 def _plain_interval(values: np.ndarray[Any, Any], digits: int) -> str:
-    mean, n = float(values.mean()), len(values)
-    if n < 2:
-        return f"{mean:.{digits}f}"
-    spread = float(values.std(ddof=1)) * math.sqrt(1 / n + PER_CLASS[1] / PER_CLASS[0])  # runs share images
-    half = float(stats.t.ppf(0.975, n - 1)) * spread
-    return f"{mean:.{digits}f} ({mean - half:.{digits}f} to {mean + half:.{digits}f})"
+    n, mean, low, high, _ = estimate(values, PER_CLASS[1] / PER_CLASS[0])  # runs share images
+    return f"{mean:.{digits}f}" if n < 2 else f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def _cases(table: pd.DataFrame) -> list[tuple[str, int]]:
@@ -262,15 +247,15 @@ def _cases(table: pd.DataFrame) -> list[tuple[str, int]]:
 def _entry(
     table: pd.DataFrame, dataset: str, k: int, profile: str, split: str, method: str, *, count: bool = False
 ) -> str:
-    wanted = (table["dataset"] == dataset) & (table["k"] == k) & (table["profile"] == profile)
-    rows = table[wanted & (table["split"] == split) & (table["method"] == method)]
-    if rows.empty:
+    if (dataset, profile, split, k, method) not in table.index:
         return NOT_RUN
-    row = rows.iloc[0]
-    mean = f"{row['mean']:.3f}"
-    if row["n"] == FEW:
+    entries: Any = table.loc
+    row = entries[dataset, profile, split, k, method]
+    n, average, low, high = row["n"], row["mean"], row["low"], row["high"]
+    mean = f"{average:.3f}"
+    if n == FEW:
         return f"{mean} ({FEW} runs)" if count else mean
-    return mean if not math.isfinite(row["low"]) else f"{mean} ({row['low']:.3f}-{row['high']:.3f})"
+    return mean if not math.isfinite(low) else f"{mean} ({low:.3f}-{high:.3f})"
 
 
 def _printed(dataset: str, k: int, method: str) -> str:
@@ -280,6 +265,3 @@ def _printed(dataset: str, k: int, method: str) -> str:
 
 def _slug(*words: Any) -> str:
     return re.sub(r"[^a-z0-9]+", "-", " ".join(map(str, words)).lower()).strip("-")
-
-
-__all__ = ["Grid", "dataset_grid", "grids"]

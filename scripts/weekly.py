@@ -21,11 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-SLICE, LIMIT, USUAL = 120.0, 240.0, 30.0
-"""Seconds that a slice is to take, after which tests are broken off, and of a file that was not measured."""
-
-MARK = "mark.weekly"
-"""What a file with weekly tests holds; where tests/conftest.py marks them, tests/weekly.toml names the file."""
+SLICE, LIMIT = 60.0, 120.0
+"""Seconds that a slice is to take, and after which tests are stopped."""
 
 
 class Target(NamedTuple):
@@ -39,16 +36,12 @@ class Target(NamedTuple):
 
 
 def targets(root: Path = ROOT) -> list[Target]:
-    """Return all files with weekly tests; one that takes longer than a slice in several parts, by its functions."""
-    known = tomllib.loads((root / "tests/weekly.toml").read_text())
+    """Return the files of tests/weekly.toml; one that takes longer than a slice in several parts, by its functions."""
     result = []
-    for path in sorted((root / "tests").rglob("test_*.py")):
-        name, text = path.relative_to(root).as_posix(), path.read_text()
-        if name in known["excluded"] or (MARK not in text and name not in known["seconds"]):
-            continue
-        seconds = float(known["seconds"].get(name, USUAL))
-        parts = math.ceil(seconds / SLICE)
+    for name, seconds in tomllib.loads((root / "tests/weekly.toml").read_text())["seconds"].items():
+        text = (root / name).read_text()
         functions = [f"{name}::{function}" for function in re.findall(r"^def (test_\w+)", text, re.MULTILINE)]
+        parts = min(math.ceil(seconds / SLICE), len(functions))
         for i in range(parts):
             words = tuple(functions[i::parts]) if parts > 1 else (name,)
             result.append(Target(words, seconds / parts))
@@ -56,11 +49,15 @@ def targets(root: Path = ROOT) -> list[Target]:
 
 
 def slices(root: Path = ROOT) -> list[list[Target]]:
-    """Share the tests out among as few slices as their time asks for: the longest first, each to the shortest slice."""
-    every = targets(root)
-    shared: list[list[Target]] = [[] for _ in range(max(1, math.ceil(sum(t.seconds for t in every) / SLICE)))]
-    for target in sorted(every, key=lambda target: (-target.seconds, target.words)):
-        min(shared, key=lambda own: sum(t.seconds for t in own)).append(target)
+    """Share the tests out among slices, the longest first: each to the first slice that has the time for it."""
+    shared: list[list[Target]] = []
+    for target in sorted(targets(root), key=lambda target: (-target.seconds, target.words)):
+        for own in shared:
+            if sum(each.seconds for each in own) + target.seconds <= SLICE:
+                own.append(target)
+                break
+        else:
+            shared.append([target])
     return shared
 
 

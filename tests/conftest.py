@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import re
 import signal
 import sys
 from pathlib import Path
@@ -29,13 +30,19 @@ SPARSE_CHECKS = ("check_estimator_sparse_array", "check_estimator_sparse_matrix"
 """scikit-learn's checks of every form of sparse matrix fit dozens of models; all forms are written out alike."""
 
 
+COLLECTED = pytest.StashKey[dict[Path, bool]]()
+"""Which files were collected, and whether they have weekly tests."""
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
-    """Leave long checks to the weekly run."""
+def pytest_collection_modifyitems(config, items):
+    """Leave long checks to the weekly run, and note which files have weekly tests before these are deselected."""
+    collected = config.stash.setdefault(COLLECTED, {})
     for item in items:
         # AdaCSLClassifier has had them all along: it gives its estimator what comes
         if any(check in item.name for check in SPARSE_CHECKS) and "AdaCSLClassifier" not in item.name:
             item.add_marker(pytest.mark.weekly)
+        collected[item.path] = collected.get(item.path, False) or item.get_closest_marker("weekly") is not None
 
 
 @pytest.hookimpl(wrapper=True)
@@ -58,6 +65,12 @@ def _load_module(path: Path) -> ModuleType:
 
 def _load(name: str) -> ModuleType:
     return _load_module(Path(__file__).parent / "reference" / f"{name}.py")
+
+
+@pytest.fixture(scope="session")
+def collected(request):
+    """Which of the collected files have weekly tests."""
+    return request.config.stash[COLLECTED]
 
 
 @pytest.fixture(scope="session")
@@ -114,6 +127,7 @@ def called(capsys):
         def call(*words):
             code = main([str(word) for word in words])
             out, err = capsys.readouterr()
+            assert not re.search(r"\d%", out + err), "write 57.5 %, not 57.5%"
             document = json.loads(out) if "--json" in words and out else None
             return SimpleNamespace(code=code, out=out, err=err, json=document)
 

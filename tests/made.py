@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from sklearn.linear_model import LogisticRegression
+
 from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier
 from adacsl.learners import BoostingLearner, SklearnLearner
 
@@ -25,3 +27,8 @@ def adapted_estimator(estimator: Any, costs: CostMatrix | None = None, **setting
     own = {name: settings.pop(name) for name in FITTING if name in settings}
     learner = SklearnLearner(estimator, **own, encode=False)
     return AdaCSLClassifier(costs, learner=learner, **({"decide": "bayes"} | settings))
+
+
+def logistic(costs: CostMatrix | None = None, **settings: Any) -> CostSensitiveClassifier:
+    """Return a logistic regression that decides at the least cost."""
+    return CostSensitiveClassifier(costs, learner=LogisticRegression(), **({"random_state": 0} | settings))

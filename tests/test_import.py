@@ -15,11 +15,7 @@ def loaded_after(statement):
     return set(done.stdout.split())
 
 
-def test_import_adacsl_loads_no_framework():
-    assert loaded_after("import adacsl").isdisjoint(HEAVY)
-
-
-def test_using_the_core_loads_no_framework():
+def test_the_core_loads_no_framework():
     statement = (
         "import adacsl; c = adacsl.CostMatrix(fp=1, fn=8); adacsl.AdaCSLController(c).step([0.1, 0.9], [0, 1]);"
         "adacsl.thresholds.brier_curve([0.1, 0.9], [0, 1]); adacsl.cost_interval(c, [0, 1], [1, 1])"
@@ -31,12 +27,6 @@ def test_losses_load_torch_but_no_other_framework():
     loaded = loaded_after("import adacsl.torch")
     assert "torch" in loaded
     assert loaded.isdisjoint({"sklearn", "lightning", "pytorch_lightning", "pandas"})
-
-
-@pytest.mark.parametrize("module", ["adacsl", "adacsl.torch"])
-def test_every_public_name_exists(module):
-    code = f"import {module} as m; assert all(hasattr(m, n) for n in m.__all__); assert len(set(m.__all__)) > 3"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 HIDE = """
@@ -72,7 +62,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Hide
         ("fastapi", "import adacsl.serving.app", "adacsl[serve]"),
     ],
 )
-def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statement, advice):
+def test_a_missing_extra_is_one_line_that_shows_what_to_install(missing, statement, advice):
     hidden = [missing, "pytorch_lightning"] if missing == "lightning" else [missing]
     code = HIDE.format(hidden=hidden) + statement
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -82,7 +72,7 @@ def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statemen
     assert "direct cause" not in done.stderr
 
 
-def test_a_missing_backend_of_keras_is_one_line_that_says_what_to_set():
+def test_a_missing_backend_of_keras_is_one_line_that_shows_what_to_set():
     code = "import sys\nsys.modules['jax'] = None\nimport adacsl.integrations.keras"
     env = os.environ | {"KERAS_BACKEND": "jax"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env)

@@ -99,52 +99,55 @@ def saved(folder, name):
 
 PREDICT = """
 import adacsl, pandas as pd
-found = adacsl.load(sys.argv[1]).predict(pd.read_csv(sys.argv[2])[["a", "b", "c"]])
-assert len(found) == 120
+rows, *models = sys.argv[1:]
+for model in models:
+    assert len(adacsl.load(model).predict(pd.read_csv(rows)[["a", "b", "c"]])) == 120
 """
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_load_and_predict(folder, name):
-    loaded = modules_after(PREDICT, saved(folder, name), folder / "rows.csv")
-    assert loaded & (NEVER | MODELS[name][1]) == set()
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["logistic", "constant", "adaptive"],
+        ["trees", "histogram"],
+        *([each] for each in (*sorted(LIBRARIES), "stack", "net")),
+    ],
+    ids=" ".join,
+)
+def test_load_and_predict(folder, names):
+    """Models that may import the same are loaded by one interpreter."""
+    loaded = modules_after(PREDICT, folder / "rows.csv", *(saved(folder, name) for name in names))
+    for name in names:
+        assert loaded & (NEVER | MODELS[name][1]) == set()
     assert {"adacsl.estimators.persistence", "pandas"} <= loaded
-    assert ("torch" in loaded) == (name == "net")
-    assert loaded & LIBRARIES == {name} & LIBRARIES
-    assert name == "stack" or (SETTINGS in loaded) == (name in LIBRARIES)
+    assert ("torch" in loaded) == (names == ["net"])
+    assert loaded & LIBRARIES == set(names) & LIBRARIES
+    assert names == ["stack"] or (SETTINGS in loaded) == (names[0] in LIBRARIES)
 
 
-RUN = "from adacsl.cli.app import run; assert run(sys.argv[1:]) in (0, 1)"
+RUN = """
+import shlex
+from adacsl.cli.app import run
+for words in sys.argv[1:]:
+    assert run(shlex.split(words)) in (0, 1), words
+"""
 
 
-def commands(folder, name="logistic"):
-    rows, positive = folder / "rows.csv", ["--pos-label", "1"]
-    costs = [*positive, "--fn", "5", "--fp", "1"]
-    return {
-        "data": ["data"],
-        "check": ["check", rows, "--target", "target", *costs],
-        "threshold": ["threshold", rows, "--score-column", "score", "--label-column", "target", *costs],
-        "predict": ["predict", folder / name, rows, "--out", folder / f"{name}.csv"],
-        "evaluate": ["evaluate", folder / name, rows],
-        "explain": ["explain", folder / name, rows, "--repeats", "1"],
+@pytest.mark.parametrize("names", [["data", "check", "threshold"], ["predict"], ["evaluate", "explain"]], ids=" ".join)
+def test_commands(folder, names):
+    rows, model, costs = folder / "rows.csv", saved(folder, "logistic"), "--pos-label 1 --fn 5 --fp 1"
+    commands = {
+        "data": "data",
+        "check": f"check {rows} --target target {costs}",
+        "threshold": f"threshold {rows} --score-column score --label-column target {costs}",
+        "predict": f"predict {model} {rows} --out {folder / 'decided.csv'}",
+        "evaluate": f"evaluate {model} {rows}",
+        "explain": f"explain {model} {rows} --repeats 1",
     }
-
-
-@pytest.mark.parametrize("command", ["data", "check", "threshold", "predict", "evaluate", "explain"])
-def test_commands(folder, command):
-    saved(folder, "logistic")
-    loaded = modules_after(RUN, *commands(folder)[command])
+    loaded = modules_after(RUN, *(commands[name] for name in names))
     assert loaded & (NEVER - {"adacsl.comparison", "adacsl.report"} | NETWORKS | TRAINS | PLOTS) == set()
-    if command in ("data", "check", "threshold", "predict"):
-        assert "adacsl.comparison" not in loaded
-    assert ("adacsl.estimators.persistence" in loaded) == (command in ("predict", "evaluate", "explain"))
-
-
-def test_predict_by_a_network(folder):
-    saved(folder, "net")
-    loaded = modules_after(RUN, *commands(folder, "net")["predict"])
-    assert "torch" in loaded
-    assert loaded & (NEVER | PLOTS) == set()
+    assert "evaluate" in names or "adacsl.comparison" not in loaded
+    assert ("adacsl.estimators.persistence" in loaded) == ("data" not in names)
 
 
 SERVE = """
@@ -160,10 +163,9 @@ def test_serving_a_model_without_networks(folder):
     assert loaded & (NEVER - {"fastapi"} | NETWORKS | TRAINS | PLOTS) == set()
 
 
-@pytest.mark.parametrize("words", [["--version"], ["--help"], ["predict", "--help"], ["compare", "--help"]])
-def test_what_only_informs_imports_no_library(words):
+def test_what_only_informs_imports_no_library():
     heavy = {"torch", "lightning", "pandas", "sklearn", "scipy", "pyarrow", "narwhals", "plotly", "matplotlib"}
-    assert modules_after(RUN, *words) & heavy == set()
+    assert modules_after(RUN, "--version", "--help", "predict --help", "compare --help") & heavy == set()
 
 
 @pytest.mark.parametrize("part", ["kind", "learner"])

@@ -11,7 +11,7 @@ from adacsl import AdaCSLController, CostMatrix, find_threshold
 from adacsl.adaptive import step_factor
 from adacsl.torch import AdaptiveCrossEntropy, AdaptiveFocalLoss, WeightedCrossEntropy
 
-PRICES = [(1.0, 1.0), (1.0, 4.0), (5.0, 2.0), (1.0, 30.0)]
+COSTS = [(1.0, 1.0), (1.0, 4.0), (5.0, 2.0), (1.0, 30.0)]
 TARGETS = [0.2, 0.5, 0.75]
 
 
@@ -46,7 +46,7 @@ def minimiser(loss, posterior, model=None):
 # Theorem 1
 
 
-@pytest.mark.parametrize(("fp", "fn"), PRICES)
+@pytest.mark.parametrize(("fp", "fn"), COSTS)
 def test_theorem_1_one_threshold_is_optimal_in_every_subgroup(fp, fn):
     bayes = fp / (fp + fn)
     costs = CostMatrix(fp=fp, fn=fn)
@@ -63,7 +63,7 @@ def test_theorem_1_one_threshold_is_optimal_in_every_subgroup(fp, fn):
 # Lemma 1
 
 
-@pytest.mark.parametrize(("fp", "fn"), PRICES)
+@pytest.mark.parametrize(("fp", "fn"), COSTS)
 @pytest.mark.parametrize("target_threshold", TARGETS)
 def test_lemma_1_multiplying_the_negatives_moves_the_threshold_to_the_target(fp, fn, target_threshold):
     times = fp / fn * (1 - target_threshold) / target_threshold
@@ -72,7 +72,7 @@ def test_lemma_1_multiplying_the_negatives_moves_the_threshold_to_the_target(fp,
     positives, negatives = levels, times * (1 - levels)  # per level, after multiplying
     shifted = positives / (positives + negatives)
     np.testing.assert_array_equal(shifted > target_threshold, levels > fp / (fp + fn))
-    # with the new scores and the old samples and costs, the target is a cheapest threshold
+    # with the new scores and the old samples and costs, the target is a cost-optimal threshold
     _, labels = population(levels, 400)
     result = find_threshold(
         np.repeat(shifted, 400), labels, CostMatrix(fp=fp, fn=fn), target_threshold=target_threshold
@@ -83,7 +83,7 @@ def test_lemma_1_multiplying_the_negatives_moves_the_threshold_to_the_target(fp,
 # Theorem 2
 
 
-@pytest.mark.parametrize(("fp", "fn"), PRICES)
+@pytest.mark.parametrize(("fp", "fn"), COSTS)
 @pytest.mark.parametrize("target_threshold", TARGETS)
 @pytest.mark.parametrize("kind", [WeightedCrossEntropy, AdaptiveCrossEntropy])
 def test_theorem_2_minimiser_crosses_the_target_where_the_posterior_crosses_t(fp, fn, target_threshold, kind):
@@ -159,7 +159,7 @@ def test_lemma_2_as_printed_misses_one_factor():
     assert printed != pytest.approx(odds / (1 + odds))
 
 
-@pytest.mark.parametrize(("fp", "fn"), PRICES)
+@pytest.mark.parametrize(("fp", "fn"), COSTS)
 def test_correct_is_lemma_2_for_the_reweighted_prior(fp, fn):
     prior = 0.3
     controller = AdaCSLController(CostMatrix(fp=fp, fn=fn))
@@ -190,7 +190,7 @@ def test_equation_7_is_the_odds_ratio_to_first_order(target_threshold):
         )
 
 
-@pytest.mark.parametrize(("fp", "fn"), PRICES[1:])
+@pytest.mark.parametrize(("fp", "fn"), COSTS[1:])
 @pytest.mark.parametrize("target_threshold", TARGETS)
 def test_theorem_3_one_exact_correction_makes_the_target_optimal(fp, fn, target_threshold):
     """A model off by a factor on the odds is put right by one step with the exact odds ratio."""

@@ -152,7 +152,7 @@ compare rows.csv --target y --fn 8 --fp 1 --ratios nan
 compare rows.csv --target y --fn 8 --fp 1 --backend dask
 compare rows.csv --target y --fn 8 --fp 1 --address auto
 compare rows.csv --target y --fn 8 --fp 1 --device tpu
-compare rows.csv --target y --fn 8 --fp 1 --segment nope
+compare rows.csv --target y --fn 8 --fp 1 --segments nope
 compare rows.csv --target y --fn 8 --fp 1 --baseline-column y
 compare rows.csv --target y --fn 8 --fp 1 --volume -1
 compare rows.csv --target y --fn 8 --fp 1 --out notes.txt

@@ -1,95 +1,22 @@
-"""Test costs of our estimators on the rows of ensemble_peers.py, and the table that compares them with the peers.
+"""The page of the ensemble's benchmark at release 0.2.0, from its published results.
 
-    python -m benchmarks.quality.ensemble --out benchmarks/results/ensemble.csv --time-limit 60
     python -m benchmarks.quality.ensemble --show OURS.csv PEERS.csv
+    python -m benchmarks.quality.ensemble --page benchmarks/results/ensemble.md
 
-Same tables, splits, costs and file format (peer_data.py). The best peer of a row is the one with the least mean cost on
-the *test* rows: a choice nobody could have made beforehand, in the peers' favour.
+The fits were made with the commands of that release; what fits today is benchmarks/quality/peers. The best peer of a
+row is the one with the least mean cost on the *test* rows: a choice nobody could have made beforehand, in the peers'
+favour.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import expit as sigmoid
 
-from benchmarks.quality.peer_data import Cell, Costs, Decide, Method, arguments, run
-
-
-def ensemble(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
-    from adacsl import CostMatrix, EnsembleClassifier  # noqa: PLC0415  the table needs none of it
-    from adacsl.ensemble.base_estimators import default_estimators  # noqa: PLC0415
-    from adacsl.estimators.fit import fit_methods  # noqa: PLC0415
-    from adacsl.fitting.rows import Rows  # noqa: PLC0415
-
-    members = [name for name in default_estimators(images=False) if name not in options.without]
-    jobs = {"n_jobs": 1} if options.n_jobs > 1 else {}
-    # members that do not depend on the costs are fitted once for all k, as a comparison does it
-    asked = [cell.costs(k) for k in options.k]
-    methods = [
-        EnsembleClassifier(
-            CostMatrix(fp=c.fp, fn=c.fn), estimators=members, time_limit=options.time_limit, random_state=cell.split,
-            device="cpu", **jobs,
-        )
-        for c in asked
-    ]  # fmt: skip
-    n = len(cell.y_train)
-    rows = Rows(
-        pd.concat((cell.X_train, cell.X_test), ignore_index=True),
-        np.concatenate((cell.y_train, cell.y_test)),
-        np.arange(n),
-    )
-    for method in methods:
-        method.check_settings()
-    for _ in fit_methods([(method, method.costs) for method in methods], rows, watch=np.arange(n, len(rows.y))):
-        pass
-    result = {
-        c: method.decision_.predict(sigmoid(method.candidate_.watched))
-        for c, method in zip(asked, methods, strict=True)
-    }
-    return lambda wanted: result[wanted]
-
-
-def nets(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
-    from adacsl import AdaCSLClassifier  # noqa: PLC0415
-
-    return fitted(AdaCSLClassifier, cell, costs, options, cv=5)
-
-
-def boosting(cell: Cell, costs: Costs | None, options: argparse.Namespace) -> Decide:
-    from adacsl import AdaCSLClassifier  # noqa: PLC0415
-
-    return fitted(AdaCSLClassifier, cell, costs, options, cv=5)
-
-
-def fitted(kind: type, cell: Cell, costs: Costs | None, options: argparse.Namespace, **more: Any) -> Decide:
-    import torch  # noqa: PLC0415
-
-    from adacsl import CostMatrix  # noqa: PLC0415
-
-    assert costs is not None
-    torch.set_num_threads(options.threads)
-    more |= {"device": "cpu"} if kind.__name__ == "AdaCSLClassifier" else {}
-    clf = kind(CostMatrix(fp=costs.fp, fn=costs.fn), random_state=cell.split, **more)
-    decisions = clf.fit(cell.X_train, cell.y_train).predict(cell.X_test)
-    return lambda _: decisions
-
-
-PACKAGES = ("torch", "xgboost", "lightgbm", "catboost", "adacsl")
-OURS = tuple(name for name in PACKAGES if importlib.util.find_spec(name))
-METHODS = {
-    "ensemble": Method(ensemble, per_k=False, modules=OURS),
-    "adacsl-net": Method(nets, modules=OURS),
-    "adacsl-boosting": Method(boosting, modules=OURS),
-}
-
-
-# the table
+OWN = ("ensemble", "adacsl-net", "adacsl-boosting")
 
 
 def compare(files: list[Path], ours: str = "ensemble") -> pd.DataFrame:
@@ -102,7 +29,7 @@ def compare(files: list[Path], ours: str = "ensemble") -> pd.DataFrame:
     costs = costs[costs[ours].notna()]
     # a peer that failed on a split of a row is out of that row: a mean over other splits does not compare
     means = costs.groupby(["table", "k"]).agg(lambda column: column.mean(skipna=False))
-    peers = means.drop(columns=[name for name in METHODS if name in means])
+    peers = means.drop(columns=[name for name in OWN if name in means])
     automl = [name for name in peers if name.startswith("autogluon")]
     result = pd.DataFrame({ours: means[ours], "splits": costs.groupby(["table", "k"]).size()})
     result["best peer"], result["its cost"] = (
@@ -122,7 +49,7 @@ def each_peer(files: list[Path], ours: str = "ensemble") -> pd.DataFrame:
     rows = pd.concat([pd.read_csv(file) for file in files])
     costs = rows.pivot(index=["table", "k", "split"], columns="method", values="normalized_cost")
     means = costs[costs[ours].notna()].groupby(["table", "k"]).agg(lambda column: column.mean(skipna=False))
-    ratios = {f"to {name}": ratio(means[ours], means[name]) for name in means if name not in METHODS}
+    ratios = {f"to {name}": ratio(means[ours], means[name]) for name in means if name not in OWN}
     return summary(pd.DataFrame(ratios)).sort_values("geometric mean", ascending=False)
 
 
@@ -228,10 +155,11 @@ Without `ann_thyroid`:
 
 ## How it was run
 
-2026-11-16: `python -m benchmarks.quality.ensemble --without catboost --jobs 2 --threads 1 --out
+At release 0.2.0, with the commands it had then (today's: [benchmark of peers](peers.md)), 2026-11-16:
+`python -m benchmarks.quality.ensemble --without catboost --jobs 2 --threads 1 --out
 benchmarks/results/ensemble.csv` (without CatBoost, as in the first run, see below; with it installed it
 takes part; card fraud, splits 100, 103 and 104, on the Intel Xeon server) and
-`python -m benchmarks.quality.ensemble_peers` (what each peer is: `benchmarks/README.md`), on 2 cores of an AMD EPYC.
+`python -m benchmarks.quality.ensemble_peers`, on 2 cores of an AMD EPYC.
 This page: `python -m benchmarks.quality.ensemble --page benchmarks/results/ensemble.md`.
 
 ## The first run, and what was changed after it
@@ -280,22 +208,14 @@ def markdown(frame: pd.DataFrame) -> str:
 
 
 def main() -> None:
-    parser = arguments(__doc__, METHODS, "methods")
-    parser.add_argument("--time-limit", type=float, help="seconds of EnsembleClassifier; default: its own")
-    parser.add_argument("--without", nargs="+", default=[], help="members of the ensemble to leave out")
-    parser.add_argument("--show", type=Path, nargs="+", help="compare these files instead of running")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--show", type=Path, nargs="+", help="compare these files")
     parser.add_argument("--page", type=Path, help="write the page from the committed results")
     options = parser.parse_args()
-    options.methods = options.methods or ["ensemble"]
     if options.show:
-        print(show(options.show, options.methods[0]))
-        return
+        print(show(options.show, "ensemble"))
     if options.page:
         options.page.write_text(page(Path(__file__).parents[1] / "results"))
-        return
-    note = "" if options.time_limit is None else f"time limit {options.time_limit:g} s"
-    note += f" without {', '.join(options.without)}" if options.without else ""
-    run(METHODS, options, note=note)
 
 
 if __name__ == "__main__":

@@ -9,21 +9,33 @@ the simplest method whose upper bound of excess is at most 10 %, else the lowest
 (``adacsl.comparison.statistics``).
 
     python -m benchmarks.quality.power --draws 200 --n-jobs 2 --json benchmarks/results/cpu_power.json
+
+Racing: costs are drawn, nothing is trained. Hard samples are hard for all methods, and every training has luck of its
+own. How often is a method that is as good as the best called significantly worse, or stopped, with racing and without?
+
+    python -m benchmarks.quality.power --racing --draws 400 --json benchmarks/results/cpu_racing.json
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from adacsl import CostMatrix
-from adacsl.comparison.statistics import RowCosts, fold_interval
+from adacsl.comparison.fits import FitKey, FitResult, Stopped
+from adacsl.comparison.memory_store import MemoryStore
+from adacsl.comparison.racing import Race
+from adacsl.comparison.recommendation import recommendation
+from adacsl.comparison.statistics import RowCosts, fold_interval, summarise
+from adacsl.comparison.store import StoredSplit
 from benchmarks.harness import metadata
 from benchmarks.quality.old_protocol import CONSTANTS, corrected, old_pick
 from benchmarks.quality.suite_rows import part_of, pick_of
@@ -180,13 +192,101 @@ def outside(ends: Any, value: float) -> float:
     return round(float(np.mean((ends[:, 0] > value) | (ends[:, 1] < value))), 4)
 
 
+EQUAL = dict.fromkeys((f"method {number}" for number in range(1, 10)), 0.0)
+MIXED = {"best": 0.0, "its equal": 0.0, "1 % above": 0.01, "3 % above": 0.03, "10 % above": 0.1, "20 % above": 0.2,
+         "30 % above": 0.3, "60 % above": 0.6, "100 % above": 1.0}  # fmt: skip
+FIELDS = {"nine equal methods": EQUAL, "two equal, seven worse": MIXED}
+SHARE, SPREAD, LUCK = 0.2, 0.08, 0.02
+"""Share of samples on which the best errs; what differs between methods on a sample; standard deviation of a training
+relative to the cost."""
+
+
+def drawn_costs(above: dict[str, float], n: int, repeats: int, rng: Any) -> RowCosts:
+    """Return costs of repeated folds: 1 where a method errs."""
+    hard = np.tile(rng.random(n), repeats)
+    fits = np.concatenate([rng.permutation(n) % FOLDS + FOLDS * repeat for repeat in range(repeats)])
+    shares = SHARE * (1 + np.asarray(list(above.values())))[:, None]
+    shares = shares * (1 + LUCK * rng.standard_normal((len(above), FOLDS * repeats)))
+    own = np.tile(SPREAD * rng.standard_normal((len(above), n)), repeats)  # of the method, not of its training
+    costs = 1.0 * (hard + own < shares[:, fits])
+    rows = np.tile(np.arange(n), repeats)
+    return RowCosts(tuple(above), costs, rows, fits, rows)
+
+
+def raced(paired: RowCosts) -> tuple[RowCosts, list[Stopped]]:
+    """Return the costs that a race leaves, and which methods it stopped."""
+    store, unit = MemoryStore({}), CostMatrix(fp=1, fn=1)
+    for fit in np.unique(paired.fits).tolist():
+        own = np.flatnonzero(paired.fits == fit)
+        labels = np.zeros(len(own), dtype=np.int64)
+        store.write_split("data", fit, StoredSplit(paired.rows[own], labels, unit, paired.units[own]))
+        for name, costs in zip(paired.methods, paired.costs[:, own] > 0, strict=True):
+            store.write(FitResult(FitKey("data", 1.0, name, fit), {}, costs.astype(np.float32), costs))
+    fits = [FitKey("data", 1.0, name, fit) for name in paired.methods for fit in np.unique(paired.fits).tolist()]
+    stopped = [each for each, _ in Race(store, fits, lambda data, ratio, costs: costs).looks(set(fits), ())]
+    costs = paired.costs.copy()
+    for each in stopped:
+        costs[paired.methods.index(each.method), ~np.isin(paired.fits, each.seeds)] = np.nan
+    return paired.with_costs(paired.methods, costs), stopped
+
+
+def race_trial(seed: int, above: dict[str, float], n: int, repeats: int) -> dict[str, dict[str, Any]]:
+    """Return what a comparison with and without racing says of one draw."""
+    every = drawn_costs(above, n, repeats, np.random.default_rng(seed))
+    result = {}
+    for name, (paired, stopped) in {"off": (every, []), "on": raced(every)}.items():
+        empty = pd.DataFrame(columns=["data", "ratio", "method"])
+        table = summarise(empty, {("data", 1.0): paired}, stopped=stopped)
+        out = [each.method for each in stopped]
+        pick = recommendation(table, simplest_first=list(above), tolerance=TOLERANCE, costs=paired, stopped=out)
+        worse = set(table.loc[table["significance"] == "significantly higher", "method"])
+        best = [method for method, excess in above.items() if not excess]
+        result[name] = {
+            "called worse": any(method in worse for method in best),
+            "stopped": any(method in out for method in best),
+            "power": [method in worse for method, excess in above.items() if excess],
+            "fits": 1 - float(np.isnan(paired.sums).mean()),
+            "regret": above[str(pick.recommended)] if pick.recommended else 0.0,
+        }
+    return result
+
+
+def race_rows(draws: int, n: int, n_jobs: int) -> Iterator[dict[str, Any]]:
+    """Yield a row for each field, number of repeats, and racing on and off."""
+    for name, above in FIELDS.items():
+        for repeats in (1, 2):
+            work = joblib.delayed(race_trial)
+            result = joblib.Parallel(n_jobs)(work(seed, above, n, repeats) for seed in range(draws))
+            for racing in ("off", "on"):
+                own = [one[racing] for one in result]
+                power = np.mean([one["power"] for one in own]) if any(above.values()) else np.nan
+                yield {
+                    "methods": name, "n": n, "folds": f"{repeats} x {FOLDS}", "racing": racing,
+                    "type I": round(float(np.mean([one["called worse"] for one in own])), 4),
+                    "best stopped": round(float(np.mean([one["stopped"] for one in own])), 4),
+                    "power": None if np.isnan(power) else round(float(power), 4),
+                    "fits run": round(float(np.mean([one["fits"] for one in own])), 4),
+                    "regret, %": round(100 * float(np.mean([one["regret"] for one in own])), 2),
+                }  # fmt: skip
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
     parser.add_argument("--sizes", type=int, nargs="+", default=[500, 5000])
     parser.add_argument("--n-jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--racing", action="store_true", help="racing on and off, on drawn costs")
     options = parser.parse_args()
+    if options.racing:
+        lines = []
+        for line in race_rows(options.draws, 4000, options.n_jobs):
+            print(line, flush=True)
+            lines.append(line)
+        if options.json is not None:
+            run = {"title": "Racing", **metadata("cpu"), "draws": options.draws, "rows": lines}
+            options.json.write_text(json.dumps(run, indent=2) + "\n")
+        return
     rows, truths = [], []
     for n in options.sizes:
         for grouped in (False, True):

@@ -30,7 +30,7 @@ alerts = pd.DataFrame(
 risk = -5 + 0.6 * alerts["severity"] + 0.3 * alerts["repeats"]
 incident = (rng.random(n) < 1 / (1 + np.exp(-risk))).astype(int)
 past, new = alerts[: n // 2], alerts[n // 2 :]
-print(f"{incident.mean():.1%} of the alerts are incidents")
+print(f"{100 * incident.mean():.1f} % of the alerts are incidents")
 
 # %%
 # A model, and decisions under the constraint

@@ -28,7 +28,8 @@ cards = pd.DataFrame(
 risk = -5.2 + 1.8 * cards["abroad"] + 1.5 * (cards["hour"] < 5)
 fraud = (rng.random(n) < 1 / (1 + np.exp(-risk))).astype(int)
 past, new = slice(0, n // 2), slice(n // 2, n)
-print(f"{fraud.mean():.1%} are frauds; median amount {cards['amount'].median():.0f}")
+median = cards["amount"].median()
+print(f"{100 * fraud.mean():.1f} % are frauds; median amount {median:.0f}")
 
 # %%
 # A model with per-sample costs

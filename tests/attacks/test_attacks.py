@@ -41,7 +41,7 @@ def test_faults_are_counted_and_the_folder_is_gone():
     assert not seen[0].exists()
 
 
-def test_the_page_tells_faults_and_where_each_row_was_made(tmp_path):
+def test_the_page_shows_faults_and_where_each_row_was_made(tmp_path):
     about = {"date": "2026-01-02", "device": "a CPU", "versions": {"python": "3.11"}, "commit": "abc", "command": "run"}
     row = {"name": "mine", "what": "tried", "tried": 3, "failed": 1, "faults": ["x: lost"], "seconds": 1.5, "seed": 0}
     made = page(json.loads(json.dumps({"attacks": {"mine": row | {"about": about}}})))

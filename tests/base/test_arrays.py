@@ -37,21 +37,27 @@ def test_arrays_stay_where_they_are():
     assert as_array(tensor, "x").data_ptr() == tensor.data_ptr()
     assert isinstance(move(array, tensor), torch.Tensor)
     assert isinstance(move(tensor, array), np.ndarray)
-
-
-def test_tensors_with_gradients_are_detached():
-    scores = torch.tensor(SCORES, requires_grad=True)
+    scores = torch.tensor(SCORES, requires_grad=True)  # detached
     assert find_threshold(scores, torch.tensor(LABELS), CostMatrix(fp=1, fn=8)).total_cost == 1
+
+
+def test_dtypes():
+    assert as_scores([0, 1, 1]).dtype == np.float64
+    assert widen(np.float16([0.5])).dtype == np.float32
+    assert widen(torch.tensor([0.5], dtype=torch.bfloat16)).dtype == torch.float32
+    assert as_classes(np.float32([0, 2]), 3, "y").dtype == np.int64
+    assert as_weights(np.float16([0.5, 2]), np.zeros(2)).dtype == np.float64
+    assert as_weights(None, np.zeros(2)) is None
 
 
 def test_input_is_never_written_to():
     scores = np.array([0.6, -0.0, 0.3, 0.8], dtype=np.float32)
-    kept = scores.copy()
+    before = scores.copy()
     find_threshold(scores, LABELS, CostMatrix(fp=1, fn=8))
-    np.testing.assert_array_equal(scores, kept)
-    tensor = torch.tensor(kept)
+    np.testing.assert_array_equal(scores, before)
+    tensor = torch.tensor(before)
     find_threshold(tensor, torch.tensor(LABELS), CostMatrix(fp=1, fn=8))
-    assert tensor.tolist() == kept.tolist()
+    assert tensor.tolist() == before.tolist()
 
 
 @pytest.mark.parametrize("labels", [[False, True], [0, 1], [0.0, 1.0], np.array([0, 1], dtype=np.uint8)])
@@ -59,25 +65,11 @@ def test_label_dtypes_become_the_same_mask(labels):
     assert as_binary_labels(labels, np.zeros(2)).tolist() == [False, True]
 
 
-def test_integer_scores_are_probabilities_too():
-    assert as_scores([0, 1, 1]).dtype == np.float64
-    assert widen(np.float16([0.5])).dtype == np.float32
-    assert widen(torch.tensor([0.5], dtype=torch.bfloat16)).dtype == torch.float32
-
-
-def test_classes_and_weights_are_wide():
-    assert as_classes(np.float32([0, 2]), 3, "y").dtype == np.int64
-    assert as_weights(np.float16([0.5, 2]), np.zeros(2)).dtype == np.float64
-    assert as_weights(None, np.zeros(2)) is None
-
-
 def test_objects_are_refused():
-    with pytest.raises(TypeError, match="must be numbers, got an array of object"):
-        as_array([None, 1.0], "scores")
-    with pytest.raises(TypeError, match="must be numbers, got an array of datetime64"):
-        as_array(np.array(["2020-01-01"], dtype="datetime64[D]"), "scores")
-    with pytest.raises(TypeError, match="must be numbers, got an array of complex"):
-        as_array([1j], "scores")
+    dates = np.array(["2020-01-01"], dtype="datetime64[D]")
+    for values, kind in (([None, 1.0], "object"), (dates, "datetime64"), ([1j], "complex")):
+        with pytest.raises(TypeError, match=f"must be numbers, got an array of {kind}"):
+            as_array(values, "scores")
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float32", "float64"])

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.linear_model import LogisticRegression
 
 import adacsl
-from adacsl import CostMatrix, CostSensitiveClassifier, Decision, Policy
+from adacsl import CostMatrix, Decision, Policy
 from adacsl.base.html import describe, html_table
 from adacsl.metrics import Interval
 from adacsl.thresholds.uncertainty import tune_threshold
+from tests.made import logistic
 
 HOSTILE = "</td><script>alert('x')</script>\"'&"
 TAGS = {"table", "caption", "thead", "tbody", "tr", "th", "td", "p", "strong", "br"}
@@ -72,7 +72,7 @@ def test_values_are_written_as_people_read_them():
     assert describe(True) == "True"
 
 
-def test_cost_matrices_say_what_each_decision_costs():
+def test_cost_matrices_show_what_each_decision_costs():
     assert read(CostMatrix(fp=1, fn=8)) == (
         "What each decision costs true negative true positive decided negative 0 8 decided positive 1 0"
     )
@@ -126,7 +126,7 @@ def hostile():
 def test_what_estimators_find_is_escaped(hostile):
     X, y = hostile
     costs = CostMatrix(fp=1, fn=8)
-    model = CostSensitiveClassifier(costs, learner=LogisticRegression(), pos_label=HOSTILE, random_state=0).fit(X, y)
+    model = logistic(costs, pos_label=HOSTILE).fit(X, y)
     assert HOSTILE in read(model.decisions(X, policy=Policy(capacity=5)))
     assert HOSTILE in read(adacsl.monitor(model, X, y))
     assert "<script>alert" not in model._repr_html_()

@@ -15,12 +15,12 @@ def adacsl(called):
 
 @pytest.fixture
 def refused(adacsl, refusal):
-    """Run a command line that must be refused; return the one line that says why."""
+    """Run a command line that must be refused; return the one line that states why."""
     return refusal(adacsl)
 
 
 def make_frame(n, seed=0):
-    """Numbers with gaps, text, dates, prices, identifiers, and a label that depends on some of them."""
+    """Numbers with gaps, text, dates, costs, identifiers, and a label that depends on some of them."""
     rng = np.random.default_rng(seed)
     age, shop = rng.normal(40, 10, n), rng.choice(["web", "city", "mall"], n)
     label = age + 15 * (shop == "web") + rng.normal(0, 8, n) > 52
@@ -60,8 +60,8 @@ def rows(place):
 
 
 @pytest.fixture(scope="session")
-def pictures(tmp_path_factory):
-    """A folder with two classes of tiny pictures, and a model trained on them."""
+def images(tmp_path_factory):
+    """A folder with two classes of tiny images, and a model trained on them."""
     from PIL import Image
 
     from adacsl.cli.app import run

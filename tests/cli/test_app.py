@@ -33,18 +33,18 @@ def make_command(monkeypatch, work):
 
 
 def test_help_names_every_command(adacsl):
-    said = adacsl("--help")
-    assert said.code == 0
-    assert all(command in said.out for command in COMMANDS)
-    assert said.err == ""
+    output = adacsl("--help")
+    assert output.code == 0
+    assert all(command in output.out for command in COMMANDS)
+    assert output.err == ""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command_shows_examples_and_the_common_options(adacsl, command):
-    said = adacsl(command, "--help")
-    assert said.code == 0
-    assert f"adacsl {command}" in said.out.split("Examples:")[1]
-    assert all(option in said.out for option in ("--json", "--quiet", "--debug"))
+    output = adacsl(command, "--help")
+    assert output.code == 0
+    assert f"adacsl {command}" in output.out.split("Examples:")[1]
+    assert all(option in output.out for option in ("--json", "--quiet", "--debug"))
 
 
 @functools.cache
@@ -172,14 +172,14 @@ def test_debug_shows_the_traceback(monkeypatch, adacsl):
     assert "Traceback" not in adacsl("command").err
 
 
-def test_ctrl_c_says_how_to_go_on(monkeypatch, adacsl):
+def test_ctrl_c_shows_how_to_go_on(monkeypatch, adacsl):
     def work():
         with stoppable("what is finished is kept"):
             raise KeyboardInterrupt
 
     make_command(monkeypatch, work)
-    said = adacsl("command")
-    assert (said.code, said.out, said.err) == (130, "", "stopped: what is finished is kept\n")
+    output = adacsl("command")
+    assert (output.code, output.out, output.err) == (130, "", "stopped: what is finished is kept\n")
 
 
 def test_ctrl_c_anywhere_is_no_traceback(monkeypatch, adacsl):
@@ -187,8 +187,8 @@ def test_ctrl_c_anywhere_is_no_traceback(monkeypatch, adacsl):
         raise KeyboardInterrupt
 
     make_command(monkeypatch, work)
-    said = adacsl("command")
-    assert (said.code, said.err) == (130, "stopped: start the command again\n")
+    output = adacsl("command")
+    assert (output.code, output.err) == (130, "stopped: start the command again\n")
 
 
 def test_lightnings_answer_to_ctrl_c_is_a_stop_too():
@@ -204,7 +204,7 @@ def test_lightnings_answer_to_ctrl_c_is_a_stop_too():
         sys.exit(1)
 
 
-def test_sigterm_unwinds_says_so_and_its_handler_is_given_back(monkeypatch, adacsl):
+def test_sigterm_unwinds_shows_so_and_its_handler_is_given_back(monkeypatch, adacsl):
     before = signal.getsignal(signal.SIGTERM)
     cleaned = []
 
@@ -216,8 +216,8 @@ def test_sigterm_unwinds_says_so_and_its_handler_is_given_back(monkeypatch, adac
             cleaned.append(True)
 
     make_command(monkeypatch, work)
-    said = adacsl("command")
-    assert (said.code, said.out, said.err) == (143, "", "stopped: start the command again\n")
+    output = adacsl("command")
+    assert (output.code, output.out, output.err) == (143, "", "stopped: start the command again\n")
     assert cleaned
     assert signal.getsignal(signal.SIGTERM) is before
 
@@ -229,9 +229,9 @@ def test_warnings_are_one_line_each_also_with_quiet(monkeypatch, adacsl):
         warnings.warn("soon", DeprecationWarning, stacklevel=1)
 
     make_command(monkeypatch, work)
-    said = adacsl("command", "--json")
-    assert said.err == "warning: no GPU is available: using the CPU\n"
-    assert said.json == {"done": True}
+    output = adacsl("command", "--json")
+    assert output.err == "warning: no GPU is available: using the CPU\n"
+    assert output.json == {"done": True}
     assert adacsl("command", "--quiet").err == adacsl("command").err != ""
 
 

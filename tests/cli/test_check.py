@@ -1,4 +1,4 @@
-"""`adacsl check`, and what train and compare say about data and models: once, with a code, silenced by it."""
+"""`adacsl check`, and the findings of train and compare: once, with a code, silenced by it."""
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,9 @@ def leaking(place, tmp_path):
 
 
 def test_check_names_each_thing_with_its_code(adacsl, leaking):
-    said = adacsl("check", leaking, *WORDS)
-    assert said.code == 1
-    lines = said.out.splitlines()
+    output = adacsl("check", leaking, *WORDS)
+    assert output.code == 1
+    lines = output.out.splitlines()
     assert lines[0].startswith("leak: 400 samples, ")
     assert lines[0].endswith("3 findings")
     codes = [line.rpartition(" [")[2] for line in lines[2:5]]
@@ -34,27 +34,27 @@ def test_check_names_each_thing_with_its_code(adacsl, leaking):
 
 
 def test_check_of_clean_data_and_silenced_codes(adacsl, refused, leaking):
-    said = adacsl("check", leaking, *WORDS, "--drop", "left,id", "--time-column", "since")
-    assert (said.code, said.err) == (0, "")
-    assert said.out.splitlines()[0].endswith("; no findings")
-    said = adacsl("check", leaking, *WORDS, "--ignore", "target-leakage,looks-like-id", "--ignore", "time-ignored")
-    assert said.code == 0
-    assert said.out.splitlines()[0].endswith("no findings; skipped: target-leakage, looks-like-id, time-ignored")
+    output = adacsl("check", leaking, *WORDS, "--drop", "left,id", "--time-column", "since")
+    assert (output.code, output.err) == (0, "")
+    assert output.out.splitlines()[0].endswith("; no findings")
+    output = adacsl("check", leaking, *WORDS, "--ignore", "target-leakage,looks-like-id", "--ignore", "time-ignored")
+    assert output.code == 0
+    assert output.out.splitlines()[0].endswith("no findings; skipped: target-leakage, looks-like-id, time-ignored")
     assert adacsl("check", "wine").code == 0
     assert "did you mean 'looks-like-id'" in refused("check", leaking, *WORDS, "--ignore", "look-like-id")
 
 
-def test_train_says_it_before_and_after(adacsl, leaking, tmp_path):
+def test_train_reports_findings_before_and_after(adacsl, leaking, tmp_path):
     frame = pd.read_csv(leaking)
     noise = frame.assign(age=np.random.default_rng(1).permutation(frame["age"]), shop="web").drop(columns="left")
     noise.to_csv(tmp_path / "noise.csv", index=False)
     words = ("train", tmp_path / "noise.csv", *WORDS, "--drop", "id", "--method", "logistic", "--out", tmp_path / "m")
-    said = adacsl(*words)
-    assert said.code == 0
-    lines = said.err.splitlines()
+    output = adacsl(*words)
+    assert output.code == 0
+    lines = output.err.splitlines()
     assert [line.rpartition(" [")[2] for line in lines[:2]] == ["time-ignored]", "constant-column]"]
     assert lines[2:] == ["what each [code] means: docs/guide/diagnose/checks.md; to skip a check: --ignore CODE"]
-    assert "[no-better-than-constant]" in said.out
+    assert "[no-better-than-constant]" in output.out
     model = load(tmp_path / "m")
     assert "no-better-than-constant" in model.check().codes
     result = adacsl(*words, "--json", "--ignore", "time-ignored,constant-column,no-better-than-constant")
@@ -63,35 +63,35 @@ def test_train_says_it_before_and_after(adacsl, leaking, tmp_path):
     assert "no-better-than-constant" not in {each["code"] for each in result.json["model_checks"]}
 
 
-def test_strange_prices_are_said_once(adacsl, place, tmp_path):
+def test_implausible_costs_are_reported_once(adacsl, place, tmp_path):
     frame = pd.read_csv(place / "rows.csv").drop(columns=["id", "since"])
     frame.loc[frame.index[frame["churn"] == "yes"][0], "amount"] = 1e9
     frame.to_csv(tmp_path / "rows.csv", index=False)
     words = ("--target", "churn", "--pos-label", "yes", "--fn", "amount", "--fp", "2")
     for command in (("check",), ("train", "--method", "logistic", "--out", tmp_path / "m")):
-        said = adacsl(command[0], tmp_path / "rows.csv", *words, *command[1:])
-        assert (said.out + said.err).count("alone carries") == 1
-        assert "[row-dominates]" in said.out + said.err
-    said = adacsl("check", tmp_path / "rows.csv", *words, "--ignore", "row-dominates")
-    assert "alone carries" not in said.out + said.err
+        output = adacsl(command[0], tmp_path / "rows.csv", *words, *command[1:])
+        assert (output.out + output.err).count("alone carries") == 1
+        assert "[row-dominates]" in output.out + output.err
+    output = adacsl("check", tmp_path / "rows.csv", *words, "--ignore", "row-dominates")
+    assert "alone carries" not in output.out + output.err
 
 
-def test_compare_says_it_and_keeps_it(adacsl, leaking, tmp_path):
+def test_compare_reports_and_stores_findings(adacsl, leaking, tmp_path):
     words = ("compare", leaking, *WORDS, "--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", "1")
-    said = adacsl(*words, "--out", tmp_path / "run", "--json")
-    assert said.code == 0
-    assert said.err.count("column 'since' contains dates") == 1
-    assert [each["code"] for each in said.json["checks"]["leak"]] == [
+    output = adacsl(*words, "--out", tmp_path / "run", "--json")
+    assert output.code == 0
+    assert output.err.count("column 'since' contains dates") == 1
+    assert [each["code"] for each in output.json["checks"]["leak"]] == [
         "target-leakage", "time-ignored", "looks-like-id",
     ]  # fmt: skip
-    kept = load_comparison(tmp_path / "run").checks["leak"]
-    assert isinstance(kept, Checks)
-    assert kept.has_errors
+    stored = load_comparison(tmp_path / "run").checks["leak"]
+    assert isinstance(stored, Checks)
+    assert stored.has_errors
     page = (tmp_path / "run/report.html").read_text(encoding="utf-8")
     assert "alone determines the label" in page
-    said = adacsl(*words, "--out", tmp_path / "run", "--ignore", "target-leakage,looks-like-id")
-    assert "determines the label" not in said.err
-    assert "--ignore target-leakage,looks-like-id" in said.out  # the next command
+    output = adacsl(*words, "--out", tmp_path / "run", "--ignore", "target-leakage,looks-like-id")
+    assert "determines the label" not in output.err
+    assert "--ignore target-leakage,looks-like-id" in output.out  # the next command
     assert "alone determines the label" not in (tmp_path / "run/report.html").read_text(encoding="utf-8")
 
 
@@ -109,34 +109,25 @@ def test_python_compares_without_warnings_of_checks(rows):
 SMALL = ("--methods", "logistic", "--repeats", "1", "--folds", "2", "--n-jobs", "1")
 
 
-def test_train_refuses_data_with_errors(refused, leaking, tmp_path):
-    words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
-    said = refused(*words)
-    assert "column 'left' alone determines the label" in said
-    assert said.endswith(
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [(("train", "--method", "logistic", "--out", "m"), ["m"]),
+     (("compare", *SMALL, "--out", "run", "--save", "m"), ["m", "run"])],
+)  # fmt: skip
+def test_data_with_errors_are_refused_before_anything_is_written_unless_ignored(
+    adacsl, refused, leaking, monkeypatch, words, written
+):
+    monkeypatch.chdir(leaking.parent)
+    words = (words[0], leaking, *WORDS, *words[1:])
+    line = refused(*words)
+    assert "column 'left' alone determines the label" in line
+    assert line.endswith(
         "[target-leakage]; nothing was trained: repair the data, or, if they are right, --ignore target-leakage"
     )
-    assert not (tmp_path / "m").exists()
     assert "column 'left' alone" in refused(*words, "--quiet", "--json")
-
-
-def test_train_takes_what_is_ignored(adacsl, leaking, tmp_path):
-    words = ("train", leaking, *WORDS, "--method", "logistic", "--out", tmp_path / "m")
-    said = adacsl(*words, "--ignore", "target-leakage")
-    assert said.code == 0
-    assert (tmp_path / "m/model.json").exists()
-
-
-def test_compare_saves_no_model_of_data_with_errors(refused, leaking, tmp_path):
-    words = ("compare", leaking, *WORDS, *SMALL, "--out", tmp_path / "run", "--save", tmp_path / "m")
-    assert "[target-leakage]; nothing was trained" in refused(*words)
-    assert list(tmp_path.iterdir()) == [leaking]
-
-
-def test_compare_saves_what_is_ignored(adacsl, leaking, tmp_path):
-    words = ("compare", leaking, *WORDS, *SMALL, "--out", tmp_path / "run", "--save", tmp_path / "m")
+    assert list(leaking.parent.iterdir()) == [leaking]
     assert adacsl(*words, "--ignore", "target-leakage").code == 0
-    assert (tmp_path / "m/model.json").exists()
+    assert sorted(path.name for path in leaking.parent.iterdir()) == ["leak.csv", *written]
 
 
 def test_every_error_is_named(refused, place, tmp_path):

@@ -54,11 +54,11 @@ def mine(tmp_path, monkeypatch):
 def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine):
     words = ("--methods", "always-positive", "--method", "rivals:forest", "--method", "rivals:tuned_forest")
     quick = ("--n-jobs", 1, "--repeats", 1, "--folds", 2, "--tolerance", 0.5, "--quiet")
-    said = adacsl("compare", place / "rows.csv", *WORDS, *words, *quick, "--out", "run", "--json")
-    assert (said.code, said.err) == (0, "")
-    assert {row["method"] for row in said.json["table"]} == {"always-positive", "forest", "tuned_forest"}
-    command = shlex.split(said.json["train"][0])
-    assert (said.json["best"], command[command.index("--method") + 1]) == ("forest", "rivals:forest")
+    output = adacsl("compare", place / "rows.csv", *WORDS, *words, *quick, "--out", "run", "--json")
+    assert (output.code, output.err) == (0, "")
+    assert {row["method"] for row in output.json["table"]} == {"always-positive", "forest", "tuned_forest"}
+    command = shlex.split(output.json["train"][0])
+    assert (output.json["best"], command[command.index("--method") + 1]) == ("forest", "rivals:forest")
     assert run(command[1:]) == 0
     model = library.load(mine / "model")
     rows = place / "rows.csv"
@@ -95,13 +95,13 @@ def test_a_factory_is_compared_named_recommended_and_trained(adacsl, place, mine
         ("rivals:logistic", "logistic is a built-in method: rename the function"),
     ],
 )
-def test_what_is_wrong_with_a_factory_is_said_in_words(refused, mine, word, line):
-    said = refused("compare", "breast-cancer", "--method", word, "--out", "run")
-    assert f"--method {word}: " in said
-    assert line in said
+def test_wrong_factories_are_one_line(refused, mine, word, line):
+    output = refused("compare", "breast-cancer", "--method", word, "--out", "run")
+    assert f"--method {word}: " in output
+    assert line in output
 
 
-def test_training_says_it_too(refused, place, mine):
+def test_training_reports_a_wrong_factory_too(refused, place, mine):
     words = ("train", place / "rows.csv", *WORDS, "--out", "model", "--method")
     assert "--method rivals:woods: rivals (" in refused(*words, "rivals:woods")
     assert "--epochs is for neural networks, but rivals:forest trains no network" in refused(

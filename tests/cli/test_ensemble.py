@@ -1,4 +1,4 @@
-"""An ensemble on the command line: what adacsl train fits unless it is told otherwise."""
+"""An ensemble on the command line: what adacsl train fits by default."""
 
 import inspect
 
@@ -18,28 +18,28 @@ QUICK = ("--estimators", "logistic,histogram", "--n-jobs", "1")
 @pytest.fixture
 def saved(monkeypatch):
     """Keep what would be saved."""
-    kept = []
-    monkeypatch.setattr(command, "save_model", lambda model, *_, **__: kept.append(model))
-    return kept
+    stored = []
+    monkeypatch.setattr(command, "save_model", lambda model, *_, **__: stored.append(model))
+    return stored
 
 
 @pytest.fixture
 def trained(adacsl, saved, place, tmp_path):
-    """Train on the table of ``place``; return what was said, and the model."""
+    """Train on the table of ``place``; return what was given, and the model."""
 
     def train(*words):
-        said = adacsl("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
-        return said, saved[-1] if saved else None
+        output = adacsl("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
+        return output, saved[-1] if saved else None
 
     return train
 
 
 def test_it_is_the_default_and_the_same_as_in_python(trained, rows):
-    said, model = trained(*QUICK, "--json", "--quiet")
-    assert (said.code, said.err, said.json["method"]) == (0, "", "ensemble")
-    assert said.json["estimated_cost"]["mean"] == model.estimated_cost_.estimate
-    assert [row["estimator"] for row in said.json["leaderboard"]] == model.leaderboard_["estimator"].tolist()
-    assert (said.json["estimators"], said.json["stopped"]) == (2, False)
+    output, model = trained(*QUICK, "--json", "--quiet")
+    assert (output.code, output.err, output.json["method"]) == (0, "", "ensemble")
+    assert output.json["estimated_cost"]["mean"] == model.estimated_cost_.estimate
+    assert [row["estimator"] for row in output.json["leaderboard"]] == model.leaderboard_["estimator"].tolist()
+    assert (output.json["estimators"], output.json["stopped"]) == (2, False)
     settings = {"estimators": ["logistic", "histogram"], "n_jobs": 1, "pos_label": "yes", "random_state": 0}
     mine = EnsembleClassifier(CostMatrix(fp=1, fn=8), **settings)
     X, y = rows.drop(columns=["id", "churn"]), rows["churn"].to_numpy()
@@ -47,20 +47,20 @@ def test_it_is_the_default_and_the_same_as_in_python(trained, rows):
     assert inspect.signature(command.train).parameters["method"].default == "ensemble"
 
 
-def test_text_tells_progress_cost_members_and_who_is_left_out(trained, monkeypatch):
+def test_text_shows_progress_cost_base_estimators_and_those_skipped(trained, monkeypatch):
     def fail(*_):
         raise OSError("no such\nlibrary")
 
     monkeypatch.setattr(base_estimators.HistogramBoosting, "fit", fail)
-    said, _ = trained(*QUICK)
-    assert said.err.splitlines()[0].startswith("ensemble: 1 of 2 base estimators, out-of-fold cost ")
-    assert "note" not in said.err
+    output, _ = trained(*QUICK)
+    assert output.err.splitlines()[0].startswith("ensemble: 1 of 2 base estimators, out-of-fold cost ")
+    assert "note" not in output.err
     for words in ("1 estimator, ", "estimated mean cost per sample (out of fold): ", "own cost", "logistic"):
-        assert words in said.out
-    assert "skipped: histogram (no such library)" in said.out
+        assert words in output.out
+    assert "skipped: histogram (no such library)" in output.out
 
 
-def test_what_is_said_about_nets_reaches_its_nets(trained):
+def test_options_of_networks_reach_the_networks_of_the_ensemble(trained):
     words = ("--estimators", "net", "--n-jobs", "1", "--epochs", "2", "--cv", "0", "--device", "cpu", "--quiet")
     _, model = trained(*words)
     assert (model.neural.changed(), model.cv, model.device) == ({"epochs": 2}, None, "cpu")
@@ -72,20 +72,20 @@ def test_what_is_said_about_nets_reaches_its_nets(trained):
     assert [made.learner.module for made in list(chosen.values())[:2]] == [[8], {"bins": 32}]
 
 
-def test_ctrl_c_saves_what_is_done_and_says_so(trained, monkeypatch):
+def test_ctrl_c_saves_what_is_done_and_shows_so(trained, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(base_estimators.HistogramBoosting, "fit", stop)
-    said, model = trained(*QUICK, "--quiet")
-    assert said.code == 130
+    output, model = trained(*QUICK, "--quiet")
+    assert output.code == 130
     assert list(model.estimators_) == ["logistic"]
-    assert "skipped: histogram (interrupted)" in said.out
-    assert "stopped by Ctrl-C: the model consists of the base estimators that were finished" in said.out
+    assert "skipped: histogram (interrupted)" in output.out
+    assert "stopped by Ctrl-C: the model consists of the base estimators that were finished" in output.out
     monkeypatch.setattr(base_estimators.LogisticRegression, "fit", stop)
-    said, _ = trained(*QUICK, "--quiet")
-    assert (said.code, said.out) == (130, "")
-    assert said.err.startswith("stopped: nothing was saved")
+    output, _ = trained(*QUICK, "--quiet")
+    assert (output.code, output.out) == (130, "")
+    assert output.err.startswith("stopped: nothing was saved")
 
 
 @pytest.mark.parametrize(
@@ -109,25 +109,14 @@ def test_wrong_words_are_one_line(refused, place, tmp_path, words, match):
     assert match in refused("train", place / "rows.csv", *SAID, *words, "--out", tmp_path / "m")
 
 
-@pytest.mark.parametrize("first", ["histogram", "logistic"])
-def test_members_that_have_no_graph_are_one_line(trained, refused, monkeypatch, tmp_path, first):
-    _, model = trained(
-        "--estimators", f"{first},histogram" if first == "logistic" else first, "--n-jobs", "1", "--quiet"
-    )
-    monkeypatch.setattr("adacsl.cli.export.load_model", lambda *_, **__: (model, None, None))
-    line = refused("export", tmp_path / "m", "--onnx", tmp_path / "m.onnx")
-    assert line.startswith("error: only neural networks and logistic regressions")
-    assert "histogram" in line
-
-
 def test_a_saved_one_predicts_evaluates_and_explains(adacsl, refused, place, rows, tmp_path):
     model = tmp_path / "m"
     assert adacsl("train", place / "rows.csv", *SAID, *QUICK, "--out", model, "--quiet").code == 0
     loaded = library.load(model)
     X = rows[loaded.feature_names_in_]
     assert adacsl("predict", model, place / "rows.csv", "--out", tmp_path / "p.csv").code == 0
-    said = adacsl("evaluate", model, place / "rows.csv", "--json")
-    assert said.json["cost"]["mean"] == pytest.approx(-loaded.score(X, rows["churn"].to_numpy()))
+    output = adacsl("evaluate", model, place / "rows.csv", "--json")
+    assert output.json["cost"]["mean"] == pytest.approx(-loaded.score(X, rows["churn"].to_numpy()))
     assert adacsl("explain", model, place / "rows.csv", "--repeats", 1, "--html", tmp_path / "page.html").code == 0
     assert "logistic (weight " in (tmp_path / "page.html").read_text()
     assert "only neural networks and logistic regressions" in refused("export", model, "--onnx", tmp_path / "m.onnx")

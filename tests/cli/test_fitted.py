@@ -1,5 +1,8 @@
 """Models that were fitted elsewhere on the command line: networks of one's own, scores alone, pipelines of text."""
 
+import shlex
+import sys
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -85,9 +88,9 @@ def test_refusals(refused, written, words, match):
 def test_the_report_of_scores(adacsl, written, fn):
     page = written / "scores.html"
     words = ("--fn", fn, *WORDS[2:], *COLUMNS, "--html", page)
-    told = adacsl("threshold", written / "may.csv", *words, "--batch-rows", 37)
-    assert told.code == 0, told.err
-    assert told.out.rstrip().endswith(f"written: {page}")
+    result = adacsl("threshold", written / "may.csv", *words, "--batch-rows", 37)
+    assert result.code == 0, result.err
+    assert result.out.rstrip().endswith(f"written: {page}")
     text = page.read_text()
     assert "always bad" in text
     assert ("of each sample" in text) == (fn == "amount")
@@ -115,9 +118,9 @@ def test_a_frozen_pipeline_of_text_on_the_command_line(adacsl, tmp_path):
     assert adacsl("predict", tmp_path / "model", tmp_path / "new.csv", "--out", tmp_path / "out.csv").code == 0
     decided = pd.read_csv(tmp_path / "out.csv")["decision"]
     assert (decided == model.predict(table[["text", "amount"]])).all()
-    told = adacsl("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json")
+    result = adacsl("evaluate", tmp_path / "model", tmp_path / "new.csv", "--json")
     mean = COSTS.mean((table["target"] == "bad").astype(int), (decided == "bad").astype(int))
-    assert told.json["cost"]["mean"] == pytest.approx(mean) if "cost" in told.json else told.code == 0
+    assert result.json["cost"]["mean"] == pytest.approx(mean) if "cost" in result.json else result.code == 0
 
 
 NET = """
@@ -149,3 +152,39 @@ def test_a_network_of_ones_own_is_loaded_by_its_factory(adacsl, refused, tmp_pat
     assert "--module own_nets: expected" in refused("predict", *words, "--module", "own_nets")
     assert "there is no module none_such" in refused("predict", *words, "--module", "none_such:net")
     assert "has no other" in refused("predict", *words, "--module", "own_nets:other")
+
+
+METHOD = """
+def small():
+    from adacsl import CostSensitiveClassifier
+    from adacsl.neural import NeuralLearner
+
+    return CostSensitiveClassifier(learner=NeuralLearner(net, epochs=2))
+"""
+
+
+def test_a_method_with_a_network_of_ones_own_is_trained_as_it_is_and_each_command_names_the_next(
+    adacsl, refused, tmp_path, monkeypatch
+):
+    (tmp_path / "own_methods.py").write_text(NET + METHOD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    table = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 2)), columns=["a", "b"])
+    table.assign(target=(table["a"] + table["b"] > 0).astype(int)).to_csv("new.csv", index=False)
+    data, quick = ("new.csv", "--target", "target", "--fn", 8, "--fp", 1, "--quiet"), ("--repeats", 1, "--folds", 2)
+    train = ("train", *data, "--method", "own_methods:small", "--out", "model")
+    trained = adacsl(*train)
+    assert trained.code == 0, trained.err
+    assert "; 2 epochs, " in trained.out  # the learner's own
+    assert "; 3 epochs, " in adacsl(*train, "--epochs", 3).out
+    assert "on the command line --module module:function" in refused("predict", "model", "new.csv")
+    compared = adacsl("compare", *data, "--method", "own_methods:small", "--n-jobs", 1, *quick, "--save", "best",
+                      "--methods", "always-negative", "--out", "run")  # fmt: skip
+    assert compared.code == 0, compared.err
+    for words in (("evaluate", "model", *data[:-1]), ("monitor", "model", "new.csv", "--fn", 8, "--fp", 1)):
+        following = shlex.split(adacsl(*words, "--module", "own_methods:net").out.splitlines()[-1])
+        assert following[following.index("--module") + 1] == "own_methods:net"
+    for output in (trained, compared):
+        assert "--module own_methods:net" in output.out.splitlines()[-1]
+        assert adacsl(*shlex.split(output.out.splitlines()[-1])[2:]).code == 0
+        assert (pd.read_csv("decisions.csv")["probability"].between(0, 1)).all()

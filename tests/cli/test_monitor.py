@@ -52,28 +52,28 @@ def test_exit_codes_and_sentences(adacsl, used):
     assert "--retuned model2/" in retune.out
 
 
-def test_without_labels_the_shares_tell(adacsl, used):
-    said = adacsl("monitor", used / "model", used / "unknown.parquet", "--json")
-    assert said.code == 4
-    assert said.json["labels"] is None
-    assert said.json["recommendation"] == "retune"
-    assert said.json["prior"]["now"][1] == pytest.approx(0.4, abs=0.06)
-    assert said.json["classes"] == ["yes", "no"]
+def test_without_labels_the_class_prior_is_tested(adacsl, used):
+    output = adacsl("monitor", used / "model", used / "unknown.parquet", "--json")
+    assert output.code == 4
+    assert output.json["labels"] is None
+    assert output.json["recommendation"] == "retune"
+    assert output.json["prior"]["now"][1] == pytest.approx(0.4, abs=0.06)
+    assert output.json["classes"] == ["yes", "no"]
 
 
 def test_something_to_look_at(adacsl, used, tmp_path):
     made(1500, 0.17, 3).to_csv(tmp_path / "more.csv", index=False)
-    said = adacsl("monitor", used / "model", tmp_path / "more.csv", "--tolerance", "0.3")
-    assert said.code == 3
-    assert said.out.startswith("Review the model")
+    output = adacsl("monitor", used / "model", tmp_path / "more.csv", "--tolerance", "0.3")
+    assert output.code == 3
+    assert output.out.startswith("Review the model")
 
 
 def test_the_same_numbers_as_in_python(adacsl, used):
-    said = adacsl("monitor", used / "model", used / "other.csv", "--labels", "paid", "--json", "--level", "0.9")
+    output = adacsl("monitor", used / "model", used / "other.csv", "--labels", "paid", "--json", "--level", "0.9")
     rows, model = pd.read_csv(used / "other.csv"), library.load(used / "model")
     result = library.monitor(model, rows[["a", "b"]], rows["paid"], level=0.9)
-    assert said.json["labels"] == result.to_dict()["labels"]
-    assert said.json["sentences"] == result.sentences
+    assert output.json["labels"] == result.to_dict()["labels"]
+    assert output.json["sentences"] == result.sentences
 
 
 def test_labels_of_a_file_are_joined(adacsl, used, tmp_path):
@@ -97,30 +97,30 @@ def test_labels_of_a_file_are_joined(adacsl, used, tmp_path):
 
 def test_windows_page_and_groups(adacsl, used, tmp_path):
     page = tmp_path / "page.html"
-    said = adacsl("monitor", used / "model", used / "other.csv", "--time-column", "when", "--html", page)
-    assert said.code == 4
-    assert "2026-04-06" in said.out  # a Monday
-    assert f"written: {page}" in said.out
+    output = adacsl("monitor", used / "model", used / "other.csv", "--time-column", "when", "--html", page)
+    assert output.code == 4
+    assert "2026-04-06" in output.out  # a Monday
+    assert f"written: {page}" in output.out
     assert "Re-tune" in page.read_text(encoding="utf-8")
     grouped = adacsl("monitor", used / "model", used / "other.csv", "--group-column", "when", "--json")
     assert grouped.json["labels"]["cost"]["estimate"] > 0
 
 
-def test_prices_of_each_row(adacsl, used):
-    said = adacsl("monitor", used / "model", used / "other.csv", "--fn", "amount", "--fp", "1", "--json")
+def test_costs_of_each_row(adacsl, used):
+    output = adacsl("monitor", used / "model", used / "other.csv", "--fn", "amount", "--fp", "1", "--json")
     rows, model = pd.read_csv(used / "other.csv"), library.load(used / "model")
     cost = -model.score(rows[["a", "b"]], rows["paid"], fn=rows["amount"], fp=1.0)
-    assert said.json["labels"]["cost"]["estimate"] == pytest.approx(cost)
+    assert output.json["labels"]["cost"]["estimate"] == pytest.approx(cost)
 
 
 def test_a_retuned_model_is_written(adacsl, used, tmp_path):
-    said = adacsl("monitor", used / "model", used / "other.csv", "--retuned", tmp_path / "m2")
-    assert said.code == 4  # what was found, not what was done
+    output = adacsl("monitor", used / "model", used / "other.csv", "--retuned", tmp_path / "m2")
+    assert output.code == 4  # what was found, not what was done
     assert adacsl("monitor", tmp_path / "m2", used / "other.csv").code == 0
     rows = pd.read_csv(used / "other.csv")
     cheaper, before = (library.load(folder) for folder in (tmp_path / "m2", used / "model"))
     assert cheaper.score(rows[["a", "b"]], rows["paid"]) > before.score(rows[["a", "b"]], rows["paid"])
-    assert adacsl("evaluate", tmp_path / "m2", used / "other.csv").code == 0  # it knows its target and prices
+    assert adacsl("evaluate", tmp_path / "m2", used / "other.csv").code == 0  # it knows its target and costs
 
 
 def test_without_labels_the_retuned_model_goes_by_the_shares(adacsl, used, tmp_path):

@@ -33,7 +33,7 @@ def data(rows, tmp_path):
 
 @pytest.fixture
 def predicted(adacsl, place, data, tmp_path):
-    """What predict into one file says of the same rows."""
+    """What predict into one file states of the same rows."""
     assert adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "p.parquet").code == 0
     return pd.read_parquet(tmp_path / "p.parquet")
 
@@ -56,16 +56,16 @@ def counted(monkeypatch):
 
 
 def test_each_file_gives_one_file_and_together_they_are_the_predictions(adacsl, place, data, predicted, tmp_path):
-    said = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out", "--json")
-    assert said.code == 0, said.err
+    output = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out", "--json")
+    assert output.code == 0, output.err
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "b.parquet", "c.parquet"]
     result = pd.concat([pd.read_parquet(tmp_path / f"out/{name}.parquet") for name in "abc"], ignore_index=True)
     pd.testing.assert_frame_equal(result, predicted, check_exact=True)
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), predicted)  # pandas reads the folder as it is
-    told = said.json
-    assert (told["rows"], told["files"], told["resumed"], told["failed"]) == (400, 3, 0, [])
-    assert told["decided_positive"] == (predicted["decision"] == "yes").sum()
-    assert told["expected_cost"]["total"] == pytest.approx(predicted["expected_cost"].sum())
+    document = output.json
+    assert (document["rows"], document["files"], document["resumed"], document["failed"]) == (400, 3, 0, [])
+    assert document["decided_positive"] == (predicted["decision"] == "yes").sum()
+    assert document["expected_cost"]["total"] == pytest.approx(predicted["expected_cost"].sum())
 
 
 def test_the_same_command_does_only_what_is_missing(adacsl, place, data, predicted, tmp_path, counted):
@@ -84,8 +84,8 @@ def test_the_same_command_does_only_what_is_missing(adacsl, place, data, predict
     assert names(out) == ["_predictions.json", "a.parquet", "b.parquet", "c.parquet"]
     pd.testing.assert_frame_equal(pd.read_parquet(out), predicted)
     counted.clear()
-    said = adacsl("predict", place / "model", data, *KEEP, "--out", out)
-    assert "3 of 3 files, 3 of them before" in said.out
+    output = adacsl("predict", place / "model", data, *KEEP, "--out", out)
+    assert "3 of 3 files, 3 of them before" in output.out
     assert counted == []
 
 
@@ -101,8 +101,8 @@ def test_a_new_file_joins(adacsl, place, data, rows, tmp_path, counted):
 def test_long_files_are_cut_at_row_groups(adacsl, place, data, predicted, tmp_path, monkeypatch):
     monkeypatch.setattr(partitioned_predict, "ROWS", 120)
     assert adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out").code == 0
-    cut = ["c.groups-000000-000002.parquet", "c.groups-000002-000004.parquet"]
-    assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "b.parquet", *cut]
+    candidate = ["c.groups-000000-000002.parquet", "c.groups-000002-000004.parquet"]
+    assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "b.parquet", *candidate]
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), predicted, rtol=1e-6)
     monkeypatch.setattr(partitioned_predict, "ROWS", 10)  # less than a row group
     assert adacsl("predict", place / "model", data / "c.parquet", *KEEP, "--out", tmp_path / "one").code == 0
@@ -112,8 +112,8 @@ def test_long_files_are_cut_at_row_groups(adacsl, place, data, predicted, tmp_pa
 
 def test_folders_that_name_a_column_stay_its_names(adacsl, place, rows, tmp_path):
     rows.assign(year=np.where(np.arange(400) < 150, 2023, 2024)).to_parquet(tmp_path / "data", partition_cols=["year"])
-    said = adacsl("predict", place / "model", tmp_path / "data", "--keep", "id,year", "--out", tmp_path / "out")
-    assert said.code == 0, said.err
+    output = adacsl("predict", place / "model", tmp_path / "data", "--keep", "id,year", "--out", tmp_path / "out")
+    assert output.code == 0, output.err
     result = pd.read_parquet(tmp_path / "out").sort_values("id")
     assert result["year"].astype(int).value_counts().to_dict() == {2024: 250, 2023: 150}
     adacsl("predict", place / "model", tmp_path / "data", "--keep", "id", "--out", tmp_path / "p.parquet")
@@ -125,15 +125,24 @@ def test_text_files_give_parquet_files(adacsl, place, rows, tmp_path):
     (tmp_path / "data").mkdir()
     rows[:150].to_csv(tmp_path / "data/a.csv", index=False, date_format="%Y-%m-%d")
     rows[150:].to_csv(tmp_path / "data/b.csv", index=False, date_format="%Y-%m-%d")
-    said = adacsl("predict", place / "model", tmp_path / "data", *KEEP, "--out", tmp_path / "out", "--json")
-    assert said.json["files"] == 2, said.err
+    output = adacsl("predict", place / "model", tmp_path / "data", *KEEP, "--out", tmp_path / "out", "--json")
+    assert output.json["files"] == 2, output.err
     result = pd.read_parquet(tmp_path / "out")
     adacsl("predict", place / "model", place / "rows.csv", *KEEP, "--out", tmp_path / "p.parquet")
     pd.testing.assert_frame_equal(result, pd.read_parquet(tmp_path / "p.parquet"), rtol=1e-6)
     assert names(tmp_path / "out")[1:] == ["a.csv.parquet", "b.csv.parquet"]
 
 
-def test_prices_of_rows_and_referrals_are_decided_part_by_part(adacsl, place, data, tmp_path):
+def test_files_of_several_formats_are_all_predicted(adacsl, place, data, rows, predicted, tmp_path):
+    (data / "a.parquet").unlink()
+    rows[:100].to_csv(data / "a.csv", index=False)
+    assert adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out").code == 0
+    made = [pd.read_parquet(tmp_path / "out" / f"{name}.parquet") for name in ("a.csv", "b", "c")]
+    assert [len(part) for part in made] == [100, 100, 200]
+    np.testing.assert_array_equal(pd.concat(made)["probability"], predicted["probability"])
+
+
+def test_costs_of_rows_and_referrals_are_decided_part_by_part(adacsl, place, data, tmp_path):
     words = (data, *KEEP, "--fn", "0.8 * amount", "--fp", 3, "--refer", 1)
     assert adacsl("predict", place / "model", *words, "--out", tmp_path / "out").code == 0
     assert adacsl("predict", place / "model", *words, "--out", tmp_path / "p.parquet").code == 0
@@ -209,7 +218,7 @@ def test_wrong_options_are_refused_before_anything_is_written(
     assert names(tmp_path) == ["data/a.parquet", "data/b.parquet", "data/c.parquet"]
 
 
-def test_places_and_data_that_do_not_fit_are_refused(refused, place, data, pictures, tmp_path):
+def test_places_and_data_that_do_not_fit_are_refused(refused, place, data, images, tmp_path):
     (tmp_path / "full").mkdir()
     (tmp_path / "full/notes.txt").write_text("mine")
     words = ("predict", place / "model")
@@ -220,7 +229,7 @@ def test_places_and_data_that_do_not_fit_are_refused(refused, place, data, pictu
     )
     assert "a query is neither a table" in refused(*words, "--sql", "select 1", "--out", tmp_path / "out")
     assert "holds no tables that can be read" in refused(*words, tmp_path / "full", "--out", tmp_path / "out")
-    line = refused("predict", pictures / "model", pictures / "data", "--out", tmp_path / "out")
+    line = refused("predict", images / "model", images / "data", "--out", tmp_path / "out")
     assert "is neither a table nor a folder of tables: write its predictions to one file" in line
     assert not (tmp_path / "out").exists()
 
@@ -258,17 +267,17 @@ def test_a_file_with_other_columns_is_refused_before_any_work(refused, place, da
 def test_a_bad_file_is_named_and_the_others_go_on(adacsl, place, data, rows, predicted, tmp_path):
     whole = (data / "b.parquet").read_bytes()
     (data / "b.parquet").write_bytes(whole[:-20])
-    said = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out", "--json")
-    assert said.code == 1
-    assert said.json["rows"] == 300
-    (line,) = said.json["failed"]
+    output = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out", "--json")
+    assert output.code == 1
+    assert output.json["rows"] == 300
+    (line,) = output.json["failed"]
     assert line.startswith(f"{data / 'b.parquet'}: ")
     assert "is not a Parquet file, or is damaged" in line
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "c.parquet"]
-    said = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out")
-    assert (said.code, said.err) == (1, "")
-    assert "2 of 3 files, 2 of them before" in said.out
-    assert f"failed: {data / 'b.parquet'}: " in said.out
+    output = adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out")
+    assert (output.code, output.err) == (1, "")
+    assert "2 of 3 files, 2 of them before" in output.out
+    assert f"failed: {data / 'b.parquet'}: " in output.out
     rows[100:200].to_parquet(data / "b.parquet")
     assert adacsl("predict", place / "model", data, *KEEP, "--out", tmp_path / "out", "--json").json["resumed"] == 2
     pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out"), predicted)
@@ -278,11 +287,13 @@ def test_a_bad_value_fails_its_file_alone(adacsl, place, rows, tmp_path):
     (tmp_path / "data").mkdir()
     rows[:100].to_csv(tmp_path / "data/a.csv", index=False)
     rows[100:].assign(age=[*map(str, rows["age"][100:399]), "old"]).to_csv(tmp_path / "data/b.csv", index=False)
-    said = adacsl(
+    output = adacsl(
         "predict", place / "model", tmp_path / "data", "--batch-rows", 50, "--out", tmp_path / "out", "--json"
     )
-    assert said.code == 1
-    assert "b.csv: column 'age' held numbers when the encoder was fitted, now it holds 'old'" in said.json["failed"][0]
+    assert output.code == 1
+    assert (
+        "b.csv: column 'age' held numbers when the encoder was fitted, now it holds 'old'" in output.json["failed"][0]
+    )
     assert names(tmp_path / "out") == ["_predictions.json", "a.csv.parquet"]
 
 
@@ -294,9 +305,9 @@ def test_a_file_that_changes_while_it_is_read_is_not_taken(adacsl, place, data, 
         return real(self, X, **given)
 
     monkeypatch.setattr(library.CostSensitiveClassifier, "decision_scores", touch)
-    said = adacsl("predict", place / "model", data, "--out", tmp_path / "out", "--json")
-    assert said.code == 1
-    assert said.json["failed"] == [f"{data / 'b.parquet'}: it has changed since the command was started: start again"]
+    output = adacsl("predict", place / "model", data, "--out", tmp_path / "out", "--json")
+    assert output.code == 1
+    assert output.json["failed"] == [f"{data / 'b.parquet'}: it has changed since the command was started: start again"]
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet", "c.parquet"]
 
 
@@ -312,7 +323,7 @@ def test_a_full_disk_ends_the_run_and_keeps_what_is_finished(refused, place, dat
     assert not [name for name in names(tmp_path / "out") if name.endswith(".draft")]
 
 
-def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(adacsl, place, data, tmp_path, monkeypatch):
+def test_ctrl_c_keeps_what_is_finished_and_shows_how_to_go_on(adacsl, place, data, tmp_path, monkeypatch):
     real, calls = library.CostSensitiveClassifier.decision_scores, []
 
     def interrupted(self, X, **given):
@@ -322,14 +333,14 @@ def test_ctrl_c_keeps_what_is_finished_and_says_how_to_go_on(adacsl, place, data
         return real(self, X, **given)
 
     monkeypatch.setattr(library.CostSensitiveClassifier, "decision_scores", interrupted)
-    said = adacsl("predict", place / "model", data, "--out", tmp_path / "out")
-    assert (said.code, said.out) == (130, "")
-    kept = f"what is finished is kept in {tmp_path / 'out'}; the same command resumes from there"
-    assert said.err == f"stopped: {kept}\n"
+    output = adacsl("predict", place / "model", data, "--out", tmp_path / "out")
+    assert (output.code, output.out) == (130, "")
+    stored = f"what is finished is kept in {tmp_path / 'out'}; the same command resumes from there"
+    assert output.err == f"stopped: {stored}\n"
     assert names(tmp_path / "out") == ["_predictions.json", "a.parquet"]
 
 
-def test_a_part_says_what_it_was_made_from(adacsl, place, data, tmp_path):
+def test_a_part_shows_what_it_was_made_from(adacsl, place, data, tmp_path):
     adacsl("predict", place / "model", data, "--out", tmp_path / "out")
     about = json.loads(pq.read_metadata(tmp_path / "out/a.parquet").metadata[b"adacsl"])
     state = (data / "a.parquet").stat()
@@ -338,7 +349,7 @@ def test_a_part_says_what_it_was_made_from(adacsl, place, data, tmp_path):
     assert about["summary"]["rows"] == 100
 
 
-def test_a_machine_that_sees_other_folders_is_told_so(place, data, adacsl, tmp_path):
+def test_a_machine_that_sees_other_folders_is_refused(place, data, adacsl, tmp_path):
     model = library.load(place / "model")
     request = Request(model.costs_, Policy(), [], 1000)
     plan, units = make_plan(model, place / "model", str(data), tmp_path / "out", request, None, "cpu")

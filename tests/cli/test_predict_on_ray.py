@@ -79,15 +79,15 @@ def test_every_row_is_predicted_once_though_a_node_dies(adacsl, place, data, pla
     assert [report.summary["rows"] for report in reports] == [ROWS] * FILES
     result = pd.read_parquet(tmp_path / "out").sort_values("id", ignore_index=True)
     assert result["id"].tolist() == list(range(FILES * ROWS))
-    said = adacsl(
+    output = adacsl(
         "predict", place / "model", data, "--keep", "id", "--batch-rows", 200, "--out", tmp_path / "p.parquet"
     )
-    assert said.code == 0
+    assert output.code == 0
     wanted = pd.read_parquet(tmp_path / "p.parquet")
     pd.testing.assert_frame_equal(result, wanted, check_exact=True)
     # the same command takes up what the cluster has done, and clears away what the dead left
-    said = adacsl("predict", place / "model", data, "--keep", "id", "--out", tmp_path / "out", "--json")
-    assert said.json["resumed"] == FILES
+    output = adacsl("predict", place / "model", data, "--keep", "id", "--out", tmp_path / "out", "--json")
+    assert output.json["resumed"] == FILES
     assert not list((tmp_path / "out").glob(".*.draft"))
 
 
@@ -133,7 +133,7 @@ def test_a_cluster_of_the_callers_stays_theirs(planned, cluster):
         ray.shutdown()
 
 
-def test_nobody_at_an_address_is_one_line(refused, place, data, tmp_path):
+def test_no_server_at_an_address_is_one_line(refused, place, data, tmp_path):
     where = ("--backend", "ray", "--address", "127.0.0.1:1")
     line = refused("predict", place / "model", data, "--out", tmp_path / "out", *where)
     assert "no Ray cluster at '127.0.0.1:1'" in line
@@ -161,8 +161,8 @@ def test_ctrl_c_keeps_finished_files_and_the_same_command_goes_on(place, data, t
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)
     os.killpg(run.pid, signal.SIGINT)  # as a terminal does
-    said, err = run.communicate(timeout=60)
-    assert (run.returncode, said) == (130, "")
+    output, err = run.communicate(timeout=60)
+    assert (run.returncode, output) == (130, "")
     assert err == f"stopped: what is finished is kept in {out}; the same command resumes from there\n"
     done = len(list(out.glob("*.parquet")))
     assert 0 < done < FILES

@@ -36,7 +36,7 @@ def test_train_predict_evaluate(table, tmp_path, adacsl):
     assert adacsl(*words).json["cost"]["mean"] == pytest.approx(cost, rel=1e-6)
 
 
-def test_only_training_learns_prices(table, tmp_path, refused):
+def test_only_training_learns_costs(table, tmp_path, refused):
     table.assign(score=0.5).to_csv(tmp_path / "scores.csv", index=False)
     words = ["threshold", tmp_path / "scores.csv", "--score-column", "score", "--label-column", "target"]
     assert "learned in training" in refused(*words, "--fn", "model(loss)", "--fp", 4)

@@ -21,6 +21,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostSensitiveClassifier
+from adacsl.neural import NeuralLearner
 
 ROWS = pd.DataFrame(np.random.default_rng(0).normal(size=(120, 2)), columns=["debt", "age"])
 LABELS = (ROWS["debt"] > 0.5).astype(int)
@@ -76,7 +77,7 @@ def spawn(command, out, err):
 
 
 def address_in(path, seconds=120):
-    """Wait for the line that says where the server is."""
+    """Wait for the line that states where the server is."""
     for _ in range(seconds * 10):
         if result := re.search(r"http://127\.0\.0\.1:\d+", path.read_text()):
             return result[0]
@@ -203,6 +204,33 @@ def test_what_makes_no_sense_is_refused_at_once(model, refused, tmp_path):
     assert f"there is no model folder {tmp_path / 'gone'}" in refused("serve", tmp_path / "gone", "--port", 0)
 
 
+NET = """
+from torch import nn
+
+def net(n_features):
+    return nn.Sequential(nn.Linear(n_features, 4), nn.ReLU(), nn.Linear(4, 1))
+"""
+
+
+@FORKED
+def test_a_model_with_a_network_of_ones_own_is_served_with_its_factory(refused, tmp_path, monkeypatch):
+    (tmp_path / "served_nets.py").write_text(NET)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import served_nets
+
+    learner = NeuralLearner(module=served_nets.net, epochs=1)
+    classifier = CostSensitiveClassifier(CostMatrix(fp=1, fn=6), learner=learner, random_state=0).fit(ROWS, LABELS)
+    classifier.save("model")
+    assert "--module module:function" in refused("serve", "model", "--port", 0)
+    with served("model", tmp_path, "--module", "served_nets:net", start=fork) as (_, address):
+        wait_until_ready(address)
+        answer = httpx.post(f"{address}/predict", json={"rows": ROWS.to_dict(orient="records")}, timeout=60).json()
+    np.testing.assert_allclose(
+        [row["probability"] for row in answer["rows"]], classifier.predict_proba(ROWS)[:, 1], rtol=1e-5
+    )
+
+
 # several processes
 
 
@@ -311,27 +339,27 @@ def test_a_request_that_is_on_its_way_at_the_end_is_answered(model, tmp_path):
     head, body = post_bytes()
     with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
         wait_until_ready(address)
-        kept = [lines.enter_context(connect(address)) for _ in range(3)]
-        for line in kept:
+        stored = [lines.enter_context(connect(address)) for _ in range(3)]
+        for line in stored:
             line.sendall(head + body)
             status, headers, _ = read_answer(line)
             assert (status, headers.get("connection")) == (200, None)
-        kept[0].sendall(head[:20])
+        stored[0].sendall(head[:20])
         os.kill(number, signal.SIGTERM)
         time.sleep(0.3)
-        kept[0].sendall(head[20:] + body)
-        kept[1].sendall(head + body)
-        for line in kept[:2]:
+        stored[0].sendall(head[20:] + body)
+        stored[1].sendall(head + body)
+        for line in stored[:2]:
             status, headers, _ = read_answer(line)
             assert (status, headers["connection"]) == (200, "close")
             assert line.recv(1) == b""
-        assert kept[2].recv(1) == b""  # nothing was sent: it is closed soon
+        assert stored[2].recv(1) == b""  # nothing was sent: it is closed soon
         assert code_of(number) == 0
     assert (tmp_path / "err").read_text().count("\n") == 1
 
 
 @FORKED
-def test_requests_that_are_not_there_yet_take_nobodys_place(model, tmp_path):
+def test_incomplete_requests_block_no_others(model, tmp_path):
     head, _ = post_bytes(length=1000)
     with served(model[1], tmp_path, start=fork) as (_, address), ExitStack() as lines:
         wait_until_ready(address)
@@ -377,7 +405,7 @@ def test_a_client_that_leaves_is_no_fault(model, tmp_path):
 
 
 @FORKED
-def test_an_answer_that_nobody_reads_is_given_up(model, tmp_path, monkeypatch):
+def test_an_unread_answer_is_given_up(model, tmp_path, monkeypatch):
     monkeypatch.setattr("adacsl.serving.connections.SEND_SECONDS", 1.0)
     head, body = post_bytes(ROW * 10_000)
     with served(model[1], tmp_path, start=fork) as (number, address), ExitStack() as lines:
@@ -434,6 +462,6 @@ def test_malformed_requests_leave_no_traceback(model, tmp_path):
         with connect(address, seconds=20) as line:
             line.sendall(large + b"{" * 1000)
             assert line.recv(12) == b"HTTP/1.1 413"
-    told = (tmp_path / "err").read_text()
-    assert "Traceback" not in told
-    assert "exception" not in told.lower()
+    result = (tmp_path / "err").read_text()
+    assert "Traceback" not in result
+    assert "exception" not in result.lower()

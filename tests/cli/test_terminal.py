@@ -36,7 +36,7 @@ def command(monkeypatch):
 
 @pytest.fixture(params=["closed", "left"])
 def reader(request):
-    """A stream that nobody reads: closed from the start, or a pipe whose reader has left."""
+    """A stream that no one reads: closed from the start, or a pipe whose reader has left."""
     if request.param == "closed":
         yield None
         return
@@ -55,7 +55,7 @@ def answer(_):
 
 
 @pytest.mark.parametrize("words", [["command"], ["command", "--json"], ["command", "--help"], ["--version"]])
-def test_output_that_nobody_reads_is_141(command, monkeypatch, words, reader):
+def test_unread_output_exits_with_141(command, monkeypatch, words, reader):
     command(answer)
     monkeypatch.setattr(sys, "stdout", reader)
     assert app.run(words) == 141
@@ -87,12 +87,12 @@ def test_a_command_that_ends_the_program_itself_still_does(command):
 
 def test_escape_codes_from_data_are_shown_and_not_obeyed(command, adacsl):
     command(answer)
-    said = adacsl("command")
-    assert said.out.count(SHOWN) == 3
-    assert "\x1b" not in said.out
-    said = adacsl("command", "--json")
-    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e" for c in said.out.rstrip("\n"))
-    assert said.json == {ESCAPES: ESCAPES}  # and it still says the same
+    output = adacsl("command")
+    assert output.out.count(SHOWN) == 3
+    assert "\x1b" not in output.out
+    output = adacsl("command", "--json")
+    assert not any(ord(c) < 32 or 127 <= ord(c) < 160 or c == "\u202e" for c in output.out.rstrip("\n"))
+    assert output.json == {ESCAPES: ESCAPES}  # and it still states the same
 
 
 def test_escape_codes_in_errors_and_notes_are_shown(command, adacsl):
@@ -103,9 +103,9 @@ def test_escape_codes_in_errors_and_notes_are_shown(command, adacsl):
 
     command(work)
     for words in (["command"], ["command", "--debug"]):
-        said = adacsl(*words)
-        assert said.err.count(SHOWN) >= 3
-        assert not any(c in said.err for c in "\x1b\x9b\x07\u202e")
+        output = adacsl(*words)
+        assert output.err.count(SHOWN) >= 3
+        assert not any(c in output.err for c in "\x1b\x9b\x07\u202e")
 
 
 def test_a_long_cell_makes_no_long_line():
@@ -132,14 +132,14 @@ def test_widths_that_no_terminal_has_are_not_believed(adacsl, monkeypatch, width
     assert adacsl("data", "--help").out != usual
 
 
-def test_sigterm_says_what_is_kept(command, adacsl):
+def test_sigterm_shows_what_is_stored(command, adacsl):
     def work(_):
         with stoppable("what is finished is kept"):
             raise Terminated
 
     command(work)
-    said = adacsl("command")
-    assert (said.code, said.out, said.err) == (143, "", "stopped: what is finished is kept\n")
+    output = adacsl("command")
+    assert (output.code, output.out, output.err) == (143, "", "stopped: what is finished is kept\n")
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_numbers_are_refused_before_anything_is_read(refused, words, line):
         ),
     ],
 )
-def test_wrong_words_are_refused_before_anything_is_said_or_written(refused, monkeypatch, tmp_path, words, line):
+def test_wrong_words_are_refused_before_anything_is_printed_or_written(refused, monkeypatch, tmp_path, words, line):
     monkeypatch.chdir(tmp_path)
     rows = "".join(f"{i},2024-01-{i + 1:02d},{i % 2}\n" for i in range(31))
     (tmp_path / "rows.csv").write_text(f"id,when,y\n{rows}")
@@ -246,7 +246,7 @@ def test_a_signal_after_the_answer_changes_nothing(monkeypatch):
 
 
 @pytest.mark.parametrize("code", [130, 143])
-def test_who_was_stopped_waits_for_nobody(monkeypatch, code):
+def test_a_stopped_program_exits_at_once(monkeypatch, code):
     left = []
     monkeypatch.setattr(app, "run", lambda: code)
     monkeypatch.setattr(os, "_exit", left.append)

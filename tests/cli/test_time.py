@@ -22,11 +22,11 @@ def loans(tmp_path_factory):
     return path
 
 
-def test_compare_says_what_was_tested_on(adacsl, loans, tmp_path):
+def test_compare_shows_what_was_tested_on(adacsl, loans, tmp_path):
     words = ("compare", loans, *COSTS, *TIMES, "--methods", "always-negative,always-positive", "--n-jobs", 1)
-    said = adacsl(*words, "--folds", 2, "--out", tmp_path / "run", "--quiet")
-    assert said.code == 0, said.err
-    lines = said.out.splitlines()
+    output = adacsl(*words, "--folds", 2, "--out", tmp_path / "run", "--quiet")
+    assert output.code == 0, output.err
+    lines = output.out.splitlines()
     (first,) = [line for line in lines if line.startswith("window 0: ")]
     assert "tested on 2024-06-29 to 2024-07-18" in first
     assert "rows excluded for gap and label_delay" in first
@@ -35,33 +35,13 @@ def test_compare_says_what_was_tested_on(adacsl, loans, tmp_path):
     assert again["windows"]["loans"]["0"] == first.removeprefix("window 0: ")
 
 
-def test_dates_without_a_time_column_are_named(adacsl, loans, tmp_path):
-    words = (
-        loans,
-        *COSTS,
-        "--repeats",
-        1,
-        "--folds",
-        2,
-        "--n-jobs",
-        1,
-        "--methods",
-        "always-positive",
-        "--out",
-        tmp_path / "run",
-    )
-    assert "column 'applied' contains dates" in adacsl("compare", *words).err
-    said = adacsl("train", loans, *COSTS, "--method", "gbm-bayes", "--out", tmp_path / "model")
-    assert "column 'applied' contains dates, but folds are random" in said.err
-
-
 def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_path):
     words = ("train", loans, *COSTS, *TIMES, "--method", "gbm-bayes", "--out", tmp_path / "model")
-    said = adacsl(*words)
-    assert said.code == 0, said.err
-    assert "have dates" not in said.out
-    assert "(on later samples)" in said.out
-    assert "trained on rows until 2024-0" in said.out
+    output = adacsl(*words)
+    assert output.code == 0, output.err
+    assert "have dates" not in output.out
+    assert "(on later samples)" in output.out
+    assert "trained on rows until 2024-0" in output.out
     assert load_noted(tmp_path / "model")[1]["times"]["gap"] == "2d"
     pd.read_csv(loans).drop(columns=["applied", "default"]).to_csv(tmp_path / "new.csv", index=False)
     for rows in (tmp_path / "new.csv", loans):
@@ -72,14 +52,14 @@ def test_train_keeps_the_order_and_predict_needs_no_times(adacsl, loans, tmp_pat
 def test_the_column_of_times_is_that_of_a_capacity_too(adacsl, loans, tmp_path):
     words = ("--capacity", 1, "--per", "day", "--method", "gbm-bayes", "--out", tmp_path / "model")
     assert adacsl("train", loans, *COSTS, *TIMES, *words).code == 0
-    said = adacsl("predict", tmp_path / "model", loans, "--out", tmp_path / "out.csv")
-    assert said.code == 0, said.err
+    output = adacsl("predict", tmp_path / "model", loans, "--out", tmp_path / "out.csv")
+    assert output.code == 0, output.err
     decided = pd.read_csv(tmp_path / "out.csv")["decision"] == "yes"
     assert decided.groupby(pd.read_csv(loans)["applied"]).sum().max() == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "match"),
     [
         (("--gap", "7d"), "need the column of the times: give --time-column NAME"),
         (("--time-column", "when"), "no column 'when'"),
@@ -89,6 +69,6 @@ def test_the_column_of_times_is_that_of_a_capacity_too(adacsl, loans, tmp_path):
         (("--time-column", "applied", "--label-delay", "9mo"), "none may train"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_one_line(refused, loans, tmp_path, words, said):
+def test_what_makes_no_sense_is_refused_in_one_line(refused, loans, tmp_path, words, match):
     out = ("--out", tmp_path / "model", "--method", "gbm-bayes")
-    assert said in refused("train", loans, *COSTS, *words, *out)
+    assert match in refused("train", loans, *COSTS, *words, *out)

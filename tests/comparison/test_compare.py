@@ -621,7 +621,7 @@ def test_a_ratio_is_not_named_twice():
         ({"folds": 1}, "folds must be a whole number from 2, got 1"),
         ({"folds": 300}, "300 folds leave too little to learn from or to test on: 240 rows"),
         ({"test": 0.3}, "test is the share of the test windows of data with a time"),
-        ({"folds": 2, "validation": 0.5}, "below the 50% that are not tested on, got 0.5"),
+        ({"folds": 2, "validation": 0.5}, "below the 50 % that are not tested on, got 0.5"),
     ],
 )
 def test_repeats_and_folds_are_checked(options, message):

@@ -76,6 +76,8 @@ def test_what_does_not_go_together():
         compare(X, y, COSTS, constraints=FLOOR, groups=np.arange(300), progress=False)
     with pytest.raises(ValueError, match="constraints are for two classes, data has 3"):
         compare(X, np.arange(300) % 3, "balanced", constraints=FLOOR, progress=False)
+    with pytest.raises(ValueError, match="segments are the values of a column of X, and X has no column 'region'"):
+        compared(FLOOR | {"segments": "region"}, ["logistic"])
     with pytest.raises(ValueError, match="certify must be a share"):
         compare(X, y, COSTS, constraints=FLOOR, certify=0, progress=False)
     with pytest.raises(ValueError, match="constraints are min_recall"):

@@ -103,7 +103,7 @@ def test_copies_are_counted_kept_together_and_said(tmp_path):
     result = compare(*table(300, copied=31), COSTS, repeats=2, folds=3, folder=tmp_path / "run", **QUICK)
     facts = result.report_data().facts
     assert "31 samples are duplicates of others; duplicates stay in one fold." in facts["data: data"]
-    assert facts["protocol"].startswith("52% training, 15% validation, 33% test; 2 repeats of 3 folds, stratified: ")
+    assert facts["protocol"].startswith("52 % training, 15 % validation, 33 % test; 2 repeats of 3 folds, stratified: ")
     expected = "95 % intervals: Student's t on paired costs of 2 x 3 folds, with the variance of samples and fits"
     assert facts["intervals"] == expected
     (rows,) = result.paired.values()
@@ -182,8 +182,8 @@ def test_costs_at_other_ratios_are_those_of_the_fits():
 def test_protocols_as_text():
     about = Protocol(folds=5).identity()
     assert describe_protocol(about, list(range(10))) == (
-        "65% training, 15% validation, 20% test; 2 repeats of 5 folds, stratified: every sample is tested once in each "
-        "repeat"
+        "65 % training, 15 % validation, 20 % test; 2 repeats of 5 folds, stratified: every sample is tested once in "
+        "each repeat"
     )
     assert describe_protocol(about, [0, 1]).endswith("1 repeat of 5 folds, stratified: every sample is tested once")
     assert "2 random splits (seeds 0, 3)" in describe_protocol(Protocol().identity(), [0, 3])

@@ -298,9 +298,9 @@ def test_another_identity_is_refused_and_named(store, changes, difference):
 
 def test_a_newer_schema_asks_for_an_update(store):
     store.write(made())
-    forge(store.folder / "fits" / PLACE, schema_version=7)
+    forge(store.folder / "fits" / PLACE, schema_version=8)
     for act in (store.scan, store.results, lambda: store.read(FIT)):
-        with pytest.raises(StoreError, match=r"has schema version 7; adacsl .* reads version 6: update adacsl"):
+        with pytest.raises(StoreError, match=r"has schema version 8; adacsl .* reads version 7: update adacsl"):
             act()
     store.close()
     forge(store.folder / "run.json", schema_version=8)
@@ -313,7 +313,7 @@ def test_the_folder_of_an_older_adacsl_is_refused_and_left_alone(store):
     store.close()
     forge(store.folder / "run.json", schema_version=4)
     before = files(store.folder)
-    with pytest.raises(StoreError, match=r"run.json has schema version 4; .* reads version 6: choose another --out"):
+    with pytest.raises(StoreError, match=r"run.json has schema version 4; .* reads version 7: choose another --out"):
         Store.open(store.folder, IDENTITY)
     assert files(store.folder) == before
 
@@ -482,7 +482,7 @@ def test_other_files_do_not_matter(store):
     (store.folder / "fits" / "notes.txt").write_text("x")
     (store.folder / "report.html").write_text("x")
     (store.folder / "fits" / "toy" / "net-tuned" / ".DS_Store").write_text("x")
-    assert store.scan() == ({FIT}, {}, {}, {FIT: pytest.approx({"cost": 0.3, "normalized": 0.5})})
+    assert store.scan() == ({FIT}, {}, {}, {FIT: pytest.approx({"cost": 0.3, "normalized": 0.5, "seconds": 1.5})})
 
 
 # failures
@@ -506,7 +506,7 @@ def test_failures_are_recorded_counted_and_forgotten_when_the_fit_is_done(store)
     assert store.scan().failed == {}
     assert store.failures().empty
     store.fail(FIT, ValueError("too late"))
-    assert store.scan() == ({FIT}, {}, {}, {FIT: pytest.approx({"cost": 0.3, "normalized": 0.5})})
+    assert store.scan() == ({FIT}, {}, {}, {FIT: pytest.approx({"cost": 0.3, "normalized": 0.5, "seconds": 1.5})})
     assert not list((store.folder / "failed").rglob("*.json"))
 
 

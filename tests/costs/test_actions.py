@@ -1,4 +1,4 @@
-"""Actions beyond the classes: their prices against the definition, one class and one decision at a time."""
+"""Actions beyond the classes: their costs against the definition, one class and one decision at a time."""
 
 import json
 
@@ -14,13 +14,13 @@ THREE = CostMatrix.from_array(K3, rows="predicted", classes=["ant", "bee", "cat"
 
 
 @given(st.floats(0, 50), st.sampled_from([1e-9, 1.0, 8.0, 1e9]), st.floats(0, 1), st.floats(0, 1))
-def test_a_person_costs_their_price_and_what_they_decide(price, fn, misses, alarms):
+def test_a_referral_costs_its_review_and_the_reviewed_decision(review, fn, fn_rate, fp_rate):
     costs = CostMatrix(fp=1, fn=fn - 2, tp=-2, tn=0.25)
-    if price > 0.01:
-        row = costs.with_referral(price).to_array()[2]
-        np.testing.assert_allclose(row, [price + 0.25, price - 2])
-        row = costs.with_referral(price, errors={"fp": alarms, "fn": misses}).to_array()[2]
-        by_hand = [price + (1 - alarms) * 0.25 + alarms * 1, price + (1 - misses) * -2 + misses * (fn - 2)]
+    if review > 0.01:
+        row = costs.with_referral(review).to_array()[2]
+        np.testing.assert_allclose(row, [review + 0.25, review - 2])
+        row = costs.with_referral(review, errors={"fp": fp_rate, "fn": fn_rate}).to_array()[2]
+        by_hand = [review + (1 - fp_rate) * 0.25 + fp_rate * 1, review + (1 - fn_rate) * -2 + fn_rate * (fn - 2)]
         np.testing.assert_allclose(row, by_hand, rtol=1e-9, atol=1e-12)
 
 
@@ -35,7 +35,7 @@ def test_errors_of_three_classes_in_every_form():
     np.testing.assert_allclose(by_matrix, 1.5 + (shares * K3).sum(axis=0))
 
 
-def test_names_and_row_costs_are_kept():
+def test_names_and_costs_of_samples_remain():
     costs = THREE.with_referral(1.5, name="ask")
     assert costs.actions == ("ant", "bee", "cat", "ask")
     assert costs.classes == ("ant", "bee", "cat")
@@ -43,7 +43,7 @@ def test_names_and_row_costs_are_kept():
     rows = CostMatrix(fp=1, fn=amounts).with_referral(np.asarray([1.0, 2.0, 3.0]), errors={"fn": 0.5})
     np.testing.assert_allclose(rows.to_array()[:, 2], [[1, 2.5], [2, 2], [3, 28]])
     assert rows.rows([1]).decide([0.9]).tolist() == [0]
-    free = CostMatrix(fp=1, fn=amounts).rows([1]).with_referral(1.0)  # one row alone, whose misses are free
+    free = CostMatrix(fp=1, fn=amounts).rows([1]).with_referral(1.0)  # one sample, whose false negative is free
     assert free.decide([0.9]).tolist() == [0]
     assert CostMatrix.from_json(json.dumps(costs.to_dict())) == costs
 
@@ -52,7 +52,7 @@ def test_one_action_after_another():
     costs = THREE.with_action("wait", 2.5).with_action("test", {"cat": 0.75, "ant": 1, "bee": 1})
     assert costs.actions == ("ant", "bee", "cat", "wait", "test")
     assert costs.to_array()[3:].tolist() == [[2.5] * 3, [1, 1, 0.75]]
-    # a person then takes what is cheapest: predicting, or another action
+    # the reviewer then takes the action of least cost: predicting, or another one
     assert costs.with_referral(1.0).to_array()[5].tolist() == [0.0, 1.0, 1.5]
     assert costs.with_referral(1.0, errors=np.eye(3)).to_array()[5].tolist() == [0.0, 1.0, 1.5]
 
@@ -83,12 +83,12 @@ def test_the_same_in_every_library(library):
         (np.eye(2), "3 x 3 shares"),
     ],
 )
-def test_errors_that_make_no_sense_are_refused(errors, message):
+def test_invalid_errors_are_refused(errors, message):
     with pytest.raises(ValueError, match=message):
         THREE.with_referral(1, errors=errors)
 
 
-def test_actions_that_make_no_sense_are_refused():
+def test_invalid_actions_are_refused():
     with pytest.raises(ValueError, match="already"):
         THREE.with_action("bee", 1)
     with pytest.raises(ValueError, match="one for each of 3 classes, got 2"):

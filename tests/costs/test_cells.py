@@ -1,4 +1,4 @@
-"""Cost matrices whose prices are made from a table, or known as a range; means over those who pay; stakes of rows."""
+"""Cost matrices from columns of a table and from ranges; mean costs of errors; weights of samples."""
 
 import copy
 import json
@@ -12,18 +12,18 @@ from hypothesis import strategies as st
 
 from adacsl import CostMatrix
 
-PRICES = st.lists(st.sampled_from([0.0, 1e-9, 0.5, 3.0, 1e9]), min_size=2, max_size=8).filter(any)
-UNSETTLED = CostMatrix(fp=5, fn="0.8 * amount + 12", tp="fee")
+COSTS = st.lists(st.sampled_from([0.0, 1e-9, 0.5, 3.0, 1e9]), min_size=2, max_size=8).filter(any)
+UNRESOLVED = CostMatrix(fp=5, fn="0.8 * amount + 12", tp="fee")
 
 
-# prices that depend on columns
+# costs that depend on columns
 
 
-def test_of_a_table_gives_the_prices_of_its_rows():
+def test_of_a_table_gives_the_costs_of_its_samples():
     table = pd.DataFrame({"amount": [10.0, 100.0], "fee": [1, 2]})
-    assert UNSETTLED.of(table) == CostMatrix(fp=5, fn=[20.0, 92.0], tp=[1.0, 2.0])
-    assert UNSETTLED.columns == ("amount", "fee")
-    assert not UNSETTLED.resolved
+    assert UNRESOLVED.of(table) == CostMatrix(fp=5, fn=[20.0, 92.0], tp=[1.0, 2.0])
+    assert UNRESOLVED.columns == ("amount", "fee")
+    assert not UNRESOLVED.resolved
     plain = CostMatrix(fp=1, fn=8)
     assert (plain.columns, plain.resolved, plain.of(table)) == ((), True, plain)
 
@@ -47,8 +47,8 @@ def test_more_classes_have_expressions_too():
 def test_frames_hold_expressions_too():
     frame = pd.DataFrame({"a": ["0", "2"], "b": ["0.5 * amount", "3 - 3"]}, index=["a", "b"])
     costs = CostMatrix.from_frame(frame, rows="predicted")
-    prices = [[0, "0.5 * amount"], [2, 0]]
-    assert costs == CostMatrix.from_array(prices, rows="predicted", classes=["a", "b"])
+    table = [[0, "0.5 * amount"], [2, 0]]
+    assert costs == CostMatrix.from_array(table, rows="predicted", classes=["a", "b"])
     assert CostMatrix.from_frame(frame.T, rows="actual") == costs
 
 
@@ -70,13 +70,13 @@ def test_frames_hold_expressions_too():
         lambda c: c.class_weights(),
     ],
 )
-def test_who_needs_numbers_says_what_to_do(use):
+def test_measures_need_resolved_costs(use):
     with pytest.raises(ValueError, match=r"depend on the columns 'amount', 'fee': costs\.of\(table\) gives those of"):
-        use(UNSETTLED)
+        use(UNRESOLVED)
 
 
-@pytest.mark.parametrize("costs", [UNSETTLED, CostMatrix(fp=(1, 2), fn=(0, 20), tn=-1), CostMatrix(fp=(1, 2), fn="a")])
-def test_unsettled_and_ranged_costs_are_values(costs):
+@pytest.mark.parametrize("costs", [UNRESOLVED, CostMatrix(fp=(1, 2), fn=(0, 20), tn=-1), CostMatrix(fp=(1, 2), fn="a")])
+def test_unresolved_and_ranged_costs_are_values(costs):
     assert CostMatrix.from_json(costs.to_json()) == costs
     assert CostMatrix.from_dict(json.loads(json.dumps(costs.to_dict()))).ranges == costs.ranges
     assert pickle.loads(pickle.dumps(costs)) == costs  # noqa: S301
@@ -86,10 +86,11 @@ def test_unsettled_and_ranged_costs_are_values(costs):
     assert costs != CostMatrix(fp=1, fn=8)
 
 
-def test_errors_cheaper_than_being_right_are_taken_as_free():
+def test_errors_that_cost_less_than_being_right_are_free():
     resolved = CostMatrix(fp=1, fn="amount - 10", tp="fee").of({"amount": [5.0, 30.0], "fee": [2.0, 3.0]})
     assert resolved.fn.tolist() == [2.0, 20.0]
     assert resolved.reduced().fn.tolist() == [0.0, 17.0]
+    assert CostMatrix(fp=1, fn="amount").of({"amount": [0.0]}).decide([0.9]).tolist() == [0]  # a free false negative
     with pytest.raises(ValueError, match="fn costs no more than tp for any sample"):
         CostMatrix(fp=1, fn="amount").of({"amount": [-1.0, 0.0]}).checked()
     three = CostMatrix.from_array([[0, "a", 1], [1, 0, 2], [1, 1, 0]], rows="predicted").of({"a": [-4.0, 4.0]})
@@ -115,10 +116,6 @@ def test_any_recipe_is_a_cell():
         CostMatrix.from_dict(costs.to_dict())
 
 
-def test_free_rows_alone_are_no_error():
-    assert CostMatrix(fp=1, fn="amount").of({"amount": [0.0]}).decide([0.9]).tolist() == [0]
-
-
 # ranges
 
 
@@ -129,18 +126,18 @@ def test_a_range_stands_for_its_geometric_middle():
     assert CostMatrix(fp=(0, 4), fn=8, tn=(-6, -2)).fp == 2.0
     assert CostMatrix(fp=(0, 4), fn=8, tn=(-6, -2)).tn == -4.0
     assert CostMatrix(fp=1, fn=8).ranges == {}
-    assert CostMatrix(fp=[1, 2], fn=8).ranges == {}  # a list holds the prices of samples
+    assert CostMatrix(fp=[1, 2], fn=8).ranges == {}  # a list holds the costs of samples
     assert costs != CostMatrix(fp=2, fn=10)
     assert costs.decide([0.1, 0.2]).tolist() == CostMatrix(fp=2, fn=10).decide([0.1, 0.2]).tolist()
 
 
 @given(st.sampled_from([1e-9, 1.0, 1e9]), st.floats(1, 1e9))
-def test_the_middle_is_as_many_times_dearer_as_cheaper(low, factor):
+def test_the_middle_is_geometric(low, factor):
     costs = CostMatrix(fp=1, fn=(low, low * factor))
     assert costs.fn / low == pytest.approx(low * factor / costs.fn, rel=1e-9)
 
 
-def test_ranges_ride_along():
+def test_ranges_remain():
     costs = CostMatrix(fp=(2, 8), fn="amount", tn=1)
     resolved = costs.of({"amount": [5.0, 7.0, 9.0]})
     for other in (resolved, resolved.rows([0, 1]), resolved.averaged(), resolved.aligned(["n", "y"])):
@@ -171,27 +168,27 @@ def test_bad_ranges_are_refused(make, message):
         make()
 
 
-# means over those who pay, and stakes of rows
+# mean costs of errors, and weights of samples
 
 
-@given(PRICES, st.data())
-def test_means_and_weights_over_those_who_pay(library, fn, data):
+@given(COSTS, st.data())
+def test_means_and_weights_over_the_samples_that_can_pay(library, fn, data):
     n = len(fn)
     fp = data.draw(st.lists(st.sampled_from([0.0, 1.0, 7.0]), min_size=n, max_size=n).filter(any))
     y = data.draw(st.lists(st.integers(0, 1), min_size=n, max_size=n))
     costs = CostMatrix(fp=library.asarray(np.array(fp)), fn=library.asarray(np.array(fn)))
-    misses = [price for price, label in zip(fn, y, strict=True) if label == 1] or fn
-    alarms = [price for price, label in zip(fp, y, strict=True) if label == 0] or fp
+    of_fn = [cost for cost, label in zip(fn, y, strict=True) if label == 1] or fn
+    of_fp = [cost for cost, label in zip(fp, y, strict=True) if label == 0] or fp
     labels = library.asarray(np.array(y))
-    if sum(misses) > 0 and sum(alarms) > 0:
+    if sum(of_fn) > 0 and sum(of_fp) > 0:
         mean = costs.averaged(labels)
-        assert mean.fn == pytest.approx(sum(misses) / len(misses))
-        assert mean.fp == pytest.approx(sum(alarms) / len(alarms))
+        assert mean.fn == pytest.approx(sum(of_fn) / len(of_fn))
+        assert mean.fp == pytest.approx(sum(of_fp) / len(of_fp))
     else:
         with pytest.raises(ValueError, match="must cost more"):
             costs.averaged(labels)
-    own = [(fn[i], misses) if y[i] else (fp[i], alarms) for i in range(n)]
-    by_hand = [price * len(all_) / sum(all_) if sum(all_) > 0 else 1.0 for price, all_ in own]
+    own = [(fn[i], of_fn) if y[i] else (fp[i], of_fp) for i in range(n)]
+    by_hand = [cost * len(all_) / sum(all_) if sum(all_) > 0 else 1.0 for cost, all_ in own]
     np.testing.assert_allclose(library.to_numpy(costs.row_weights(labels)), by_hand)
 
 
@@ -217,11 +214,3 @@ def test_means_and_weights_of_three_classes(library):
     stake = np.array([(table[i, :, y[i]] - table[i, y[i], y[i]]).sum() for i in range(40)])
     by_hand = stake / np.array([stake[y == j].mean() for j in range(3)])[y]
     np.testing.assert_allclose(library.to_numpy(costs.row_weights(library.asarray(y))), by_hand)
-
-
-def test_weights_live_where_the_labels_do():
-    import torch
-
-    weights = CostMatrix(fp=1, fn=np.array([2.0, 4.0])).row_weights(torch.tensor([1, 1]))
-    assert isinstance(weights, torch.Tensor)
-    assert weights.tolist() == pytest.approx([2 / 3, 4 / 3])

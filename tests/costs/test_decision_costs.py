@@ -1,4 +1,4 @@
-"""Two sets of prices: what is known when deciding, and what is paid afterwards."""
+"""Two sets of costs: predicted ones that decide, and those incurred afterwards."""
 
 import pickle
 
@@ -19,7 +19,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def drawn(seed: int, n: int = 30) -> tuple[CostMatrix, CostMatrix, np.ndarray, np.ndarray]:
-    """Return prices paid, prices known, probabilities and labels."""
+    """Return incurred costs, predicted costs, probabilities and labels."""
     rng = np.random.default_rng(seed)
     scale = 10.0 ** rng.integers(-9, 10)
     paid, known = (
@@ -31,7 +31,7 @@ def drawn(seed: int, n: int = 30) -> tuple[CostMatrix, CostMatrix, np.ndarray, n
 
 @settings(max_examples=40, deadline=None)
 @given(seed=seeds)
-def test_known_prices_decide_and_others_are_paid(seed):
+def test_predicted_costs_decide_and_others_are_incurred(seed):
     paid, known, proba, labels = drawn(seed)
     costs = paid.decided_by(known)
     decided = known.decide(proba)
@@ -46,7 +46,7 @@ def test_known_prices_decide_and_others_are_paid(seed):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=seeds)
-def test_both_ride_along(seed):
+def test_both_remain(seed):
     paid, known, *_ = drawn(seed)
     costs, some = paid.decided_by(known), np.asarray([3, 1, 4])
     assert costs.rows(some) == paid.rows(some).decided_by(known.rows(some))
@@ -63,20 +63,20 @@ def test_both_ride_along(seed):
 
 @settings(max_examples=20, deadline=None)
 @given(seed=seeds)
-def test_a_third_way_out_is_weighed_by_known_prices_and_paid_by_others(seed):
+def test_referrals_are_decided_by_predicted_costs_and_incur_others(seed):
     paid, known, proba, labels = drawn(seed)
-    price, costs = 0.3 * float(np.max(paid.fp)), paid.decided_by(known)
-    three, foreseen = (m.with_referral(price, errors=0.1) for m in (costs, known))
+    review, costs = 0.3 * float(np.max(paid.fp)), paid.decided_by(known)
+    three, predicted = (m.with_referral(review, errors=0.1) for m in (costs, known))
     decided = three.decide(proba)
-    assert np.array_equal(decided, foreseen.decide(proba))
-    assert np.array_equal(three.expected_of_each(proba), foreseen.expected_of_each(proba))
-    assert three.total(labels, decided) == paid.with_referral(price, errors=0.1).total(labels, decided)
-    asked = costs.with_action("ask", price)
-    assert np.array_equal(asked.decide(proba), known.with_action("ask", price).decide(proba))
+    assert np.array_equal(decided, predicted.decide(proba))
+    assert np.array_equal(three.expected_of_each(proba), predicted.expected_of_each(proba))
+    assert three.total(labels, decided) == paid.with_referral(review, errors=0.1).total(labels, decided)
+    asked = costs.with_action("ask", review)
+    assert np.array_equal(asked.decide(proba), known.with_action("ask", review).decide(proba))
     assert costs.named(["no", "yes"]).deciding == known.named(["no", "yes"])
 
 
-def test_names_ride_along():
+def test_names_remain():
     tables = np.asarray([[[0, 8.0], [1, 0]], [[0, 4.0], [1, 0]]])
     paid, known = (CostMatrix.from_array(t, rows="predicted", classes=["a", "b"]) for t in (tables, tables[::-1]))
     order = ["b", "a"]
@@ -89,13 +89,13 @@ def test_names_ride_along():
 
 @settings(max_examples=25, deadline=None)
 @given(seed=seeds, decide=st.sampled_from(["bayes", "half", "tuned"]))
-def test_held_out_rows_are_judged_by_what_was_paid(seed, decide):
+def test_held_out_samples_are_measured_by_incurred_costs(seed, decide):
     paid, known, proba, labels = drawn(seed)
     labels[:4] = [0, 0, 1, 1]
     costs, logits = paid.decided_by(known), log_odds(proba)
     held = HeldOut(np.arange(len(labels)), labels, costs, decide=decide)
     held.look(logits)
-    if decide == "tuned":  # every common move of the rows' own thresholds, by brute force
+    if decide == "tuned":  # every common shift of the samples' own thresholds, by brute force
         places = logits - bayes_log_odds(known)
         cuts = [-60.0, *(np.unique(places) + 1e-7)]
         expected = min(paid.mean(labels, (places > cut).astype(int)) for cut in cuts)
@@ -104,7 +104,7 @@ def test_held_out_rows_are_judged_by_what_was_paid(seed, decide):
     assert held.latest[0] == pytest.approx(expected, rel=1e-9, abs=1e-12 * float(np.max(paid.fn)))
 
 
-def test_the_controller_sees_each_row_at_the_threshold_it_will_have():
+def test_the_controller_measures_each_sample_at_its_own_threshold():
     rng = np.random.default_rng(0)
     known = CostMatrix(fp=1, fn=rng.choice([1.0, 30.0], 400))
     paid = CostMatrix(fp=1, fn=np.asarray(known.fn) * rng.choice([0.5, 1.5], 400))
@@ -113,28 +113,28 @@ def test_the_controller_sees_each_row_at_the_threshold_it_will_have():
     result = AdaCSLController(usual, target_threshold=0.5).step(scores, labels, costs=paid.decided_by(known)).threshold
     moved = log_odds(scores) - bayes_log_odds(known) + bayes_log_odds(usual)
     totals = [paid.total(labels, (moved > cut).astype(int)) for cut in np.sort(moved)]
-    # within rounding of the found place
+    # within rounding of the result
     near = [paid.total(labels, (moved > log_odds(np.asarray(result)) + e).astype(int)) for e in (-1e-9, 0.0, 1e-9)]
     assert min(near) == pytest.approx(min(totals))
 
 
 @settings(max_examples=10, deadline=None)
 @given(seed=seeds)
-def test_multipliers_of_many_classes_decide_by_known_prices(seed):
+def test_multipliers_of_many_classes_decide_by_predicted_costs(seed):
     rng = np.random.default_rng(seed)
     paid, known = (rng.uniform(0.5, 5.0, (40, 3, 3)) * (1 - np.eye(3)) for _ in range(2))
-    costs, foreseen = (CostMatrix.from_array(table, rows="predicted") for table in (paid, known))
+    costs, predicted = (CostMatrix.from_array(table, rows="predicted") for table in (paid, known))
     proba, labels = rng.dirichlet(np.ones(3), 40), rng.integers(0, 3, 40)
-    result = find_multipliers(proba, labels, costs.decided_by(foreseen))
+    result = find_multipliers(proba, labels, costs.decided_by(predicted))
     scaled = proba * np.asarray(result.values)
-    decided = foreseen.decide(scaled / scaled.sum(axis=1, keepdims=True))
+    decided = predicted.decide(scaled / scaled.sum(axis=1, keepdims=True))
     assert result.total_cost == pytest.approx(costs.total(labels, decided))
-    assert result.total_cost <= costs.total(labels, foreseen.decide(proba)) + 1e-9
+    assert result.total_cost <= costs.total(labels, predicted.decide(proba)) + 1e-9
 
 
-def test_tuning_pays_what_is_paid():
+def test_tuning_counts_incurred_costs():
     paid, known = CostMatrix(fp=1, fn=[1.0, 1.0, 9.0]), CostMatrix(fp=1, fn=[9.0, 1.0, 1.0])
     total, cut = tune_cut(np.asarray([0.0, -1.0, -1.5]), np.asarray([0, 0, 1]), paid.decided_by(known), None)
-    # by their known thresholds the rows stand at 2.2, -1 and -1.5: missing the third costs 9, two alarms 2
+    # the samples are at 2.2, -1 and -1.5 from their thresholds: a false negative costs 9, two false positives 2
     assert total == pytest.approx(2.0)
     assert cut < -1.5

@@ -1,4 +1,4 @@
-"""Prices written as text: against Python's own arithmetic, on every kind of table, and what is refused."""
+"""Costs written as text: against Python's own arithmetic, on every kind of table, and what is refused."""
 
 import decimal
 import math
@@ -118,7 +118,7 @@ def test_takes_every_kind_of_table(table):
         pa.table({"amount": [1, None]}),
     ],
 )
-def test_missing_prices_are_named_or_pass(table):
+def test_missing_values_are_named_or_pass(table):
     with pytest.raises(ValueError, match=r"got nan in row 2, 1 such row: repair"):
         Expression("amount").of(table)
     np.testing.assert_array_equal(Expression("2 * amount").of(table, finite=False), [2.0, np.nan])

@@ -1,4 +1,4 @@
-"""Numbers at the edge: prices so unequal, large or small, and targets so near 0 and 1, that rounding would decide."""
+"""Extreme numbers: costs so unequal, large or small, and targets so near 0 and 1, that rounding would decide."""
 
 import math
 from fractions import Fraction
@@ -16,7 +16,7 @@ from adacsl.base.scores import sigmoid
 from adacsl.thresholds import find_multipliers
 from adacsl.torch.losses import AdaptiveCrossEntropy
 
-PRICE = st.floats(-12, 12).map(lambda power: 10.0**power)
+COST = st.floats(-12, 12).map(lambda power: 10.0**power)
 BINARY = st.integers(-40, 40).map(lambda power: 2.0**power)
 ROWS = st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=2, max_size=12).filter(
     lambda rows: len({label for _, label in rows}) == 2
@@ -28,7 +28,7 @@ def columns(rows):
     return np.asarray(scores), np.asarray(labels)
 
 
-@given(ROWS, PRICE, PRICE, BINARY, st.sampled_from(["half", "bayes", "middle"]), st.sampled_from([0.0, 2.0]))
+@given(ROWS, COST, COST, BINARY, st.sampled_from(["half", "bayes", "middle"]), st.sampled_from([0.0, 2.0]))
 def test_the_unit_of_money_moves_no_lambda(rows, fp, fn, scale, target_threshold, n_standard_errors):
     """Exactly, as a power of two rounds nothing."""
     scores, labels = columns(rows)
@@ -46,13 +46,13 @@ def test_the_unit_of_money_moves_no_lambda(rows, fp, fn, scale, target_threshold
         assert 1e-3 <= one.lambda_ <= 1e3
 
 
-@given(ROWS, PRICE, PRICE, st.floats(-9, 9))
+@given(ROWS, COST, COST, st.floats(-9, 9))
 def test_the_unit_of_money_changes_no_decision(rows, fp, fn, power):
     scores, labels = columns(rows)
     costs, scaled = CostMatrix(fp=fp, fn=fn), CostMatrix(fp=fp * 10**power, fn=fn * 10**power)
     apart = np.abs(scores - costs.threshold) > 1e-12  # on the threshold itself rounding decides
     assert np.array_equal(costs.decide(scores)[apart], scaled.decide(scores)[apart])
-    one, other = (find_threshold(scores, labels, prices) for prices in (costs, scaled))
+    one, other = (find_threshold(scores, labels, each) for each in (costs, scaled))
     assert other.cost == pytest.approx(one.cost * 10**power, rel=1e-9)
 
 
@@ -69,23 +69,23 @@ def test_the_unit_of_money_moves_no_multiplier(scale, seed):
 
 
 @pytest.mark.parametrize(("fp", "fn"), [(1e12, 1e-12), (1e9, 1e-9), (1e100, 1e-100), (1e16, 1)])
-def test_who_is_surely_positive_is_called_so(fp, fn):
+def test_certain_positives_are_predicted_positive(fp, fn):
     costs = CostMatrix(fp=fp, fn=fn)
     assert costs.threshold < 1.0
     assert costs.decide([0.0, 0.5, 1.0]).tolist() == [0, 0, 1]
     rows = CostMatrix(fp=np.full(3, fp), fn=np.asarray([fn, fn, 0.0]))
-    assert rows.decide([0.5, 1.0, 1.0]).tolist() == [0, 1, 0]  # the last one's miss is free
+    assert rows.decide([0.5, 1.0, 1.0]).tolist() == [0, 1, 0]  # the last one's false negative is free
 
 
 @pytest.mark.parametrize(("fp", "fn"), [(1e-12, 1e12), (1e12, 1e-12), (1, 1e9), (1e9, 1)])
-def test_bayes_is_plain_however_unequal_the_prices(fp, fn):
+def test_bayes_is_plain_however_unequal_the_costs(fp, fn):
     controller = AdaCSLController(CostMatrix(fp=fp, fn=fn), target_threshold="bayes")
     assert controller.base_weight == 1.0
     assert 0.0 < controller.target_threshold < 1.0
     assert np.float32(controller.target_threshold) < 1.0
 
 
-def test_a_small_probability_of_a_dear_miss_counts():
+def test_a_small_probability_of_a_costly_false_negative_counts():
     costs = CostMatrix(fp=1e-12, fn=1e12)
     assert costs.decide([1e-20, 1e-26]).tolist() == [1, 0]
     assert AdaCSLController(costs, target_threshold="bayes").correct(np.asarray([1e-20, 1e-26])) == pytest.approx(
@@ -93,11 +93,11 @@ def test_a_small_probability_of_a_dear_miss_counts():
     )
     logits = np.asarray([-46.0, -44.0])
     _, cut = tune_cut(logits, np.asarray([0, 1]), costs, None)
-    assert (sigmoid(logits - cut) > costs.threshold).tolist() == [True, True]  # misses are all that counts
+    assert (sigmoid(logits - cut) > costs.threshold).tolist() == [True, True]  # false negatives are all that counts
 
 
 @pytest.mark.parametrize("target_threshold", [1e-9, 1e-20])
-def test_the_exact_update_knows_which_way_beyond_its_limits(target_threshold):
+def test_the_exact_update_has_the_right_direction_beyond_its_limits(target_threshold):
     assert step_factor(target_threshold / 2, target_threshold, update="odds") <= 1.0
     assert step_factor(target_threshold * 2, target_threshold, update="odds") >= 1.0
     assert step_factor(1 - target_threshold / 2, 1 - 1e-9, update="odds") >= 1.0
@@ -130,11 +130,11 @@ def test_steps_that_only_overshoot_are_refused(damping):
         AdaCSLController(CostMatrix(fp=1, fn=8), damping=damping)
 
 
-def test_prices_beyond_all_sums_are_refused():
+def test_costs_beyond_all_sums_are_refused():
     rows = np.asarray([1.0, 1e101])
-    for prices in ({"fp": 1e308, "fn": 1e308}, {"fp": 1, "fn": rows}, {"fp": 1, "fn": 2, "tn": -1e200}):
+    for costs in ({"fp": 1e308, "fn": 1e308}, {"fp": 1, "fn": rows}, {"fp": 1, "fn": 2, "tn": -1e200}):
         with pytest.raises(ValueError, match="is too large to be added up"):
-            CostMatrix(**prices)
+            CostMatrix(**costs)
     with pytest.raises(ValueError, match="is too large to be added up"):
         CostMatrix.from_array([[0, 1, 1], [1, 0, 1], [1e200, 1, 0]], rows="predicted")
     with pytest.raises(ValueError, match="fn is too small to compute with"):
@@ -144,15 +144,15 @@ def test_prices_beyond_all_sums_are_refused():
 
 
 @pytest.mark.parametrize("size", [1e-100, 1e100])
-def test_the_largest_and_smallest_prices_add_up(size):
+def test_the_largest_and_smallest_costs_add_up(size):
     costs = CostMatrix(fp=size, fn=3 * size) if size < 1 else CostMatrix(fp=size / 3, fn=size)
     labels, decided = [0, 1, 1, 0] * 25, [1, 0, 1, 0] * 25
     exact = 25 * (Fraction(costs.fp) + Fraction(costs.fn))
     assert costs.total(labels, decided) == pytest.approx(float(exact))
     assert costs.normalized(labels, decided) == pytest.approx(float(exact / 50 / Fraction(costs.fp)))
-    cautious = find_threshold([0.2, 0.4, 0.6, 0.8] * 25, labels, costs, n_standard_errors=2.0)
+    within = find_threshold([0.2, 0.4, 0.6, 0.8] * 25, labels, costs, n_standard_errors=2.0)
     same = find_threshold([0.2, 0.4, 0.6, 0.8] * 25, labels, CostMatrix(fp=1, fn=3), n_standard_errors=2.0)
-    assert cautious.value == same.value
+    assert within.value == same.value
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.float64])

@@ -24,38 +24,36 @@ REFER = CostMatrix.from_array(
 
 @st.composite
 def cases(draw):
-    """Draw prices of A actions and K classes (class-wide or of each row), rows, weights and the matrix itself."""
+    """Draw costs of A actions and K classes (class-wide or of each sample), samples and weights."""
     k, n = draw(st.integers(2, 5)), draw(st.integers(1, 12))
     extra = draw(st.integers(0, 2))
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     shape = ((n,) if draw(st.booleans()) else ()) + (k + extra, k)
-    prices = rng.integers(1, 9, shape).astype(float)
+    table = rng.integers(1, 9, shape).astype(float)
     for j in range(k):
-        prices[..., j, j] = -rng.integers(0, 3)
+        table[..., j, j] = -rng.integers(0, 3)
     p = rng.dirichlet(np.ones(k), n)
     weight = rng.integers(1, 4, n).astype(float)
-    return prices, p, rng.integers(0, k, n), rng.integers(0, k + extra, n), weight
+    return table, p, rng.integers(0, k, n), rng.integers(0, k + extra, n), weight
 
 
-def row_price(prices, row, i, j):
-    return prices[i, j] if prices.ndim == 2 else prices[row, i, j]
+def cost_of(table, row, i, j):
+    return table[i, j] if table.ndim == 2 else table[row, i, j]
 
 
 @given(cases())
 def test_decisions_and_costs_equal_loops(case):
-    prices, p, true, pred, weight = case
-    costs = CostMatrix.from_array(prices, rows="predicted")
-    n, (n_actions, k) = len(p), prices.shape[-2:]
+    table, p, true, pred, weight = case
+    costs = CostMatrix.from_array(table, rows="predicted")
+    n, (n_actions, k) = len(p), table.shape[-2:]
     assert (costs.n_actions, costs.n_classes) == (n_actions, k)
-    expected = [
-        [sum(p[r, j] * row_price(prices, r, i, j) for j in range(k)) for i in range(n_actions)] for r in range(n)
-    ]
+    expected = [[sum(p[r, j] * cost_of(table, r, i, j) for j in range(k)) for i in range(n_actions)] for r in range(n)]
     chosen = costs.decide(p)
     for r in range(n):
         assert expected[r][chosen[r]] == pytest.approx(min(expected[r]), abs=1e-12)
     np.testing.assert_allclose(costs.expected(p), np.min(expected, axis=1), atol=1e-12)
     np.testing.assert_allclose(costs.expected(p, pred), [expected[r][pred[r]] for r in range(n)], atol=1e-12)
-    paid = [row_price(prices, r, pred[r], true[r]) for r in range(n)]
+    paid = [cost_of(table, r, pred[r], true[r]) for r in range(n)]
     assert costs.incurred(true, pred).tolist() == paid
     assert costs.total(true, pred) == pytest.approx(sum(paid))
     assert costs.mean(true, pred, sample_weight=weight) == pytest.approx(np.average(paid, weights=weight))
@@ -63,7 +61,7 @@ def test_decisions_and_costs_equal_loops(case):
     for r in range(n):
         cells[pred[r], true[r]] += weight[r] * paid[r]
     np.testing.assert_allclose(costs.confusion(true, pred, sample_weight=weight), cells)
-    constant = min(sum(row_price(prices, r, i, true[r]) for r in range(n)) for i in range(n_actions))
+    constant = min(sum(cost_of(table, r, i, true[r]) for r in range(n)) for i in range(n_actions))
     if constant:
         assert costs.savings(true, pred) == pytest.approx(
             1 - sum(paid) / constant if constant > 0 else sum(paid) / constant - 1
@@ -72,20 +70,20 @@ def test_decisions_and_costs_equal_loops(case):
 
 @given(cases())
 def test_reducing_changes_no_decision_and_makes_the_right_one_free(case):
-    prices, p, true, pred, _ = case
-    costs = CostMatrix.from_array(prices, rows="predicted")
+    table, p, true, pred, _ = case
+    costs = CostMatrix.from_array(table, rows="predicted")
     reduced = costs.reduced()
-    # the diagonal is the cheapest of each column here, so square and rectangular matrices reduce alike
-    np.testing.assert_array_equal(reduced.to_array(), prices - prices.min(axis=-2, keepdims=True))
+    # the diagonal is the least of each column here, so square and rectangular matrices reduce alike
+    np.testing.assert_array_equal(reduced.to_array(), table - table.min(axis=-2, keepdims=True))
     np.testing.assert_allclose(
         np.asarray(costs.expected(p) - reduced.expected(p)),
-        [sum(p[r, j] * row_price(prices, r, j, j) for j in range(p.shape[1])) for r in range(len(p))],
+        [sum(p[r, j] * cost_of(table, r, j, j) for j in range(p.shape[1])) for r in range(len(p))],
         atol=1e-12,
     )
-    extra = sum(row_price(prices, r, pred[r], true[r]) - row_price(prices, r, true[r], true[r]) for r in range(len(p)))
+    extra = sum(cost_of(table, r, pred[r], true[r]) - cost_of(table, r, true[r], true[r]) for r in range(len(p)))
     best = min(
-        sum(row_price(prices, r, i, true[r]) - row_price(prices, r, true[r], true[r]) for r in range(len(p)))
-        for i in range(prices.shape[-2])
+        sum(cost_of(table, r, i, true[r]) - cost_of(table, r, true[r], true[r]) for r in range(len(p)))
+        for i in range(table.shape[-2])
     )
     if best:
         assert costs.normalized(true, pred) == pytest.approx(extra / best)
@@ -93,21 +91,21 @@ def test_reducing_changes_no_decision_and_makes_the_right_one_free(case):
 
 @given(cases(), st.sampled_from([0.0, 0.5, 1.0]))
 def test_class_weights_are_mean_costs_of_errors(case, power):
-    prices, *_ = case
-    table = prices if prices.ndim == 2 else prices.mean(axis=0)
-    table = table - table.min(axis=0)
-    means = np.array([sum(table[:, j]) / (len(table) - 1) for j in range(table.shape[1])]) ** power
-    weights = CostMatrix.from_array(prices, rows="predicted").class_weights(power)
+    table, *_ = case
+    mean = table if table.ndim == 2 else table.mean(axis=0)
+    mean = mean - mean.min(axis=0)
+    means = np.array([sum(mean[:, j]) / (len(mean) - 1) for j in range(mean.shape[1])]) ** power
+    weights = CostMatrix.from_array(table, rows="predicted").class_weights(power)
     np.testing.assert_allclose(weights, means / np.prod(means) ** (1 / len(means)))
 
 
 @given(cases(), st.randoms(use_true_random=False))
 def test_renaming_the_classes_renames_the_decisions(case, random):
-    prices, p, true, _, _ = case
-    n_actions, k = prices.shape[-2:]
+    table, p, true, _, _ = case
+    n_actions, k = table.shape[-2:]
     names = [f"class {j}" for j in range(k)]
     actions = None if n_actions == k else [*names, *(f"other {i}" for i in range(n_actions - k))]
-    costs = CostMatrix.from_array(prices, rows="predicted", classes=names, actions=actions)
+    costs = CostMatrix.from_array(table, rows="predicted", classes=names, actions=actions)
     order = random.sample(range(k), k)
     turned = costs.aligned([names[j] for j in order])
     assert turned.classes == tuple(names[j] for j in order)
@@ -120,7 +118,7 @@ def test_renaming_the_classes_renames_the_decisions(case, random):
     assert turned.aligned(names) == costs
 
 
-def test_ties_go_to_the_lower_class_whatever_rows_are_beside(library):
+def test_ties_go_to_the_lower_class_whatever_the_other_samples(library):
     rng = np.random.default_rng(5)
     costs = CostMatrix.from_array(0.1 * (1 - np.eye(9)), rows="predicted")
     parts = rng.integers(1, 4, (3000, 9))  # many ties that rounding could turn
@@ -134,14 +132,19 @@ def test_ties_go_to_the_lower_class_whatever_rows_are_beside(library):
 def test_libraries_agree(library):
     rng = np.random.default_rng(3)
     p, true, pred = rng.dirichlet([1, 1, 1], 40), rng.integers(0, 3, 40), rng.integers(0, 4, 40)
-    rows = CostMatrix.from_array(
+    weight = rng.integers(0, 4, 40).astype(float)
+    own = CostMatrix.from_array(
         library.asarray(rng.random((40, 4, 3)) + np.vstack([1 - np.eye(3), [[1, 1, 1]]])), rows="predicted"
     )
-    for costs in (REFER, rows):
-        q, y, d = (library.asarray(values) for values in (p, true, pred))
+    for costs in (REFER, own):
+        q, y, d, w = (library.asarray(values) for values in (p, true, pred, weight))
         np.testing.assert_array_equal(library.to_numpy(costs.decide(q)), costs.decide(p))
+        np.testing.assert_allclose(library.to_numpy(costs.expected(q)), costs.expected(p), rtol=1e-6)
+        np.testing.assert_allclose(library.to_numpy(costs.expected(q, d)), costs.expected(p, pred), rtol=1e-6)
         np.testing.assert_allclose(library.to_numpy(costs.incurred(y, d)), costs.incurred(true, pred), rtol=1e-6)
         np.testing.assert_allclose(costs.confusion(y, d), costs.confusion(true, pred), rtol=1e-6)
+        for measure in (costs.total, costs.mean, costs.normalized):
+            assert measure(y, d, sample_weight=w) == pytest.approx(measure(true, pred, sample_weight=weight))
         assert costs.reduced().to_array(q).shape == costs.to_array().shape
 
 
@@ -225,7 +228,7 @@ def test_two_classes_and_a_referral():
 
 
 @pytest.mark.parametrize("costs", [THREE, REFER, REFER.reduced(), CostMatrix.balanced([0, 1, 2], classes=NAMES)])
-def test_round_trips_keep_names(costs):
+def test_round_trips_include_names(costs):
     assert CostMatrix.from_json(costs.to_json()) == costs
     assert CostMatrix.from_dict(json.loads(json.dumps(costs.to_dict()))) == costs
     assert pickle.loads(pickle.dumps(costs)) == costs  # noqa: S301
@@ -246,6 +249,7 @@ def given_frame(values, index, columns):
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (given_array(K3, classes="abc"), "list of names, got the text 'abc'"),
         (given_array(K3, classes=["a", "b"]), "has 3 classes, got 2 names: 'a', 'b'"),
         (given_array(K3, classes=["a", "b", "a"]), "must differ, but 'a' is there more"),
         (given_array(K3, classes=["a", " ", "c"]), "number 2 has none"),
@@ -281,10 +285,32 @@ def given_frame(values, index, columns):
     ],
 )
 def test_refused(make, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         make()
 
 
-def test_names_are_a_list():
-    with pytest.raises(TypeError, match="list of names, got the text 'abc'"):
-        CostMatrix.from_array(K3, rows="predicted", classes="abc")
+# ordered classes
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+@pytest.mark.parametrize("power", [0.5, 1, 2])
+def test_costs_are_distances(k, power):
+    costs = CostMatrix.ordinal(k, power=power, low=3, high=2)
+    for i in range(k):
+        for j in range(k):
+            expected = abs(i - j) ** power * (3 if i < j else 2 if i > j else 0)
+            assert costs.to_array()[i, j] == pytest.approx(expected)
+    assert costs.n_classes == k
+
+
+def test_the_optimal_class_of_absolute_distances_is_the_median():
+    p = np.random.default_rng(0).dirichlet(np.ones(5), size=200)
+    assert (CostMatrix.ordinal(5).decide(p) == (p.cumsum(1) < 0.5).sum(1)).all()
+
+
+def test_names_and_wrong_settings_of_ordered_classes():
+    assert CostMatrix.ordinal(3, classes=["low", "mid", "high"]).classes == ("low", "mid", "high")
+    with pytest.raises(ValueError, match="n_classes must be a whole number of at least 2"):
+        CostMatrix.ordinal(1)
+    with pytest.raises(ValueError, match="power must be a positive number, got 0"):
+        CostMatrix.ordinal(3, power=0)

@@ -1,4 +1,4 @@
-"""Prices: by name, by matrix with its orientation, per sample; decisions and totals against plain loops."""
+"""Costs: by name, by matrix with its orientation, per sample; decisions and totals by hand."""
 
 import copy
 import json
@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from adacsl import CostMatrix
 
-PRICE = st.sampled_from([1e-9, 0.5, 1.0, 3.0, 8.0, 1e9])
+COST = st.sampled_from([1e-9, 0.5, 1.0, 3.0, 8.0, 1e9])
 PROBABILITY = st.floats(0, 1)
 K3 = np.array([[0.0, 5.0, 9.0], [1.0, 0.0, 4.0], [2.0, 3.0, 0.0]])  # rows = predicted
 
 
-def expected_by_hand(matrix, p):
+def by_definition(matrix, p):
     """Expected cost of predicting each class: a loop over the definition."""
     return [sum(p[j] * matrix[i][j] for j in range(len(p))) for i in range(len(p))]
 
@@ -44,11 +44,11 @@ def test_transposed_matrix_is_another_one():
     assert CostMatrix.from_array(K3, rows="actual").total([2, 2], [0, 0]) == 4
 
 
-@given(PRICE, PRICE, st.sampled_from([-1.0, 0.0, 2.0]), st.sampled_from([-3.0, 0.0, 1.0]))
+@given(COST, COST, st.sampled_from([-1.0, 0.0, 2.0]), st.sampled_from([-3.0, 0.0, 1.0]))
 def test_threshold_is_where_both_decisions_cost_the_same(fp, fn, tp, tn):
     costs = CostMatrix(fp=fp + tn, fn=fn + tp, tp=tp, tn=tn)
     t = costs.threshold
-    positive, negative = expected_by_hand([[tn, fn + tp], [fp + tn, tp]], [1 - t, t])[::-1]
+    positive, negative = by_definition([[tn, fn + tp], [fp + tn, tp]], [1 - t, t])[::-1]
     assert positive == pytest.approx(negative, rel=1e-6, abs=1e-6 * max(fp, fn))
     assert 0 <= t <= 1
 
@@ -99,20 +99,6 @@ def test_positive_needs_strictly_more_than_the_threshold(library):
     assert library.to_numpy(costs.decide(p)).tolist() == [0, 1, 0, 1]
 
 
-def test_decide_equals_argmin_of_expected_costs(library):
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet([1, 1, 1], 200)
-    costs = CostMatrix.from_array(K3, rows="predicted")
-    by_hand = np.array([expected_by_hand(K3, row) for row in p])
-    decided = library.to_numpy(costs.decide(library.asarray(p)))
-    np.testing.assert_array_equal(decided, by_hand.argmin(1))
-    np.testing.assert_allclose(library.to_numpy(costs.expected(library.asarray(p))), by_hand.min(1))
-    fixed = np.full(200, 2)
-    np.testing.assert_allclose(
-        library.to_numpy(costs.expected(library.asarray(p), library.asarray(fixed))), by_hand[:, 2]
-    )
-
-
 def test_two_columns_equal_one(library):
     rng = np.random.default_rng(1)
     p = rng.random(50)
@@ -133,54 +119,26 @@ def test_instance_costs_decide_each_with_its_own_threshold(library):
     np.testing.assert_allclose(library.to_numpy(costs.expected(p)), [0.6, 0.4, 0.0, 0.0, 0.0], atol=1e-15)
 
 
-@given(st.lists(PROBABILITY, min_size=1, max_size=10), PRICE, PRICE, st.sampled_from([0.25, 4.0, 1024.0]))
-def test_scaling_changes_no_decision(p, fp, fn, scale):
-    plain, scaled = CostMatrix(fp=fp, fn=fn), CostMatrix(fp=fp * scale, fn=fn * scale)
-    assert plain.decide(p).tolist() == scaled.decide(p).tolist()
-
-
 @given(
-    st.lists(PROBABILITY, min_size=1, max_size=10), st.sampled_from([-4.0, 2.0, 64.0]), st.sampled_from([-2.0, 16.0])
-)
-def test_constant_on_one_true_class_changes_no_decision(p, on_positives, on_negatives):
-    plain = CostMatrix(fp=1, fn=4)
-    moved = CostMatrix(fp=1 + on_negatives, tn=on_negatives, fn=4 + on_positives, tp=on_positives)
-    assert plain.decide(p).tolist() == moved.decide(p).tolist()
+    st.lists(PROBABILITY, min_size=1, max_size=10), COST, COST, st.sampled_from([0.25, 4.0, 1024.0]),
+    st.sampled_from([-4.0, 2.0, 64.0]), st.sampled_from([-2.0, 16.0]),
+)  # fmt: skip
+def test_scaling_or_a_constant_on_one_true_class_changes_no_decision(p, fp, fn, scale, tp, tn):
+    decided = CostMatrix(fp=fp, fn=fn).decide(p).tolist()
+    assert CostMatrix(fp=fp * scale, fn=fn * scale).decide(p).tolist() == decided
+    moved = CostMatrix(fp=1 + tn, tn=tn, fn=4 + tp, tp=tp)
+    assert moved.decide(p).tolist() == CostMatrix(fp=1, fn=4).decide(p).tolist()
 
 
 @given(st.lists(st.integers(0, 64), min_size=1, max_size=10), st.sampled_from([(1, 2), (3, 1), (5, 7)]))
-def test_swapping_the_classes_mirrors_every_decision(p, prices):
-    p, (fp, fn) = np.array(p) / 64, prices
+def test_swapping_the_classes_mirrors_every_decision(p, costs):
+    p, (fp, fn) = np.array(p) / 64, costs
     plain, swapped = CostMatrix(fp=fp, fn=fn), CostMatrix(fp=fn, fn=fp)
     apart = np.abs(p - plain.threshold) > 1e-9  # on the threshold itself the rule is strict on one side
-    mirrored = 1 - swapped.decide(1 - p)
-    assert mirrored[apart].tolist() == plain.decide(p)[apart].tolist()
-
-
-def test_renaming_three_classes_renames_the_decisions():
-    rng = np.random.default_rng(4)
-    p, order = rng.dirichlet([1, 1, 1], 100), [2, 0, 1]
-    plain = CostMatrix.from_array(K3, rows="predicted").decide(p)
-    renamed = CostMatrix.from_array(K3[np.ix_(order, order)], rows="predicted").decide(p[:, order])
-    np.testing.assert_array_equal(np.array(order)[renamed], plain)
+    assert (1 - swapped.decide(1 - p))[apart].tolist() == plain.decide(p)[apart].tolist()
 
 
 # what decisions cost
-
-
-def test_totals_equal_a_loop(library):
-    rng = np.random.default_rng(2)
-    true, pred, weight = rng.integers(0, 3, 80), rng.integers(0, 3, 80), rng.integers(0, 4, 80).astype(float)
-    costs = CostMatrix.from_array(K3 - 1, rows="predicted")
-    each = [(K3 - 1)[i, j] for i, j in zip(pred, true, strict=True)]
-    y, d, w = library.asarray(true), library.asarray(pred), library.asarray(weight)
-    np.testing.assert_array_equal(library.to_numpy(costs.incurred(y, d)), each)
-    assert costs.total(y, d) == pytest.approx(sum(each))
-    assert costs.total(y, d, sample_weight=w) == pytest.approx(float(weight @ each))
-    assert costs.mean(y, d) == pytest.approx(np.mean(each))
-    assert costs.mean(y, d, sample_weight=w) == pytest.approx(np.average(each, weights=weight))
-    constant = min(sum((K3)[i, j] for j in true) for i in range(3))
-    assert costs.normalized(y, d) == pytest.approx(sum(np.array(each) + 1) / constant)
 
 
 @pytest.mark.parametrize("dtype", [int, float, bool, np.uint8, np.float32])
@@ -211,13 +169,11 @@ def test_normalized_is_one_for_the_best_constant_and_zero_for_no_error():
     assert gains.savings(y, y) > 0 > gains.savings(y, 1 - y)
 
 
-def test_duplicated_rows_equal_weight_two():
+def test_weight_two_equals_a_repeated_sample_and_zero_a_missing_one():
     costs = CostMatrix(fp=1, fn=8, tp=-1)
-    true, pred = np.array([0, 1, 1, 0]), np.array([1, 0, 1, 0])
-    twice, weight = [0, 1, 2, 3, 1, 2], [1, 2, 2, 1]
+    true, pred, twice = np.array([0, 1, 1, 0]), np.array([1, 0, 1, 0]), [0, 1, 2, 3, 1, 2]
     for measure in (costs.total, costs.mean, costs.normalized, costs.savings):
-        assert measure(true, pred, sample_weight=weight) == pytest.approx(measure(true[twice], pred[twice]))
-    for measure in (costs.total, costs.mean, costs.normalized, costs.savings):
+        assert measure(true, pred, sample_weight=[1, 2, 2, 1]) == pytest.approx(measure(true[twice], pred[twice]))
         assert measure(true, pred, sample_weight=[1, 1, 1, 0]) == pytest.approx(measure(true[:3], pred[:3]))
 
 
@@ -303,6 +259,7 @@ def test_round_trips_are_exact(costs):
         (lambda: CostMatrix(fp=[1, -2], fn=2), ValueError, "fp must not cost less than tn, but for sample 1 it does"),
         (lambda: CostMatrix(fp=[0, 0], fn=2), ValueError, "fp costs no more than tn for any sample"),
         (lambda: CostMatrix(fp=torch.ones(2), fn=np.ones(2)), TypeError, "of one library, got Tensor and ndarray"),
+        (lambda: CostMatrix.from_array(K3), TypeError, "rows"),
         (lambda: CostMatrix.from_array(K3[:2], rows="predicted"), ValueError, r"must be square.*got shape \(2, 3\)"),
         (lambda: CostMatrix.from_array([[1.0]], rows="actual"), ValueError, "must be square"),
         (lambda: CostMatrix.from_array(K3, rows="columns"), ValueError, "rows must be 'predicted' or 'actual'"),
@@ -320,11 +277,6 @@ def test_round_trips_are_exact(costs):
 def test_cost_matrix_refuses(make, error, message):
     with pytest.raises(error, match=message):
         make()
-
-
-def test_orientation_is_a_required_word():
-    with pytest.raises(TypeError, match="rows"):
-        CostMatrix.from_array(K3)
 
 
 BINARY, THREE = CostMatrix(fp=1, fn=8), CostMatrix.from_array(K3, rows="predicted")
@@ -349,6 +301,7 @@ BINARY, THREE = CostMatrix(fp=1, fn=8), CostMatrix.from_array(K3, rows="predicte
         (lambda: BINARY.total([0, 0.5], [0, 1]), "y_true must be class numbers, got fractional values"),
         (lambda: BINARY.total([0, np.nan], [0, 1]), "y_true must be finite, got nan at position 1"),
         (lambda: BINARY.total([0, 1], [0.1, 0.9]), "y_pred must be class numbers"),
+        (lambda: BINARY.total(["a", "b"], [0, 1]), "y_true must be numbers"),
         (lambda: CostMatrix(fp=[1, 2], fn=1).total([0], [1]), "select their costs with .rows"),
         (lambda: CostMatrix(fp=[1, 2], fn=1).decide([0.5]), "belong to 2 samples, got 1"),
         (lambda: BINARY.normalized([1, 1], [1, 0]), "normalised cost is undefined here"),
@@ -357,10 +310,5 @@ BINARY, THREE = CostMatrix(fp=1, fn=8), CostMatrix.from_array(K3, rows="predicte
     ],
 )  # fmt: skip
 def test_measuring_refuses(call, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         call()
-
-
-def test_text_labels_are_refused():
-    with pytest.raises(TypeError, match="y_true must be numbers"):
-        BINARY.total(["a", "b"], [0, 1])

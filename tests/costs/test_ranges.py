@@ -1,4 +1,4 @@
-"""Prices as ranges: where decisions flip and what they cost between, against plain decisions at every price."""
+"""Costs as ranges: where decisions change and what they cost between, against plain decisions at every cost."""
 
 import pickle
 
@@ -20,30 +20,30 @@ from adacsl.costs.ranges import (
     share_undecided,
 )
 
-PRICE = st.sampled_from([1e-9, 0.5, 1.0, 3.0, 8.0, 1e9])
+COST = st.sampled_from([1e-9, 0.5, 1.0, 3.0, 8.0, 1e9])
 FACTORS = np.geomspace(0.01, 100, 13)
 
 
 @st.composite
 def cases(draw):
-    """Rows with ties, probabilities of 0 and 1, prices of each row or of all, and prices of being right."""
+    """Samples with ties, probabilities of 0 and 1, costs of each sample or of all, and costs of being right."""
     n = draw(st.integers(1, 12))
     p = np.asarray(draw(st.lists(st.sampled_from([0.0, 0.03, 0.2, 0.2, 0.45, 0.77, 1.0]), min_size=n, max_size=n)))
     y = np.asarray(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
     own = draw(st.booleans())
-    fn = np.asarray(draw(st.lists(PRICE, min_size=n, max_size=n))) if own else draw(PRICE)
+    fn = np.asarray(draw(st.lists(COST, min_size=n, max_size=n))) if own else draw(COST)
     tp, tn = draw(st.sampled_from([(0.0, 0.0), (-1.0, 0.5)]))
-    return p, y, CostMatrix(fp=draw(PRICE) + tn, fn=fn + tp, tp=tp, tn=tn)
+    return p, y, CostMatrix(fp=draw(COST) + tn, fn=fn + tp, tp=tp, tn=tn)
 
 
 def away_from_ties(p, costs, factor):
-    """Whether no row costs the same either way at this factor, up to rounding."""
+    """Whether no sample costs the same either way at this factor, up to rounding."""
     threshold = np.asarray(scale_fn(costs, factor).threshold)
     return not np.isclose(p, threshold, rtol=1e-9, atol=1e-15).any()
 
 
 @given(cases())
-def test_costs_over_a_range_are_those_of_deciding_anew_at_each_price(case):
+def test_costs_over_a_range_are_those_of_deciding_again_at_each_cost(case):
     p, y, costs = case
     at = [factor for factor in FACTORS if away_from_ties(p, costs, factor)] or [1.7]
     result = cost_at_factors(p, y, costs, at)
@@ -54,7 +54,7 @@ def test_costs_over_a_range_are_those_of_deciding_anew_at_each_price(case):
 
 
 @given(cases(), st.sampled_from([0.1, 1.0, 7.3]))
-def test_kept_decisions_cost_what_they_cost_at_each_price(case, factor):
+def test_fixed_decisions_are_measured_at_each_cost(case, factor):
     p, y, costs = case
     decisions = (p > 0.3).astype(int)
     there = scale_fn(costs, factor)
@@ -65,13 +65,13 @@ def test_kept_decisions_cost_what_they_cost_at_each_price(case, factor):
 
 
 @given(cases(), st.booleans())
-def test_rows_over_a_range_cost_what_deciding_anew_or_keeping_costs_them(case, kept):
+def test_costs_of_samples_over_a_range_are_those_of_deciding_again_or_not(case, fixed):
     p, y, costs = case
     at = [factor for factor in FACTORS if away_from_ties(p, costs, factor)] or [1.7]
-    flips = np.where(p > 0.3, -np.inf, np.inf) if kept else flip_factors(p, costs)
+    flips = np.where(p > 0.3, -np.inf, np.inf) if fixed else flip_factors(p, costs)
     for factor, rows in zip(at, rows_at_factors(flips, y, costs, at), strict=True):
         there = scale_fn(costs, factor)
-        decided = (p > 0.3).astype(int) if kept else there.decide(p)
+        decided = (p > 0.3).astype(int) if fixed else there.decide(p)
         np.testing.assert_allclose(rows, there.incurred(y, decided), rtol=1e-9, atol=1e-12)
 
 
@@ -88,7 +88,7 @@ def test_a_decision_changes_where_its_flip_factor_says(case):
 
 
 @given(cases(), st.sampled_from([(0.5, 2.0), (0.013, 71.0), (1.1, 1.1)]))
-def test_undecided_are_the_rows_whose_decisions_differ_at_the_ends(case, ends):
+def test_undecided_are_the_samples_whose_decisions_differ_at_the_ends(case, ends):
     p, _, costs = case
     if all(away_from_ties(p, costs, end) for end in ends):
         low, high = (scale_fn(costs, end).decide(p) for end in ends)
@@ -103,20 +103,20 @@ def test_flip_ratios_are_odds_against():
     np.testing.assert_allclose(flip_ratios(torch.tensor(p)), flip_ratios(p))
 
 
-def test_a_miss_that_costs_nothing_is_never_worth_an_alarm():
+def test_a_false_negative_that_costs_nothing_is_never_avoided():
     costs = CostMatrix(fp=1, fn=np.asarray([0.0, 5.0, 0.0]))
     assert flip_factors([1.0, 1.0, 0.0], costs).tolist() == [np.inf, 0.0, np.inf]
     assert share_undecided([1.0, 1.0, 0.0], costs, 0.5, 2) == 0.0
 
 
-def test_prices_known_when_deciding_may_differ_from_those_paid():
+def test_predicted_costs_may_differ_from_incurred_ones():
     paid, known = CostMatrix(fp=1, fn=np.asarray([2.0, 50.0])), CostMatrix(fp=1, fn=np.asarray([8.0, 8.0]))
     p, y = np.asarray([0.2, 0.05]), np.asarray([1, 1])
     result = cost_at_factors(p, y, paid.decided_by(known), [1.0, 3.0])
     assert result.tolist() == [25.0, 0.0]
 
 
-@given(st.tuples(PRICE, PRICE), st.tuples(PRICE, PRICE))
+@given(st.tuples(COST, COST), st.tuples(COST, COST))
 def test_ranges_come_to_the_lowest_and_the_highest_ratio(fp, fn):
     ranges = {"fp": tuple(sorted(fp)), "fn": tuple(sorted(fn))}
     costs = CostMatrix(fp=float(np.sqrt(np.prod(fp))), fn=float(np.sqrt(np.prod(fn))))
@@ -125,7 +125,7 @@ def test_ranges_come_to_the_lowest_and_the_highest_ratio(fp, fn):
     assert (low, high) == (pytest.approx(min(corners)), pytest.approx(max(corners)))
 
 
-def test_ranges_of_being_right_and_prices_of_rows_count_too():
+def test_ranges_of_being_right_and_costs_of_samples_count_too():
     costs = CostMatrix(fp=2, fn=9, tp=-1, tn=0.5)
     low, high = factors_of(costs, {"fn": (4, 9), "tp": (-2, 0), "tn": (0, 1)})
     corners = [
@@ -143,7 +143,7 @@ def test_ranges_of_being_right_and_prices_of_rows_count_too():
     ("call", "message"),
     [
         (lambda: factors_of(CostMatrix(fp=1, fn=8), {"fn": (9, 3)}), "the lower first"),
-        (lambda: factors_of(CostMatrix(fp=1, fn=8), {"miss": (3, 9)}), "fp, fn, tp and tn"),
+        (lambda: factors_of(CostMatrix(fp=1, fn=8), {"up": (3, 9)}), "fp, fn, tp and tn"),
         (lambda: factors_of(CostMatrix(fp=1, fn=8, tp=2), {"fn": (1, 8)}), "raise the low end of fn"),
         (lambda: factors_of(CostMatrix.balanced([0, 1, 2], classes=["a", "b", "c"])), "two classes"),
         (lambda: share_undecided([0.1], CostMatrix(fp=1, fn=8), 2, 1), "the lower first"),
@@ -153,7 +153,7 @@ def test_ranges_of_being_right_and_prices_of_rows_count_too():
         (lambda: flip_ratios([np.nan]), "probabilities"),
     ],
 )
-def test_what_makes_no_sense_is_refused(call, message):
+def test_invalid_arguments_are_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
 

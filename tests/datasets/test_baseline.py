@@ -1,4 +1,4 @@
-"""What is done today, as a column or an array: what it may hold, and what is refused."""
+"""The baseline (current decisions) as a column or an array: valid and refused values."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ TWO, THREE = ("no", "yes"), ("ash", "elm", "oak")
 
 
 @pytest.mark.parametrize(
-    ("said", "classes", "values", "kind"),
+    ("given", "classes", "values", "kind"),
     [
         (["yes", "no"], TWO, [1.0, 0.0], "decisions"),
         ([1, 0], TWO, [1.0, 0.0], "decisions"),
@@ -25,15 +25,15 @@ TWO, THREE = ("no", "yes"), ("ash", "elm", "oak")
         (["oak", "ash", "elm"], THREE, [2, 0, 1], "decisions"),
     ],
 )
-def test_labels_zeros_and_ones_and_scores_are_understood(said, classes, values, kind):
-    for given in (said, np.asarray(said), pd.Series(said, index=range(5, 5 + len(said)))):
-        result = Baseline.read(given, None, classes)
+def test_labels_zeros_and_ones_and_scores_are_understood(given, classes, values, kind):
+    for values_given in (given, np.asarray(given), pd.Series(given, index=range(5, 5 + len(given)))):
+        result = Baseline.read(values_given, None, classes)
         assert result.values.tolist() == values
         assert (result.kind, result.column) == (kind, None)
 
 
 @pytest.mark.parametrize(
-    ("said", "classes", "match"),
+    ("given", "classes", "match"),
     [
         (["yes", None], TWO, "baseline is missing in 1 of 2 rows, first in row 2: give every row a decision"),
         ([0.1, float("nan")], TWO, "baseline is missing in 1 of 2 rows"),
@@ -48,15 +48,15 @@ def test_labels_zeros_and_ones_and_scores_are_understood(said, classes, values, 
         ([0.5, 0.1], THREE, "must hold one of the classes"),
     ],
 )
-def test_anything_else_is_refused(said, classes, match):
+def test_anything_else_is_refused(given, classes, match):
     with pytest.raises(DataError, match=match):
-        Baseline.read(said, None, classes)
+        Baseline.read(given, None, classes)
 
 
 FRAME = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "now": ["yes", "no", "no", "yes"], "y": ["yes", "yes", "no", "no"]})
 
 
-def test_a_column_is_no_feature_and_travels_with_its_rows(tmp_path):
+def test_a_column_is_not_a_feature_and_travels_with_its_rows(tmp_path):
     FRAME.to_csv(tmp_path / "t.csv", index=False)
     words = {"target": "y", "pos_label": "yes", "costs": {"fp": 1, "fn": 8}}
     task = load_task(tmp_path / "t.csv", baseline_column="now", **words)
@@ -80,7 +80,7 @@ def test_in_python_it_is_an_array_or_a_column_of_x():
     assert task.digest == given.digest
     with pytest.raises(ValueError, match=r"baseline must hold one decision for each of 4 samples, got shape \(2,\)"):
         Task.from_data(X, y, pos_label="yes", baseline=[0, 1])
-    pictures = np.zeros((4, 8, 8, 3), np.uint8)
-    assert Task.from_data(pictures, y, pos_label="yes", baseline=[0.1, 0.2, 0.3, 0.4]).baseline.kind == "scores"
+    images = np.zeros((4, 8, 8, 3), np.uint8)
+    assert Task.from_data(images, y, pos_label="yes", baseline=[0.1, 0.2, 0.3, 0.4]).baseline.kind == "scores"
     with pytest.raises(DataError, match="baseline='now' names a column, but X is not a table"):
-        Task.from_data(pictures, y, pos_label="yes", baseline="now")
+        Task.from_data(images, y, pos_label="yes", baseline="now")

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import dok_array
 from sklearn.linear_model import LogisticRegression
@@ -20,6 +20,7 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
+@settings(max_examples=30)
 @given(st.lists(VALUES, min_size=1, max_size=6))
 def test_a_column_is_read_as_that_of_a_frame(values):
     array = np.empty(len(values), dtype=object)

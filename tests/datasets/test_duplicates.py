@@ -1,4 +1,4 @@
-"""Copies, and what stays together, against comparing every row with every other."""
+"""Duplicates, and what stays together, against comparing every row with every other."""
 
 import numpy as np
 import pandas as pd
@@ -19,7 +19,7 @@ def first_alike(rows):
 
 @st.composite
 def tables(draw):
-    """Few different values, so that many rows are alike: numbers with gaps, text, dates, categories."""
+    """Few different values, so that many rows are alike: numbers with missing values, text, dates, categories."""
     n = draw(st.integers(1, 25))
 
     def column(*values):
@@ -69,7 +69,7 @@ def test_what_is_connected_stays_together(drawn, grouped, timed, largest):
     assert result.apart == sum(large[i] and any(i in pair for pair in alike) for i in range(n))
 
 
-def test_pictures_are_compared_byte_by_byte():
+def test_images_are_compared_byte_by_byte():
     x = np.random.default_rng(0).integers(0, 255, (30, 5, 4, 3)).astype(np.uint8)
     x[7], x[20] = x[3], x[3]
     x[9] = x[8]
@@ -82,11 +82,11 @@ def test_pictures_are_compared_byte_by_byte():
 
 
 @pytest.mark.parametrize("gap", [None, np.nan])
-def test_gaps_are_alike(gap):
+def test_missing_values_are_alike(gap):
     assert look_of(pd.DataFrame({"a": pd.Series(["x", gap, gap], dtype=object)})).tolist() == [0, 1, 1]
 
 
-def test_rows_of_other_times_are_no_copies():
+def test_samples_of_other_times_are_not_duplicates():
     table, y = pd.DataFrame({"a": [1, 1, 1, 2]}), np.ones(4, int)
     assert keep_together(table, y, None, None, 9).copies == 2
     result = keep_together(table, y, None, np.asarray([5, 5, 6, 6]), 9)

@@ -25,8 +25,8 @@ def save(path, array, **options):
 
 @pytest.fixture
 def folder(tmp_path):
-    """Two classes, three pictures, one note."""
-    root = tmp_path / "pictures"
+    """Two classes, three images, one note."""
+    root = tmp_path / "images"
     save(root / "melanoma" / "b.png", random_bytes(8, 8, 3))
     save(root / "benign" / "a.png", random_bytes(8, 8, 3))
     save(root / "benign" / "deeper" / "c.PNG", random_bytes(8, 8, 3))
@@ -68,22 +68,11 @@ def test_array_layouts(shape, expected):
     assert images.pixels.dtype == np.uint8
     assert images.labels is None
     assert images.names == ()
-    assert images.labels is None
     assert np.shares_memory(images.pixels, x)
     assert is_images(x)
-
-
-def test_values_are_kept():
-    x = random_bytes(4, 8, 8, 3)
-    assert np.array_equal(as_images(x).pixels, x.transpose(0, 3, 1, 2))
-    assert np.array_equal(as_images(torch.from_numpy(x)).pixels, as_images(x).pixels)
-    assert np.array_equal(as_images(x.transpose(0, 3, 1, 2)).pixels, as_images(x).pixels)
-
-
-@pytest.mark.parametrize("shape", [(5, 3, 8, 3), (5, 1, 1, 1), (5, 7, 8, 9), (5, 3, 4, 4)])
-def test_ambiguous_channels(shape):
-    with pytest.raises(ValueError, match="cannot tell the channel axis"):
-        as_images(random_bytes(*shape))
+    if x.shape[-1] == 3:
+        assert np.array_equal(images.pixels, x.transpose(0, 3, 1, 2))
+    assert np.array_equal(as_images(torch.from_numpy(x)).pixels, images.pixels)
 
 
 @pytest.mark.parametrize(
@@ -93,6 +82,10 @@ def test_ambiguous_channels(shape):
         (np.zeros((2, 8, 8, 3), dtype=np.float32), "floats in"),
         (torch.zeros(2, 3, 8, 8), "uint8"),
         (np.zeros((2, 8, 8, 3), dtype=np.int64), "astype"),
+        *(
+            (random_bytes(*shape), "cannot tell the channel axis")
+            for shape in ((5, 3, 8, 3), (5, 1, 1, 1), (5, 7, 8, 9))
+        ),
         (random_bytes(8, 8, 3), "one colour image"),
         (random_bytes(8, 8), "shape"),
         (random_bytes(0, 8, 8, 3), "at least one image"),
@@ -110,12 +103,9 @@ def test_arrays_are_resized():
     assert as_images(x, image_size=(4, 6)).pixels.shape == (2, 3, 4, 6)
     assert as_images(x[..., 0], image_size=4).pixels.shape == (2, 1, 4, 4)
     assert np.shares_memory(as_images(x, image_size=8).pixels, x)
-
-
-@pytest.mark.parametrize("size", [0, -3, (4,), (4, 0), (4.0, 4)])
-def test_bad_image_size(size):
-    with pytest.raises(ValueError, match="image_size must be"):
-        as_images(random_bytes(2, 8, 8, 3), image_size=size)
+    for size in (0, -3, (4,), (4, 0), (4.0, 4)):
+        with pytest.raises(ValueError, match="image_size must be"):
+            as_images(x, image_size=size)
 
 
 def test_what_is_an_image_input(tmp_path):
@@ -142,7 +132,10 @@ def test_class_folders(folder):
     stored = np.asarray(Image.open(folder / "melanoma" / "b.png"))
     assert np.array_equal(images.pixels[2].transpose(1, 2, 0), stored)
     assert images.pixels.transpose(0, 2, 3, 1).flags.c_contiguous
-    assert np.array_equal(as_images(str(folder)).pixels, images.pixels)
+    calls = []
+    again = as_images(str(folder), progress=lambda done, total: calls.append((done, total)))
+    assert np.array_equal(again.pixels, images.pixels)
+    assert calls == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_flat_folder_has_no_labels(tmp_path):
@@ -175,22 +168,19 @@ def test_links_are_followed_and_loops_end(folder, tmp_path):
     assert "melanoma/more/d.png" in images.names
 
 
-def test_broken_link_is_named(folder):
-    (folder / "benign" / "gone.png").symlink_to(folder / "absent.png")
-    with pytest.raises(FileNotFoundError, match=r"gone.png \(a broken link\)"):
-        as_images(folder)
-
-
-def test_unreadable_image_is_named(folder):
-    (folder / "benign" / "bad.jpg").write_bytes(b"not a picture")
-    with pytest.raises(ValueError, match=r"cannot read image .*bad.jpg"):
-        as_images(folder)
-
-
-def test_truncated_image_is_named(folder):
+@pytest.mark.parametrize("kind", ["no image", "truncated", "16 bits", "broken link"])
+def test_an_unreadable_image_is_named(folder, kind):
     path = folder / "benign" / "a.png"
-    path.write_bytes(path.read_bytes()[:60])
-    with pytest.raises(ValueError, match=r"cannot read image .*a.png"):
+    whole = path.read_bytes()
+    path.unlink()
+    if kind == "16 bits":
+        Image.fromarray(RNG.integers(0, 65535, (8, 8), dtype=np.uint16)).save(path)
+    elif kind == "broken link":
+        path.symlink_to(folder / "absent.png")
+    else:
+        path.write_bytes(b"not an image" if kind == "no image" else whole[:60])
+    message = {"16 bits": "a.png: it has more than 8 bits", "broken link": r"a.png \(a broken link\)"}
+    with pytest.raises((ValueError, FileNotFoundError), match=message.get(kind, "cannot read image .*a.png")):
         as_images(folder)
 
 
@@ -238,12 +228,6 @@ def test_every_8_bit_mode_becomes_rgb(tmp_path, mode):
     assert as_images(tmp_path).pixels.shape == (1, 3, 8, 8)
 
 
-def test_16_bits_are_refused_not_clipped(tmp_path):
-    Image.fromarray(RNG.integers(0, 65535, (8, 8), dtype=np.uint16)).save(tmp_path / "a.png")
-    with pytest.raises(ValueError, match=r"a.png: it has more than 8 bits"):
-        as_images(tmp_path)
-
-
 def test_list_of_files(folder):
     paths = [folder / "melanoma" / "b.png", str(folder / "benign" / "a.png")]
     images = as_images(paths)
@@ -252,12 +236,6 @@ def test_list_of_files(folder):
     assert np.array_equal(images.pixels, as_images(folder).pixels[[2, 0]])
     with pytest.raises(FileNotFoundError, match=r"absent.png"):
         as_images([*paths, folder / "absent.png"])
-
-
-def test_progress(folder):
-    calls = []
-    as_images(folder, progress=lambda done, total: calls.append((done, total)))
-    assert calls == [(1, 3), (2, 3), (3, 3)]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such names")
@@ -294,14 +272,11 @@ def test_dataset_of_grey_images_names_and_no_labels():
     assert as_images(tensors).labels.tolist() == [0, 1, 0]
 
 
-class Stream(IterableDataset):
-    def __iter__(self):
-        return iter(())
-
-
 @pytest.mark.parametrize(
     ("dataset", "message"),
     [
+        (type("Stream", (IterableDataset,), {"__iter__": lambda self: iter(())})(), "map-style"),
+        (Pairs(("a.png", 1)), "item 0 of the Dataset is str"),
         (Pairs(), "is empty"),
         (Pairs((torch.zeros(3, 8, 8), 1)), "omit ToTensor"),
         (Pairs((torch.zeros(3, 8, 8, dtype=torch.int64), 1)), "uint8"),
@@ -313,12 +288,5 @@ class Stream(IterableDataset):
     ],
 )
 def test_refused_datasets(dataset, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         as_images(dataset)
-
-
-def test_datasets_of_another_kind():
-    with pytest.raises(TypeError, match="map-style"):
-        as_images(Stream())
-    with pytest.raises(TypeError, match="item 0 of the Dataset is str"):
-        as_images(Pairs(("a.png", 1)))

@@ -72,20 +72,22 @@ def test_numbers_and_dates_among_long_text_are_found():
         encoder.transform(np.array([["2024-01-01"], ["w" * 99]], dtype=object))
 
 
+def test_limits_are_named():
+    assert positions_among({"a": 0, "b": 1}, np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
+    assert positions_among({}, np.array(["b"])).tolist() == [-1]
+    with pytest.raises(DataError, match=r"has a label of 20,000 characters, expected 1000 at most"):
+        class_labels(["a" * 20_000, "b", "b"], "b")
+    for long in ("1e300d", "2000y", "1e20s"):
+        with pytest.raises(ValueError, match="gap must be 1000 years at most"):
+            Duration.read(long)
+    with pytest.raises(FileNotFoundError, match="there is no such user here"):
+        load_task("~nobody-of-that-name/x.csv")
+
+
 def test_halves_of_characters_are_read():
     half = json.loads('"\\ud83d"')
     encoder = TableEncoder().fit(np.array([[half], ["a"], ["a"]], dtype=object))
     assert encoder.transform(np.array([[half], ["a"]], dtype=object)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
-
-
-def test_places_among_levels():
-    assert positions_among({"a": 0, "b": 1}, np.array(["b", "c", "a"])).tolist() == [1, -1, 0]
-    assert positions_among({}, np.array(["b"])).tolist() == [-1]
-
-
-def test_labels_are_short():
-    with pytest.raises(DataError, match=r"has a label of 20,000 characters, expected 1000 at most"):
-        class_labels(["a" * 20_000, "b", "b"], "b")
 
 
 def test_a_header_may_be_longer_than_what_is_looked_at(tmp_path):
@@ -96,7 +98,7 @@ def test_a_header_may_be_longer_than_what_is_looked_at(tmp_path):
         assert list(read_table(path).columns) == [*names, "y"]
 
 
-def test_the_last_line_tells_the_separator_too(tmp_path):
+def test_the_last_line_shows_the_separator_too(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",a;;b,no\na;;b,0,1\nno,1,0\n")
     assert list(read_table(path).columns) == ["Unnamed: 0", "a;;b", "no"]
@@ -111,14 +113,3 @@ def test_time_grows_with_the_columns():
     read_columns(table)
     assert date_columns(table.assign(when=["2024-01-01", "2024-01-02"])) == ["when"]
     assert time.process_time() - start < 5  # their square took half a minute
-
-
-@pytest.mark.parametrize("long", ["1e300d", "2000y", "1e20s"])
-def test_durations_can_be_counted(long):
-    with pytest.raises(ValueError, match="gap must be 1000 years at most"):
-        Duration.read(long)
-
-
-def test_nobody_of_that_name_has_data():
-    with pytest.raises(FileNotFoundError, match="there is no such user here"):
-        load_task("~nobody-of-that-name/x.csv")

@@ -1,6 +1,7 @@
-"""One door for all data: tables, folders and archives become tasks."""
+"""Data of all kinds: tables, folders and archives become tasks."""
 
 import io
+import shutil
 import tempfile
 from pathlib import Path
 
@@ -44,68 +45,51 @@ def test_a_table_becomes_a_task(shop):
     assert task.groups is None
     assert not task.images
     assert task.costs == CostMatrix(fp=6 / 4, fn=6 / 2)  # balanced
-
-
-def test_groups_and_dropped_columns_are_no_features(shop):
     task = load_task(shop, target="fraud", pos_label="yes", group_column="customer", drop=["check"])
     assert list(task.X.columns) == ["amount", "channel"]
     assert task.groups.tolist() == ["a", "a", "b", "c", "c", "d"]
 
 
-def test_prices_of_each_row_come_from_columns(shop):
-    task = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 2, "fn": "amount"})
+def test_per_sample_costs_come_from_columns_and_expressions(shop):
+    def load(costs, **options):
+        return load_task(shop, target="fraud", pos_label="yes", costs=costs, **options)
+
+    task = load({"fp": 2, "fn": "amount"})
     assert task.costs.fn.tolist() == [10.0, 0.0, 30.5, 40.0, 5.0, 6.0]
     assert task.costs.fp == 2
     assert "amount" in task.X  # an amount is often known beforehand
-    task = load_task(shop, target="fraud", pos_label="yes", costs={"fn": "amount", "fp": "check"}, drop=["amount"])
-    assert task.costs.fp.tolist() == [1, 2, 3, 1, 1, 1]
-    assert "amount" not in task.X
-    task = load_task(shop, target="fraud", pos_label="yes", costs=CostMatrix(fp="C_FN", fn=1, tp=0.5))
+    assert task.cost_spec == CostMatrix(fp=2, fn="amount")
+    assert load(CostMatrix(fp=2, fn="amount")).digest == task.digest
+    task = load(CostMatrix(fp="C_FN", fn=1, tp=0.5))
     assert task.costs.fp.tolist() == [1] * 6
     assert (task.costs.fn, task.costs.tp) == (1, 0.5)
     assert "C_FN" not in task.X
-
-
-def test_prices_may_be_expressions_over_all_columns(shop):
-    said = {"fp": (1, 4), "fn": "0.5 * amount + check"}
-    task = load_task(shop, target="fraud", pos_label="yes", costs=said, drop=["check"])
+    spec = {"fp": (1, 4), "fn": "0.5 * amount + check"}
+    task = load(spec, drop=["check"])
     assert task.costs.fn.tolist() == [6.0, 2.0, 18.25, 21.0, 3.5, 4.0]
     assert task.costs.fp == 2
-    assert task.cost_spec == CostMatrix(**said)
+    assert task.cost_spec == CostMatrix(**spec)
     assert task.cost_spec.ranges == task.costs.ranges == {"fp": (1.0, 4.0)}
     assert "check" not in task.X
     assert task.rows([0, 1]).cost_spec == task.cost_spec
-    short = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": "amount"})
-    assert short.cost_spec == CostMatrix(fp=1, fn="amount")
-    long = load_task(shop, target="fraud", pos_label="yes", costs=CostMatrix(fp=1, fn="amount"))
-    assert long.digest == short.digest
-    plain = load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": 2})
-    assert plain.cost_spec is None
+    assert load({"fp": 1, "fn": 2}).cost_spec is None
     with pytest.raises(DataError, match="no column 'amounts'; did you mean 'amount'"):
-        load_task(shop, target="fraud", pos_label="yes", costs={"fp": 1, "fn": "2 * amounts"})
+        load({"fp": 1, "fn": "2 * amounts"})
 
 
-def test_data_in_memory_settle_their_prices_too():
+def test_data_in_memory_resolve_their_costs_too():
     frame = pd.DataFrame({"amount": [5.0, 7.0, 9.0], "x": [1, 2, 3]}, index=[4, 2, 9])
     task = Task.from_data(frame, [0, 1, 1], CostMatrix(fp=1, fn="amount * 2"))
     assert task.costs == CostMatrix(fp=1, fn=[10.0, 14.0, 18.0])
     assert task.cost_spec == CostMatrix(fp=1, fn="amount * 2")
     assert Task.from_data(frame.to_numpy(), [0, 1, 1], {"fp": 1, "fn": "x0"}).costs.fn.tolist() == [5, 7, 9]
-    prices = [[0, "amount", 1], [1, 0, 1], [1, 1, 0]]
-    three = CostMatrix.from_array(prices, rows="predicted", classes=["a", "b", "c"])
+    table = [[0, "amount", 1], [1, 0, 1], [1, 1, 0]]
+    three = CostMatrix.from_array(table, rows="predicted", classes=["a", "b", "c"])
     task = Task.from_data(frame, ["a", "b", "c"], three)
     assert task.costs.to_array()[:, 0, 1].tolist() == [5, 7, 9]
     assert task.cost_spec == three
     with pytest.raises(DataError, match="depend on the column 'amount', but data has no columns"):
         Task.from_data(np.zeros((2, 4, 4, 3), np.uint8), [0, 1], {"fp": 1, "fn": "amount"})
-
-
-def test_costs_are_settled_as_asked():
-    y = np.asarray([0, 0, 0, 1])
-    own = CostMatrix(fp=1, fn=7)
-    assert resolve_costs(None, y) == resolve_costs("balanced", y, own=own) == CostMatrix(fp=4 / 3, fn=4)
-    assert resolve_costs(None, y, own=own) == own
-    assert resolve_costs({"fp": 2, "fn": 5, "tp": 1}, y, own=own) == CostMatrix(fp=2, fn=5, tp=1)
 
 
 @pytest.mark.parametrize(
@@ -120,71 +104,53 @@ def test_costs_are_settled_as_asked():
         ({"fp": 1, "fn": "five"}, "depend on the column 'five', but the data has no columns"),
         ({"fp": 1, "fn": "5 + "}, "cannot be read"),
         ({"fp": 1, "fn": float("nan")}, "fn must be finite"),
-        ("cheap", "'balanced', got 'cheap'"),
+        ("low", "'balanced', got 'low'"),
         (CostMatrix(fp=[1, 2], fn=1), "4 rows of two classes need costs"),
         (CostMatrix.from_array(1 - np.eye(3), rows="actual"), "need costs of two classes"),
     ],
 )
 def test_bad_costs_are_explained(costs, message):
+    y, own = np.asarray([0, 0, 0, 1]), CostMatrix(fp=1, fn=7)
+    assert resolve_costs(None, y) == resolve_costs("balanced", y, own=own) == CostMatrix(fp=4 / 3, fn=4)
+    assert resolve_costs(None, y, own=own) == own
     with pytest.raises(DataError, match=message):
-        resolve_costs(costs, np.asarray([0, 0, 0, 1]))
+        resolve_costs(costs, y)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {},
-            "the label column of .*my shop.csv is not given: name it as target \\(--target\\); it has customer, amount",
-        ),
+        ({}, "the label column of .*my shop.csv is not given: name it as target \\(--target\\); it has customer, am"),
         ({"target": "Fraud"}, "no column 'Fraud'; did you mean 'fraud'\\? \\(it has customer, amount"),
-        ({"target": "zzz"}, "no column 'zzz' \\(it has customer"),
         ({"target": "fraud"}, "the positive class of column 'fraud' of .*my shop.csv is not given"),
         ({"target": "fraud", "pos_label": "1"}, "no class '1' \\(it has no: 4, yes: 2\\)"),
         ({"target": "customer"}, "has 4 classes"),
         ({"target": "C_FN"}, "one class only"),
-        (
-            {"target": "channel", "pos_label": "web", "on_error": "stop"},
-            "'channel' of .*my shop.csv is missing in 1 of 6 rows, first in row 4",
-        ),
-        ({"target": "fraud", "pos_label": "yes", "drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
-        ({"target": "fraud", "pos_label": "yes", "group_column": "client"}, "no column 'client'"),
-        ({"target": "fraud", "pos_label": "yes", "group_column": "channel"}, "missing in 1 rows, first in row 4"),
-        ({"target": "fraud", "pos_label": "yes", "costs": {"fn": "amount"}}, "only fn was given"),
-        (
-            {"target": "fraud", "pos_label": "yes", "costs": {"fp": 1, "fn": "amnt"}},
-            "no column 'amnt'; did you mean 'amount'",
-        ),
-        ({"target": "fraud", "pos_label": "yes", "costs": {"fp": 1, "fn": "customer"}}, "hold numbers.* 'a'"),
-        ({"target": "fraud", "pos_label": "yes", "drop": ["customer", "amount", "check", "channel"]}, "no column left"),
+        ({"target": "channel", "pos_label": "web", "on_error": "stop"}, "missing in 1 of 6 rows, first in row 4"),
+        ({"drop": ["checks"]}, "no column 'checks'; did you mean 'check'"),
+        ({"group_column": "client"}, "no column 'client'"),
+        ({"group_column": "channel"}, "missing in 1 rows, first in row 4"),
+        ({"costs": {"fn": "amount"}}, "only fn was given"),
+        ({"costs": {"fp": 1, "fn": "customer"}}, "hold numbers.* 'a'"),
+        ({"drop": ["customer", "amount", "check", "channel"]}, "no column left"),
     ],
 )
-def test_what_is_wrong_with_a_table_is_said(shop, options, message):
+def test_bad_tables_are_explained(shop, options, message):
+    usual = {} if not options or "target" in options else {"target": "fraud", "pos_label": "yes"}
     with pytest.raises(DataError, match=message) as caught:
-        load_task(shop, **options)
+        load_task(shop, **usual, **options)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("value", "came"), [("inf", "inf"), ("", "nan"), ("ten", "'ten'")])
-def test_the_first_bad_price_is_named(tmp_path, value, came):
+def test_the_first_bad_cost_is_named(tmp_path, value, came):
     path = tmp_path / "t.csv"
-    path.write_text(f"x,price,target\n1,2.5,0\n2,{value},1\n3,4,0\n4,{value},1\n")
-    with pytest.raises(DataError, match=f"t.csv: .*'price' must .*, got {came} in row 2"):
-        load_task(path, costs={"fp": 1, "fn": "price"})
-
-
-def test_prices_that_leave_nothing_to_learn_are_refused(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("x,price,target\n1,0,0\n2,0,1\n")
+    path.write_text(f"x,fee,target\n1,2.5,0\n2,{value},1\n3,4,0\n4,{value},1\n")
+    with pytest.raises(DataError, match=f"t.csv: .*'fee' must .*, got {came} in row 2"):
+        load_task(path, costs={"fp": 1, "fn": "fee"})
+    path.write_text("x,fee,target\n1,0,0\n2,0,1\n")
     with pytest.raises(DataError, match="fn costs no more than tp for any sample"):
-        load_task(path, costs={"fp": 1, "fn": "price"})
-
-
-def test_a_column_that_counts_the_rows_is_no_feature(tmp_path):
-    pd.DataFrame({"x": [3, 1, 2], "target": [0, 1, 1]}).to_csv(tmp_path / "t.csv")
-    assert list(load_task(tmp_path / "t.csv").X.columns) == ["x"]
-    (tmp_path / "t.csv").write_text(",x,target\n0,1,0\n9,1,1\n")  # unnamed, but no counter
-    assert list(load_task(tmp_path / "t.csv").X.columns) == ["Unnamed: 0", "x"]
+        load_task(path, costs={"fp": 1, "fn": "fee"})
 
 
 def test_nested_columns_are_refused(tmp_path):
@@ -194,6 +160,10 @@ def test_nested_columns_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"column 'x' of .*t\.parquet holds values of type ndarray"):
         load_task(tmp_path / "t.parquet")
     assert load_task(tmp_path / "t.parquet", drop=["x"]).y.tolist() == [1, 0]
+    pd.DataFrame({"x": [3, 1, 2], "target": [0, 1, 1]}).to_csv(tmp_path / "t.csv")
+    assert list(load_task(tmp_path / "t.csv").X.columns) == ["x"]  # a column that counts the rows is not a feature
+    (tmp_path / "t.csv").write_text(",x,target\n0,1,0\n9,1,1\n")  # unnamed, but not a counter
+    assert list(load_task(tmp_path / "t.csv").X.columns) == ["Unnamed: 0", "x"]
 
 
 def test_odd_names_and_html_stay_data(tmp_path):
@@ -216,20 +186,16 @@ def test_names_and_paths_that_do_not_exist(tmp_path, monkeypatch):
         load_task("notes.txt")
     with pytest.raises(DataError, match="has its own labels: omit target and pos_label"):
         load_task("breast-cancer", target="x")
-
-
-def test_a_name_comes_before_a_file_and_a_path_says_which(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
     (tmp_path / "breast-cancer").mkdir()
-    assert load_task("breast-cancer").X.shape == (569, 30)
+    assert load_task("breast-cancer").X.shape == (569, 30)  # a name comes before a file
     with pytest.raises(DataError, match="holds no images"):
         load_task("./breast-cancer")
 
 
-# pictures
+# images
 
 
-def picture(path, value, size=(12, 10)):
+def save_image(path, value, size=(12, 10)):
     path.parent.mkdir(parents=True, exist_ok=True)
     Image.new("RGB", size, (value, 0, 255 - value)).save(path)
 
@@ -237,9 +203,9 @@ def picture(path, value, size=(12, 10)):
 @pytest.fixture
 def pets(tmp_path):
     for i in range(3):
-        picture(tmp_path / "pets" / "cat" / f"{i}.png", 10 * i, size=(12 + i, 10))
+        save_image(tmp_path / "pets" / "cat" / f"{i}.png", 10 * i, size=(12 + i, 10))
     for i in range(2):
-        picture(tmp_path / "pets" / "dog" / f"{i}.jpg", 100)
+        save_image(tmp_path / "pets" / "dog" / f"{i}.jpg", 100)
     return tmp_path / "pets"
 
 
@@ -255,39 +221,32 @@ def test_an_image_folder_becomes_a_task(pets):
     assert load_task(pets, pos_label="dog", costs={"fp": 1, "fn": 3}).costs == CostMatrix(fp=1, fn=3)
 
 
-def test_what_is_wrong_with_an_image_folder_is_said(pets, tmp_path):
-    with pytest.raises(
-        DataError, match=r"the positive class of .*pets is not given \(cat: 3, dog: 2\): .* cost fn: 'cat' or 'dog'"
-    ):
-        load_task(pets)
-    with pytest.raises(DataError, match="no class 'Dog'; did you mean 'dog'"):
-        load_task(pets, pos_label="Dog")
-    for option in ({"target": "y"}, {"segments": ["y"]}, {"drop": ["y"]}, {"group_column": "y"}):
-        with pytest.raises(DataError, match="holds images: columns of labels, groups"):
-            load_task(pets, **option)
-    (pets / "dog" / "broken.jpg").write_bytes(b"no jpeg")
-    with pytest.raises(DataError, match=r"cannot read image .*broken\.jpg"):
-        load_task(pets, pos_label="dog", on_error="stop")
-    (pets / "dog" / "broken.jpg").unlink()
-    (pets / "bird").mkdir()
-    with pytest.raises(DataError, match=r"3 class folders \(bird, cat, dog\): state the costs"):
-        load_task(pets, pos_label="dog")
+def test_bad_image_folders_are_explained(pets, tmp_path):
+    for name in ("flat", "single/cat", "three/bird", "three/cat", "three/dog"):
+        save_image(tmp_path / name / "a.png", 1)
+    shutil.copytree(pets, tmp_path / "broken")
+    (tmp_path / "broken" / "dog" / "broken.jpg").write_bytes(b"no jpeg")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(DataError, match="holds no images"):
-        load_task(tmp_path / "empty")
-    picture(tmp_path / "flat" / "a.png", 1)
-    with pytest.raises(DataError, match="no class folders: put them into one subfolder for each class"):
-        load_task(tmp_path / "flat")
-    picture(tmp_path / "single" / "cat" / "a.png", 1)
-    with pytest.raises(DataError, match="one class only"):
-        load_task(tmp_path / "single")
+    columns = ({"target": "y"}, {"segments": ["y"]}, {"drop": ["y"]}, {"group_column": "y"})
+    for name, options, message in (
+        ("pets", {}, r"positive class of .*pets is not given \(cat: 3, dog: 2\): .* cost fn: 'cat' or 'dog'"),
+        ("pets", {"pos_label": "Dog"}, "no class 'Dog'; did you mean 'dog'"),
+        *(("pets", option, "holds images: columns of labels, groups") for option in columns),
+        ("broken", {"pos_label": "dog", "on_error": "stop"}, r"cannot read image .*broken\.jpg"),
+        ("three", {"pos_label": "dog"}, r"3 class folders \(bird, cat, dog\): state the costs"),
+        ("empty", {}, "holds no images"),
+        ("flat", {}, "no class folders: put them into one subfolder for each class"),
+        ("single", {}, "one class only"),
+    ):
+        with pytest.raises(DataError, match=message):
+            load_task(tmp_path / name, **options)
 
 
 THREE = CostMatrix.from_array([[0, 1, 2], [3, 0, 4], [5, 6, 0]], rows="predicted", classes=["dog", "cat", "bird"])
 
 
 def test_three_class_folders_become_a_task(pets):
-    picture(pets / "bird" / "a.png", 50)
+    save_image(pets / "bird" / "a.png", 50)
     task = load_task(pets, costs=THREE, image_size=8)
     assert task.X.shape == (6, 8, 8, 3)
     assert (task.classes, task.y.tolist()) == (("bird", "cat", "dog"), [0, 1, 1, 1, 2, 2])
@@ -320,19 +279,14 @@ def test_a_table_of_three_classes_becomes_a_task(tmp_path):
 )
 def test_matrices_survive_a_file(names):
     rng = np.random.default_rng(0)
-    prices = rng.random((len(names), len(names))) + 1 - 2 * np.eye(len(names))
-    costs = CostMatrix.from_array(prices, rows="predicted", classes=names)
+    table = rng.random((len(names), len(names))) + 1 - 2 * np.eye(len(names))
+    costs = CostMatrix.from_array(table, rows="predicted", classes=names)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "matrix.csv"
         costs.to_frame().iloc[::-1].to_csv(path)
         assert read_costs(path).aligned(names) == costs
-
-
-def test_names_that_are_numbers_in_a_file(tmp_path):
-    path = tmp_path / "matrix.csv"
-    path.write_text("predicted,01,02,1.50\n01,0,1,2\n1.50,3,4,0\n02,5,0,6\n", encoding="utf-8")
-    result = read_costs(path).aligned([1, 1.5, 2])
-    assert result.to_array().tolist() == [[0, 2, 1], [3, 0, 4], [5, 6, 0]]
+        path.write_text("predicted,01,02,1.50\n01,0,1,2\n1.50,3,4,0\n02,5,0,6\n")  # names that are numbers
+        assert read_costs(path).aligned([1, 1.5, 2]).to_array().tolist() == [[0, 2, 1], [3, 0, 4], [5, 6, 0]]
 
 
 def jpegs(n=5, size=16):
@@ -378,14 +332,14 @@ def test_an_archive_of_jpegs_becomes_a_task(tmp_path):
         ({"offsets": None}, "holds jpeg, labels, groups, names; expected jpeg, labels, offsets"),
     ],
 )
-def test_what_is_wrong_with_an_archive_is_said(tmp_path, change, message):
+def test_bad_archives_are_explained(tmp_path, change, message):
     arrays = {name: array for name, array in (jpegs() | change).items() if array is not None}
     np.savez(tmp_path / "skin.npz", **arrays)
     with pytest.raises(DataError, match=message):
         load_task(tmp_path / "skin.npz")
 
 
-def test_a_broken_picture_of_an_archive_is_named(tmp_path):
+def test_a_broken_image_of_an_archive_is_named(tmp_path):
     arrays = jpegs()
     a, b = arrays["offsets"][2:4]
     arrays["jpeg"][a:b] = 0
@@ -422,7 +376,7 @@ def medmnist(**change):
     return {name: array for name, array in (arrays | change).items() if array is not None}
 
 
-def test_medmnist_archives_are_read_and_repeated_pictures_are_groups(tmp_path):
+def test_medmnist_archives_are_read_and_repeated_images_are_groups(tmp_path):
     np.savez(tmp_path / "m.npz", **medmnist())
     task = load_task(tmp_path / "m.npz")
     assert task.X.shape == (6, 28, 28, 1)
@@ -440,7 +394,7 @@ def test_medmnist_archives_are_read_and_repeated_pictures_are_groups(tmp_path):
         ({f"{p}_images": np.zeros((n, 8, 8)) for p, n in (("train", 3), ("val", 2), ("test", 1))}, "must be bytes"),
     ],
 )
-def test_what_is_wrong_with_a_medmnist_archive_is_said(tmp_path, change, message):
+def test_bad_medmnist_archives_are_explained(tmp_path, change, message):
     np.savez(tmp_path / "m.npz", **medmnist(**change))
     with pytest.raises(DataError, match=message):
         load_task(tmp_path / "m.npz")

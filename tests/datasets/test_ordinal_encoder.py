@@ -24,7 +24,7 @@ def test_kinds_of_columns():
             "category of numbers": pd.Categorical([10, 9, 10]),
             "date": pd.to_datetime(["2024-01-01", None, "2024-01-02"]),
             "text of dates": ["2024-01-01", "2024-01-03", None],
-            "gaps": [None, None, None],
+            "nothing": [None, None, None],
         }
     )
     encoder = ColumnEncoder().fit(table)
@@ -48,13 +48,8 @@ def test_kinds_of_columns():
 def test_libraries_agree(make):
     columns = {"a": [1.0, 2.5, 3.0], "b": ["x", "y", "x"]}
     assert ColumnEncoder().fit(make(columns)).transform(make(columns)).tolist() == [[1, 0], [2.5, 1], [3, 0]]
-
-
-def test_object_arrays():
     X = np.array([["a", 1], ["b", None], ["a", 3.5]], dtype=object)
-    result = ColumnEncoder().fit(X).transform(X)
-    assert result[:, 0].tolist() == [0, 1, 0]
-    assert result[[0, 2], 1].tolist() == [1, 3.5]
+    np.testing.assert_array_equal(ColumnEncoder().fit(X).transform(X), [[0, 1], [1, np.nan], [0, 3.5]])
 
 
 @given(st.lists(st.text(alphabet="abc é", max_size=3).map(str.strip), min_size=1, max_size=30))
@@ -66,11 +61,6 @@ def test_codes_name_the_levels(values):
     assert levels == sorted(set(levels))
     for value, code in zip(["z", *values], codes, strict=True):
         assert np.isnan(code) if value == "" else levels[int(code)] == value
-
-
-def test_new_levels_are_missing():
-    encoder = ColumnEncoder().fit(pd.DataFrame({"v": ["a", "b"]}))
-    assert np.isnan(encoder.transform(pd.DataFrame({"v": ["c"]})))[0, 0]
 
 
 def test_json_and_back():
@@ -89,14 +79,10 @@ def test_wrong_tables_are_refused():
         encoder.transform(np.ones((3, 3)))
     with pytest.raises(ValueError, match="0 sample"):
         encoder.transform(np.ones((0, 2)))
-
-
-def test_infinite_numbers_are_refused():
     x = np.array([[1.0, 2.0], [3.0, np.inf]])
-    with pytest.raises(ValueError, match=r"column 'x1' holds infinite numbers \(1 of 2 rows, first in row 2\)"):
-        ColumnEncoder().fit(x)
-    with pytest.raises(ValueError, match="column 'x1' holds infinite numbers"):
-        ColumnEncoder().fit(np.ones((3, 2))).transform(x)
+    for read in (encoder.transform, ColumnEncoder().fit):
+        with pytest.raises(ValueError, match=r"column 'x1' holds infinite numbers \(1 of 2 rows, first in row 2\)"):
+            read(x)
 
 
 def test_only_the_most_frequent_levels():
@@ -105,3 +91,4 @@ def test_only_the_most_frequent_levels():
     assert [column["levels"] for column in encoder.columns] == [["b", "c"], []]
     codes = encoder.transform(table)[:, 0]
     np.testing.assert_array_equal(codes, [0, np.nan, 0, 1, 1, 0])
+    assert np.isnan(encoder.transform(table.assign(shop="new"))[:, 0]).all()

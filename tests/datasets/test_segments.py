@@ -46,8 +46,8 @@ def test_texts_stand_for_themselves_and_rare_ones_are_joined(sizes, missing):
     assert len(names) <= MOST + 2
     assert len(joined) != 1 or len(set(values)) > MOST
     if joined and any(n >= FEWEST for n in sizes):
-        kept = [name for name in names if name not in ("others", MISSING)]
-        assert min(sizes[int(name[1:])] for name in kept) >= max(sizes[int(name[1:])] for name in joined)
+        separate = [name for name in names if name not in ("others", MISSING)]
+        assert min(sizes[int(name[1:])] for name in separate) >= max(sizes[int(name[1:])] for name in joined)
 
 
 def test_parts_have_names_that_people_read():
@@ -78,21 +78,17 @@ def test_a_task_holds_them_and_its_rows_do(frame):
     assert plain.digest == task.digest  # results do not depend on it
 
 
-def test_a_column_that_is_dropped_may_be_a_segment(frame, tmp_path):
+def test_segments_of_files_and_wrong_ones(frame, tmp_path):
+    costs = {"fp": 1, "fn": 2}
     frame.to_csv(tmp_path / "rows.csv", index=False)
-    task = load_task(tmp_path / "rows.csv", target="y", segments=["city"], drop=["city"])
+    task = load_task(tmp_path / "rows.csv", target="y", segments=["city"], drop=["city"])  # dropped, and a segment
     assert list(task.X.columns) == ["a"]
     assert task.segments["city"].tolist()[:3] == ["Ulm", "Ems", "Ulm"]
-
-
-def test_wrong_segments_are_refused(frame, tmp_path):
-    costs = {"fp": 1, "fn": 2}
     with pytest.raises(DataError, match="no column 'town'"):
         Task.from_data(frame[["a", "city"]], frame["y"], costs, segments=["town"])
     with pytest.raises(ValueError, match="one value for each of 4 samples"):
         Task.from_data(frame[["a"]], frame["y"], costs, segments={"half": [0, 1]})
     with pytest.raises(DataError, match="X is not a table"):
         Task.from_data(np.zeros((4, 2, 2, 3), dtype=np.uint8), frame["y"], costs, segments=["city"])
-    frame.to_csv(tmp_path / "rows.csv", index=False)
     with pytest.raises(DataError, match="has no column 'town'"):
         load_task(tmp_path / "rows.csv", target="y", segments=["town"])

@@ -31,7 +31,7 @@ def sample(n: int = 200) -> pd.DataFrame:
     frame = pd.DataFrame({
         "whole": rng.integers(-5, 1000, n),
         "real": rng.normal(size=n),
-        "gaps": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 9, n)),
+        "partial": np.where(rng.random(n) < 0.3, np.nan, rng.integers(0, 9, n)),
         "truth": rng.random(n) < 0.5,
         "word": rng.choice(["web", "city", "north west"], n),
         "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), unit="D"),
@@ -40,26 +40,6 @@ def sample(n: int = 200) -> pd.DataFrame:
     })  # fmt: skip
     frame["day"] = frame["day"].dt.strftime("%Y-%m-%d")
     return frame
-
-
-@pytest.mark.parametrize("name", ["t.csv", "t.csv.gz", "t.tsv", "t.tsv.gz", "T.CSV"])
-def test_text_tables_come_back(tmp_path, name):
-    frame = sample()
-    frame.to_csv(tmp_path / name, index=False, sep="\t" if "tsv" in name else ",")
-    came = read_table(tmp_path / name)
-    assert list(came.columns) == list(frame.columns)
-    for column in ("whole", "real", "gaps"):
-        np.testing.assert_array_equal(came[column], frame[column])  # to the last bit
-    assert came["truth"].tolist() == [str(truth) for truth in frame["truth"]]
-    for column in ("word", "day", "code"):
-        assert came[column].tolist() == frame[column].tolist()
-
-
-def test_parquet_comes_back(tmp_path):
-    frame = sample()
-    frame.to_parquet(tmp_path / "t.parquet", row_group_size=30)
-    pd.testing.assert_frame_equal(read_table(tmp_path / "t.parquet"), frame)
-    assert count_rows(tmp_path / "t.parquet") == len(frame)
 
 
 def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
@@ -72,10 +52,6 @@ def test_a_folder_of_parquet_parts_is_one_table(tmp_path):
     pieces = list(stream_table(tmp_path, rows=50))
     assert [piece.index[0] for piece in pieces[:3]] == [0, 50, 67]
     pd.testing.assert_frame_equal(pd.concat(pieces), frame)
-
-
-def test_text_is_not_counted(tmp_path):
-    assert count_rows(write(tmp_path, "a,b\n1,2\n")) is None
 
 
 @pytest.mark.parametrize("name", ["t.csv", "t.parquet"])
@@ -91,12 +67,25 @@ def test_columns_are_picked_in_the_order_asked_for(tmp_path, name):
             read(path, columns=["Word"])
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.tsv.gz", "t.parquet"])
-@pytest.mark.parametrize("rows", [1, 7, 64, 1000])
+@pytest.mark.parametrize(
+    ("name", "rows"),
+    [
+        ("t.csv", 1),
+        ("T.CSV", 7),
+        ("t.tsv", 64),
+        ("t.csv.gz", 1000),
+        ("t.tsv.gz", 7),
+        ("t.parquet", 1),
+        ("t.parquet", 7),
+    ],
+)
 def test_pieces_are_encoded_as_the_whole_table_is(tmp_path, name, rows):
     frame, path = sample(64), tmp_path / name
     frame.to_parquet(path) if "parquet" in name else frame.to_csv(path, index=False, sep="\t" if "tsv" in name else ",")
     whole = read_table(path)
+    assert count_rows(path) == (64 if "parquet" in name else None)  # text is not counted
+    for column in ("whole", "real", "partial", "word", "day", "code"):
+        np.testing.assert_array_equal(whole[column], frame[column])  # to the last bit
     encoder = TableEncoder().fit(whole)
     pieces = list(stream_table(path, rows=rows))
     assert [len(piece) for piece in pieces[:-1]] == [rows] * (len(pieces) - 1)
@@ -120,7 +109,7 @@ def test_pieces_are_encoded_as_the_whole_table_is(tmp_path, name, rows):
 def test_any_values_survive(tmp_path_factory, values, rows):
     path = tmp_path_factory.mktemp("any") / "t.csv"
     frame = pd.DataFrame(values, columns=["real", "gap", "text"])
-    frame["text"] = "x" + frame["text"]  # words like NA are gaps
+    frame["text"] = "x" + frame["text"]  # words like NA are missing values
     frame.to_csv(path, index=False)
     came = read_table(path)
     np.testing.assert_array_equal(came["real"].to_numpy(float), frame["real"])
@@ -131,18 +120,13 @@ def test_any_values_survive(tmp_path_factory, values, rows):
     assert streamed["text"].tolist() == frame["text"].tolist()
 
 
-def test_truth_values_with_gaps_stay_text(tmp_path):
+def test_truth_values_stay_text_where_some_are_missing(tmp_path):
     came = read_table(write(tmp_path, "a,b\n1,TRUE\n2,\n3,false\n"))
     assert came["b"].tolist()[::2] == ["TRUE", "false"]
     assert came["b"].isna().tolist() == [False, True, False]
 
 
-def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
-    path = write(tmp_path, "\ufeffa,b\n1,2\n")
-    assert list(read_table(path).columns) == list(next(stream_table(path)).columns) == ["a", "b"]
-
-
-def test_parquet_gaps_and_odd_types_become_plain_columns(tmp_path):
+def test_missing_values_of_parquet_and_odd_types_become_plain_columns(tmp_path):
     table = pa.table({
         "whole": pa.array([1, None]), "truth": pa.array([True, None]),
         "money": pa.array([decimal.Decimal("1.5"), None]),
@@ -185,7 +169,7 @@ BAD = {
     "longer.csv": (b"a,b\n1,2,3\n4,5,6\n", "more fields than its header"),
     "quote.csv": (b'a,b\n"1,2\n', "is damaged: EOF inside string"),
     "binary.csv": (b"\x00\x01,\x02\n", "is not text, whatever its name"),
-    "picture.csv": (b"\x89PNG\r\n\x1a\n\x00\x00", "is not text, whatever its name"),
+    "image.csv": (b"\x89PNG\r\n\x1a\n\x00\x00", "is not text, whatever its name"),
     "plain.csv.gz": (b"a,b\n1,2\n", "cannot read .*Not a gzipped file"),
     "cut.csv.gz": (gzip.compress(b"a,b\n" + os.urandom(3000).hex().encode())[:2000], "cannot read .*damaged or cut"),
     "bad.parquet": (b"PAR1 but no more", "is not a Parquet file, or is damaged"),
@@ -242,21 +226,7 @@ def test_missing_and_odd_paths(tmp_path):
         stream_table(tmp_path, rows=0)
 
 
-def test_parts_must_have_the_same_columns(tmp_path):
-    pd.DataFrame({"a": [1], "b": [2]}).to_parquet(tmp_path / "0.parquet")
-    pd.DataFrame({"a": [1], "c": [2]}).to_parquet(tmp_path / "1.parquet")
-    with pytest.raises(DataError, match=r"1\.parquet and 0\.parquet differ in columns \(b, c\)"):
-        read_table(tmp_path)
-
-
-def test_doubled_parquet_columns_are_named(tmp_path):
-    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    pq.write_table(table, tmp_path / "t.parquet")
-    with pytest.raises(DataError, match="several columns called 'a'"):
-        read_table(tmp_path / "t.parquet")
-
-
-def test_no_permission_is_said(tmp_path, monkeypatch):
+def test_no_permission_is_explained(tmp_path, monkeypatch):
     path = write(tmp_path, "a\n1\n")
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may read everything
     with pytest.raises(DataError, match="may not be read: you have no permission"):

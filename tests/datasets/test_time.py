@@ -39,11 +39,8 @@ def test_dates_of_every_kind_are_the_same_instants(given_as):
     result = read_times(given_as)
     assert result.dtype == np.dtype("datetime64[us]")
     assert np.array_equal(result, INSTANTS)
-
-
-def test_zones_become_utc():
     zoned = pd.Series(pd.to_datetime(["2024-03-31T12:00"])).dt.tz_localize("Europe/Berlin")
-    assert read_times(zoned)[0] == np.datetime64("2024-03-31T10:00")
+    assert read_times(zoned)[0] == np.datetime64("2024-03-31T10:00")  # zones become UTC
 
 
 @pytest.mark.parametrize("given_as", [[3, 1, 2], np.asarray([3.0, 1.0, 2.0]), pl.Series([3, 1, 2]), ["3", "1", "2"]])
@@ -52,7 +49,7 @@ def test_numbers_stay_numbers(given_as):
 
 
 @pytest.mark.parametrize(
-    ("bad", "said"),
+    ("bad", "message"),
     [
         (["2024-03-31", None], "missing in 1 rows, first in row 2"),
         ([1.0, np.nan], "missing in 1 rows, first in row 2"),
@@ -61,15 +58,15 @@ def test_numbers_stay_numbers(given_as):
         ([[1, 2]], "one time for each sample"),
     ],
 )
-def test_times_that_are_none_are_named(bad, said):
-    with pytest.raises(DataError, match=said):
+def test_times_that_are_none_are_named(bad, message):
+    with pytest.raises(DataError, match=message):
         read_times(bad)
 
 
-@pytest.mark.parametrize("said", ["7 days", "d", "-1d", "nan", "inf", True, [7], "1.5mo", "", -3, float("nan")])
-def test_durations_that_are_none_are_refused(said):
+@pytest.mark.parametrize("text", ["7 days", "d", "-1d", "nan", "inf", True, [7], "1.5mo", "", -3, float("nan")])
+def test_durations_that_are_none_are_refused(text):
     with pytest.raises(ValueError, match="label_delay must be"):
-        Duration.read(said, "label_delay")
+        Duration.read(text, "label_delay")
 
 
 @settings(max_examples=60)
@@ -107,18 +104,18 @@ def test_durations_of_numbers_dates_and_timedeltas():
 
 
 @pytest.mark.parametrize("library", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_the_column_of_times_is_no_feature(library):
+def test_the_column_of_times_is_not_a_feature(library):
     table = library({"when": DAYS, "amount": [1.0, 2.0, 3.0]})
     features, time, name = take_times(table, "when")
     assert np.array_equal(time, INSTANTS)
     assert name == "when"
     assert list(getattr(features, "column_names", features.columns)) == ["amount"]
     assert date_columns(table) == ["when"]
-
-
-def test_a_column_that_is_not_there():
+    same, time, name = take_times(table, "when", keep=("when", "amount"))  # features of the model
+    assert same is table
+    assert np.array_equal(time, INSTANTS)
     with pytest.raises(DataError, match="did you mean 'when'"):
-        take_times(pd.DataFrame({"when": DAYS}), "When")
+        take_times(table, "When")
     with pytest.raises(DataError, match="X is not a table"):
         take_times(np.zeros((3, 2)), "when")
 
@@ -129,9 +126,6 @@ def test_columns_with_dates():
     table["some"] = ["2024-03-31", None, "2023-01-01"]
     assert date_columns(table) == ["born", "some"]
     assert date_columns(np.zeros((3, 2))) == []
-
-
-def test_times_for_people():
     assert time_text(np.datetime64("2024-03-31T08:30:05.5")) == "2024-03-31 08:30:05"
     assert [time_text(x) for x in (3.0, 0.1, 1e9 + 0.5)] == ["3", "0.1", "1000000000.5"]
 
@@ -149,23 +143,11 @@ def test_a_task_knows_its_times(tmp_path):
     assert np.array_equal(task.rows([2, 1]).time, INSTANTS[[2, 1]])
     with pytest.raises(ValueError, match="one time for each of 3 samples"):
         Task.from_data(frame[["amount"]], frame["fraud"], time=[1, 2])
-
-
-def test_times_that_are_missing_in_a_file(tmp_path):
-    frame = pd.DataFrame({"when": ["2024-03-31", None], "amount": [1.0, 2.0], "fraud": [0, 1]})
-    frame.to_csv(tmp_path / "cards.csv", index=False)
+    frame.assign(when=[DAYS[0], None, DAYS[1]]).to_csv(tmp_path / "cards.csv", index=False)
     with pytest.raises(DataError, match=r"time column 'when' of .*cards.csv is missing in 1 rows, first in row 2"):
         load_task(tmp_path / "cards.csv", target="fraud", time_column="when")
     with pytest.raises(DataError, match="no column 'wen'; did you mean 'when'"):
         load_task(tmp_path / "cards.csv", target="fraud", time_column="wen")
-
-
-def test_times_that_are_features_of_a_model_stay():
-    table = pd.DataFrame({"when": DAYS, "amount": range(len(DAYS))})
-    features, time, name = take_times(table, "when", keep=("when", "amount"))
-    assert features is table
-    assert name == "when"
-    np.testing.assert_array_equal(time, read_times(DAYS))
 
 
 def test_a_mapping_of_arrays_stays_as_it_is():

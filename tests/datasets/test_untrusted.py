@@ -70,13 +70,13 @@ def arrow_file(path, columns):
 @pytest.mark.parametrize("name", list(wild()))
 @pytest.mark.parametrize("read", [read_table, lambda path: list(stream_table(path, rows=4))])
 def test_forged_arrow_columns_are_named_in_one_line(tmp_path, name, read):
-    values, says = wild()[name]
+    values, expected = wild()[name]
     path = arrow_file(tmp_path / "t.feather", {"age": pa.array(range(N)), "x": values})
     with pytest.raises(DataError) as caught:
         read(path)
     message = str(caught.value)
     assert "column 'x'" in message
-    assert says in message
+    assert expected in message
     assert str(path) in message
     assert "\n" not in message
 
@@ -244,7 +244,7 @@ def test_a_view_makes_no_giant_values(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("line", "says"),
+    ("line", "message"),
     [
         ('{"age": 9223372036854775808, "y": "no"}', "'age' is an integer beyond 64 bits"),
         (f'{{"age": -{"9" * 400}, "y": "no"}}', "'age' is an integer beyond 64 bits"),
@@ -253,13 +253,13 @@ def test_a_view_makes_no_giant_values(tmp_path):
         ('{"age": 1, "y": "\\uD800"}', "half of a surrogate"),
     ],
 )
-def test_json_that_no_table_can_hold_is_refused_with_its_line(tmp_path, capsys, line, says):
+def test_json_that_no_table_can_hold_is_refused_with_its_line(tmp_path, capsys, line, message):
     path = tmp_path / "t.jsonl"
     path.write_text(f'{{"age": 1.5, "y": "yes"}}\n\n{line}\n')
     assert run(["check", str(path), "--target", "y"]) == 2
     error = capsys.readouterr().err
     assert f"line 3 of {path}" in error
-    assert says in error
+    assert message in error
     assert len(error.splitlines()) == 1
 
 

@@ -21,7 +21,7 @@ def cases(draw):
     return costs, draw(st.integers(0, n_actions - 1)), draw(st.integers(0, n)), groups
 
 
-def cheapest_by_trying_all(costs, action, capacity, groups):
+def lowest_by_trying_all(costs, action, capacity, groups):
     """The least total of all ways to decide that keep the limit."""
     best = np.inf
     for chosen in itertools.product(range(costs.shape[1]), repeat=len(costs)):
@@ -33,11 +33,11 @@ def cheapest_by_trying_all(costs, action, capacity, groups):
 
 
 @given(cases())
-def test_no_way_to_give_it_away_is_cheaper(case):
+def test_no_allocation_costs_less(case):
     costs, action, capacity, groups = case
     limited = limit_action(costs, action, capacity, groups)
     total = costs[np.arange(len(costs)), limited.actions].sum()
-    assert total == pytest.approx(cheapest_by_trying_all(costs, action, capacity, groups), rel=1e-12)
+    assert total == pytest.approx(lowest_by_trying_all(costs, action, capacity, groups), rel=1e-12)
     taken = limited.actions == action
     assert taken.sum() == limited.used
     for group in set([0] if groups is None else groups.tolist()):
@@ -45,7 +45,7 @@ def test_no_way_to_give_it_away_is_cheaper(case):
 
 
 @given(cases())
-def test_what_is_said_about_shortage_equals_loops(case):
+def test_notes_on_shortage_equals_loops(case):
     costs, action, capacity, groups = case
     limited = limit_action(costs, action, capacity, groups)
     groups = np.zeros(len(costs), int) if groups is None else groups
@@ -64,7 +64,7 @@ def test_what_is_said_about_shortage_equals_loops(case):
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30), st.sampled_from([0.5, 3.0, 1e9]))
-def test_with_room_for_all_it_is_the_cheapest_decision(p, fn):
+def test_with_room_for_all_it_is_the_decision_of_lowest_cost(p, fn):
     costs = CostMatrix(fp=1, fn=fn).with_referral(0.2)
     each = costs.expected_of_each(np.asarray(p))
     for action in range(3):
@@ -75,32 +75,17 @@ def test_with_room_for_all_it_is_the_cheapest_decision(p, fn):
         assert (free.margin, free.forgone, free.ties, free.short) == (0, 0, 0, 0)
 
 
-def test_not_the_likeliest_but_the_most_worthwhile_rows_are_served():
-    costs = CostMatrix(fp=1, fn=np.asarray([2.0, 100.0, 2.0]))
-    limited = limit_action(costs.expected_of_each(np.asarray([0.9, 0.2, 0.8])), 1, 1)
-    assert limited.actions.tolist() == [0, 1, 0]
-
-
-def test_groups_may_be_dates_and_words():
+def test_samples_of_the_largest_gain_are_served(library):
+    costs = CostMatrix(fp=1, fn=np.asarray([2.0, 100.0, 2.0]))  # not the likeliest positives
+    assert limit_action(costs.expected_of_each(np.asarray([0.9, 0.2, 0.8])), 1, 1).actions.tolist() == [0, 1, 0]
     days = np.asarray(["2026-01-02", "2026-01-01", "2026-01-02"], "datetime64[D]")
-    costs = np.asarray([[5.0, 1.0], [4.0, 1.0], [3.0, 1.0]])
-    assert limit_action(costs, 1, 1, days).actions.tolist() == [1, 1, 0]
-    assert limit_action(costs, 1, 1, ["b", "a", "b"]).actions.tolist() == [1, 1, 0]
-
-
-def test_ten_million_rows_would_do():
-    rng = np.random.default_rng(0)
-    n = 300_000
-    costs = CostMatrix(fp=1, fn=rng.lognormal(2, 2, n)).with_referral(0.5)
-    each = costs.expected_of_each(rng.random(n))
-    limited = limit_action(each, 2, 100, rng.integers(0, 365, n))
-    assert limited.used == 36_500
-    assert limited.short == 365
-
-
-def test_other_libraries_bring_their_arrays(library):
-    costs = library.asarray(np.asarray([[5.0, 1.0], [4.0, 1.0]]))
-    assert limit_action(costs, 1, 1).actions.tolist() == [1, 0]
+    each = library.asarray(np.asarray([[5.0, 1.0], [4.0, 1.0], [3.0, 1.0]]))
+    assert limit_action(each, 1, 1).actions.tolist() == [1, 0, 0]
+    assert limit_action(each, 1, 1, days).actions.tolist() == [1, 1, 0]
+    assert limit_action(each, 1, 1, ["b", "a", "b"]).actions.tolist() == [1, 1, 0]
+    n, rng = 300_000, np.random.default_rng(0)
+    many = limit_action(rng.random((n, 3)), 2, 100, rng.integers(0, 365, n))
+    assert (many.used, many.short) == (36_500, 365)
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def test_tuned_decisions_are_those_of_the_constrained_search(limits):
     decision = Decision(COSTS, "tuned", constraints=limits).fit(scores, labels)
     best = find_threshold(scores, labels, COSTS, **limits)
     decided = decision.predict(scores)
-    missed, alarmed = errors(decided, labels)
-    assert 2 * missed + alarmed == best.total_cost
+    fn, fp = errors(decided, labels)
+    assert 2 * fn + fp == best.total_cost
     if "min_precision" not in limits:
         np.testing.assert_array_equal(decided, scores > best.value)
     np.testing.assert_array_equal(decided, decision.of_probabilities(decision.probabilities(scores)))
@@ -57,10 +57,10 @@ def test_bayes_decisions_move_only_as_far_as_the_constraint_asks():
     assert tight.factor_ < 1.0
     # the probabilities are still those of the model
     np.testing.assert_array_equal(tight.probabilities(scores), free.probabilities(scores))
-    missed, _ = errors(tight.predict(scores), labels)
+    fn, _ = errors(tight.predict(scores), labels)
     most = max(x for x in range(labels.sum()) if binom.cdf(x, labels.sum(), 0.1) <= 0.05)
-    assert missed == most
-    assert tight.constraints_["min_recall"].estimate == pytest.approx(1 - missed / labels.sum())
+    assert fn == most
+    assert tight.constraints_["min_recall"].estimate == pytest.approx(1 - fn / labels.sum())
     assert tight.constraints_["min_recall"].guaranteed >= 0.9
 
 
@@ -73,8 +73,8 @@ def test_calibrated_probabilities_are_certified_on_other_samples():
     decision.certify(others, known)
     plain = Decision(COSTS, "calibrated").fit(scores, labels)
     np.testing.assert_array_equal(decision.probabilities(others), plain.probabilities(others))
-    missed, _ = errors(decision.predict(others), known)
-    assert binom.cdf(missed, known.sum(), 0.1) <= 0.05
+    fn, _ = errors(decision.predict(others), known)
+    assert binom.cdf(fn, known.sum(), 0.1) <= 0.05
     near = np.abs(others - decision.threshold_) > 1e-6
     np.testing.assert_array_equal(decision.predict(others)[near], (others > decision.threshold_)[near])
     # without confidence there is nothing that calibration could spoil
@@ -125,6 +125,9 @@ def test_saved_decisions_are_the_same(limits):
     assert again.constraints == decision.constraints
     assert again.constraints_ == decision.constraints_
     assert repr(again) == repr(decision)
+    if limits == FLOOR:
+        assert "constraints={'min_recall': 0.9, 'confidence': 0.95}" in repr(decision)
+        assert "recall at least 0.9 (0.90" in decision._repr_html_()
 
 
 def test_other_class_wide_costs_do_not_move_the_certified_threshold():
@@ -154,10 +157,3 @@ def test_constant_decisions_meet_a_constraint_or_not():
     assert always.predict(scores).all()
     with pytest.raises(InfeasibleError, match="predicting negative for every sample violates"):
         Decision(COSTS, "negative", constraints=FLOOR).fit(scores, labels)
-
-
-def test_shown():
-    scores, labels = drawn()
-    decision = Decision(COSTS, constraints=FLOOR).fit(scores, labels)
-    assert "constraints={'min_recall': 0.9, 'confidence': 0.95}" in repr(decision)
-    assert "recall at least 0.9 (0.90" in decision._repr_html_()

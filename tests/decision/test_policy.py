@@ -7,14 +7,13 @@ import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, CostSensitiveClassifier, Policy, load
+from adacsl import CostMatrix, Policy, load
 from adacsl.datasets.errors import DataError
 from adacsl.decision.policy import limit_action, number_periods
 from adacsl.decision.priors import estimate_prior, shift_prior
 from adacsl.integrations.sklearn import mean_cost
-from adacsl.learners import BoostingLearner
+from tests.made import logistic
 
 COSTS = CostMatrix(fp=1, fn=8)
 RNG = np.random.default_rng(0)
@@ -27,23 +26,20 @@ DAYS = np.datetime64("2026-01-01") + RNG.integers(0, 10, 600)
 
 @pytest.fixture(scope="module")
 def model():
-    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, Y)
+    return logistic(COSTS).fit(X, Y)
 
 
 @pytest.fixture(scope="module")
 def words():
     """Two classes with names, of which the first in sorted order is the positive one."""
     labels = np.where(Y == 1, "bad", "good")
-    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), pos_label="bad", random_state=0).fit(X, labels)
+    return logistic(COSTS, pos_label="bad").fit(X, labels)
 
 
 @pytest.fixture(scope="module")
 def three():
     labels = np.asarray(["ant", "bee", "cat"])[Y3]
-    return CostSensitiveClassifier(K3, learner=LogisticRegression(), random_state=0).fit(X, labels)
-
-
-# without a policy, everything is as it was
+    return logistic(K3).fit(X, labels)
 
 
 def test_an_empty_policy_changes_nothing(model, words, three):
@@ -56,20 +52,18 @@ def test_an_empty_policy_changes_nothing(model, words, three):
     assert model.score(X, Y) == -COSTS.mean(Y, model.predict(X))
 
 
-def test_the_shares_of_the_training_are_known(model, three):
+def test_the_class_prior_of_the_training_is_stored(model, three):
     assert model.decision_.prior == pytest.approx(Y.mean())
     np.testing.assert_allclose(three.decision_.prior, np.bincount(Y3) / 600)
     weight = np.where(Y == 1, 3.0, 1.0)
-    weighted = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
-        X, Y, sample_weight=weight
-    )
+    weighted = logistic(COSTS).fit(X, Y, sample_weight=weight)
     assert weighted.decision_.prior == pytest.approx(weight[Y == 1].sum() / weight.sum())
 
 
-# a person
+# the reject option
 
 
-def test_rows_are_referred_where_that_is_cheapest(model):
+def test_samples_are_referred_where_that_costs_least(model):
     p = model.predict_proba(X)[:, 1]
     result = model.decisions(X, refer=0.4, errors={"fn": 0.1})
     each = np.stack([8 * p, 1 - p, 0.4 + 0.1 * 8 * p], axis=1)
@@ -83,6 +77,9 @@ def test_rows_are_referred_where_that_is_cheapest(model):
     }
     assert 0 < result.counts["refer"] < 600
     assert (model.predict(X, refer=0.4) == model.decisions(X, refer=0.4).labels).all()
+    amounts = RNG.lognormal(2, 1, 600)  # per-sample costs
+    result = model.decisions(X, refer=0.5, fn=amounts)
+    assert (result.actions == np.stack([amounts * p, 1 - p, np.full(600, 0.5)], 1).argmin(axis=1)).all()
 
 
 def test_names_of_classes_stay(words, three):
@@ -90,32 +87,21 @@ def test_names_of_classes_stay(words, three):
     assert set(labels) == {"good", "bad", "refer"}
     p = words.predict_proba(X)[:, 0]
     assert ((labels == "bad") == ((1 - p < 8 * p) & (1 - p < 0.3))).all()
-    result = three.decisions(X, refer=1.0, errors={"cat": 0.2})
-    each = np.column_stack(
-        [K3.expected_of_each(three.predict_proba(X)), 1 + three.predict_proba(X)[:, 2] * 0.2 * (9 + 4) / 2]
-    )
+    result, proba = three.decisions(X, refer=1.0, errors={"cat": 0.2}), three.predict_proba(X)
+    each = np.column_stack([K3.expected_of_each(proba), 1 + proba[:, 2] * 0.2 * (9 + 4) / 2])
     assert (result.actions == each.argmin(axis=1)).all()
     assert set(result.labels) == {"ant", "bee", "cat", "refer"}
 
 
-def test_rows_with_prices_of_their_own_are_referred_by_these(model):
-    amounts = RNG.lognormal(2, 1, 600)
-    p = model.predict_proba(X)[:, 1]
-    result = model.decisions(X, refer=0.5, fn=amounts)
-    assert (result.actions == np.stack([amounts * p, 1 - p, np.full(600, 0.5)], 1).argmin(axis=1)).all()
-
-
-def test_the_score_prices_a_person(model):
+def test_the_score_counts_the_cost_of_referring(model):
     policy = Policy(refer=0.4, errors=0.05)
     decided = model.predict(X, policy=policy)
-    paid = [
-        {0: {0: 0, 1: 8}, 1: {0: 1, 1: 0}, "refer": {0: 0.4 + 0.05 * 1, 1: 0.4 + 0.05 * 8}}[d][y]
-        for d, y in zip(decided, Y, strict=True)
-    ]
+    each = {0: {0: 0, 1: 8}, 1: {0: 1, 1: 0}, "refer": {0: 0.4 + 0.05 * 1, 1: 0.4 + 0.05 * 8}}
+    paid = [each[d][y] for d, y in zip(decided, Y, strict=True)]
     assert model.score(X, Y, policy=policy) == pytest.approx(-np.mean(paid))
-    kept = clone(model).set_params(policy=policy).fit(X, Y)
-    assert kept.score(X, Y) == pytest.approx(-np.mean(paid))
-    assert (kept.predict(X) == decided).all()
+    own = clone(model).set_params(policy=policy).fit(X, Y)
+    assert own.score(X, Y) == pytest.approx(-np.mean(paid))
+    assert (own.predict(X) == decided).all()
     assert mean_cost(Y, decided, costs=COSTS.with_referral(0.4, errors=0.05)) == pytest.approx(np.mean(paid))
 
 
@@ -123,17 +109,15 @@ def test_the_score_prices_a_person(model):
 
 
 def test_a_matrix_of_actions_is_decided_by(words):
-    prices = pd.DataFrame({"good": [0.0, 1.0, 0.2], "bad": [8.0, 0.0, 1.5]}, index=["good", "bad", "call"])
-    matrix = CostMatrix.from_frame(prices, rows="predicted")
+    table = pd.DataFrame({"good": [0.0, 1.0, 0.2], "bad": [8.0, 0.0, 1.5]}, index=["good", "bad", "call"])
+    matrix = CostMatrix.from_frame(table, rows="predicted")
     p = words.predict_proba(X)[:, 0]  # of "bad"
     each = np.stack([8 * p, 1 - p, 0.2 * (1 - p) + 1.5 * p], axis=1)
-    assert words.predict(X, policy=Policy(actions=matrix)).tolist() == [
-        ["good", "bad", "call"][i] for i in each.argmin(1)
-    ]
+    names = np.asarray(["good", "bad", "call"])
+    assert (words.predict(X, policy=Policy(actions=matrix)) == names[each.argmin(1)]).all()
     amounts = RNG.lognormal(2, 1, 600)
     each[:, 0] = amounts * p
-    own = words.decisions(X, policy=Policy(actions=matrix), fn=amounts)
-    assert own.labels.tolist() == [["good", "bad", "call"][i] for i in each.argmin(1)]
+    assert (words.decisions(X, policy=Policy(actions=matrix), fn=amounts).labels == names[each.argmin(1)]).all()
 
 
 def test_actions_need_not_be_classes(model):
@@ -165,7 +149,7 @@ def test_capacity_of_each_day_from_arrays_and_columns(model):
     wanted = limit_action(each, 1, 3, DAYS).actions
     assert (model.predict(X, capacity=3, per="day", time=DAYS) == wanted).all()
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    named = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
+    named = logistic(COSTS).fit(frame, Y)
     for table in (
         frame.assign(when=DAYS),
         frame.assign(when=DAYS.astype(str)),
@@ -179,7 +163,7 @@ def test_capacity_of_each_day_from_arrays_and_columns(model):
     assert "wanted '1', 3 a day were there" in result.notes[0]
 
 
-def test_what_is_said_about_shortage(model):
+def test_notes_on_shortage(model):
     result = model.decisions(X, refer=0.3, capacity=5)
     assert result.counts["refer"] == 5
     assert result.notes[0].startswith(f"{(model.predict(X, refer=0.3) == 'refer').sum()} rows wanted 'refer', 5 in all")
@@ -207,7 +191,7 @@ def test_periods_by_the_calendar():
         assert len(pairs) == len(set(ours.tolist())) == len(set(theirs.tolist()))
 
 
-# other class priors
+# prior shift
 
 
 @pytest.mark.parametrize("prior", [0.02, 0.9])
@@ -246,7 +230,7 @@ def test_all_at_once(model):
     np.testing.assert_allclose(result.expected, each[np.arange(600), result.actions])
 
 
-# kept
+# saved
 
 
 @pytest.mark.parametrize(
@@ -261,16 +245,16 @@ def test_all_at_once(model):
 def test_a_policy_is_saved_with_the_model(model, policy, tmp_path):
     document = json.loads(json.dumps(policy.to_dict()))
     assert Policy.from_dict(document).to_dict() == policy.to_dict()
-    kept = clone(model).set_params(policy=policy).fit(X, Y)
-    read = load(kept.save(tmp_path / "model"))
+    own = clone(model).set_params(policy=policy).fit(X, Y)
+    read = load(own.save(tmp_path / "model"))
     assert read.policy.to_dict() == policy.to_dict()
-    assert read.decision_.prior == kept.decision_.prior
+    assert read.decision_.prior == own.decision_.prior
     if policy.time is None:
-        assert (read.predict(X) == kept.predict(X)).all()
-        assert read.decisions(X).notes == kept.decisions(X).notes
+        assert (read.predict(X) == own.predict(X)).all()
+        assert read.decisions(X).notes == own.decisions(X).notes
 
 
-def test_models_of_before_say_that_they_do_not_know_their_shares(model, tmp_path):
+def test_a_model_without_the_class_prior_of_its_training_is_an_error(model, tmp_path):
     read = load(model.save(tmp_path / "model"))
     read.decision_.prior = None
     assert (read.predict(X) == model.predict(X)).all()
@@ -278,30 +262,18 @@ def test_models_of_before_say_that_they_do_not_know_their_shares(model, tmp_path
         read.predict(X, prior=0.1)
 
 
-def test_a_booster_takes_a_policy_too(tmp_path):
-    pytest.importorskip("xgboost")
-    booster = CostSensitiveClassifier(
-        COSTS, learner=BoostingLearner(library="xgboost", n_estimators=5), random_state=0
-    ).fit(X, Y)
-    booster.policy = Policy(refer=0.3)
-    assert "refer" in booster.predict(X)
-    assert (load(booster.save(tmp_path / "model")).predict(X) == booster.predict(X)).all()
-
-
-def test_prices_over_columns_are_those_of_the_rows(tmp_path):
+def test_costs_over_columns_are_per_sample_costs(tmp_path):
     amount = RNG.lognormal(2, 1, 600)
     table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(amount=amount)
     policy = Policy(refer=0.5, capacity=4, per="day", time="when")
-    said = CostSensitiveClassifier(
-        CostMatrix(fp=1, fn="amount"), learner=LogisticRegression(), random_state=0, policy=policy
-    )
-    said.fit(table, Y)
-    result = said.decisions(table.assign(when=DAYS))
-    each = CostMatrix(fp=1, fn=amount).with_referral(0.5).expected_of_each(said.predict_proba(table)[:, 1])
+    named = logistic(CostMatrix(fp=1, fn="amount"), policy=policy)
+    named.fit(table, Y)
+    result = named.decisions(table.assign(when=DAYS))
+    each = CostMatrix(fp=1, fn=amount).with_referral(0.5).expected_of_each(named.predict_proba(table)[:, 1])
     assert (result.actions == limit_action(each, 2, 4, DAYS).actions).all()
     paid = CostMatrix(fp=1, fn=amount).with_referral(0.5).mean(Y, result.actions)
-    assert said.score(table.assign(when=DAYS), Y) == pytest.approx(-paid)
-    assert (load(said.save(tmp_path / "model")).predict(table.assign(when=DAYS)) == result.labels).all()
+    assert named.score(table.assign(when=DAYS), Y) == pytest.approx(-paid)
+    assert (load(named.save(tmp_path / "model")).predict(table.assign(when=DAYS)) == result.labels).all()
 
 
 # what is refused
@@ -343,28 +315,20 @@ def test_policies_that_make_no_sense_are_refused(settings, error, message):
         ({"policy": {"refer": 3}}, TypeError, "policy must be a Policy"),
     ],
 )
-def test_settings_that_do_not_fit_the_rows_are_refused(model, settings, error, message):
+def test_settings_that_do_not_fit_the_samples_are_refused(model, settings, error, message):
     with pytest.raises(error, match=message):
         model.decisions(X, **settings)
 
 
-def test_a_column_that_is_not_there_is_named():
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(frame, Y)
-    with pytest.raises(ValueError, match=r"X has no column 'when' .*a, b, c"):
-        model.predict(frame, capacity=3, per="day", time="when")
-
-
-def test_decisions_that_look_at_no_costs_take_no_policy():
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), decide="half", random_state=0).fit(X, Y)
+def test_models_that_take_no_policy(model, tmp_path):
     with pytest.raises(ValueError, match="decide='half' does not use"):
-        model.predict(X, capacity=3)
-
-
-def test_times_of_some_rows_are_not_kept(model, tmp_path):
-    kept = clone(model).set_params(policy=Policy(capacity=3, per="day", time=DAYS)).fit(X, Y)
+        logistic(COSTS, decide="half").fit(X, Y).predict(X, capacity=3)
+    named = logistic(COSTS).fit(pd.DataFrame(X, columns=["a", "b", "c"]), Y)
+    with pytest.raises(ValueError, match=r"X has no column 'when' .*a, b, c"):
+        named.predict(pd.DataFrame(X, columns=["a", "b", "c"]), capacity=3, per="day", time="when")
+    arrays = clone(model).set_params(policy=Policy(capacity=3, per="day", time=DAYS)).fit(X, Y)
     with pytest.raises(ValueError, match="let time name their column"):
-        kept.save(tmp_path / "model")
+        arrays.save(tmp_path / "model")
 
 
 def test_the_column_of_the_models_own_times_is_taken_under_any_policy():
@@ -372,9 +336,7 @@ def test_the_column_of_the_models_own_times_is_taken_under_any_policy():
     X = pd.DataFrame({"a": rng.normal(size=200)})
     y, timed = (X["a"] > 0.5).astype(int), X.assign(when=np.datetime64("2024-01-01") + np.arange(200) // 20)
     own = Policy(refer=0.3, capacity=2, per="day", time="when")
-    model = CostSensitiveClassifier(
-        CostMatrix(fp=1, fn=5), learner=LogisticRegression(), policy=own, random_state=0
-    ).fit(X, y)
+    model = logistic(CostMatrix(fp=1, fn=5), policy=own).fit(X, y)
     for policy in (Policy(), Policy(refer=0.3)):
         np.testing.assert_array_equal(
             model.decisions(timed, policy=policy).actions, model.decisions(X, policy=policy).actions

@@ -1,4 +1,4 @@
-"""Other class shares: moved probabilities against Bayes' rule by hand, estimated shares against the likelihood."""
+"""Prior shift: moved probabilities against Bayes' rule by hand, estimated priors against the likelihood."""
 
 import math
 
@@ -43,20 +43,6 @@ def test_k_classes_equal_bayes_rule_by_hand(k, seed):
         np.testing.assert_allclose(shift_prior(p[:, 1], float(old[1]), float(new[1])), moved[:, 1], rtol=1e-9)
 
 
-def test_a_class_that_died_out_is_impossible_and_leaves_sure_rows_alone():
-    p = np.asarray([[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])
-    moved = shift_prior(p, [0.3, 0.3, 0.4], [0.5, 0.5, 0.0])
-    np.testing.assert_allclose(moved, [[0.4, 0.6, 0.0], [0.0, 0.0, 1.0]])
-
-
-def test_extreme_shares_stay_probabilities():
-    moved = shift_prior(np.asarray([0.0, 1e-12, 0.5, 1.0]), 1e-9, 1 - 1e-9)
-    assert np.isfinite(moved).all()
-    assert moved[0] == 0
-    assert moved[-1] == 1
-    assert (np.diff(moved) >= 0).all()
-
-
 def test_the_same_in_every_library(library):
     p, old, new = drawn(3, 20, 0)
     result = shift_prior(library.asarray(p), library.asarray(old), library.asarray(new))
@@ -64,6 +50,15 @@ def test_the_same_in_every_library(library):
     result = estimate_prior(library.asarray(p), library.asarray(old))
     np.testing.assert_allclose(library.to_numpy(result), estimate_prior(p, old), atol=1e-9)
     assert estimate_prior(library.asarray(p[:, 0]), 0.3) == pytest.approx(estimate_prior(p[:, 0], 0.3), abs=1e-9)
+
+
+def test_moving_at_the_limits():
+    p = np.asarray([[0.2, 0.3, 0.5], [0.0, 0.0, 1.0]])  # a class without samples is impossible, a sure sample stays
+    np.testing.assert_allclose(shift_prior(p, [0.3, 0.3, 0.4], [0.5, 0.5, 0.0]), [[0.4, 0.6, 0.0], [0.0, 0.0, 1.0]])
+    moved = shift_prior(np.asarray([0.0, 1e-12, 0.5, 1.0]), 1e-9, 1 - 1e-9)
+    assert np.isfinite(moved).all()
+    assert moved[[0, -1]].tolist() == [0, 1]
+    assert (np.diff(moved) >= 0).all()
 
 
 # estimating
@@ -83,7 +78,7 @@ def test_no_share_is_likelier_than_the_estimate(p, old):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_no_shares_of_three_classes_are_likelier(seed):
+def test_no_priors_of_three_classes_are_likelier(seed):
     p, old, _ = drawn(3, 40, seed)
     result = estimate_prior(p, old)
     assert result.sum() == pytest.approx(1)
@@ -93,7 +88,7 @@ def test_no_shares_of_three_classes_are_likelier(seed):
     assert np.log((p / old) @ result).sum() >= values.max() - 1e-6
 
 
-def test_shares_of_drawn_rows_are_found():
+def test_priors_of_drawn_samples_are_estimated():
     rng = np.random.default_rng(1)
     y = rng.random(200_000) < 0.02
     x = rng.normal(size=len(y)) + 2.0 * y
@@ -101,21 +96,21 @@ def test_shares_of_drawn_rows_are_found():
     assert estimate_prior(at_training, 0.1) == pytest.approx(y.mean(), rel=0.08)
 
 
-def test_weights_count_as_copies():
+def test_weights_count_as_duplicates():
     p, old, _ = drawn(3, 12, 3)
     counts = np.random.default_rng(0).integers(0, 4, 12)
     weighted = estimate_prior(p, old, sample_weight=counts.astype(float))
     np.testing.assert_allclose(weighted, estimate_prior(np.repeat(p, counts, axis=0), old), atol=1e-8)
 
 
-def test_rows_that_tell_nothing_leave_the_shares():
-    assert estimate_prior(np.full(50, 0.2), 0.2) == pytest.approx(0.2)
+def test_estimates_at_the_limits():
+    assert estimate_prior(np.full(50, 0.2), 0.2) == pytest.approx(0.2)  # scores without information
     np.testing.assert_allclose(estimate_prior(np.tile([0.2, 0.3, 0.5], (9, 1)), [0.2, 0.3, 0.5]), [0.2, 0.3, 0.5])
-
-
-def test_sure_rows_are_counted():
     assert estimate_prior(np.asarray([0.0, 0.0, 0.0, 1.0]), 0.5) == pytest.approx(0.25)
     assert estimate_prior(np.zeros(4), 0.5) == 0.0
+    for settings in ({"tolerance": 0}, {"rounds": 0}):
+        with pytest.raises(ValueError, match=next(iter(settings))):
+            estimate_prior(np.asarray([0.5]), 0.5, **settings)
 
 
 def test_few_rounds_suffice_where_classes_overlap():
@@ -146,10 +141,3 @@ def test_what_makes_no_sense_is_refused(p, old, message):
         shift_prior(np.asarray(p), old, old)
     with pytest.raises(ValueError, match=message):
         estimate_prior(np.asarray(p), old)
-
-
-def test_settings_that_make_no_sense_are_refused():
-    with pytest.raises(ValueError, match="tolerance"):
-        estimate_prior(np.asarray([0.5]), 0.5, tolerance=0)
-    with pytest.raises(ValueError, match="rounds"):
-        estimate_prior(np.asarray([0.5]), 0.5, rounds=0)

@@ -74,33 +74,33 @@ def test_half_is_blind_and_raw_looks_at_the_score():
 
 @pytest.mark.parametrize("target_threshold", [None, 0.5])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_tuned_is_the_cheapest_of_all_cuts(target_threshold, weighted):
+def test_tuned_has_the_lowest_cost_of_all_thresholds(target_threshold, weighted):
     scores, labels = made(seed=3, sharpen=2.0)
     scores = scores.round(2).clip(0.005, 0.995)  # ties
     weight = np.random.default_rng(0).integers(0, 4, 400) if weighted else None
     decision = Decision(COSTS, "tuned", target_threshold=target_threshold).fit(scores, labels, sample_weight=weight)
-    cheapest = min(COSTS.mean(labels, scores > cut, sample_weight=weight) for cut in [-1.0, *scores])
+    lowest = min(COSTS.mean(labels, scores > cut, sample_weight=weight) for cut in [-1.0, *scores])
     for decided in (decision.predict(scores), scores > decision.threshold_):
-        assert COSTS.mean(labels, decided, sample_weight=weight) == pytest.approx(cheapest)
+        assert COSTS.mean(labels, decided, sample_weight=weight) == pytest.approx(lowest)
     # also after the rounding of stored scores
     stored = decision.probabilities(scores).astype(np.float32).astype(np.float64)
-    assert COSTS.mean(labels, decision.of_probabilities(stored), sample_weight=weight) == pytest.approx(cheapest)
+    assert COSTS.mean(labels, decision.of_probabilities(stored), sample_weight=weight) == pytest.approx(lowest)
 
 
-def test_tuned_rows_move_their_own_thresholds_by_one_factor():
+def test_tuned_samples_move_their_own_thresholds_by_one_factor():
     scores, labels = made(seed=4, sharpen=2.0)
     fn = np.random.default_rng(1).uniform(0.5, 40.0, 400)
-    prices = CostMatrix(fp=np.ones(400), fn=fn)
-    decision = Decision(prices.averaged(), "tuned").fit(scores, labels, costs=prices)
-    ratio = scores / (1 - scores) * fn  # above 1: positive is expected to be cheaper
-    cheapest = min(prices.mean(labels, ratio > factor) for factor in [0.0, *ratio])
-    assert prices.mean(labels, decision.predict(scores, costs=prices)) == pytest.approx(cheapest)
+    own = CostMatrix(fp=np.ones(400), fn=fn)
+    decision = Decision(own.averaged(), "tuned").fit(scores, labels, costs=own)
+    ratio = scores / (1 - scores) * fn  # above 1: predicting positive is expected to cost less
+    lowest = min(own.mean(labels, ratio > factor) for factor in [0.0, *ratio])
+    assert own.mean(labels, decision.predict(scores, costs=own)) == pytest.approx(lowest)
 
 
-def test_rows_with_costs_have_thresholds_of_their_own():
+def test_samples_with_costs_have_thresholds_of_their_own():
     scores, fn = made()[0], np.linspace(0.5, 50, 400)
     decided = Decision(COSTS).predict(scores, costs=CostMatrix(fp=1.0, fn=fn))
-    assert decided.tolist() == [int(s * price > (1 - s)) for s, price in zip(scores, fn, strict=True)]
+    assert decided.tolist() == (scores * fn > 1 - scores).astype(int).tolist()
 
 
 @pytest.mark.parametrize("decide", ["bayes", "tuned", "calibrated", "unweighted"])
@@ -113,8 +113,8 @@ def test_extreme_costs(decide, fp, fn, target_threshold):
     if not 1e-10 < fp / fn < 1e10:
         return  # the Bayes threshold rounds to 0 or 1: so do the probabilities it is compared with
     if decide == "tuned":
-        cheapest = min(costs.mean(labels, scores > cut) for cut in [-1.0, *scores])
-        assert costs.mean(labels, decided) == pytest.approx(cheapest, rel=1e-6)
+        lowest = min(costs.mean(labels, scores > cut) for cut in [-1.0, *scores])
+        assert costs.mean(labels, decided) == pytest.approx(lowest, rel=1e-6)
     elif decide != "calibrated" and target_threshold == 0.5:
         np.testing.assert_array_equal(decided, scores > 0.5)
     elif decide != "calibrated" and fn != fp:
@@ -128,18 +128,6 @@ def test_written_and_read(decide):
     np.testing.assert_array_equal(again.probabilities(scores), decision.probabilities(scores))
     np.testing.assert_array_equal(again.predict(scores), decision.predict(scores))
     assert again.threshold_ == decision.threshold_
-
-
-@pytest.mark.parametrize(
-    ("decide", "match"),
-    [("best", "decide must be one of 'bayes', 'tuned'")],
-)
-def test_wrong_ways_are_named(decide, match):
-    with pytest.raises(ValueError, match=match):
-        Decision(COSTS, decide)
-
-
-# calibration
 
 
 # weighted and tuned scores: stretched about the threshold
@@ -190,9 +178,9 @@ def test_stretching_at_even_odds_is_a_logistic_regression_without_intercept():
 
 def test_what_is_not_stretched():
     scores, labels = made(sharpen=3.0)
-    prices = CostMatrix(fp=np.ones(400), fn=np.linspace(1, 20, 400))
+    own = CostMatrix(fp=np.ones(400), fn=np.linspace(1, 20, 400))
     assert Decision(COSTS).fit(scores, labels).calibration_ is None  # scores that are probabilities
-    assert Decision(COSTS, "tuned").fit(scores, labels, costs=prices).calibration_ is None
+    assert Decision(COSTS, "tuned").fit(scores, labels, costs=own).calibration_ is None
     assert Decision(COSTS, target_threshold=0.5, weighted=True).fit(scores[:12], labels[:12]).calibration_ is None
 
 
@@ -208,19 +196,17 @@ def test_calibration_mends_scores_that_are_too_sure_or_too_shy(sharpen):
     assert COSTS.mean(truth, decision.predict(fresh)) <= COSTS.mean(truth, Decision(COSTS).predict(fresh))
 
 
-def test_calibration_leaves_good_scores_nearly_alone():
+def test_calibration_at_its_limits():
     decision, fresh = Decision(COSTS, "calibrated").fit(*made(3000, 1)), made(3000, 2)[0]
-    assert np.abs(decision.probabilities(fresh) - fresh).max() < 0.1
-
-
-def test_too_few_rows_to_calibrate_leave_the_scores_as_they_are():
-    assert fit_calibration(*made(12)) is None
-
-
-def test_saturated_scores_can_be_calibrated():
+    assert np.abs(decision.probabilities(fresh) - fresh).max() < 0.1  # good scores hardly change
+    assert fit_calibration(*made(12)) is None  # too few samples
     y = np.tile([0, 1], 50)
-    decision = Decision(COSTS, "calibrated").fit(y.astype(float), y)
-    assert np.isfinite(decision.probabilities(np.asarray([0.0, 0.5, 1.0]))).all()
+    saturated = Decision(COSTS, "calibrated").fit(y.astype(float), y)
+    assert np.isfinite(saturated.probabilities(np.asarray([0.0, 0.5, 1.0]))).all()
+    falling = {"kind": "logistic", "slope": -1.0, "intercept": 0.0}
+    assert np.isnan(uncalibrate(falling, 0.2))
+    with pytest.raises(ValueError, match="decide must be one of 'bayes', 'tuned'"):
+        Decision(COSTS, "best")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -254,8 +240,3 @@ def test_bent_scores_want_isotonic_steps_as_scikit_learn_fits_them():
     np.testing.assert_allclose(calibrate(result, fresh), theirs.predict(fresh), atol=1e-12)
     for cut in (0.05, 0.3, 0.6, 0.99):
         np.testing.assert_array_equal(fresh > uncalibrate(result, cut), calibrate(result, fresh) > cut)
-
-
-def test_scores_that_fall_have_no_threshold():
-    falling = {"kind": "logistic", "slope": -1.0, "intercept": 0.0}
-    assert np.isnan(uncalibrate(falling, 0.2))

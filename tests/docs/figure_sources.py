@@ -115,30 +115,30 @@ def paper_cost(
 
 def printed(dataset: str) -> list[float]:
     """Return AdaCSL's costs as the paper prints them, over the number of test rows."""
-    from paper.figures import normalized
+    from paper.printed import normalized
 
     return [cast("float", normalized(dataset, k, "adacsl")) for k in (1, 3, 5)]
 
 
 def ablation(method: str) -> float:
-    """Return by how many percent a variant is dearer than AdaCSL: HAM10K, four views, two splits, over all k."""
+    """Return by how many percent a variant costs more than AdaCSL: HAM10K, four views, two splits, over all k."""
     place, name = ("HAM10K", "four-views", "random"), "table2"
     if count("docs/paper/results/ablations.csv", f"method == {method!r}"):
         name = "ablations"
-    return dearer(*place, method, "adacsl", sheet_name=name)[0]
+    return excess(*place, method, "adacsl", sheet_name=name)[0]
 
 
 def n_standard_errors(table: str, size: int) -> float:
-    """Return the cost of five cross-fitted nets with so much n_standard_errors, relative to one net with none."""
+    """Return the cost of five cross-fitted networks with so much n_standard_errors, relative to one net with none."""
     own = sheet("n_standard_errors.csv").query("data == @table").groupby("method")["cost"].mean()
     return float(own[f"adacsl-cv-n_standard_errors-{size}"] / own["adacsl-n_standard_errors-0"])
 
 
 @cache
-def dearer(
+def excess(
     dataset: str, profile: str, split: str, method: str, against: str, k: int | None = None, sheet_name: str = "table2"
 ) -> list[float]:
-    """Return by how many percent a method is dearer than another, with the interval of Nadeau and Bengio (2003).
+    """Return by how many percent a method costs more than another, with the interval of Nadeau and Bengio (2003).
 
     Paired within the splits that both have; without k, of the mean cost over all k. Tested on 20 % of the rows.
     """
@@ -154,8 +154,8 @@ def dearer(
 
 
 def saved(*args: Any, **kwargs: Any) -> list[float]:
-    """Return by how many percent a method is cheaper than another: :func:`dearer`, turned round."""
-    middle, low, high = dearer(*args, **kwargs)
+    """Return by how many percent a method costs less than another: :func:`excess`, turned round."""
+    middle, low, high = excess(*args, **kwargs)
     return [-middle, -high, -low]
 
 
@@ -196,21 +196,21 @@ def _row_costs(file: str, part: str, setting: str, form: str, method: str, k: fl
 def claim(
     part: str, form: str, method: str, against: str, k: float, setting: str = "", file: str = "claims"
 ) -> list[float]:
-    """Return by how many percent a method is dearer than another, with an interval over groups and fits."""
+    """Return by how many percent a method costs more than another, with an interval over groups and fits."""
     return _percent(file, *(_row_costs(file, part, setting, form, name, k) for name in (method, against)))
 
 
-def contest(
+def contrast(
     file: str, ours: tuple[str, str], theirs: tuple[str, str], method: str, against: str, k: float, setting: str
 ) -> list[float]:
-    """Return by how many percent a method in one part and form is dearer than another in another."""
-    dear = _row_costs(file, ours[0], setting, ours[1], method, k)
-    return _percent(file, dear, _row_costs(file, theirs[0], setting, theirs[1], against, k))
+    """Return by how many percent a method in one part and form costs more than another in another."""
+    own = _row_costs(file, ours[0], setting, ours[1], method, k)
+    return _percent(file, own, _row_costs(file, theirs[0], setting, theirs[1], against, k))
 
 
 @cache
 def averaging(method: str, k: float, form: str = "best") -> list[float]:
-    """Return by how many percent five cross-fitted nets change the cost of one, on the same folds; its interval."""
+    """Return by how many percent five cross-fitted networks change the cost of one, on the same folds; its interval."""
     five = _row_costs("claims", "crossed", "", f"five, {form}", method, k)
     return _percent("claims", five, _row_costs("claims", "main", "", f"one, {form}", method, k))
 
@@ -293,8 +293,8 @@ def class_row(table: str = "", matrix: str = "") -> list[float]:
 # other files of results
 
 
-def picture(setting: str) -> list[float]:
-    """Return the out-of-fold cost of a way to train on pictures, for each k."""
+def images(setting: str) -> list[float]:
+    """Return the out-of-fold cost of a way to train on images, for each k."""
     return sheet("picture_settings.csv").query("setting == @setting").groupby("k")["out_of_fold_cost"].mean().tolist()
 
 
@@ -309,7 +309,7 @@ def best_peer(table: str) -> float:
 
 
 def held_out_picks(dataset: str) -> int:
-    """Return in how many of the runs of five nets, four views, two splits, the held-out cost would not have adapted."""
+    """Return in how many runs of five networks, four views, two splits, the held-out cost would not have adapted."""
     rows = sheet("docs/paper/results/held_out.csv")
     own = rows.query("dataset == @dataset and profile == 'four-views' and seed < 2")
     adapted = ["adacsl-cv", "adacsl-cv-target-middle", "adacsl-cv-target-bayes"]

@@ -37,7 +37,7 @@ FIGURE = re.compile(rf"(?<![\w.,])(?:\d[\d,]*)?\.\d+(?![\d.]*\.\d)|\b\d[\d,.]* ?
 
 
 class Page(NamedTuple):
-    """The words of a page: line by line, and with what says nothing (code, links, comments) blanked."""
+    """The words of a page: line by line, and with what states nothing (code, links, comments) blanked."""
 
     name: str
     lines: str
@@ -184,7 +184,7 @@ def run_examples() -> dict[str, dict[str, Any]]:
         with tempfile.TemporaryDirectory() as folder, chdir(folder):
             for code in block.findall((ROOT / page).read_text(encoding="utf-8")):
                 exec(code, names)  # noqa: S102
-            result[page] = {said: eval(said, names) for said in expressions}  # noqa: S307
+            result[page] = {output: eval(output, names) for output in expressions}  # noqa: S307
     return result
 
 

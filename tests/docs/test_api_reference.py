@@ -1,4 +1,4 @@
-"""Every public object has a page in the API reference, and a docstring that says all of it."""
+"""Every public object has a page in the API reference, and a docstring that states all of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""benchmarks/quality/common_practice.py: peers see the folds of the comparison, and pay its prices."""
+"""benchmarks/quality/common_practice.py: peers see the folds of the comparison, and pay its costs."""
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,7 @@ def folds():
     return RowCosts(("always-positive",), 1.0 * (y[rows] == 0)[None], rows, np.arange(len(y)) % 2, rows)
 
 
-def test_peers_pay_the_prices_of_the_data_on_rows_they_did_not_see(folds):
+def test_peers_pay_the_costs_of_the_data_on_rows_they_did_not_see(folds):
     task = load_dataset("german-credit")
     for constant in (0, 1):
         paid = common_practice.paid_by(
@@ -51,5 +51,5 @@ def test_percentages_are_of_what_is_recommended(folds):
     assert table["recommended"].tolist() == [True, False]
 
 
-def test_a_cost_is_what_scikit_learn_is_told_to_lower():
+def test_scikit_learn_scores_by_negative_cost():
     assert common_practice.negative_cost([0, 0, 1, 1], [1, 0, 0, 1]) == pytest.approx(-(1 + 5) / 4)

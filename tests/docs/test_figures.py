@@ -33,8 +33,8 @@ def claims_of(page):
 def test_claims_are_what_the_results_say(page):
     words, names = figures.read(page).text, figures.sources(page)
     for claim in claims_of(page):
-        said = "".join(part.text for part in figures.render(claim, names))
-        assert said in words, f"{page} does not say what the results do: {said}"
+        output = "".join(part.text for part in figures.render(claim, names))
+        assert output in words, f"{page} does not say what the results do: {output}"
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -68,9 +68,9 @@ def test_a_wrong_figure_is_found(monkeypatch):
 
 def test_only_arithmetic_is_evaluated():
     assert figures.evaluate("-[1, 4][1] / 8 + 1", {}) == 0.5
-    for said in ("__import__('os')", "().__class__", "[x for x in [1]]", "open('a')"):
+    for output in ("__import__('os')", "().__class__", "[x for x in [1]]", "open('a')"):
         with pytest.raises(ValueError, match="is no arithmetic"):
-            figures.evaluate(said, {"mean": sum})
+            figures.evaluate(output, {"mean": sum})
 
 
 def test_figures_are_shown_as_they_are_printed():
@@ -89,6 +89,14 @@ def committed(name):
 def test_the_page_of_ensembles_is_that_of_the_committed_files():
     page = ensemble.page(ROOT / "benchmarks/results")
     assert page == committed("benchmarks/results/ensemble.md"), "run python -m benchmarks.quality.ensemble --page"
+
+
+def test_the_page_of_base_estimators_is_that_of_the_committed_file():
+    base_estimators = pytest.importorskip("benchmarks.quality.base_estimators")
+    page = base_estimators.page(base_estimators.RESULTS)
+    assert page == committed("benchmarks/results/base_estimators.md"), (
+        "run python -m benchmarks.quality.base_estimators --page"
+    )
 
 
 def test_the_table_of_savings_is_that_of_the_committed_files():
@@ -122,7 +130,7 @@ def again(method, against, where, k):
     file = {"HAM10K": "claims", "PV-D": "claims_pv"}[data]
     ours, theirs = (forms.split(" / ") * 2)[:2]
     places = [(PARTS[part] if part else "crossed" if form[:4] == "five" else "main", form) for form in (ours, theirs)]
-    return figures.sources("")["contest"](file, *places, method, against, k, value)
+    return figures.sources("")["contrast"](file, *places, method, against, k, value)
 
 
 def test_intervals_of_claims_are_those_of_the_committed_decisions():
@@ -153,9 +161,9 @@ def test_the_page_of_claims_is_that_of_the_committed_decisions():
 
 
 @pytest.mark.weekly
-def test_examples_still_give_what_was_kept():
-    kept = json.loads(figures.EXAMPLES.read_text(encoding="utf-8"))["pages"]
+def test_examples_still_give_what_was_stored():
+    stored = json.loads(figures.EXAMPLES.read_text(encoding="utf-8"))["pages"]
     for page, result in json.loads(json.dumps(figures.run_examples(), default=float)).items():
         for expression, value in result.items():
-            wanted = kept[page][expression]
+            wanted = stored[page][expression]
             assert value == (wanted if isinstance(wanted, str) else pytest.approx(wanted, rel=0.02)), expression

@@ -61,9 +61,9 @@ def test_examples_print_what_their_pages_say(example, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("adacsl.execution.threads.cores", lambda: 1)
     heard = [text.rstrip() for _, text in gallery.run(example) if text.strip()]
-    said = OUTPUT.findall(committed(example))
-    assert len(said) == len(heard)
-    for page, now in zip(said, heard, strict=True):
+    output = OUTPUT.findall(committed(example))
+    assert len(output) == len(heard)
+    for page, now in zip(output, heard, strict=True):
         assert agrees(page, now), f"{example.name} says\n{page}\nbut now it is\n{now}"
     assert pyplot.get_fignums(), "the last cell draws a figure"
     pyplot.close("all")

@@ -1,4 +1,4 @@
-"""What the glossary says about the words of the package is so."""
+"""What the glossary states about the words of the package is so."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every tutorial has a notebook that is in step with it, runs, and prints what the page says."""
+"""Every tutorial has a notebook that is in step with it, runs, and prints what the page states."""
 
 import importlib.util
 import json
@@ -52,7 +52,7 @@ def test_notebooks_are_made_from_the_pages(page):
     "page",
     [pytest.param(page, id=page.stem, marks=() if page.stem in QUICK else pytest.mark.weekly) for page in PAGES],
 )
-def test_cells_print_what_the_page_says(page, monkeypatch):
+def test_cells_print_what_the_page_shows(page, monkeypatch):
     monkeypatch.setattr("adacsl.execution.threads.cores", lambda: 1)  # worker processes take long to start
     for cell, heard in notebooks.run(page):
         if cell.said is not None:

@@ -1,4 +1,4 @@
-"""benchmarks/publish.py: figures are computed rightly, and what is missing is said to be missing."""
+"""benchmarks/publish.py: figures are computed rightly, and what is missing is stated to be missing."""
 
 import csv
 import json
@@ -52,7 +52,7 @@ def run(checkout):
     return costs + images, speed
 
 
-def test_nothing_measured_is_said(checkout):
+def test_nothing_measured_is_reported(checkout):
     page, speed = run(checkout)
     assert page.count("Not measured yet with this version.") == 9
     assert "Not measured yet with this version." in speed
@@ -82,7 +82,7 @@ def test_image_costs_with_interval_and_bars(checkout):
     assert "k = 5 | - | 0.56 | not measured yet |" in page
 
 
-def test_too_few_splits_are_said(checkout):
+def test_too_few_splits_are_reported(checkout):
     write(checkout, "ham10k_image.csv", image_rows([0.30]))
     page, _ = run(checkout)
     assert "| 0.300 | 0.36 | met, but only 1 of 3 splits |" in page
@@ -108,7 +108,7 @@ def test_table_ratios_are_geometric_means_and_losses_are_named(checkout):
     assert "1.000 | 0.95 | **missed**, but only 2 of 5 splits |" in page
 
 
-def test_the_table_with_the_largest_ratios_is_left_out_too(checkout):
+def test_the_table_with_the_largest_ratios_is_excluded_too(checkout):
     thyroid = {("ann_thyroid", "net-weighted-single"): [1.0, 1.0], ("ann_thyroid", "adacsl-cv"): [0.25, 0.25]}
     costs = {("b", "net-weighted-single"): [1.0, 1.2], ("b", "adacsl-cv"): [1.0, 0.98]}
     write(checkout, "tables.csv", table_rows(thyroid | costs))
@@ -198,7 +198,7 @@ def test_time_bars_name_the_machine(checkout):
     assert "| A fit: ours against theirs, a GPU | 1.000 | 0.5 | **missed** |" in page
 
 
-def test_missed_bars_of_policies_stay_in_the_table(checkout):
+def test_missed_targets_of_policies_stay_in_the_table(checkout):
     case = {"case": "capacity", "classes": 2, "ours": 1.1, "against": 1.0, "worst": 0.2}
     cases = [
         case | {"learner": "this", "excess": 0.1, "bar": 0.01, "met": False},

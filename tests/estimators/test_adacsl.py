@@ -19,8 +19,6 @@ from sklearn.model_selection import (
     GroupKFold,
     KFold,
     StratifiedKFold,
-    cross_val_predict,
-    cross_val_score,
     cross_validate,
     train_test_split,
 )
@@ -30,7 +28,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from torch import nn
 
 from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, Decision
-from adacsl.adaptive import UniformBins
 from adacsl.datasets.images import as_images
 from adacsl.metrics import Interval
 from adacsl.neural import NeuralLearner
@@ -84,20 +81,6 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_clone_keeps_every_setting():
-    clf = quick(
-        controller={"partition": UniformBins(3), "bounds": (0.1, 10.0)},
-        target_threshold="middle",
-        cv=4,
-        decide="tuned",
-        pos_label="a",
-    )
-    params, copied = clf.get_params(), clone(clf).get_params()
-    assert set(params) == set(copied)
-    for name, value in params.items():
-        assert copied[name] == value or repr(copied[name]) == repr(value), name
-
-
 def test_settings_inside_settings_can_be_read_and_changed():
     clf = quick(controller={"n_standard_errors": 2.0})
     assert clf.get_params()["learner__epochs"] == 3
@@ -125,21 +108,12 @@ def test_pipeline_and_pandas_output(data):
             pipe[-1].predict(table)
 
 
-def test_grid_search_finds_the_cheapest(data):
+def test_grid_search_minimises_the_cost(data):
     search = GridSearchCV(quick(), {"learner__learning_rate": [1e-6, 3e-3], "learner__epochs": [5]}, cv=2).fit(*data)
     assert search.best_params_["learner__learning_rate"] == 3e-3
     assert (search.best_estimator_.learner.epochs, search.best_estimator_.learner.learning_rate) == (5, 3e-3)
     # scores are minus the mean cost
     assert (search.cv_results_["mean_test_score"] < 0).all()
-
-
-def test_cross_val_score_is_minus_the_cost(data):
-    X, y = data
-    splitter = StratifiedKFold(3)
-    scores = cross_val_score(quick(), X, y, cv=splitter)
-    decided = cross_val_predict(quick(), X, y, cv=splitter)
-    by_hand = [-COSTS.mean(y[test], decided[test]) for _, test in splitter.split(X, y)]
-    assert scores == pytest.approx(by_hand)
 
 
 def test_metadata_reach_fit_and_score(data):
@@ -195,7 +169,7 @@ def test_attributes(fitted, data):
     second = fitted.history_[fitted.history_["epoch"] == 1]
     assert second["weight"].to_numpy() == pytest.approx(second["lambda"].to_numpy() / 8)
     assert not (second["lambda"] == 1).any()
-    # cross-fitting: every row has an out-of-fold score
+    # cross-fitting: every sample has an out-of-fold score
     assert fitted.oof_scores_.shape == y.shape
     assert not np.isnan(fitted.oof_scores_).any()
     assert isinstance(fitted.estimated_cost_, Interval)
@@ -204,27 +178,18 @@ def test_attributes(fitted, data):
     assert fitted.net_.members == 3
 
 
-def test_out_of_fold_scores_come_from_nets_that_did_not_see_the_row(data):
+def test_scores_are_the_mean_of_the_folds_and_out_of_fold_those_of_the_network_that_did_not_see_the_sample(data):
     X, y = data
     pairs = list(StratifiedKFold(3).split(X, y))
     clf = quick(cv=pairs, select="last").fit(X, y)
-    for fold, (_, test) in enumerate(pairs):
-        with torch.no_grad():
-            logits = clf.net_(torch.from_numpy(clf.encoder_.transform(X[test])))[:, fold, 0]
-        assert clf.oof_scores_[test] == pytest.approx(torch.sigmoid(logits).numpy(), abs=1e-6)
-
-
-def test_logits_of_the_folds_are_averaged(fitted, data):
-    X, _ = data
     with torch.no_grad():
-        logits = fitted.net_(torch.from_numpy(fitted.encoder_.transform(X)))[:, :, 0]
-    assert fitted.decision_scores(X) == pytest.approx(torch.sigmoid(logits.mean(1)).numpy(), abs=1e-6)
-
-
-def test_a_single_split_scores_its_validation_rows_only(data):
-    clf = quick(validation=0.25).fit(*data)
-    assert (~np.isnan(clf.oof_scores_)).sum() == 75
-    assert clf.net_.members == 1
+        logits = clf.net_(torch.from_numpy(clf.encoder_.transform(X)))[:, :, 0]
+    assert clf.decision_scores(X) == pytest.approx(torch.sigmoid(logits.mean(1)).numpy(), abs=1e-6)
+    for fold, (_, test) in enumerate(pairs):
+        assert clf.oof_scores_[test] == pytest.approx(torch.sigmoid(logits[test, fold]).numpy(), abs=1e-6)
+    single = quick(validation=0.25, net={"epochs": 1}).fit(X, y)
+    assert (~np.isnan(single.oof_scores_)).sum() == 75
+    assert single.net_.members == 1
 
 
 def test_best_epoch_or_last(data):
@@ -233,13 +198,13 @@ def test_best_epoch_or_last(data):
     last = quick(net={"epochs": 15, "learning_rate": 0.1, "patience": None}, select="last").fit(X, y)
     costs = best.history_["val_cost"]
     assert costs.tolist() == last.history_["val_cost"].tolist()
-    assert costs.min() < costs.iloc[-1]  # else this test tells nothing
+    assert costs.min() < costs.iloc[-1]  # else this test proves nothing
     assert last.estimated_cost_.estimate == pytest.approx(costs.iloc[-1])
-    rows = ~np.isnan(best.oof_scores_)
-    assert np.array_equal(rows, ~np.isnan(last.oof_scores_))
-    # the kept nets are those of the cheapest and of the last epoch
-    assert COSTS.mean(y[rows], best.predict(X[rows])) == pytest.approx(costs.min())
-    assert COSTS.mean(y[rows], last.predict(X[rows])) == pytest.approx(costs.iloc[-1])
+    held_out = ~np.isnan(best.oof_scores_)
+    assert np.array_equal(held_out, ~np.isnan(last.oof_scores_))
+    # the networks are those of the epoch with the lowest cost and of the last epoch
+    assert COSTS.mean(y[held_out], best.predict(X[held_out])) == pytest.approx(costs.min())
+    assert COSTS.mean(y[held_out], last.predict(X[held_out])) == pytest.approx(costs.iloc[-1])
 
 
 def test_early_stopping(data):
@@ -251,13 +216,6 @@ def test_early_stopping(data):
     assert len(quick(net={"epochs": 12, "learning_rate": 0.05, "patience": None}).fit(X, y).history_) == 12
 
 
-def test_without_adaptation_lambda_stays_one(data):
-    clf = quick(controller=None).fit(*data)
-    assert (clf.history_["lambda"] == 1).all()
-    assert clf.history_["weight"].to_numpy() == pytest.approx(1 / 8)
-    assert not (quick().fit(*data).history_["lambda"] == 1).all()
-
-
 def test_settings_of_the_controller_are_used(data):
     free = quick(controller={"damping": 1.0}).fit(*data).history_["lambda"].to_numpy()
     damped = quick(controller={"damping": 0.5}).fit(*data).history_["lambda"].to_numpy()
@@ -267,10 +225,8 @@ def test_settings_of_the_controller_are_used(data):
     bounded = quick(controller={"bounds": (0.999, 1.001)}).fit(*data).history_["lambda"]
     assert bounded.between(0.999, 1.001).all()
     assert bounded.iloc[1] in (0.999, 1.001)
-    given = quick(
-        controller=AdaCSLController(CostMatrix(fp=5, fn=1), update="odds", damping=0.5)
-    )  # costs are the method's
-    assert np.array_equal(given.fit(*data).history_["lambda"], damped)
+    given = AdaCSLController(CostMatrix(fp=5, fn=1), update="odds", damping=0.5)  # costs are those of the method
+    assert np.array_equal(quick(controller=given).fit(*data).history_["lambda"], damped)
     with pytest.raises(ValueError, match="a controller has no setting 'speed'; it has partition, update"):
         quick(controller={"speed": 2}).fit(*data)
     with pytest.raises(TypeError, match="controller must be None, 'auto', a dict of settings or an AdaCSLController"):
@@ -281,12 +237,18 @@ def test_settings_of_the_controller_are_used(data):
 # targets and decisions
 
 
-@pytest.mark.parametrize("decide", ["bayes", "tuned", "unweighted", "calibrated", "half", "raw"])
-@pytest.mark.parametrize("target_threshold", [0.5, "middle", "auto"])
-@pytest.mark.parametrize("costs", [COSTS, CostMatrix(fp=30, fn=1, tp=-0.5), None])
+DECIDE, TARGETS = ("bayes", "tuned", "unweighted", "calibrated", "half", "raw"), (0.5, "middle", "auto")
+ALL_COSTS = (COSTS, CostMatrix(fp=30, fn=1, tp=-0.5), None)
+
+
+@pytest.mark.parametrize(
+    ("decide", "target_threshold", "costs"),
+    [(decide, TARGETS[i], ALL_COSTS[(i + j) % 3]) for j, decide in enumerate(DECIDE) for i in range(3)],
+)
 def test_predict_and_predict_proba_never_disagree(data, target_threshold, decide, costs):
     X, y = data
-    clf = quick(costs, net={"epochs": 1}, target_threshold=target_threshold, decide=decide, cv=2, pos_label=1).fit(X, y)
+    settings = {"net": {"epochs": 1}, "target_threshold": target_threshold, "decide": decide, "cv": 2}
+    clf = quick(costs, pos_label=1, **settings).fit(X, y)
     proba = clf.predict_proba(X)
     assert proba.sum(1) == pytest.approx(1)
     positive, decided = proba[:, 1], clf.predict(X)
@@ -300,9 +262,7 @@ def test_predict_and_predict_proba_never_disagree(data, target_threshold, decide
     if decide != "calibrated":
         assert np.array_equal(decided, (clf.decision_scores(X) > clf.threshold_).astype(int))
     # the same for the class that comes first
-    other = quick(costs, net={"epochs": 1}, target_threshold=target_threshold, decide=decide, cv=2, pos_label=0).fit(
-        X, 1 - y
-    )
+    other = quick(costs, pos_label=0, **settings).fit(X, 1 - y)
     assert other.predict_proba(X)[:, 0] == pytest.approx(positive, abs=1e-6)
     if not blind:
         assert np.array_equal(other.predict(X), 1 - other.costs_.decide(other.predict_proba(X)[:, 0]))
@@ -320,28 +280,6 @@ def test_scores_at_the_threshold_itself_agree_too(fitted, data, monkeypatch):
         assert np.array_equal(COSTS.decide(fitted.predict_proba(X)[:, 1]), expected)
 
 
-def test_named_targets(data):
-    bayes = 1 / 9
-    for name, expected in (("bayes", bayes), ("middle", 1 / (1 + np.sqrt(8))), (0.3, 0.3)):
-        clf = quick(target_threshold=name).fit(*data)
-        assert clf.target_threshold_ == pytest.approx(expected)
-        assert clf.threshold_ == pytest.approx(expected)
-    # plain cross-entropy to begin with
-    assert quick(target_threshold="bayes").fit(*data).history_["weight"].iloc[0] == pytest.approx(1.0)
-
-
-def test_auto_takes_the_cheapest_target(data):
-    clf = quick(net={"epochs": 4}, target_threshold="auto", cv=StratifiedKFold(3), select="last").fit(*data)
-    assert list(clf.target_costs_) == pytest.approx(["plain", 0.5, 1 / (1 + np.sqrt(8)), 1 / 9])
-    assert len(set(clf.target_costs_.values())) > 1
-    assert clf.adapted_
-    assert clf.target_threshold_ == min(clf.target_costs_, key=clf.target_costs_.get)
-    # without a choice of the epoch, held-out scores are those the targets were compared by
-    assert clf.estimated_cost_.estimate == pytest.approx(clf.target_costs_[clf.target_threshold_])
-    assert clf.net_.members == 3
-    assert len(clf.history_) == 4 * 3 * 4
-
-
 @pytest.mark.parametrize("module", [None, lambda d: nn.Sequential(nn.Linear(d, 4), nn.Dropout(), nn.Linear(4, 1))])
 def test_each_target_trains_as_if_it_were_alone(data, module):
     clf = quick(net={"epochs": 4, "module": module}, target_threshold="auto", cv=3).fit(*data)
@@ -355,18 +293,18 @@ def test_each_target_trains_as_if_it_were_alone(data, module):
         weights, others = clf.net_.state_dict(), alone.net_.state_dict()
         equal = [torch.equal(value, others[name]) for name, value in weights.items() if value.is_floating_point()]
         if which != (clf.adapted_, clf.target_threshold_) and alone.target_threshold_ == clf.target_threshold_:
-            continue  # plain or steered from T' = T: both begin with weight 1, and an early epoch is the same
+            continue  # plain or adapted with the Bayes threshold as target: both begin with weight 1
         assert all(equal) == (alone.target_threshold_ == clf.target_threshold_)
 
 
-def test_a_tuned_threshold_is_the_cheapest_of_the_out_of_fold_scores(data):
+def test_a_tuned_threshold_has_the_lowest_cost_on_the_out_of_fold_scores(data):
     _, y = data
     clf = quick(decide="tuned", cv=StratifiedKFold(3), select="last").fit(*data)
-    scores = clf.reference_scores_  # of what is kept
+    scores = clf.reference_scores_  # of the final networks
     costs = [COSTS.mean(y, scores > t) for t in [0.0, *np.sort(scores)]]
     assert COSTS.mean(y, scores > clf.threshold_) == pytest.approx(min(costs))
-    assert COSTS.mean(y, scores > 0.5) > min(costs)  # else this test tells nothing
-    # the estimate counts thresholds that other samples tuned
+    assert COSTS.mean(y, scores > 0.5) > min(costs)  # else this test proves nothing
+    # the estimate is for thresholds tuned on other samples
     assert clf.estimated_cost_.estimate == pytest.approx(COSTS.mean(y, clf.oof_scores_ > clf.threshold_))
     assert clf.estimated_cost_.estimate >= min(costs)
 
@@ -382,52 +320,41 @@ def test_deciding_unweighted_undoes_the_whole_weighting(data):
     assert clf.predict_proba(X)[:, 1] == pytest.approx(clf.decision_scores(X), abs=1e-9)
 
 
-def test_sample_weights_count_in_the_estimate(data):
-    X, y = data
-    weight = np.random.default_rng(3).uniform(0.2, 5, len(y))
-    clf = quick(cv=StratifiedKFold(3)).fit(X, y, sample_weight=weight)
-    decided = clf.oof_scores_ > clf.threshold_
-    assert clf.estimated_cost_.estimate == pytest.approx(COSTS.mean(y, decided, sample_weight=weight))
-    assert clf.estimated_cost_.estimate != pytest.approx(COSTS.mean(y, decided))
-
-
 def test_probabilities_are_about_right():
     X, y = made_up(3000, seed=4)
     clf = AdaCSLClassifier(CostMatrix(fp=1, fn=20), learner=NeuralLearner(epochs=12), random_state=0, cv=3).fit(X, y)
     test, labels = made_up(3000, seed=5)
-    assert clf.decision_scores(test).mean() > 2 * labels.mean()  # what the weighted nets say
+    assert clf.decision_scores(test).mean() > 2 * labels.mean()  # raw scores of the weighted networks
     assert clf.predict_proba(test)[:, 1].mean() == pytest.approx(labels.mean(), rel=0.35)
     assert clf.calibration_error_ < 0.08
 
 
-# costs of each row
+# per-sample costs
 
 
-def test_predict_with_costs_of_each_row_is_the_bayes_rule_of_each_row(fitted, data):
+def test_predict_with_per_sample_costs_is_the_bayes_rule_of_each_sample(fitted, data):
     X, _ = data
     amounts = np.random.default_rng(2).uniform(0.1, 200, len(X))
     p = fitted.predict_proba(X)[:, 1]
-    # calling it negative costs p * amount, positive costs (1 - p) * fp
+    # predicting negative costs p * amount, positive (1 - p) * fp
     assert np.array_equal(fitted.predict(X, fn=amounts), (p * amounts > (1 - p) * 1).astype(int))
-    alarms = np.linspace(0.1, 5, len(X))
-    expected = (p * amounts + (1 - p) * 0.05 > (1 - p) * alarms + p * 0.02).astype(int)
-    assert np.array_equal(fitted.predict(X, fp=alarms, fn=amounts, tn=0.05, tp=0.02), expected)
+    fp = np.linspace(0.1, 5, len(X))
+    expected = (p * amounts + (1 - p) * 0.05 > (1 - p) * fp + p * 0.02).astype(int)
+    assert np.array_equal(fitted.predict(X, fp=fp, fn=amounts, tn=0.05, tp=0.02), expected)
     assert not np.array_equal(fitted.predict(X, fn=amounts), fitted.predict(X))
     assert np.array_equal(fitted.predict(X, fn=pd.Series(amounts)), fitted.predict(X, fn=amounts))
 
 
-def test_fit_with_costs_of_each_row(data):
+def test_fit_with_per_sample_costs(data):
     X, y = data
     amounts = np.random.default_rng(2).uniform(1, 40, len(y))
     clf = quick(cv=StratifiedKFold(2)).fit(X, y, fn=amounts)
-    missed = amounts[y == 1].mean()  # over those who can be missed
-    assert (clf.costs_.fp, clf.costs_.fn) == (1.0, pytest.approx(missed))
-    row_costs = CostMatrix(fp=1, fn=amounts)
-    assert clf.estimated_cost_.estimate == pytest.approx(
-        row_costs.mean(y, row_costs.decide(clf.decision_.probabilities(clf.oof_scores_)))
-    )
-    first = clf.history_.iloc[0]
-    assert first["weight"] == pytest.approx(1 / missed)
+    mean = amounts[y == 1].mean()  # of the samples that can be false negatives
+    assert (clf.costs_.fp, clf.costs_.fn) == (1.0, pytest.approx(mean))
+    own = CostMatrix(fp=1, fn=amounts)
+    decided = own.decide(clf.decision_.probabilities(clf.oof_scores_))
+    assert clf.estimated_cost_.estimate == pytest.approx(own.mean(y, decided))
+    assert clf.history_.iloc[0]["weight"] == pytest.approx(1 / mean)
     without = quick(None, cv=2).fit(X, y, fp=np.ones(len(y)), fn=amounts)
     assert without.costs_ == clf.costs_
 
@@ -449,77 +376,12 @@ def test_wrong_costs(data, fitted):
 # labels
 
 
-LABELS = {
-    "strings": (["no", "yes"], "yes"),
-    "strings, first": (["no", "yes"], "no"),
-    "bools": ([False, True], True),
-    "bools, false": ([False, True], False),
-    "numbers": ([3, 7], 3),
-    "floats": ([2.0, 5.0], 5.0),
-}
-
-
-@pytest.mark.parametrize("kind", LABELS)
-def test_labels_of_any_type(data, kind):
-    X, y = data
-    names, positive = LABELS[kind]
-    named = np.array([names[0], names[1]])[y if positive == names[1] else 1 - y]
-    clf = quick(pos_label=positive).fit(X, named)
-    assert clf.classes_.tolist() == sorted(names)
-    assert clf.pos_label_ == positive
-    plain = quick().fit(X, y)
-    decided = clf.predict(X)
-    assert decided.dtype == named.dtype
-    assert np.array_equal(decided == positive, plain.predict(X) == 1)
-    column = clf.classes_.tolist().index(positive)
-    assert np.array_equal(clf.predict_proba(X)[:, column], plain.predict_proba(X)[:, 1])
-    assert clf.score(X, named) == pytest.approx(plain.score(X, y))
-
-
-@pytest.mark.parametrize(
-    "wrap",
-    [
-        pd.Series,
-        lambda v: pd.Series(v, dtype="string"),
-        lambda v: pd.Series(v, dtype="category"),
-        lambda v: v.astype(object),
-        lambda v: v.tolist(),
-        polars.Series,
-        pyarrow.array,
-    ],
-    ids=["series", "string", "category", "object", "list", "polars", "pyarrow"],
-)
-def test_labels_in_any_container(data, wrap):
-    X, y = data
-    clf = quick(pos_label="yes").fit(X, wrap(np.array(["no", "yes"])[y]))
-    assert clf.classes_.tolist() == ["no", "yes"]
-    assert np.array_equal(clf.predict(X) == "yes", quick().fit(X, y).predict(X) == 1)
-    assert clf.score(X, wrap(np.array(["no", "yes"])[y])) < 0
-
-
-def test_the_positive_class_of_text_labels_is_not_guessed(data):
-    X, y = data
-    text = np.array(["no", "yes"])[y]
-    with pytest.raises(ValueError, match=r"the positive class of y is not given \(no, yes\).*cost fn: 'no' or "):
-        quick().fit(X, text)
-
-
-@pytest.mark.parametrize("names", [[1, 2], [0.0, 5.0]])
-def test_a_guessed_positive_class_is_never_silent(data, names):
-    X, y = data
-    with pytest.warns(UserWarning, match=r"pos_label is not given: the positive class is .*pass pos_label"):
-        clf = quick().fit(X, np.array(names)[y])
-    assert clf.pos_label_ == names[1]
-
-
-@pytest.mark.parametrize("names", [[0, 1], [-1, 1], [False, True], [0.0, 1.0]])
-def test_plain_labels_need_no_naming(data, names):
-    X, y = data
-    assert quick().fit(X, np.array(names)[y]).pos_label_ == names[1]  # a warning would be an error here
-
-
 def test_wrong_labels(data, fitted):
     X, y = data
+    with pytest.raises(ValueError, match=r"the positive class of y is not given \(no, yes\).*cost fn: 'no' or "):
+        quick().fit(X, np.array(["no", "yes"])[y])
+    with pytest.warns(UserWarning, match=r"pos_label is not given: the positive class is .*pass pos_label"):
+        assert quick(net={"epochs": 1}).fit(X, np.array([0.0, 5.0])[y]).pos_label_ == 5.0
     with pytest.raises(ValueError, match=r"y has no class 'yes' \(it has 0, 1\)"):
         quick(pos_label="yes").fit(X, y)
     with pytest.raises(ValueError, match=r"one class only: .*0"):
@@ -558,21 +420,6 @@ def test_explicit_validation_data(data):
         quick(validation=(other, labels)).fit(X, y, sample_weight=np.ones(len(y)))
 
 
-@pytest.mark.parametrize("validation", [0, 1.0, 1.5, -0.2, None])
-def test_wrong_validation_fractions(data, validation):
-    with pytest.raises(ValueError, match="validation must be a fraction between 0 and 1"):
-        quick(validation=validation).fit(*data)
-
-
-@pytest.mark.parametrize("cv", [3, StratifiedKFold(3), "pairs"])
-def test_every_form_of_cv(data, cv):
-    X, y = data
-    cv = list(StratifiedKFold(3).split(X, y)) if cv == "pairs" else cv
-    clf = quick(net={"epochs": 1}, cv=cv).fit(X, y)
-    assert clf.net_.members == 3
-    assert not np.isnan(clf.oof_scores_).any()
-
-
 def test_groups_never_straddle(data, monkeypatch):
     X, y = data
     groups = np.random.default_rng(0).integers(0, 25, len(y))
@@ -581,29 +428,22 @@ def test_groups_never_straddle(data, monkeypatch):
 
     genuine = module.train
 
-    def spy(net, data, members, keepers, settings, **more):
-        seen.extend(members)
-        return genuine(net, data, members, keepers, settings, **more)
+    def spy(net, data, networks, *rest, **more):
+        seen.extend(networks)
+        return genuine(net, data, networks, *rest, **more)
 
     monkeypatch.setattr(module, "train", spy)
     for cv in (None, 3, GroupKFold(3)):
         quick(net={"epochs": 1}, cv=cv).fit(X, y, groups=groups)
     assert len(seen) == 1 + 2 * 3 + 3  # folds by number are made twice, the second time for the estimate
-    for member in seen:
-        assert not set(groups[member.train]) & set(groups[member.validation])
-
-
-def test_a_fold_without_positives(data):
-    X, y = data
-    order = np.argsort(y)
-    with pytest.raises(ValueError, match="fold 0 has only one class in its validation part"):
-        quick(cv=KFold(3)).fit(X[order], y[order])
+    for network in seen:
+        assert not set(groups[network.train]) & set(groups[network.validation])
 
 
 # sample weights
 
 
-def test_rows_of_weight_zero_might_as_well_not_be_there(data):
+def test_samples_of_weight_zero_have_no_influence(data):
     X, y = data
     weight = np.ones(len(y))
     weight[200:] = 0
@@ -616,44 +456,19 @@ def test_rows_of_weight_zero_might_as_well_not_be_there(data):
 
 def test_weights_move_the_model(data):
     X, y = data
-    plain = quick(net={"epochs": 5}, controller=None, select="last").fit(X, y, sample_weight=np.ones(len(y)))
-    assert np.allclose(
-        plain.decision_scores(X),
-        quick(net={"epochs": 5}, controller=None, select="last").fit(X, y).decision_scores(X),
+    clf = quick(net={"epochs": 5}, controller=None, select="last")
+    plain, ones, heavy = (
+        clf.fit(X, y, sample_weight=weight).decision_scores(X)
+        for weight in (None, np.ones(len(y)), np.where(y == 1, 20.0, 1.0))
     )
-    heavy = quick(net={"epochs": 5}, controller=None, select="last").fit(
-        X, y, sample_weight=np.where(y == 1, 20.0, 1.0)
-    )
-    assert heavy.decision_scores(X).mean() > plain.decision_scores(X).mean() + 0.02
+    assert np.allclose(ones, plain)
+    assert heavy.mean() > plain.mean() + 0.02
 
 
 # difficult data
 
 
-def test_constant_and_missing_columns(data):
-    X, y = data
-    table = pd.DataFrame(X, columns=list("abcde"))
-    table["constant"], table["nothing"], table["none"] = 3.0, np.nan, None
-    clf = quick().fit(table, y)
-    assert clf.n_features_in_ == 8
-    assert np.array_equal(clf.predict_proba(table), quick().fit(table[list("abcde")], y).predict_proba(X_of(table)))
-    only = table[["constant", "nothing"]]
-    useless = quick().fit(only, y)
-    assert len(np.unique(useless.predict_proba(only)[:, 1])) == 1
-
-
-def X_of(table):
-    return table[list("abcde")]
-
-
-def test_two_rows_are_too_few():
-    with pytest.raises(ValueError, match=r"at least 2 samples of each class .* have 1 and 1"):
-        quick().fit(np.array([[0.0], [1.0]]), [0, 1])
-    four = quick(net={"batch_size": 2}).fit(np.array([[0.0], [1.0], [0.1], [0.9]]), [0, 1, 0, 1])
-    assert four.predict([[0.5]]).shape == (1,)
-
-
-def test_a_diverging_net_says_so(data):
+def test_a_diverging_network_is_an_error(data):
     class Exploding(nn.Linear):
         def forward(self, x):
             return super().forward(x) ** 3 * 1e10
@@ -666,17 +481,14 @@ def test_a_diverging_net_says_so(data):
 
 def test_wrong_settings(data):
     for settings, match in (
-        ({"decide": "best"}, "decide must be one of 'bayes', 'tuned', .*, got 'best'"),
-        ({"select": "first"}, "select must be one of"),
         ({"net": {"views": 3}}, "views must be one of 1, 4, got 3"),
-        (
-            {"net": {"schedule": "steps"}},
-            "schedule must be 'auto', 'cosine', 'constant' or 'warm-constant', got 'steps'",
-        ),
-        ({"net": {"every": 0}}, "every must be None or a number of batches from 1, got 0"),
-        ({"target_threshold": "elsewhere"}, "target_threshold must be a number or one of"),
-        ({"target_threshold": 1.0}, "target_threshold must be a number between 0 and 1"),
+        ({"net": {"schedule": "steps"}}, "schedule must be 'auto', 'cosine', 'constant' or 'warm-constant', got "),
         ({"net": {"optimizer": "magic"}}, "optimizer must be 'adamw', 'sgd' or a callable, got 'magic'"),
+        ({"net": {"precision": "64-true"}}, "precision='64-true' is not supported"),
+        *(
+            ({"net": {"trainer": {"strategy": strategy, "devices": 2}}}, "use 'ddp'")
+            for strategy in ("ddp_spawn", "ddp_fork", "ddp_notebook")
+        ),
         ({"net": {"epochs": 0}}, "epochs must be 'auto' or a whole number of at least 1, got 0"),
         ({"net": {"batch_size": 0.5}}, "batch_size must be 'auto' or a whole number"),
         ({"device": "gpu"}, "device must be 'auto', 'cpu'"),
@@ -690,17 +502,15 @@ def test_wrong_settings(data):
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_an_absent_gpu_falls_back_with_one_line(data):
     X, y = data
+    net = {"module": lambda d: nn.Linear(d, 1)}
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf = quick(net={"module": lambda d: nn.Linear(d, 1)}, device="cuda", cv=3).fit(X, y)
+        clf = quick(net=net, device="cuda", cv=3).fit(X, y)
         clf.predict_proba(X)
         clf.predict(X)
     assert [str(w.message) for w in caught] == ["device 'cuda' was asked for, but no GPU is available: using the CPU"]
     assert caught[0].filename == __file__
-    assert np.array_equal(
-        clf.predict_proba(X),
-        quick(net={"module": lambda d: nn.Linear(d, 1)}, device="cpu", cv=3).fit(X, y).predict_proba(X),
-    )
+    assert np.array_equal(clf.predict_proba(X), quick(net=net, device="cpu", cv=3).fit(X, y).predict_proba(X))
 
 
 # the same seed, the same result
@@ -717,18 +527,10 @@ def test_the_same_seed_gives_the_same_weights(data, settings):
         return torch.cat([p.flatten() for p in quick(random_state=seed, **settings).fit(*data).net_.parameters()])
 
     assert torch.equal(weights(5, 0), weights(5, 1))
+    drawn = torch.rand(3)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(3), drawn)  # the global random state is left alone
     assert not torch.equal(weights(5, 0), weights(6, 0))
-
-
-def test_fitting_leaves_the_global_random_state_alone(data):
-    torch.manual_seed(7)
-    expected = torch.rand(3)
-    torch.manual_seed(7)
-    quick().fit(*data)
-    assert torch.equal(torch.rand(3), expected)
-
-
-# what one sees
 
 
 def test_the_progress_bar_shows_the_cost(data, capsys):
@@ -740,7 +542,7 @@ def test_the_progress_bar_shows_the_cost(data, capsys):
     assert "".join(capsys.readouterr()) == ""
 
 
-# nets of one's own
+# custom networks
 
 
 class Two(nn.Module):
@@ -774,15 +576,15 @@ def test_module(data, kind):
     assert sorted(set(clf.history_["fold"])) == [0, 1]
 
 
-def test_a_given_net_is_copied_with_its_weights(data):
+def test_a_given_network_is_copied_with_its_weights(data):
     X, y = data
     net = Two(features_of(X))
     before = [p.clone() for p in net.parameters()]
     clf = quick(net={"module": net, "learning_rate": 0.0, "epochs": 1, "weight_decay": 0.0}, select="last").fit(X, y)
-    for given, kept, then in zip(net.parameters(), clf.net_.parameters(), before, strict=True):
+    for given, own, then in zip(net.parameters(), clf.net_.parameters(), before, strict=True):
         assert torch.equal(given, then)
-        assert torch.equal(kept, then)
-        assert kept is not given
+        assert torch.equal(own, then)
+        assert own is not given
 
 
 def test_wrong_modules(data):
@@ -792,33 +594,30 @@ def test_wrong_modules(data):
         quick(net={"module": lambda d: d}).fit(*data)
 
 
-def test_a_last_batch_of_one_row_is_no_problem_for_batch_norms():
+def test_batch_norms_never_get_a_last_batch_of_one_sample():
     X, y = made_up(106)
-    clf = quick(
-        net={"batch_size": 12, "module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))},
-        validation=0.2,
-    )
-    clf.fit(X, y)  # 85 rows train: seven batches of twelve would leave one row alone
-    assert (np.isnan(clf.oof_scores_)).sum() == 85
+    net = {"batch_size": 12, "module": lambda d: nn.Sequential(nn.Linear(d, 4), nn.BatchNorm1d(4), nn.Linear(4, 1))}
+    clf = quick(net=net, validation=0.2).fit(X, y)  # 85 samples train: seven batches of twelve would leave one over
+    assert np.isnan(clf.oof_scores_).sum() == 85
 
 
 def test_optimizers(data):
     X, y = data
-    given = {}
+    given = []
 
     def mine(parameters, lr):
-        given["learning_rate"] = lr
+        given.append(lr)
         return torch.optim.SGD(parameters, lr=lr)
 
     scores = [
         quick(net={"optimizer": o, "learning_rate": 0.01}).fit(X, y).decision_scores(X) for o in ("adamw", "sgd", mine)
     ]
-    assert given == {"learning_rate": 0.01}
+    assert given == [0.01]
     assert not np.allclose(scores[0], scores[1])
     assert not np.allclose(scores[1], scores[2])
 
 
-def test_trainer_options_reach_lightning(data):
+def test_trainer_options_reach_lightning(data, tmp_path):
     import lightning.pytorch as pl
 
     epochs = []
@@ -827,17 +626,11 @@ def test_trainer_options_reach_lightning(data):
         def on_train_epoch_end(self, trainer, pl_module):
             epochs.append(float(trainer.callback_metrics["val_cost"]))
 
-    clf = quick(net={"trainer": {"callbacks": [Watch()], "max_epochs": 2}}).fit(*data)
+    best = pl.callbacks.ModelCheckpoint(tmp_path, monitor="val_cost")
+    clf = quick(net={"trainer": {"callbacks": [Watch(), best], "max_epochs": 2}}).fit(*data)
     assert epochs == pytest.approx(clf.history_["val_cost"].tolist())
     assert len(epochs) == 2
-
-
-def test_a_checkpoint_callback_of_ones_own(data, tmp_path):
-    import lightning.pytorch as pl
-
-    best = pl.callbacks.ModelCheckpoint(tmp_path, monitor="val_cost")
-    clf = quick(net={"trainer": {"callbacks": [best]}}).fit(*data)
-    assert float(best.best_model_score) == pytest.approx(clf.history_["val_cost"].min())
+    assert float(best.best_model_score) == pytest.approx(min(epochs))
 
 
 # tables
@@ -874,16 +667,10 @@ def test_tables_of_all_libraries_agree():
     assert COSTS.normalized(y, expected.predict(table)) < 1
 
 
-def test_an_array_and_its_frame_agree(data):
-    X, y = data
-    table = pd.DataFrame(X, columns=list("abcde"))
-    assert np.array_equal(quick().fit(X, y).predict_proba(X), quick().fit(table, y).predict_proba(table))
-
-
 # images
 
 
-def pictures(n=48, side=16, channels=3, seed=0):
+def made_images(n=48, side=16, channels=3, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 3 == 0
     X = rng.integers(0, 120, (n, side, side, channels)).astype(np.uint8)
@@ -907,7 +694,7 @@ def quick_images(*, net=None, **settings):
 
 
 def test_image_arrays_of_both_layouts_agree():
-    X, y = pictures()
+    X, y = made_images()
     last = quick_images().fit(X, y)
     first = quick_images().fit(X.transpose(0, 3, 1, 2), y)
     tensor = quick_images().fit(torch.from_numpy(X), y)
@@ -916,16 +703,20 @@ def test_image_arrays_of_both_layouts_agree():
         assert np.allclose(last.predict_proba(X), other.predict_proba(X), atol=1e-6)
     assert np.allclose(last.predict_proba(X), last.predict_proba(X.transpose(0, 3, 1, 2)), atol=1e-6)
     assert COSTS.normalized(y, last.predict(X)) < 0.6
+    larger = np.repeat(np.repeat(X, 2, axis=1), 2, axis=2)
+    assert last.predict(larger).shape == (48,)  # resized
+    with pytest.raises(ValueError, match="trained on images"):
+        last.predict(np.zeros((4, 5)))
 
 
 def test_grey_images():
-    X, y = pictures(channels=1)
+    X, y = made_images(channels=1)
     for images in (X, X[..., 0]):
-        clf = quick_images().fit(images, y)  # the net sees three equal channels
+        clf = quick_images().fit(images, y)  # the network gets three equal channels
         assert clf.image_shape_ == (16, 16, 1)
         assert clf.predict(images).shape == (48,)
     with pytest.raises(ValueError, match=r"trained on images of 1 channels, got 3"):
-        clf.predict(pictures()[0])
+        clf.predict(made_images()[0])
 
 
 class Fixed(nn.Module):
@@ -956,15 +747,15 @@ class Wrapped(Small):
         (Wrapped, 3, r"the net(work)? must return its logits as a tensor, got dict"),
     ],
 )
-def test_a_net_that_cannot_take_the_images_is_refused_in_one_line(module, channels, match):
-    X, y = pictures(channels=channels)
+def test_a_network_that_cannot_take_the_images_is_refused_in_one_line(module, channels, match):
+    X, y = made_images(channels=channels)
     with pytest.raises((ValueError, TypeError), match=match) as caught:
         quick_images(net={"module": module}).fit(X, y)
     assert "\n" not in str(caught.value)
 
 
-def test_a_net_of_one_size_gets_images_of_that_size():
-    X, y = pictures(side=20)
+def test_a_network_of_one_size_gets_images_of_that_size():
+    X, y = made_images(side=20)
     clf = quick_images(net={"module": Fixed, "image_size": 16}).fit(X, y)
     assert clf.predict(X).shape == (48,)
 
@@ -972,7 +763,7 @@ def test_a_net_of_one_size_gets_images_of_that_size():
 def test_an_image_folder_and_a_dataset_agree_with_the_array(tmp_path):
     from PIL import Image
 
-    X, y = pictures()
+    X, y = made_images()
     for i, (image, label) in enumerate(zip(X, y, strict=True)):
         folder = tmp_path / ("lesion" if label else "healthy")
         folder.mkdir(exist_ok=True)
@@ -983,28 +774,20 @@ def test_an_image_folder_and_a_dataset_agree_with_the_array(tmp_path):
     assert from_folder.classes_.tolist() == ["healthy", "lesion"]
     assert np.allclose(from_folder.predict_proba(X)[:, 1], expected.predict_proba(X)[:, 1], atol=1e-6)
 
-    class Pictures(torch.utils.data.Dataset):
+    class Images(torch.utils.data.Dataset):
         def __len__(self):
             return len(y)
 
         def __getitem__(self, i):
             return torch.from_numpy(X[i].transpose(2, 0, 1)), int(y[i])
 
-    from_dataset = quick_images(net={"image_size": 16}).fit(Pictures())
-    assert np.allclose(from_dataset.predict_proba(Pictures()), quick_images().fit(X, y).predict_proba(X), atol=1e-6)
-
-
-def test_images_of_another_size_are_resized(tmp_path):
-    X, y = pictures()
-    clf = quick_images().fit(X, y)
-    assert clf.predict(np.repeat(np.repeat(X, 2, axis=1), 2, axis=2)).shape == (48,)
-    with pytest.raises(ValueError, match="trained on images"):
-        clf.predict(np.zeros((4, 5)))
+    from_dataset = quick_images(net={"image_size": 16}).fit(Images())
+    assert np.allclose(from_dataset.predict_proba(Images()), quick_images().fit(X, y).predict_proba(X), atol=1e-6)
 
 
 @pytest.mark.parametrize("validation", [0.25, "explicit"])
 def test_image_size_enlarges_arrays_too(validation):
-    X, y = pictures()
+    X, y = made_images()
     clf = quick_images(net={"image_size": 24}, validation=(X[:16], y[:16]) if validation == "explicit" else validation)
     clf.fit(X, y)
     large = as_images(X, image_size=24).pixels
@@ -1015,7 +798,7 @@ def test_image_size_enlarges_arrays_too(validation):
 
 
 def test_four_views_average_the_flips():
-    X, y = pictures()
+    X, y = made_images()
     clf = quick_images(net={"views": 4}).fit(X, y)
     flips = [X, X[:, ::-1], X[:, :, ::-1], X[:, ::-1, ::-1]]
     for flipped in flips:
@@ -1025,7 +808,7 @@ def test_four_views_average_the_flips():
 
 
 def test_augmentation_is_applied_to_training_images_only():
-    X, y = pictures()
+    X, y = made_images()
     seen = []
 
     class Darken(nn.Module):
@@ -1046,37 +829,28 @@ def test_augmentation_is_applied_to_training_images_only():
 
 
 @pytest.mark.slow
-def test_the_default_image_net_and_local_weights(tmp_path):
+def test_the_default_image_network_and_local_weights(tmp_path):
     from safetensors.torch import save_file
 
     from adacsl.torch.resnet import named_network
 
-    X, y = pictures(24, side=32)
+    X, y = made_images(24, side=32)
     torch.manual_seed(1)
     backbone = {k: v for k, v in named_network("resnet18").state_dict().items() if not k.startswith("fc.")}
     path = tmp_path / "backbone.safetensors"
     save_file(backbone, path)
-    clf = quick_images(
-        net={"module": None, "weights": path, "learning_rate": 1e-12, "epochs": 1, "weight_decay": 0.0, "batch_size": 9}
-    ).fit(X, y)
+    still = {"learning_rate": 1e-12, "epochs": 1, "weight_decay": 0.0, "batch_size": 9}
+    clf = quick_images(net={"module": None, "weights": path, **still}).fit(X, y)
     assert torch.allclose(clf.net_[0].state_dict()["conv1.weight"], backbone["conv1.weight"], atol=1e-6)
-    plain = quick_images(net={"module": "resnet18", "epochs": 1, "learning_rate": 1e-12, "batch_size": 9}).fit(X, y)
+    plain = quick_images(net={"module": "resnet18", **still}).fit(X, y)
     assert not torch.allclose(plain.net_[0].state_dict()["conv1.weight"], backbone["conv1.weight"], atol=1e-3)
-
-
-def test_cross_fitted_images():
-    X, y = pictures()
-    clf = quick_images(cv=3).fit(X, y)
-    assert len(clf.net_) == 3
-    assert not np.isnan(clf.oof_scores_).any()
-    assert clf.estimated_cost_.estimate < min(y.mean() * 8, 1 - y.mean())
 
 
 # does it work?
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.weekly)])
-def test_a_thousand_rows_without_tuning(seed):
+def test_a_thousand_samples_without_tuning(seed):
     X, y = make_classification(
         4000, 12, n_informative=6, n_redundant=2, weights=[0.9], class_sep=1.0, flip_y=0.02, random_state=seed
     )
@@ -1092,23 +866,19 @@ def test_a_thousand_rows_without_tuning(seed):
 
 @pytest.mark.slow
 @pytest.mark.weekly
-def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
-    # labels are coin tosses: every decision costs 0.5, whatever some epoch seems to say. Over 60 draws the cheapest
-    # epochs seemed to cost 0.088 less, the estimate 0.021 (standard error 0.005) less: lambda has seen the rows
+def test_the_estimate_is_hardly_biased_by_the_choice_of_the_epoch():
+    # labels are coin tosses: every decision costs 0.5. Over 60 draws the epochs with the lowest cost seemed to cost
+    # 0.088 less, the estimate 0.021 (standard error 0.005) less: lambda depends on the held-out samples
     rng = np.random.default_rng(0)
-    gaps, flattering = [], []
+    estimates, minima = [], []
+    net = {"epochs": 25, "learning_rate": 0.03, "patience": None}
     for seed in range(15):
         X, y = rng.normal(size=(150, 4)), rng.integers(0, 2, 150)
-        clf = quick(
-            CostMatrix(fp=1, fn=1),
-            net={"epochs": 25, "learning_rate": 0.03, "patience": None},
-            cv=3,
-            random_state=seed,
-        ).fit(X, y)
-        gaps.append(clf.estimated_cost_.estimate - 0.5)
-        flattering.append(clf.history_.groupby("fold")["val_cost"].min().mean() - 0.5)
-    assert np.mean(flattering) < -0.06
-    assert np.mean(gaps) > 0.5 * np.mean(flattering)
+        clf = quick(CostMatrix(fp=1, fn=1), net=net, cv=3, random_state=seed).fit(X, y)
+        estimates.append(clf.estimated_cost_.estimate - 0.5)
+        minima.append(clf.history_.groupby("fold")["val_cost"].min().mean() - 0.5)
+    assert np.mean(minima) < -0.06
+    assert np.mean(estimates) > 0.5 * np.mean(minima)
 
 
 # precision and processes
@@ -1117,42 +887,17 @@ def test_the_estimate_hardly_flatters_the_choice_of_the_epoch():
 @pytest.mark.parametrize("cv", [None, 3])
 def test_mixed_precision_trains(cv):
     X, y = make_classification(120, 4, random_state=0)
-    clf = AdaCSLClassifier(
-        CostMatrix(fp=1, fn=3),
-        learner=NeuralLearner(precision="bf16-mixed", epochs=3),
-        cv=cv,
-        device="cpu",
-        random_state=0,
-    )
+    clf = quick(CostMatrix(fp=1, fn=3), net={"precision": "bf16-mixed"}, cv=cv, device="cpu")
     assert np.isfinite(clf.fit(X, y).decision_scores(X)).all()
 
 
-def test_wide_precision_is_refused():
-    X, y = make_classification(60, 4, random_state=0)
-    with pytest.raises(ValueError, match="precision='64-true' is not supported"):
-        AdaCSLClassifier(learner=NeuralLearner(precision="64-true")).fit(X, y)
-
-
-@pytest.mark.parametrize("strategy", ["ddp_spawn", "ddp_fork", "ddp_notebook"])
-def test_processes_that_end_with_the_fit_are_refused(strategy):
-    X, y = make_classification(60, 4, random_state=0)
-    with pytest.raises(ValueError, match="use 'ddp'"):
-        AdaCSLClassifier(learner=NeuralLearner(trainer={"strategy": strategy, "devices": 2}), random_state=0).fit(X, y)
-
-
-def test_folds_of_the_table_net_share_one_lambda_and_other_nets_do_not():
+def test_folds_of_the_table_network_share_one_lambda_and_other_networks_do_not():
     X, y = make_classification(200, 4, flip_y=0.2, random_state=0)
-
-    def history(module):
-        net = {"module": module, "epochs": 4}
-        return (
-            AdaCSLClassifier(CostMatrix(fp=1, fn=4), learner=NeuralLearner(**net), cv=3, random_state=0)
-            .fit(X, y)
-            .history_
-        )
-
-    together, apart = history(None), history(lambda n: nn.Linear(n, 1))
-    assert (together.groupby("epoch")["lambda"].nunique() == 1).all()
-    assert together["lambda"].nunique() > 1
-    assert (together.groupby("epoch")["val_cost"].nunique() > 1).any()  # each fold is still judged by its own rows
-    assert (apart.groupby("epoch")["lambda"].nunique() > 1).any()
+    joint, separate = (
+        quick(CostMatrix(fp=1, fn=4), net={"module": module, "epochs": 4}, cv=3).fit(X, y).history_
+        for module in (None, lambda n: nn.Linear(n, 1))
+    )
+    assert (joint.groupby("epoch")["lambda"].nunique() == 1).all()
+    assert joint["lambda"].nunique() > 1
+    assert (joint.groupby("epoch")["val_cost"].nunique() > 1).any()  # each fold has its own held-out samples
+    assert (separate.groupby("epoch")["lambda"].nunique() > 1).any()

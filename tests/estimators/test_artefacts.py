@@ -3,6 +3,7 @@
 import builtins
 import errno
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -10,7 +11,7 @@ import pickle
 import struct
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -61,8 +62,9 @@ def forge(folder, *, content=None, **changes):
 # the round trip
 
 
-def test_a_document_has_one_spelling(folder):
+def test_a_document_has_one_spelling(folder, tmp_path):
     before = snapshot(folder)
+    assert snapshot(write_artefact(tmp_path / "other", TENSORS, DOCUMENT)) == before
     forge(folder)  # unchanged, digests and all: what the tests of forged ones rely on
     assert snapshot(folder) == before
 
@@ -98,12 +100,8 @@ def test_arrays_views_and_shared_tensors(tmp_path):
     }
     tensors, _ = read_artefact(write_artefact(tmp_path / "m", given, {}))
     for name, value in given.items():
-        expected = (
-            value.detach()
-            if isinstance(value, torch.Tensor)
-            else torch.from_numpy(value.astype(value.dtype.newbyteorder("=")).copy())
-        )
-        assert torch.equal(torch.as_tensor(tensors[name]), expected)
+        expected = value.detach() if isinstance(value, torch.Tensor) else value
+        np.testing.assert_array_equal(tensors[name], np.asarray(expected))
 
 
 def test_numbers_that_json_lacks(tmp_path):
@@ -150,11 +148,6 @@ def test_what_cannot_be_written(tmp_path, tensors, document, message):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_same_content_same_bytes(tmp_path):
-    one, two = (write_artefact(tmp_path / name, TENSORS, DOCUMENT) for name in ("one", "two"))
-    assert snapshot(one) == snapshot(two)
-
-
 # where it is written
 
 
@@ -172,11 +165,11 @@ def test_replacing_leaves_other_files_alone(folder):
 
 def test_new_nested_and_empty_targets(tmp_path):
     (tmp_path / "empty").mkdir()
-    for target_threshold in (tmp_path / "empty", tmp_path / "a" / "b"):
-        assert not is_artefact(target_threshold)
-        write_artefact(str(target_threshold), TENSORS, DOCUMENT)
-        assert is_artefact(target_threshold)
-        assert read_artefact(str(target_threshold))[1] == DOCUMENT
+    for folder in (tmp_path / "empty", tmp_path / "a" / "b"):
+        assert not is_artefact(folder)
+        write_artefact(str(folder), TENSORS, DOCUMENT)
+        assert is_artefact(folder)
+        assert read_artefact(str(folder))[1] == DOCUMENT
     assert (tmp_path / "empty").stat().st_mode & 0o777 == (tmp_path / "a").stat().st_mode & 0o777
 
 
@@ -200,110 +193,78 @@ def test_foreign_folders_and_files_are_not_touched(tmp_path):
         write_artefact(tmp_path / "file", TENSORS, DOCUMENT)
     with pytest.raises(ArtefactError, match="could not write"):
         write_artefact(tmp_path / "file" / "below", TENSORS, DOCUMENT)
-
-
-def test_a_damaged_artefact_can_be_replaced(folder):
-    (folder / "model.json").write_bytes((folder / "model.json").read_bytes()[:80])
-    write_artefact(folder, TENSORS, DOCUMENT)
-    assert read_artefact(folder)[1] == DOCUMENT
+    damaged = write_artefact(tmp_path / "damaged", TENSORS, DOCUMENT)
+    (damaged / "model.json").write_bytes((damaged / "model.json").read_bytes()[:80])
+    assert read_artefact(write_artefact(damaged, TENSORS, DOCUMENT))[1] == DOCUMENT  # it is ours
 
 
 # writing that fails
-
-
-def fail(call, code):
-    """Return a stand-in that fails at the given call."""
-    state = {"calls": 0}
-
-    def failing(*args, **kwargs):
-        state["calls"] += 1
-        if state["calls"] == call:
-            raise OSError(code, os.strerror(code))
-        return state["real"](*args, **kwargs)
-
-    return state, failing
 
 
 @pytest.fixture
 def failing(monkeypatch):
     """Make one call of a function fail."""
 
-    def patch(place, name, call, code):
-        state, stand_in = fail(call, code)
-        state["real"] = getattr(place, name)
+    def patch(place, name, call, error):
+        real, calls = getattr(place, name), itertools.count(1)
+
+        def stand_in(*args, **kwargs):
+            if next(calls) == call:
+                raise error
+            return real(*args, **kwargs)
+
         monkeypatch.setattr(place, name, stand_in)
 
     return patch
 
 
+@pytest.mark.parametrize("tensors", [{"w": torch.ones(3)}, TENSORS], ids=["other tensors", "the same tensors"])
 @pytest.mark.parametrize(
-    ("place", "name", "call"),
-    [(os, "fsync", 1), (os, "fsync", 2), (Path, "replace", 1), (Path, "replace", 2), (Path, "mkdir", 1)],
-)
-@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
-def test_a_failure_while_replacing_keeps_the_old_model(folder, failing, monkeypatch, place, name, call, code):
+    ("place", "name", "call", "code"),
+    [
+        (os, "fsync", 1, errno.ENOSPC), (os, "fsync", 2, errno.EACCES), (Path, "replace", 1, errno.EACCES),
+        (Path, "replace", 2, errno.ENOSPC), (Path, "mkdir", 1, errno.EACCES),
+    ],
+)  # fmt: skip
+def test_a_failure_while_replacing_leaves_the_old_model(folder, failing, monkeypatch, place, name, call, code, tensors):
     before = snapshot(folder)
-    failing(place, name, call, code)
+    failing(place, name, call, OSError(code, os.strerror(code)))
     with pytest.raises(ArtefactError, match=f"could not write .*{os.strerror(code)}; nothing was changed"):
-        write_artefact(folder, {"w": torch.ones(3)}, {"v": 2})
+        write_artefact(folder, tensors, {"v": 2})
     monkeypatch.undo()
     assert snapshot(folder) == before
     assert [p.name for p in folder.parent.iterdir()] == ["model"]
     assert read_artefact(folder)[1] == DOCUMENT
 
 
-def test_a_failure_while_replacing_with_the_same_tensors(folder, failing):
-    failing(Path, "replace", 2, errno.ENOSPC)
-    with pytest.raises(ArtefactError, match="No space left"):
-        write_artefact(folder, TENSORS, {"v": 2})
-    assert read_artefact(folder)[1] == DOCUMENT
-
-
-def test_files_that_cannot_be_opened(folder, monkeypatch):
-    before, real = snapshot(folder), Path.open
-
-    def refuse(self, mode="r", *args):
-        if "x" in mode:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return real(self, mode, *args)
-
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(ArtefactError, match="Permission denied"):
-        write_artefact(folder, TENSORS, {"v": 2})
-    monkeypatch.undo()
-    assert snapshot(folder) == before
-
-
-@pytest.mark.parametrize(("place", "name"), [(os, "fsync"), (Path, "rename")])
-def test_a_failure_while_making_leaves_nothing(tmp_path, failing, place, name):
-    failing(place, name, 1, errno.ENOSPC)
-    with pytest.raises(ArtefactError, match="No space left"):
-        write_artefact(tmp_path / "m", TENSORS, DOCUMENT)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_interruption_leaves_nothing(tmp_path, monkeypatch):
-    def interrupt(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Path, "rename", interrupt)
-    with pytest.raises(KeyboardInterrupt):
+@pytest.mark.parametrize(
+    ("place", "name", "error"),
+    [
+        (os, "fsync", OSError(28, "No space left")),
+        (Path, "rename", OSError(28, "")),
+        (Path, "rename", KeyboardInterrupt),
+    ],
+)
+def test_a_failure_while_making_leaves_nothing(tmp_path, failing, place, name, error):
+    failing(place, name, 1, error)
+    with pytest.raises(KeyboardInterrupt if error is KeyboardInterrupt else ArtefactError):
         write_artefact(tmp_path / "m", TENSORS, DOCUMENT)
     assert list(tmp_path.iterdir()) == []
 
 
 KILLED = """
-import os, sys, torch
+import os, sys
+import numpy as np
 from pathlib import Path
 from adacsl.estimators.artefact import write_artefact
 real, left = Path.replace, [int(sys.argv[2])]
-def replace(self, target_threshold):
+def replace(self, target):
     if left[0] == 0:
         os._exit(9)
     left[0] -= 1
-    return real(self, target_threshold)
+    return real(self, target)
 Path.replace = replace
-write_artefact(sys.argv[1], {"w": torch.ones(3)}, {"v": 2})
+write_artefact(sys.argv[1], {"w": np.ones(3)}, {"v": 2})
 """
 
 
@@ -326,41 +287,20 @@ def test_leftovers_in_an_otherwise_empty_folder_do_not_hinder(tmp_path):
     assert len(list((tmp_path / "m").iterdir())) == 2
 
 
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_read_only_folder(folder):
-    folder.chmod(0o555)
-    try:
-        with pytest.raises(ArtefactError, match="Permission denied"):
-            write_artefact(folder, TENSORS, {"v": 2})
-    finally:
-        folder.chmod(0o755)
-    assert read_artefact(folder)[1] == DOCUMENT
-
-
 # several at once
 
 
-def test_who_saves_at_the_same_time_waits_and_no_model_is_lost(tmp_path):
-    target_threshold, faults = tmp_path / "model", []
+def test_threads_that_save_at_the_same_time_wait_and_no_model_is_lost(tmp_path):
+    folder = tmp_path / "model"
 
-    def save(who):
-        for number in range(8):
-            try:
-                write_artefact(
-                    target_threshold, {"w": torch.full((9,), 100.0 * who + number)}, {"value": 100 * who + number}
-                )
-                tensors, document = read_artefact(target_threshold)
-                assert tensors["w"].tolist() == [document["value"]] * 9
-            except Exception as error:  # whatever it is
-                faults.append(f"{type(error).__name__}: {error}")
+    def save(value):
+        write_artefact(folder, {"w": torch.full((9,), float(value))}, {"value": value})
+        tensors, document = read_artefact(folder)
+        assert tensors["w"].tolist() == [document["value"]] * 9
 
-    threads = [threading.Thread(target=save, args=(who,)) for who in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert faults == []
-    assert len(list(target_threshold.iterdir())) == 2
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(save, range(24)))
+    assert len(list(folder.iterdir())) == 2
 
 
 SAVING = """
@@ -378,8 +318,8 @@ for number in range(100):
 def test_processes_that_save_at_the_same_time_lose_no_model(tmp_path):
     command = [sys.executable, "-c", SAVING, str(tmp_path / "model")]
     running = [subprocess.Popen([*command, str(who)], stderr=subprocess.PIPE, text=True) for who in range(4)]
-    told = [own.communicate()[1] for own in running]
-    assert [own.returncode for own in running] == [0] * 4, told
+    errors = [own.communicate()[1] for own in running]
+    assert [own.returncode for own in running] == [0] * 4, errors
     assert len(list((tmp_path / "model").iterdir())) == 2
 
 
@@ -400,49 +340,29 @@ def test_a_model_that_is_replaced_while_it_is_read(folder, monkeypatch):
     assert (list(tensors), document) == (["w"], {"v": 2})
 
 
-# reading what is wrong
+# damage
 
 
-def test_every_97th_byte_flipped(folder):
-    for path in list(folder.iterdir()):
-        whole = path.read_bytes()
-        for place in {*range(0, len(whole), 97), len(whole) - 1}:
-            for mask in (0x01, 0x20, 0x80):
-                path.write_bytes(whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :])
-                with pytest.raises(ArtefactError):
-                    read_artefact(folder)
-        path.write_bytes(whole)
-    assert read_artefact(folder)[1] == DOCUMENT
+def damaged(whole, step):
+    """Yield contents that differ from a file's: flipped bits, cut and prolonged files, other bytes."""
+    for place in {*range(0, len(whole), step), len(whole) - 1}:
+        for mask in (0x01, 0x20, 0x80):
+            yield whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :]
+    yield from (b"", whole[:1], whole[: len(whole) // 2], whole[:-1], whole + b"\n", whole + whole)
+    rng = np.random.default_rng(0)
+    yield from (rng.bytes(int(rng.integers(0, 300))) for _ in range(50))
 
 
-def test_every_byte_of_the_document_flipped(folder):
-    path = folder / "model.json"
+@pytest.mark.parametrize(("part", "step"), [("model.json", 5), ("tensors", 97)])
+def test_any_damage_is_an_error(folder, part, step):
+    path = next(own for own in folder.iterdir() if own.name.startswith(part))
     whole = path.read_bytes()
-    for place in range(len(whole)):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x04]) + whole[place + 1 :])
+    for content in damaged(whole, step):
+        path.write_bytes(content)
         with pytest.raises(ArtefactError):
             read_artefact(folder)
-
-
-def test_truncated_or_prolonged(folder):
-    for path in list(folder.iterdir()):
-        whole = path.read_bytes()
-        for changed in (b"", whole[:1], whole[: len(whole) // 2], whole[:-1], whole + b"\n", whole + whole):
-            path.write_bytes(changed)
-            with pytest.raises(ArtefactError):
-                read_artefact(folder)
-        path.write_bytes(whole)
-
-
-def test_random_bytes(folder):
-    rng = np.random.default_rng(0)
-    for path in list(folder.iterdir()):
-        whole = path.read_bytes()
-        for _ in range(50):
-            path.write_bytes(rng.bytes(int(rng.integers(0, 300))))
-            with pytest.raises(ArtefactError):
-                read_artefact(folder)
-        path.write_bytes(whole)
+    path.write_bytes(whole)
+    assert read_artefact(folder)[1] == DOCUMENT
 
 
 def test_reformatted_document_is_refused(folder):
@@ -477,39 +397,23 @@ def test_unreadable_file(folder, monkeypatch):
         read_artefact(folder)
 
 
-def test_newer_version_asks_for_an_update(folder):
-    forge(folder, schema_version=4, adacsl_version="9.0.0", novelty=[1])
-    with pytest.raises(ArtefactError, match=r"schema version 4 .* adacsl 9.0.0.*update adacsl"):
-        read_artefact(folder)
-
-
-def test_an_older_version_asks_for_training(folder):
-    forge(folder, schema_version=1, adacsl_version="0.2.0")
-    with pytest.raises(ArtefactError, match=r"schema version 1 .* 0.2.0; .* reads version 3: train the model again"):
-        read_artefact(folder)
-
-
-@pytest.mark.parametrize("version", ["1", None, 0, -1, 1.5, [1]])
-def test_nonsense_version(folder, version):
-    forge(folder, schema_version=version)
-    with pytest.raises(ArtefactError, match="schema_version"):
-        read_artefact(folder)
-
-
 @pytest.mark.parametrize(
-    "files",
+    ("changes", "match"),
     [
-        None,
-        [],
-        {"../model/tensors-0123456789abcdef.safetensors": {"sha256": "", "bytes": 0, "tensors": []}},
-        {"weights.pkl": {"sha256": "", "bytes": 0, "tensors": []}},
-        {"tensors-0123456789abcdef.safetensors": {"sha256": ""}},
-        {"tensors-0123456789abcdef.safetensors": 3},
+        ({"schema_version": 4, "adacsl_version": "9.0.0", "novelty": [1]}, r"version 4 .* adacsl 9.0.0.*update adacsl"),
+        ({"schema_version": 1, "adacsl_version": "0.2.0"}, r"version 1 .* 0.2.0; .* version 3: train the model again"),
+        *(({"schema_version": version}, "schema_version") for version in ("1", None, 0, -1, 1.5, [1])),
+        *(({"files": files}, "damaged") for files in (None, [], {"tensors-0123456789abcdef.safetensors": 3})),
+        *(
+            ({"files": {name: {"sha256": "", "bytes": 0, "tensors": []}}}, "damaged")
+            for name in ("../model/tensors-0123456789abcdef.safetensors", "weights.pkl")
+        ),
+        *(({"document": document}, "damaged") for document in ([1], 3, None, {"$float": "nan"}, {"a": {"$float": []}})),
     ],
 )
-def test_forged_file_lists(folder, files):
-    forge(folder, files=files)
-    with pytest.raises(ArtefactError):
+def test_forged_heads(folder, changes, match):
+    forge(folder, **changes)
+    with pytest.raises(ArtefactError, match=match):
         read_artefact(folder)
 
 
@@ -540,10 +444,8 @@ def test_forged_entries(folder, change, why):
 
 
 def test_one_file_of_tensors(folder):
-    other = "tensors-0123456789abcdef.safetensors"
-    forge(
-        folder, files={tensor_file(folder).name: entry(folder), other: entry(folder) | {"sha256": "0123456789abcdef"}}
-    )
+    own, other = {tensor_file(folder).name: entry(folder)}, entry(folder) | {"sha256": "0123456789abcdef"}
+    forge(folder, files=own | {"tensors-0123456789abcdef.safetensors": other})
     with pytest.raises(ArtefactError, match="it lists 2 files instead of one"):
         read_artefact(folder)
 
@@ -588,76 +490,26 @@ def test_what_could_not_be_read_is_not_written(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def bloated(content):
-    return struct.pack("<Q", 2**40) + content[8:]
-
-
-def another_dtype(content):
-    return content.replace(b'"F32"', b'"F64"')
-
-
-def without_tensors(content):
-    return safetensors.torch.save({})
-
-
-def pickled(content):
-    return pickle.dumps({"w": 1})
-
-
-@pytest.mark.parametrize("change", [bloated, another_dtype, without_tensors, pickled, lambda content: b""])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: struct.pack("<Q", 2**40) + content[8:],
+        lambda content: content.replace(b'"F32"', b'"F64"'),
+        lambda _: safetensors.torch.save({}),
+        lambda _: pickle.dumps({"w": 1}),
+        lambda _: b"",
+    ],
+    ids=["bloated", "another dtype", "without tensors", "pickled", "empty"],
+)
 def test_forged_tensor_files(folder, change):
     forge(folder, content=change(tensor_file(folder).read_bytes()))
     with pytest.raises(ArtefactError, match="damaged"):
         read_artefact(folder)
 
 
-def nested(depth):
-    return {"a": nested(depth - 1)} if depth else 0
-
-
-@pytest.mark.parametrize("depth", [50, 300, 600, 900])
-def test_deep_documents(folder, depth):
-    text = json.dumps(nested(depth))
-    head = (folder / "model.json").read_text().replace('"document": {', f'"document": {text}, "x": {{')
-    (folder / "model.json").write_text(head)
-    with pytest.raises(ArtefactError):
-        read_artefact(folder)
-
-
-@pytest.mark.parametrize("document", [[1], 3, None, {"$float": "nan"}, {"a": {"$float": "1"}}, {"a": {"$float": []}}])
-def test_forged_documents(folder, document):
-    forge(folder, document=document)
-    with pytest.raises(ArtefactError):
-        read_artefact(folder)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "[" * 100_000,
-        '{"format": ' + "9" * 5000 + "}",
-        '{"format": "adacsl-artefact", "schema_version": 1, "x": 1e999}',
-        "NaN",
-    ],
-)
-def test_hostile_json(folder, text):
-    (folder / "model.json").write_text(text)
-    with pytest.raises(ArtefactError):
-        read_artefact(folder)
-
-
+@pytest.mark.usefixtures("no_pickle")
 def test_nothing_is_unpickled(folder, monkeypatch):
-    def refuse(*args, **kwargs):
-        raise AssertionError("pickle was used")
-
-    for module, name in (
-        (pickle, "loads"),
-        (pickle, "load"),
-        (pickle, "Unpickler"),
-        (torch, "load"),
-        (builtins, "exec"),
-    ):
-        monkeypatch.setattr(module, name, refuse)
+    monkeypatch.setattr(builtins, "exec", None)
     (folder / "extra.pkl").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
     assert read_artefact(folder)[1] == DOCUMENT
 

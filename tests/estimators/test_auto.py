@@ -1,4 +1,4 @@
-"""``target_threshold="auto"``: no adaptation is a candidate of every learner, kept where nothing is cheaper."""
+"""``target_threshold="auto"``: no adaptation is a candidate of every learner, chosen where nothing costs less."""
 
 import numpy as np
 import pytest
@@ -27,13 +27,13 @@ def made(learner, costs=COSTS, **settings):
 
 
 def overlapping(n=200):
-    """Return a fifth of positives, half hidden among the negatives."""
+    """Return a fifth of positives, half of them among the negatives."""
     y = (np.arange(n) % 5 == 0).astype(int)
     return (np.random.default_rng(0).normal(size=n) + 1.5 * y)[:, np.newaxis], y
 
 
-def apart():
-    """Return the same with a column that tells them apart."""
+def separated():
+    """Return the same with a column that separates the classes."""
     x, y = overlapping()
     return np.column_stack((x, 20 * y)), y
 
@@ -48,7 +48,7 @@ def data():
     [
         ("net", {}, ["plain", 0.5, MIDDLE, BAYES], ["plain", 0.5]),
         ("linear", {}, ["plain", 0.5, MIDDLE, BAYES], ["plain", 0.5]),
-        # there "auto" does not adapt at T' = T: that is the plain one
+        # there "auto" does not adapt at the Bayes threshold: that is the plain one
         ("xgboost", {}, ["plain", 0.5, MIDDLE], ["plain"]),
         ("lightgbm", {}, ["plain", 0.5, MIDDLE], ["plain"]),
         ("xgboost", {"controller": {"damping": 0.5}}, ["plain", 0.5, MIDDLE, BAYES], ["plain", 0.5]),
@@ -75,9 +75,8 @@ def test_what_is_tried(learner, settings, keys, even, data):
 
 
 def test_a_method_of_any_loss_without_a_controller_tries_targets_alone(data):
-    focal = CostSensitiveClassifier(
-        COSTS, learner=NeuralLearner(**NET), loss="focal", target_threshold="auto", **BASE
-    ).fit(*data)
+    focal = CostSensitiveClassifier(COSTS, learner=NeuralLearner(**NET), loss="focal", target_threshold="auto", **BASE)
+    focal.fit(*data)
     assert list(focal.target_costs_) == pytest.approx([0.5, MIDDLE, BAYES])
     assert not focal.adapted_
 
@@ -91,7 +90,7 @@ def test_a_method_of_any_loss_without_a_controller_tries_targets_alone(data):
         ("linear", lambda: made("linear", target_threshold="bayes", controller=STILL)),
     ],
 )
-def test_the_plain_one_is_what_it_is_alone(learner, alone, data):
+def test_the_plain_candidate_is_the_method_without_adaptation(learner, alone, data):
     auto, alone = made(learner).fit(*data), alone().fit(*data)
     assert [auto.target_costs_["plain"]] == list(alone.target_costs_.values())
     mine = auto.history_[~auto.history_["adapted"]]
@@ -99,20 +98,20 @@ def test_the_plain_one_is_what_it_is_alone(learner, alone, data):
         np.testing.assert_array_equal(mine[column], alone.history_[column], err_msg=column)
 
 
-def test_where_scores_are_too_sure_of_themselves_adapting_is_kept():
+def test_overconfident_scores_are_adapted():
     x, y = overlapping(400)
-    x = np.repeat(x, 8, axis=1)  # naive Bayes takes copies for evidence
-    dear = CostMatrix(fp=1, fn=30)
-    clf = adapted_estimator(GaussianNB(), dear, target_threshold="auto", **BASE).fit(x, y)
+    x = np.repeat(x, 8, axis=1)  # naive Bayes takes duplicates for evidence
+    costs = CostMatrix(fp=1, fn=30)
+    clf = adapted_estimator(GaussianNB(), costs, target_threshold="auto", **BASE).fit(x, y)
     assert clf.adapted_
     assert min(clf.target_costs_.values()) < 0.7 * clf.target_costs_["plain"]
-    plain = adapted_estimator(GaussianNB(), dear, target_threshold="bayes", controller=STILL, **BASE).fit(x, y)
-    assert dear.mean(y, clf.predict(x)) < 0.7 * dear.mean(y, plain.predict(x))
+    plain = adapted_estimator(GaussianNB(), costs, target_threshold="bayes", controller=STILL, **BASE).fit(x, y)
+    assert costs.mean(y, clf.predict(x)) < 0.7 * costs.mean(y, plain.predict(x))
 
 
 @pytest.mark.parametrize("learner", ["xgboost", "lightgbm", "linear"])
-def test_where_classes_lie_apart_not_adapting_is_kept(learner):
-    x, y = apart()
+def test_separated_classes_are_not_adapted(learner):
+    x, y = separated()
     clf = made(learner).fit(x, y)
     assert clf.target_costs_["plain"] == 0.0  # of equals the first, which is the simplest
     assert not clf.adapted_
@@ -120,7 +119,7 @@ def test_where_classes_lie_apart_not_adapting_is_kept(learner):
     np.testing.assert_array_equal(clf.predict(x), y)
 
 
-@pytest.mark.parametrize(("learner", "draw"), [("xgboost", apart), ("net", overlapping)])
+@pytest.mark.parametrize(("learner", "draw"), [("xgboost", separated), ("net", overlapping)])
 def test_saved_and_loaded(learner, draw, tmp_path):
     x, y = draw()
     clf = made(learner).fit(x, y)

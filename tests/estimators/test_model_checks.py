@@ -38,7 +38,7 @@ def test_sound_models_raise_nothing():
     assert not method("always-positive", COSTS).fit(*drawn()).check()  # no model, as was asked for
 
 
-def test_features_that_tell_nothing():
+def test_features_that_carry_no_information():
     X, y = drawn(signal=0.0)
     made = logistic(CostMatrix(fp=1, fn=3), pos_label="bad").fit(X, np.where(y == 1, "bad", "good"))
     (result,) = made.check(ignore=["threshold-at-border"])
@@ -52,7 +52,7 @@ def test_features_that_tell_nothing():
     assert f"and about {cost:.4g} if {always!r} is decided for every sample" in result.text
 
 
-def test_prices_that_leave_no_choice():
+def test_costs_that_leave_no_choice():
     X, y = drawn(signal=0.3)
     result = logistic(CostMatrix(fp=1, fn=5000)).fit(X, y).check()
     assert "threshold-at-border" in result.codes
@@ -117,12 +117,12 @@ def test_what_chance_makes_of_right_probabilities(n, shape):
 
 
 @given(st.integers(0, 10**6), st.integers(4, 80), st.integers(2, 4), st.booleans(), st.booleans())
-def test_what_is_saved_over_a_constant_is_what_counting_says(seed, n, k, own_prices, grouped):
+def test_what_is_saved_over_a_constant_equals_counting(seed, n, k, own_costs, grouped):
     rng = np.random.default_rng(seed)
-    prices = rng.integers(1, 9, (n, k, k) if own_prices else (k, k)) * (1.0 - np.eye(k))
-    costs = CostMatrix.from_array(prices, rows="predicted")
+    matrices = rng.integers(1, 9, (n, k, k) if own_costs else (k, k)) * (1.0 - np.eye(k))
+    costs = CostMatrix.from_array(matrices, rows="predicted")
     y, decided, groups = rng.integers(0, k, n), rng.integers(0, k, n), rng.integers(0, 1 + n // 3, n)
-    table = np.broadcast_to(prices, (n, k, k))
+    table = np.broadcast_to(matrices, (n, k, k))
     paid = np.asarray([table[row, decided[row], y[row]] for row in range(n)])
     always = min(([table[row, a, y[row]] for row in range(n)] for a in range(k)), key=sum)
     saved = np.asarray(always) - paid

@@ -1,5 +1,6 @@
 """ONNX files: the same scores, probabilities and decisions as the classifier, and what a reader must know."""
 
+import functools
 import json
 
 import numpy as np
@@ -12,28 +13,30 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.ensemble import RandomForestClassifier
 from torch import nn
 
-from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, load, method
+from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier, load, method
 from adacsl.datasets.encoder import SCALINGS, TableEncoder
 from adacsl.estimators.onnx import PARTS, Columns, date_parts, graph_inputs, input_columns, matrix_of
 from adacsl.neural import NeuralLearner
 
 COSTS = CostMatrix(fp=1, fn=6)
+NAMES = np.asarray(["boat", "car", "tram"])
+THREE = CostMatrix.from_array([[0, 9, 1], [2, 0, 20], [1, 4, 0]], rows="predicted", classes=["tram", "boat", "car"])
 
 
-def numbers(n=150, seed=0):
+def numbers(n=150, seed=0, k=2):
     rng = np.random.default_rng(seed)
-    y = (rng.random(n) < 0.3).astype(int)
+    y = rng.choice(k, n, p=[0.7, 0.3] if k == 2 else [0.5, 0.3, 0.2])
     X = np.column_stack([rng.normal(size=n) + y, rng.lognormal(2, 2, n), rng.integers(0, 3, n), np.full(n, 4.0)])
     X[rng.random(n) < 0.2, 1] = np.nan
-    return X, y
+    return X, y if k == 2 else NAMES[y]
 
 
-def fit(X, y, *, net=None, **settings):
-    learner = NeuralLearner(**{"epochs": 2} | (net or {}))
-    return AdaCSLClassifier(COSTS, **({"learner": learner, "random_state": 0} | settings)).fit(X, y)
+def fit(X, y, costs=None, **settings):
+    costs = (COSTS if len(np.unique(y)) == 2 else THREE) if costs is None else costs
+    settings = {"learner": NeuralLearner(epochs=2), "random_state": 0} | settings
+    return AdaCSLClassifier(costs, **settings).fit(X, y)
 
 
 def run(path, inputs):
@@ -45,6 +48,16 @@ def run(path, inputs):
 def check(clf, path, X, inputs):
     score, probability, decision = run(path, inputs)
     assert np.abs(score - clf.decision_scores(X)).max() < 1e-5
+    if len(clf.classes_) > 2:
+        assert score.shape == probability.shape == (len(X), len(clf.classes_))
+        assert np.abs(probability - clf.predict_proba(X)).max() < 1e-5
+        assert decision.dtype == np.int64
+        assert np.mean(clf.classes_[decision] == clf.predict(X)) > 0.98  # but for ties
+        if clf.decision_.decide not in ("half", "raw"):
+            expected = probability @ clf.costs_.to_array().T
+            own = np.take_along_axis(expected, decision[:, None], axis=1)[:, 0]
+            assert np.all(own <= expected.min(1) + 1e-9)
+        return
     column = clf.classes_.tolist().index(clf.pos_label_)
     assert np.abs(probability - clf.predict_proba(X)[:, column]).max() < 1e-5
     far = np.abs(score - clf.threshold_) > 1e-5
@@ -56,28 +69,57 @@ def metadata(path):
     return {entry.key: entry.value for entry in onnx.load(path).metadata_props}
 
 
+@pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(
     "settings",
     [
         {"cv": 3},
-        pytest.param({"decide": "unweighted", "target_threshold": "middle"}, marks=pytest.mark.weekly),
         {"decide": "tuned"},
         {"decide": "calibrated"},
         {"decide": "half"},
-        pytest.param({"decide": "raw"}, marks=pytest.mark.weekly),
+        pytest.param({"decide": "unweighted", "target_threshold": "middle"}, marks=pytest.mark.weekly),
+        pytest.param({"decide": "raw", "target_threshold": "middle"}, marks=pytest.mark.weekly),
     ],
     ids=repr,
 )
-def test_numbers_with_gaps(tmp_path, settings):
-    X, y = numbers()
+def test_numbers_with_missing_values(tmp_path, settings, k):
+    X, y = numbers(k=k)
+    settings = {
+        name: 0.5 if (value, k) == ("half", 2) and name != "decide" else value for name, value in settings.items()
+    }
     clf = fit(X, y, **settings)
     path = clf.export_onnx(tmp_path / "model.onnx", X[:20])
     more, _ = numbers(77, seed=5)
     more[0] = [1e9, -1e9, np.nan, np.nan]
     check(clf, path, more, more)
     check(clf, path, more[:1], more[:1])
-    assert metadata(path)["inputs"] == "numbers"
+    document = metadata(path)
+    assert document["inputs"] == "numbers"
+    assert CostMatrix.from_json(document["costs"]) == clf.costs_
+    assert json.loads(document["classes"]) == clf.classes_.tolist()
+    assert ("threshold" in document) == (k == 2)
     assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_ensembles_of_three_classes(tmp_path):
+    X, y = numbers(200, k=3)
+    settings = {"neural": NeuralLearner(epochs=2), "cv": 3, "n_jobs": 1, "random_state": 0}
+    clf = EnsembleClassifier(THREE, estimators=["logistic", "net", "net-bins"], **settings).fit(X, y)
+    more, _ = numbers(77, seed=5)
+    check(clf, clf.export_onnx(tmp_path / "model.onnx", X[:20]), more, more)
+    y[y == "tram"] = "car"
+    y[3] = "tram"  # the models of one fold have never seen one
+    with pytest.warns(UserWarning, match="fewer rows"):
+        clf = EnsembleClassifier(THREE, estimators=["logistic"], **settings).fit(X, y)
+    check(clf, clf.export_onnx(tmp_path / "model.onnx", X[:20]), X, X)
+
+
+def test_a_costly_class_is_predicted_though_it_is_unlikely(tmp_path):
+    X, y = numbers(200, k=3)
+    costs = CostMatrix.from_array([[0, 1, 500], [1, 0, 500], [1, 1, 0]], rows="predicted", classes=NAMES)
+    clf = CostSensitiveClassifier(costs, learner="net", random_state=0).fit(X, y)
+    _, probability, decision = run(clf.export_onnx(tmp_path / "model.onnx", X[:20]), X)
+    assert (decision[probability.argmax(axis=1) != 2] == 2).any()
 
 
 def test_frames_of_numbers(tmp_path):
@@ -91,16 +133,8 @@ def test_frames_of_numbers(tmp_path):
         check(clf, path, other, X)
 
 
-def test_numbers_written_as_text(tmp_path):
-    X, y = numbers()
-    frame = pd.DataFrame({"a": X[:, 0], "b": ["" if np.isnan(v) else f"{v:.3f}" for v in X[:, 1]]})
-    clf = fit(frame, y)
-    path = clf.export_onnx(tmp_path / "model.onnx", frame)
-    check(clf, path, frame, graph_inputs(clf, frame))
-
-
 def mixed(n=150, seed=0):
-    """A table of numbers with gaps, two texts, a date and a column that says nothing; one is called as an output."""
+    """A table of all kinds of columns with missing values; one column has the name of an output."""
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.3).astype(int)
     frame = pd.DataFrame(
@@ -132,9 +166,9 @@ def test_text_and_dates_are_encoded_by_the_graph(tmp_path):
     }
     assert set(taken) == set(graph_inputs(clf, new))
     check(clf, path, new, taken)
-    told = metadata(path)
-    assert told["inputs"] == "columns"
-    names = [(told["column"], told["input"]) for told in json.loads(told["columns"])]
+    document = metadata(path)
+    assert document["inputs"] == "columns"
+    names = [(column["column"], column["input"]) for column in json.loads(document["columns"])]
     assert names == [("score", "column score"), *((name, name) for name in ("gap", "shop", "street", "when"))]
 
 
@@ -174,65 +208,54 @@ def test_the_graphs_features_are_the_encoders(data, scaling, max_levels):
         assert np.allclose(made, encoder.transform(rows), rtol=1e-5, atol=1e-5)
 
 
-def picture_net():
+def image_network(k=1):
     return nn.Sequential(
-        nn.Conv2d(3, 4, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 1)
+        nn.Conv2d(3, 4, 3, stride=2), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, k)
     )
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("views", [1, 4])
-def test_images(tmp_path, views, channels):
+@pytest.mark.parametrize(("channels", "views", "k"), [(1, 4, 2), (3, 1, 2), (3, 1, 3)])
+def test_images(tmp_path, views, channels, k):
     rng = np.random.default_rng(0)
-    y = np.arange(24) % 3 == 0
-    X = rng.integers(0, 120, (24, 16, 16, channels)).astype(np.uint8)
-    X[y] += 100
-    clf = fit(X, y, learner=NeuralLearner(module=picture_net, views=views), cv=2)
-    path = clf.export_onnx(tmp_path / "model.onnx", X[:4])
+    y = rng.choice(k, 60)
+    X = (rng.integers(0, 120, (60, 16, 16, channels)) + 60 * y[:, None, None, None]).astype(np.uint8)
+    module = functools.partial(image_network, 1 if k == 2 else 3)
+    clf = fit(X, y if k == 2 else NAMES[y], learner=NeuralLearner(module=module, views=views, epochs=2), cv=2)
+    back = load(clf.save(tmp_path / "model"), module=module)
+    assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
+    path = back.export_onnx(tmp_path / "model.onnx", X[:4])
     check(clf, path, X, X)
     assert metadata(path)["inputs"] == "images"
 
 
 @pytest.mark.weekly
 @pytest.mark.slow
-def test_the_default_image_net(tmp_path):
+def test_the_default_image_network(tmp_path):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 255, (16, 32, 32, 3)).astype(np.uint8), np.arange(16) % 2
     clf = fit(X, y, learner=NeuralLearner(epochs=1))
     check(clf, clf.export_onnx(tmp_path / "model.onnx", X), X, X)
 
 
-def test_nets_of_ones_own(tmp_path):
+@pytest.mark.parametrize("pos_label", ["sick", "well"])
+def test_metadata_and_custom_networks(tmp_path, pos_label):
     X, y = numbers()
     module = lambda d: nn.Sequential(nn.Linear(d, 4), nn.ReLU(), nn.Linear(4, 2))  # noqa: E731
-    clf = fit(X, y, learner=NeuralLearner(module=module), cv=2)
-    check(clf, clf.export_onnx(tmp_path / "model.onnx", X), X, X)
-
-
-@pytest.mark.parametrize("pos_label", ["sick", "well"])
-def test_metadata(tmp_path, pos_label):
-    X, y = numbers()
-    clf = fit(X, np.where(y == 1, "sick", "well"), pos_label=pos_label, decide="tuned")
+    learner = NeuralLearner(module=module, epochs=2)
+    clf = fit(X, np.where(y == 1, "sick", "well"), learner=learner, cv=2, pos_label=pos_label, decide="tuned")
     path = clf.export_onnx(tmp_path / "model.onnx", X)
-    told = metadata(path)
-    assert float(told["threshold"]) == clf.threshold_
-    assert float(told["bayes_threshold"]) == pytest.approx(1 / 7)
-    assert json.loads(told["classes"]) == ["sick", "well"]
-    assert json.loads(told["pos_label"]) == pos_label
-    assert CostMatrix.from_json(told["costs"]) == COSTS
+    document = metadata(path)
+    assert float(document["threshold"]) == clf.threshold_
+    assert float(document["bayes_threshold"]) == pytest.approx(1 / 7)
+    assert json.loads(document["pos_label"]) == pos_label
     check(clf, path, X, X)
-
-
-def test_useless_columns(tmp_path):
-    X, y = np.full((60, 2), 3.0), np.arange(60) % 2
-    clf = fit(X, y)
-    score, _, _ = run(clf.export_onnx(tmp_path / "model.onnx", X), X)
-    assert np.abs(score - clf.decision_scores(X)).max() < 1e-5
 
 
 def test_nothing_is_written_when_the_check_fails(tmp_path, monkeypatch):
     X, y = numbers()
     clf = fit(X, y)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
+        clf.export_onnx(tmp_path / "nowhere" / "model.onnx", X)
     path = tmp_path / "model.onnx"
     path.write_bytes(b"the one before")
     genuine = AdaCSLClassifier.decision_scores
@@ -247,26 +270,19 @@ def test_nothing_is_written_when_the_check_fails(tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["model.onnx"]
 
 
-def test_a_missing_folder_is_named(tmp_path):
-    X, y = numbers()
-    with pytest.raises(FileNotFoundError, match=r"there is no folder .*nowhere"):
-        fit(X, y).export_onnx(tmp_path / "nowhere" / "model.onnx", X)
-
-
-def test_prices_of_rows_are_decided_outside(tmp_path):
+def test_per_sample_costs_are_decided_outside(tmp_path):
     X, y = numbers()
     frame = pd.DataFrame(X, columns=list("abcd")).assign(amount=np.linspace(1, 30, len(y)))
     costs = CostMatrix(fp=2, fn="amount")
-    clf = AdaCSLClassifier(costs, learner=NeuralLearner(epochs=1), random_state=0).fit(frame, y)
+    clf = fit(frame, y, costs)
     path = clf.export_onnx(tmp_path / "model.onnx", frame[:20])
     _, probability, decision = run(path, frame.to_numpy())
     far = np.abs(probability - clf.costs_.threshold) > 1e-5
-    assert np.array_equal(decision[far], clf.costs_.decide(probability)[far])  # what rows cost on average
-    known = metadata(path)
-    said = CostMatrix.from_json(known["cost_spec"])
-    assert said == costs
-    assert "decided outside" in known["note"]
-    own = said.of(frame)
+    assert np.array_equal(decision[far], clf.costs_.decide(probability)[far])  # the mean costs
+    document = metadata(path)
+    assert CostMatrix.from_json(document["cost_spec"]) == costs
+    assert "decided outside" in document["note"]
+    own = costs.of(frame)
     far = np.abs(probability - own.threshold) > 1e-5
     assert np.array_equal(own.decide(probability)[far], clf.predict(frame)[far])
 
@@ -275,7 +291,7 @@ def test_prices_of_rows_are_decided_outside(tmp_path):
 
 
 def customers(n=240, seed=0):
-    """Numbers with gaps, text and dates, and text labels."""
+    """Numbers with missing values, text and dates, and text labels."""
     rng = np.random.default_rng(seed)
     frame = pd.DataFrame(
         {
@@ -307,26 +323,14 @@ def test_a_logistic_regression_of_a_table(tmp_path, name, settings):
     check(again, again.export_onnx(tmp_path / "again.onnx", X), X, graph_inputs(again, X))
 
 
-def test_a_logistic_regression_of_numbers_and_of_three_classes(tmp_path):
-    X, y = numbers()
-    clf = method("logistic", COSTS, random_state=0).fit(X, y)
-    check(clf, clf.export_onnx(tmp_path / "two.onnx", X), X, X)
-    three, costs = np.digitize(X[:, 0], [-0.3, 0.8]), CostMatrix.from_array(1 - np.eye(3), rows="predicted")
-    clf = method("logistic", costs, random_state=0).fit(X, three)
-    score, probability, decision = run(clf.export_onnx(tmp_path / "three.onnx", X), X)
-    np.testing.assert_allclose(score, clf.decision_scores(X), atol=1e-5)
-    np.testing.assert_allclose(probability, clf.predict_proba(X), atol=1e-5)
-    assert np.mean(clf.classes_[decision] == clf.predict(X)) > 0.99
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_logistic_regression_of_numbers(tmp_path, k):
+    X, y = numbers(k=k)
+    clf = method("logistic", COSTS if k == 2 else THREE, random_state=0).fit(X, y)
+    check(clf, clf.export_onnx(tmp_path / "model.onnx", X), X, X)
 
 
-def test_other_estimators_say_what_can_be_exported(tmp_path):
-    X, y = numbers()
-    clf = CostSensitiveClassifier(COSTS, learner=RandomForestClassifier(5)).fit(X, y)
-    with pytest.raises(ValueError, match=r"only neural networks .*, not estimators"):
-        clf.export_onnx(tmp_path / "model.onnx", X)
-
-
-def test_a_graph_knows_the_usual_spellings_of_numbers_and_dates_among_text():
+def test_a_graph_reads_the_usual_spellings_of_numbers_and_dates_among_text():
     frame = pd.DataFrame({"code": ["1.0", "2.50", "A", "False", "2024-03-31 00:00:00", "NA"] * 4})
     encoder = TableEncoder().fit(frame)
     texts = ["1", "1.0", "True", "true", "2.5", "A", "0", "0.0", "FALSE", "2024-03-31", "2024-03-31T00:00:00", "null"]

@@ -68,16 +68,12 @@ def test_a_frozen_pipeline_is_asked_with_the_table_as_it_is():
     assert (model.predict(TABLE) == np.where(scores > model.threshold_, "churn", "stay")).all()
 
 
-@pytest.mark.parametrize("cv", [None, 3])
-def test_a_frozen_model_is_kept_once(cv):
-    assert len(frozen(cv=cv).fit(TABLE, LABELS).estimators_) == 1
-    folds = CostSensitiveClassifier(COSTS, learner=pipeline(), cv=3, pos_label="churn", random_state=0)
-    assert len(folds.fit(TABLE, LABELS).estimators_) == 3
-
-
-def test_a_pipeline_is_cross_fitted_on_the_table_as_it_is():
+def test_a_frozen_model_is_stored_once_and_a_pipeline_is_cross_fitted_on_the_table_as_it_is():
+    for cv in (None, 3):
+        assert len(frozen(cv=cv).fit(TABLE, LABELS).estimators_) == 1
     model = CostSensitiveClassifier(COSTS, learner=pipeline(), cv=3, pos_label="churn", random_state=0)
     model.fit(TABLE, LABELS)
+    assert len(model.estimators_) == 3
     for own in model.estimators_:
         assert "late" in own.steps[0][1].named_transformers_["text"].vocabulary_
     assert np.isfinite(model.oof_scores_).all()
@@ -101,16 +97,9 @@ def test_sparse_matrices(form):
     )
 
 
-FORMS = {
-    "list": (TEXTS, "list"),
-    "array": (np.asarray(TEXTS, dtype=object), "array"),
-    "series": (TABLE["text"], "series"),
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["list", "array", "series"])
 def test_texts_alone_are_saved_and_found_in_tables(tmp_path, form):
-    texts = FORMS[form][0]
+    texts = {"list": TEXTS, "array": np.asarray(TEXTS, dtype=object), "series": TABLE["text"]}[form]
     own = make_pipeline(TfidfVectorizer(), LogisticRegression()).fit(TEXTS, LABELS)
     model = frozen(own).fit(texts, LABELS)
     again = load(model.save(tmp_path / "model"))
@@ -129,9 +118,6 @@ def test_texts_alone_are_saved_and_found_in_tables(tmp_path, form):
             again.predict(TABLE)
 
 
-NAMED = CostMatrix.from_array([[0, 1], [5, 0]], rows="predicted", classes=["churn", "stay"])
-
-
 def test_a_search_over_a_pipeline_and_over_the_decision_of_a_frozen_one():
     learner = CostSensitiveClassifier(COSTS, learner=pipeline(), pos_label="churn", random_state=0)
     search = GridSearchCV(learner, {"learner__logisticregression__C": [0.1, 1.0]}, cv=2, error_score="raise")
@@ -147,27 +133,20 @@ def test_calibrated_around_a_frozen_pipeline():
     assert np.mean(prefit.predict(TABLE) == LABELS) > 0.6
 
 
-@pytest.mark.parametrize("kind", ["voting", "stacking"])
-@pytest.mark.parametrize("learner", ["frozen", "pipeline"])
-def test_voting_and_stacking_number_the_labels(kind, learner):
-    """scikit-learn numbers the labels first: costs that name the classes say which is which."""
-    own = CostSensitiveClassifier(
-        NAMED, learner=FrozenEstimator(FITTED) if learner == "frozen" else pipeline(), pos_label="churn", random_state=0
-    )
+@pytest.mark.parametrize("learner", [FrozenEstimator(FITTED), pipeline()], ids=["frozen", "pipeline"])
+def test_voting_and_stacking_number_the_labels(learner):
+    """scikit-learn numbers the labels first: costs that name the classes make clear which is which."""
+    named = CostMatrix.from_array([[0, 1], [5, 0]], rows="predicted", classes=["churn", "stay"])
+    own = CostSensitiveClassifier(named, learner=learner, pos_label="churn", random_state=0)
     parts = [("ours", own), ("other", pipeline())]
-    whole = VotingClassifier(parts, voting="soft") if kind == "voting" else StackingClassifier(parts, cv=2)
-    whole.fit(TABLE, LABELS)
-    assert np.mean(whole.predict(TABLE) == LABELS) > 0.7
-    if kind == "voting":
-        means = np.mean([each.predict_proba(TABLE) for each in whole.estimators_], axis=0)
-        np.testing.assert_allclose(whole.predict_proba(TABLE), means)
-        own_labels = own.fit(TABLE, LABELS).predict_proba(TABLE)
-        np.testing.assert_allclose(whole.estimators_[0].predict_proba(TABLE), own_labels)
-
-
-def test_stacking_of_what_is_fitted():
-    whole = StackingClassifier([("ours", frozen().fit(TABLE, LABELS))], cv="prefit").fit(TABLE, LABELS)
-    assert np.mean(whole.predict(TABLE) == LABELS) > 0.6
+    voting = VotingClassifier(parts, voting="soft").fit(TABLE, LABELS)
+    fitted = [("ours", frozen().fit(TABLE, LABELS))]
+    for whole in (voting, StackingClassifier(parts, cv=2), StackingClassifier(fitted, cv="prefit")):
+        assert np.mean(whole.fit(TABLE, LABELS).predict(TABLE) == LABELS) > 0.6
+    means = np.mean([each.predict_proba(TABLE) for each in voting.estimators_], axis=0)
+    np.testing.assert_allclose(voting.predict_proba(TABLE), means)
+    own_labels = own.fit(TABLE, LABELS).predict_proba(TABLE)
+    np.testing.assert_allclose(voting.estimators_[0].predict_proba(TABLE), own_labels)
 
 
 def test_a_frozen_pipeline_in_an_ensemble_and_as_what_adapts():
@@ -191,28 +170,31 @@ def test_an_estimator_that_cannot_be_copied_is_frozen_all_the_same(tmp_path):
         model.save(tmp_path / "model")
 
 
-def saved_and_read(model, rows, folder, labels=LABELS):
+def check_saved(model, rows, folder, labels=LABELS):
     method = frozen(model).set_params(pos_label=labels[0]).fit(rows, labels)
     again = load(method.save(folder))
     np.testing.assert_allclose(again.predict_proba(rows), method.predict_proba(rows), atol=1e-6)
     assert (again.predict(rows) == method.predict(rows)).all()
-    return again
 
 
-def booster(library):
-    made = pytest.importorskip(library)
-    if library == "lightgbm":
-        return made.LGBMClassifier(n_estimators=5, verbose=-1, min_child_samples=5)
-    if library == "xgboost":
-        return made.XGBClassifier(n_estimators=5)
-    return made.CatBoostClassifier(n_estimators=5, verbose=0, allow_writing_files=False)
+BOOSTERS = {
+    "lightgbm": ("LGBMClassifier", {"verbose": -1, "min_child_samples": 5}),
+    "xgboost": ("XGBClassifier", {}),
+    "catboost": ("CatBoostClassifier", {"verbose": 0, "allow_writing_files": False}),
+}
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")
-@pytest.mark.parametrize("library", ["lightgbm", "xgboost", "catboost"])
-@pytest.mark.parametrize("form", ["columns", "named", "sparse", "calibrated", "bare"])
+@pytest.mark.parametrize(
+    ("library", "form"),
+    [
+        *(("lightgbm", form) for form in ("columns", "named", "sparse", "calibrated", "bare")),
+        *((library, form) for library in ("xgboost", "catboost") for form in ("named", "sparse")),
+    ],
+)
 def test_boosters_in_pipelines_are_saved(tmp_path, library, form):
-    own = booster(library)
+    name, settings = BOOSTERS[library]
+    own = getattr(pytest.importorskip(library), name)(n_estimators=5, **settings)
     rows = {"sparse": TEXTS, "bare": TABLE[["amount"]].assign(other=np.arange(240.0) % 7)}.get(form, TABLE)
     made = {
         "columns": lambda: make_pipeline(columns(), own),
@@ -221,7 +203,7 @@ def test_boosters_in_pipelines_are_saved(tmp_path, library, form):
         "calibrated": lambda: make_pipeline(numbers(), CalibratedClassifierCV(own, cv=2)),
         "bare": lambda: own,
     }[form]()
-    saved_and_read(made.fit(rows, Y), rows, tmp_path / "model", Y)
+    check_saved(made.fit(rows, Y), rows, tmp_path / "model", Y)
 
 
 @pytest.mark.parametrize(
@@ -235,4 +217,4 @@ def test_boosters_in_pipelines_are_saved(tmp_path, library, form):
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_searches_and_imputers_are_saved_by_what_predicts(tmp_path, model):
-    saved_and_read(model.fit(TABLE, LABELS), TABLE, tmp_path / "model")
+    check_saved(model.fit(TABLE, LABELS), TABLE, tmp_path / "model")

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier, EnsembleClassifier, load, monitor
-from adacsl.learners import SklearnLearner
+from adacsl import CostMatrix, EnsembleClassifier, load, monitor
 from adacsl.serving.schema import InputSchema
+from tests.made import adapted_estimator, logistic
 
 N = 300
 RNG = np.random.default_rng(0)
@@ -18,11 +18,10 @@ COSTS = CostMatrix(fp=2, fn=1)
 HOW = r"fitted with fn of each sample.*pass fn of these samples, as in predict\(X, fn=\.\.\.\)"
 
 
-def fitted(**given):
+def fitted(rows=X, *, loss="plain", **given):
     """Return a model whose false negatives cost an amount each."""
-    return CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
-        X, Y, **({"fn": AMOUNT} | given)
-    )
+    model = logistic(COSTS, loss=loss)
+    return model.fit(rows, Y, **({"fn": AMOUNT} | given))
 
 
 CALLS = {
@@ -42,7 +41,7 @@ def test_costs_that_are_not_given_are_asked_for(call):
     with pytest.raises(ValueError, match=HOW):
         CALLS[call](model)
     CALLS[call](model, fn=AMOUNT)
-    CALLS[call](model, fn=5.0)  # one cost for all samples, said so
+    CALLS[call](model, fn=5.0)  # one cost for all samples, given explicitly
 
 
 def test_every_cost_that_differed_is_asked_for():
@@ -52,34 +51,23 @@ def test_every_cost_that_differed_is_asked_for():
     with pytest.raises(ValueError, match=r"fitted with fp and fn of each sample.*predict\(X, fp=\.\.\., fn=\.\.\.\)"):
         model.predict(X)
     model.predict(X, fn=AMOUNT, fp=1.0)
+    constant = fitted(fp=np.full(N, 2.0))  # the same for all samples
+    assert (constant.predict(X, fn=AMOUNT) == fitted().predict(X, fn=AMOUNT)).all()
+    assert model.fit(X, Y).predict(X).shape == (N,)  # another fit, without per-sample costs
 
 
-def test_costs_that_were_the_same_for_all_samples_are_known():
-    model = fitted(fp=np.full(N, 2.0))
-    assert (model.predict(X, fn=AMOUNT) == fitted().predict(X, fn=AMOUNT)).all()
-
-
-def test_columns_and_class_wide_costs_need_no_words():
+def test_columns_and_class_wide_costs_need_not_be_given_again():
     table = X.assign(amount=AMOUNT)
-    own = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(table, Y, fn="amount")
-    assert 0 < own.predict(table).sum() < N
+    assert 0 < fitted(table, fn="amount").predict(table).sum() < N
     assert 0 < fitted(fn=3.0).predict(X).sum() < N
-
-
-def test_an_array_beside_a_column():
-    table = X.assign(amount=AMOUNT)
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
-        table, Y, fn="amount", fp=AMOUNT[::-1] + 1
-    )
+    model = fitted(table, fn="amount", fp=AMOUNT[::-1] + 1)
     with pytest.raises(ValueError, match="fitted with fp of each sample"):
         model.predict(table)
     assert 0 < model.predict(table, fp=AMOUNT[::-1] + 1).sum() < N
 
 
 def test_probabilities_that_depend_on_costs():
-    model = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), loss="instance-weighted", random_state=0).fit(
-        X, Y, fn=AMOUNT
-    )
+    model = fitted(loss="instance-weighted")
     with pytest.raises(ValueError, match=HOW):
         model.predict_proba(X)
     assert model.predict_proba(X, fn=AMOUNT).shape == (N, 2)
@@ -90,18 +78,16 @@ def test_probabilities_that_depend_on_costs():
 
 
 def test_other_classifiers(tmp_path):
-    steered = AdaCSLClassifier(
-        COSTS, learner=SklearnLearner(LogisticRegression(), encode=False), random_state=0, decide="bayes"
-    ).fit(X, Y, fn=AMOUNT)
+    adapted = adapted_estimator(LogisticRegression(), COSTS, random_state=0).fit(X, Y, fn=AMOUNT)
     stack = EnsembleClassifier(COSTS, estimators=["logistic", "histogram"], n_jobs=1, random_state=0)
     stack.fit(X, Y, fn=AMOUNT)
-    for model in (steered, stack, load(stack.save(tmp_path / "stack"))):
+    for model in (adapted, stack, load(stack.save(tmp_path / "stack"))):
         with pytest.raises(ValueError, match=HOW):
             model.predict(X)
         assert model.predict(X, fn=AMOUNT).shape == (N,)
 
 
-def test_a_model_that_was_read_again_remembers(tmp_path):
+def test_a_loaded_model_asks_for_them_too(tmp_path):
     again = load(fitted().save(tmp_path / "model"))
     with pytest.raises(ValueError, match=HOW):
         again.predict(X)
@@ -112,9 +98,3 @@ def test_a_model_that_was_read_again_remembers(tmp_path):
 def test_such_a_model_is_not_served():
     with pytest.raises(ValueError, match=r"fn of each sample, which a request cannot give.*fit\(X, y, fn='amount'\)"):
         InputSchema.of(fitted())
-
-
-def test_another_fit_forgets_them():
-    model = fitted()
-    model.fit(X, Y)
-    assert model.predict(X).shape == (N,)

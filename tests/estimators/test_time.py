@@ -1,12 +1,10 @@
 """Learners of every kind on rows with a time: what they train on lies before what judges them."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import StratifiedKFold
 
@@ -20,13 +18,14 @@ from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.histogram_boosting import HistogramBoosting
 from adacsl.learners.sklearn import SklearnLearner
 from adacsl.neural.learner import NeuralLearner
+from tests.made import logistic
 
 COSTS = CostMatrix(fp=1, fn=5)
 DAY = np.timedelta64(1, "D")
 
 
 def drifting(n=600, seed=0, n_classes=2):
-    """Rows in no order whose law moves with time: features, labels and dates, three rows a day."""
+    """Rows in no order whose distribution drifts: features, labels and dates, three rows a day."""
     rng = np.random.default_rng(seed)
     day = rng.permutation(n) // 3
     X = rng.normal(size=(n, 3))
@@ -70,7 +69,7 @@ def numbered(n=300):
     {"cv": 4}, {"cv": None, "decide": "tuned"}, {"cv": 3, "loss": "weighted", "controller": "auto"},
     {"cv": None, "loss": "weighted", "controller": "auto"}, {"cv": 3, "loss": "weighted", "target_threshold": "auto"},
 ])  # fmt: skip
-def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witnessed, settings):
+def test_no_model_scores_samples_that_are_not_later_than_what_it_learned_from(witnessed, settings):
     X, y, day = numbered()
     clf = CostSensitiveClassifier(
         COSTS, learner=SklearnLearner(Witness(), encode=False), random_state=0, **settings
@@ -86,10 +85,10 @@ def test_no_model_scores_rows_that_are_not_later_than_what_it_learned_from(witne
     assert clf.times_.startswith("trained on rows until")
 
 
-def test_a_ensemble_of_witnesses_is_stacked_on_rows_that_were_never_trained_on(witnessed):
+def test_an_ensemble_is_stacked_on_samples_that_were_never_trained_on(witnessed):
     X, y, day = numbered()
-    members = [("witness", SklearnLearner(Witness(), encode=False)), ("line", LogisticRegression())]
-    clf = EnsembleClassifier(COSTS, estimators=members, n_jobs=1, random_state=0).fit(X, y, time=day, gap=3)
+    estimators = [("witness", SklearnLearner(Witness(), encode=False)), ("line", LogisticRegression())]
+    clf = EnsembleClassifier(COSTS, estimators=estimators, n_jobs=1, random_state=0).fit(X, y, time=day, gap=3)
     judged = [(trained, scored) for trained, scores in witnessed for scored in scores]
     assert len(judged) >= 5
     for trained, scored in judged:
@@ -100,30 +99,25 @@ def test_a_ensemble_of_witnesses_is_stacked_on_rows_that_were_never_trained_on(w
     assert clf.leaderboard_["cost"].notna().all()
 
 
+ADAPTED = {"loss": "weighted", "controller": "auto"}
 LEARNERS = {
-    "nets": {"learner": NeuralLearner(epochs=2)},
-    "nets, crossed": {"learner": NeuralLearner(epochs=2), "cv": 3, "loss": "weighted", "controller": "auto"},
+    "networks": {"learner": NeuralLearner(epochs=2)},
+    "networks, cross-fitted": {"learner": NeuralLearner(epochs=2), "cv": 3, **ADAPTED},
     "net-smote": {"learner": NeuralLearner(epochs=2), "resample": "smote"},
     "boosters": {"learner": BoostingLearner(n_estimators=15), "cv": 3},
-    "steered boosters": {
-        "learner": BoostingLearner(n_estimators=15),
-        "loss": "weighted",
-        "controller": "auto",
-        "decide": "tuned",
-    },
+    "adapted boosters": {"learner": BoostingLearner(n_estimators=15), "decide": "tuned", **ADAPTED},
     "histogram": {"learner": SklearnLearner(HistogramBoosting(max_iter=5), encode=False)},
     "line": {"learner": LogisticRegression(), "decide": "calibrated"},
 }
 
 
 @pytest.mark.parametrize("kind", LEARNERS)
-def test_every_learner_holds_out_the_latest_rows(kind):
-    if kind in ("boosters", "steered boosters"):
+def test_every_learner_holds_out_the_latest_samples(kind):
+    if "boosters" in kind:
         pytest.importorskip("xgboost")
     X, y, when = drifting()
-    clf = CostSensitiveClassifier(COSTS, random_state=0, device="cpu", **LEARNERS[kind]).fit(
-        X, y, time=when, gap="2d", label_delay="3d"
-    )
+    clf = CostSensitiveClassifier(COSTS, random_state=0, device="cpu", **LEARNERS[kind])
+    clf.fit(X, y, time=when, gap="2d", label_delay="3d")
     held = ~np.isnan(clf.oof_scores_)
     assert when[held].min() > when[~held].max()
     share = held.mean()
@@ -146,7 +140,7 @@ def test_the_models_of_the_two_latest_windows_decide():
         assert np.isfinite(made.predict_proba(X)).all()
 
 
-def test_rows_that_come_in_another_order_give_the_same_splits():
+def test_samples_in_another_order_give_the_same_splits():
     X, y, when = drifting()
     order = np.random.default_rng(3).permutation(len(y))
     settings = {"learner": LogisticRegression(), "cv": 4, "random_state": 0}
@@ -171,23 +165,22 @@ def test_three_classes():
 def test_a_column_of_times_is_left_out_and_may_be_there_or_not_when_deciding(library, tmp_path):
     X, y, when = drifting()
     table = library({"a": X[:, 0], "b": X[:, 1], "when": when.astype("datetime64[us]")})
-    clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(table, y, time="when")
+    made = logistic(COSTS)
+    other = clone(made).fit(table[["a", "b"]], y, time=when)
+    clf = made.fit(table, y, time="when")
     assert list(clf.feature_names_in_) == ["a", "b"]
-    other = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(
-        table[["a", "b"]], y, time=when
-    )
     assert np.array_equal(clf.predict_proba(table), other.predict_proba(table[["a", "b"]]))
     loaded = adacsl.load(clf.save(tmp_path / "model"))
     assert np.array_equal(loaded.predict_proba(table), loaded.predict_proba(table[["a", "b"]]))
     assert loaded.times_ == clf.times_ != ""
 
 
-def test_prices_of_each_row_from_a_column_beside_the_times():
+def test_per_sample_costs_from_a_column_beside_the_times():
     X, y, when = drifting()
     table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "amount": np.exp(X[:, 2]), "when": when})
     costs = CostMatrix(fp=1, fn="2 + amount")
     for made in (
-        CostSensitiveClassifier(costs, learner=LogisticRegression(), loss="instance-weighted", cv=3, random_state=0),
+        logistic(costs, loss="instance-weighted", cv=3),
         EnsembleClassifier(costs, estimators=["logistic", "histogram"], cv=3, n_jobs=1, random_state=0),
     ):
         clf = made.fit(table, y, time="when", gap="1d")
@@ -196,17 +189,8 @@ def test_prices_of_each_row_from_a_column_beside_the_times():
         assert np.array_equal(clf.predict(table), clf.predict(table.drop(columns="when")))
 
 
-def test_shuffling_is_refused():
-    X, y, when = drifting()
-    shuffled = StratifiedKFold(3, shuffle=True, random_state=0)
-    with pytest.raises(ValueError, match="rows with a time are not shuffled"):
-        CostSensitiveClassifier(COSTS, learner=LogisticRegression(), cv=shuffled).fit(X, y, time=when)
-    with pytest.raises(ValueError, match="rows with a time are not shuffled"):
-        EnsembleClassifier(COSTS, estimators=["logistic"], cv=shuffled, n_jobs=1).fit(X, y, time=when)
-
-
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "match"),
     [
         ({"gap": "7d"}, "for samples with a time"),
         ({"time": [1, 2]}, "one time for each of 600 rows, got 2"),
@@ -216,20 +200,25 @@ def test_shuffling_is_refused():
         ({"time": np.zeros(600)}, "there are 1 different times"),
     ],
 )
-def test_what_makes_no_sense_is_said(given, said):
+def test_times_that_make_no_sense_are_refused(given, match):
     X, y, _ = drifting()
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=match):
         CostSensitiveClassifier(COSTS, learner=BoostingLearner(n_estimators=3)).fit(X, y, **given)
 
 
-def test_validation_rows_given_apart_have_no_time():
+def test_shuffled_folds_and_separate_validation_data_are_refused():
     X, y, when = drifting()
-    clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), validation=(X[:50], y[:50]))
-    with pytest.raises(ValueError, match="given separately have no time"):
-        clf.fit(X[50:], y[50:], time=when[50:])
+    shuffled = StratifiedKFold(3, shuffle=True, random_state=0)
+    for made, match in (
+        (CostSensitiveClassifier(COSTS, learner=LogisticRegression(), cv=shuffled), "with a time are not shuffled"),
+        (EnsembleClassifier(COSTS, estimators=["logistic"], cv=shuffled, n_jobs=1), "with a time are not shuffled"),
+        (CostSensitiveClassifier(COSTS, learner=LogisticRegression(), validation=(X, y)), "separately have no time"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            made.fit(X, y, time=when)
 
 
-def test_a_ensemble_takes_as_many_windows_as_have_both_classes():
+def test_an_ensemble_takes_as_many_windows_as_have_both_classes():
     X, y, when = drifting()
     place = np.argsort(np.argsort(when, kind="stable"), kind="stable") / len(y)
     y[(place > 0.5) & ~((place % 0.25 > 0.2) & (X[:, 0] > 0))] = 0  # positives at the end of each quarter only
@@ -257,12 +246,3 @@ def test_a_nested_stack_knows_nothing_later():
     few = stack_estimators(columns, (time == 0).astype(int), line=Timeline.of(time))
     assert np.allclose(few[0].weights, 1 / 3)
     assert np.allclose(few[1], to_logits(1 / (1 + np.exp(-columns.mean(axis=1)))))
-
-
-def test_without_a_time_nothing_is_said():
-    X, y, _ = drifting()
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        clf = CostSensitiveClassifier(COSTS, learner=LogisticRegression(), random_state=0).fit(X, y)
-    assert clf.times_ == ""
-    assert not np.isnan(clf.oof_scores_).any()

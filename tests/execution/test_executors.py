@@ -57,7 +57,7 @@ def ends(pid):
 
 
 def act(shared, task):
-    """Do what a task says; the functions live here, so that workers can have them."""
+    """Do what a task states; the functions live here, so that workers can have them."""
     kind, *given = task
     if kind == "add":
         yield shared + given[0]
@@ -105,8 +105,8 @@ def test_every_task_is_answered_once_by_its_number(n_jobs):
 
 @both
 def test_results_come_one_after_another_and_then_the_task_is_done(n_jobs):
-    told = [(u.kind, u.value) for u in updates(act, None, [("several", 3)], n_jobs)]
-    assert told == [("started", None), ("result", 0), ("result", 1), ("result", 2), ("done", None)]
+    result = [(u.kind, u.value) for u in updates(act, None, [("several", 3)], n_jobs)]
+    assert result == [("started", None), ("result", 0), ("result", 1), ("result", 2), ("done", None)]
 
 
 def test_nothing_to_do_is_done():
@@ -130,10 +130,21 @@ def test_here_no_task_is_begun_after_the_deadline():
     assert [type(result[number]) for number in range(3)] == [str, OutOfTimeError, OutOfTimeError]
 
 
-def test_a_skipped_task_is_out_of_time():
-    result = run(act, 0, [("add", 1), ("add", 2)], skip=lambda task: task[1] == 2)
-    assert result[0] == 1
-    assert isinstance(result[1], TimeoutError)
+@pytest.mark.parametrize("n_jobs", [0, 2])
+def test_tasks_begin_as_chosen_and_what_nobody_chooses_is_out_of_time(n_jobs):
+    def largest(tasks):
+        """Return the place of the largest number below 9."""
+        known = [number for _, number in tasks]
+        return max((place for place, number in enumerate(known) if number < 9), key=known.__getitem__, default=None)
+
+    tasks = [("add", 1), ("add", 9), ("add", 3), ("add", 2)]
+    updates = list(run_tasks(opened(act, 0, n_jobs), tasks, choose=largest))
+    assert [update.number for update in updates if update.kind == "started"] == [2, 3, 0]
+    assert {update.number: update.value for update in updates if update.kind == "result"} == {0: 1, 2: 3, 3: 2}
+    (late,) = [update for update in updates if update.kind == "failed"]
+    assert late.number == 1
+    assert isinstance(late.value, TimeoutError)
+    assert not late.again
 
 
 def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():
@@ -158,7 +169,7 @@ def test_at_the_deadline_all_that_runs_and_waits_is_out_of_time():
     assert all(isinstance(outcome, TimeoutError) for outcome in result.values())
 
 
-def test_a_dead_process_costs_its_own_task_only(tmp_path):
+def test_a_process_that_ends_fails_its_own_task_only(tmp_path):
     file = tmp_path / "touched"
     result = run(act, 0, [("die", 0.1), ("touch", str(file)), ("add", 5)], n_jobs=2)
     assert isinstance(result[0], WorkerDiedError)
@@ -168,17 +179,17 @@ def test_a_dead_process_costs_its_own_task_only(tmp_path):
 
 
 def test_a_task_whose_process_was_killed_runs_again(tmp_path):
-    told = updates(act, 0, [("once", str(tmp_path / "flag")), ("add", 5)], n_jobs=1)
-    (failed,) = (update for update in told if update.kind == "failed")
+    result = updates(act, 0, [("once", str(tmp_path / "flag")), ("add", 5)], n_jobs=1)
+    (failed,) = (update for update in result if update.kind == "failed")
     assert failed.again
     assert "SIGKILL(-9)" in str(failed.value)
-    assert [update.value for update in told if update.kind == "result"] == [5, "at last"]
+    assert [update.value for update in result if update.kind == "result"] == [5, "at last"]
 
 
 def test_a_process_that_is_killed_while_it_waits_is_replaced():
     executor = opened(act, 0, 1)
-    told = run_tasks(executor, [("pid",), ("add", 2)])
-    for update in told:
+    result = run_tasks(executor, [("pid",), ("add", 2)])
+    for update in result:
         if update.number == 0 and update.kind == "result":
             pid = update.value
         if update.number == 0 and update.kind == "done":
@@ -189,7 +200,7 @@ def test_a_process_that_is_killed_while_it_waits_is_replaced():
 
 
 def test_the_process_of_a_worker_need_not_hold_the_only_end_of_its_pipe(monkeypatch):
-    """A process that a worker left behind holds its pipe; that the worker is dead is seen by its exit code."""
+    """A process that a worker leaves behind holds its pipe; the exit code shows that the worker has ended."""
     monkeypatch.setattr(processes, "LOOK_SECONDS", 0.2)
 
     def work(shared, task):
@@ -213,10 +224,10 @@ def test_workers_have_their_share_of_threads():
     assert run(act, None, [("threads",)], n_jobs=1) == {0: "1"}
 
 
-def test_workers_end_when_nobody_listens_any_more():
-    told = run_tasks(opened(act, None, 1), [("pid",), ("sleep", 60)])
-    pid = next(update.value for update in told if update.kind == "result")
-    told.close()
+def test_workers_end_when_the_run_is_closed():
+    result = run_tasks(opened(act, None, 1), [("pid",), ("sleep", 60)])
+    pid = next(update.value for update in result if update.kind == "result")
+    result.close()
     assert ends(pid)
 
 
@@ -312,9 +323,9 @@ def test_workers_end_with_a_killed_parent(tmp_path):
             list(run_tasks(open_executor(work, sys.argv[1], Placement(), n_workers=1, threads=1), [0]))
         """)
     )
-    told = tmp_path / "pid"
-    parent = subprocess.Popen([sys.executable, str(script), str(told)])
-    done = told.with_name("pid.done")
+    result = tmp_path / "pid"
+    parent = subprocess.Popen([sys.executable, str(script), str(result)])
+    done = result.with_name("pid.done")
     for _ in range(300):
         if done.exists():
             break
@@ -329,7 +340,7 @@ def test_workers_end_with_a_killed_parent(tmp_path):
 
 
 class PretendedExecutor:
-    """Ends tasks at once: each as it says, then with a result."""
+    """Ends tasks at once: each as it states, then with a result."""
 
     def __init__(self, n_workers=3):
         self.n_workers, self.begun, self.killed, self._reports = n_workers, [], None, []
@@ -370,17 +381,21 @@ def test_a_task_that_raised_is_not_sent_again_unless_asked_for():
 def test_only_what_is_left_of_a_task_runs_again_and_nothing_where_nothing_is_left():
     executor = PretendedExecutor()
     left = {1: None, 2: (20, [])}
-    told = list(run_tasks(executor, [(1, ["died"]), (2, ["lost"])], remaining=lambda task: left[task[0]]))
+
+    def remaining(task):
+        return left[task[0]] if task[0] in executor.begun and task[0] in left else task
+
+    updates = list(run_tasks(executor, [(1, ["died"]), (2, ["lost"])], remaining=remaining))
     assert executor.begun == [1, 2, 20]
-    assert [u.number for u in told if u.kind == "done"] == [0, 1]
-    assert [u.value for u in told if u.kind == "result"] == [30]
+    assert [u.number for u in updates if u.kind == "done"] == [0, 1]
+    assert [u.value for u in updates if u.kind == "result"] == [30]
 
 
 def test_the_executor_is_closed_whatever_ends_the_run():
     executor = PretendedExecutor()
-    told = run_tasks(executor, [(1, []), (2, [])])
-    next(told)
-    told.close()
+    result = run_tasks(executor, [(1, []), (2, [])])
+    next(result)
+    result.close()
     assert executor.killed is True
 
 

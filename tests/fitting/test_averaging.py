@@ -14,7 +14,7 @@ from adacsl.learners.sklearn import SklearnLearner
 COSTS = CostMatrix(fp=1, fn=5.1234)  # no leaf of a tree is right at the threshold
 
 
-def law(seed, n):
+def draw(seed, n):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 5))
     chances = 1.0 / (1.0 + np.exp(1.5 - 1.5 * X[:, 0] - X[:, 1] * X[:, 2]))
@@ -43,7 +43,7 @@ def by_hand(first, second, y, weight, models=5):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("grouped", [False, True])
 def test_the_estimate_is_that_of_the_average_of_all_models(weighted, grouped):
-    X, y, _ = law(0, 300)
+    X, y, _ = draw(0, 300)
     rng = np.random.default_rng(1)
     about = {"sample_weight": rng.uniform(0.2, 3.0, 300)} if weighted else {}
     about |= {"groups": rng.integers(0, 60, 300)} if grouped else {}
@@ -55,7 +55,7 @@ def test_the_estimate_is_that_of_the_average_of_all_models(weighted, grouped):
     expected = by_hand(first.oof_scores_, second.oof_scores_, y, about.get("sample_weight"))
     assert clf.estimated_cost_.estimate == pytest.approx(expected)
     assert clf.estimated_cost_.low < clf.estimated_cost_.estimate < clf.estimated_cost_.high
-    # what decides, and the scores that are kept, are those of the first folds alone
+    # what decides, and the scores that are stored, are those of the first folds alone
     np.testing.assert_array_equal(clf.oof_scores_, first.oof_scores_)
     np.testing.assert_array_equal(clf.predict_proba(X), first.predict_proba(X))
     assert len(clf.model_.estimators) == 5
@@ -66,8 +66,8 @@ def test_the_estimate_is_that_of_the_average_of_all_models(weighted, grouped):
     assert single != pytest.approx(expected)
 
 
-def test_of_many_rows_some_are_scored_twice(monkeypatch):
-    X, y, _ = law(1, 300)
+def test_of_many_samples_some_are_scored_twice(monkeypatch):
+    X, y, _ = draw(1, 300)
     monkeypatch.setattr(candidates, "SCORED_TWICE", 100)  # two folds of sixty rows
     clf = trees(5).fit(X, y)
     first, pairs = trees(folds(y, 0), 0).fit(X, y).oof_scores_, folds(y, 5)[:2]
@@ -88,7 +88,7 @@ def test_no_estimate_is_below_the_cost_of_being_right():
 
 
 class Jitter(ClassifierMixin, BaseEstimator):
-    """Knows the log-odds of every row (its first feature) but for a noise of its own, as nets of other seeds have."""
+    """Predicts the log-odds of every sample (its first feature) with noise of its own, as networks of other seeds."""
 
     def fit(self, X, y):
         self.classes_, self.seed_ = np.unique(y), int(np.abs(X).sum() * 1e6) % 2**32
@@ -99,7 +99,7 @@ class Jitter(ClassifierMixin, BaseEstimator):
         return np.stack((1.0 - p, p), axis=1)
 
 
-def test_it_is_right_where_single_models_are_dearer():
+def test_it_is_right_where_single_models_are_more_costly():
     off, single = [], []
     for seed in range(40):
         z = np.random.default_rng(seed).normal(-1.5, 1.0, size=(21_000, 1))
@@ -108,8 +108,8 @@ def test_it_is_right_where_single_models_are_dearer():
         clf = CostSensitiveClassifier(
             COSTS, learner=SklearnLearner(Jitter(), encode=False), cv=5, random_state=seed
         ).fit(z[:1000], y)
-        alarm, fresh = clf.predict(z[1000:]) == 1, chances[1000:]
-        truth = np.mean(np.where(alarm, 1.0 - fresh, 5.1234 * fresh))
+        positive, fresh = clf.predict(z[1000:]) == 1, chances[1000:]
+        truth = np.mean(np.where(positive, 1.0 - fresh, 5.1234 * fresh))
         off.append(clf.estimated_cost_.estimate / truth - 1.0)
         single.append(COSTS.mean(y, clf.oof_scores_ > COSTS.threshold) / truth - 1.0)
     assert np.mean(single) > 0.07

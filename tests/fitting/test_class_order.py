@@ -5,16 +5,15 @@ import functools
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.frozen import FrozenEstimator
-from sklearn.linear_model import LogisticRegression
 
-from adacsl import CostMatrix, CostSensitiveClassifier, Task
+from adacsl import CostMatrix, Task
 from adacsl.fitting.rows import read_known_labels
 from adacsl.integrations.sklearn import mean_cost
-from adacsl.learners.sklearn import SklearnLearner
+from tests.made import logistic
 
 PAIRS = {
     "text": ("good", "bad"), "text, turned": ("a", "b"), "bool": (False, True), "bool, turned": (True, False),
@@ -33,36 +32,36 @@ HOLDERS = {
     "nullable": lambda labels: pd.Series(labels).convert_dtypes(),
     "category": lambda labels: pd.Series(pd.Categorical(labels)),
     "polars": pl.Series,
+    "pyarrow": pa.array,
 }
 
 
 @functools.cache
 def made(k):
-    """Return features and class indices of k classes, which the features tell roughly."""
+    """Return features and class indices of k classes, which the features predict roughly."""
     rng = np.random.default_rng(k)
     X = rng.normal(size=(150, 3))
     z = X.sum(axis=1) + 0.7 * rng.normal(size=150)
     return X, np.searchsorted(np.quantile(z, np.arange(1, k) / k), z)
 
 
-PRICES = {2: [[0, 5], [1, 0]], 3: [[0, 5, 2], [1, 0, 7], [4, 1, 0]]}
+TABLES = {2: [[0, 5], [1, 0]], 3: [[0, 5, 2], [1, 0, 7], [4, 1, 0]]}
 
 
-def method(costs, pos_label=None, learner=None):
-    learner = LogisticRegression() if learner is None else learner
-    return CostSensitiveClassifier(costs, learner=learner, pos_label=pos_label, random_state=0)
+def method(costs, pos_label=None):
+    return logistic(costs, pos_label=pos_label)
 
 
 @functools.cache
 def expected(k):
     X, y = made(k)
-    fitted = method(CostMatrix.from_array(PRICES[k], rows="predicted")).fit(X, y)
+    fitted = method(CostMatrix.from_array(TABLES[k], rows="predicted")).fit(X, y)
     return fitted.predict(X), fitted.predict_proba(X)
 
 
 def costs_in(order, labels):
     """Return the costs of labels, whose classes are listed in another order."""
-    named = CostMatrix.from_array(PRICES[len(labels)], rows="predicted", classes=labels)
+    named = CostMatrix.from_array(TABLES[len(labels)], rows="predicted", classes=labels)
     return named.aligned([labels[i] for i in order])
 
 
@@ -73,13 +72,19 @@ def check(fitted, labels, k):
     columns = [fitted.classes_.tolist().index(label) for label in labels]
     np.testing.assert_array_equal(fitted.predict_proba(X)[:, columns], proba)
     assert read_known_labels(fitted, np.asarray(labels)[y]).tolist() == y.tolist()
-    assert fitted.score(X, np.asarray(labels)[y]) == -CostMatrix.from_array(PRICES[k], rows="predicted").mean(
-        y, decided
-    )
+    costs = CostMatrix.from_array(TABLES[k], rows="predicted")
+    assert fitted.score(X, np.asarray(labels)[y]) == -costs.mean(y, decided)
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
-@pytest.mark.parametrize("kind", PAIRS)
+KINDS_AND_HOLDERS = [
+    (kind, holder)
+    for i, kind in enumerate(PAIRS)
+    for j, holder in enumerate(HOLDERS)
+    if (i + j) % 3 == 0 and not (holder == "pyarrow" and kind.startswith("bool"))
+]
+
+
+@pytest.mark.parametrize(("kind", "holder"), KINDS_AND_HOLDERS)
 def test_two_classes(kind, holder):
     X, y = made(2)
     labels = PAIRS[kind]
@@ -106,27 +111,10 @@ def test_the_order_of_names_in_the_costs(labels, random, as_text):
 @pytest.mark.parametrize("kind", TRIPLES)
 def test_three_classes_without_names_are_in_sorted_order(kind):
     X, y = made(3)
-    costs = CostMatrix.from_array(PRICES[3], rows="predicted")
+    costs = CostMatrix.from_array(TABLES[3], rows="predicted")
     check(method(costs).fit(X, np.asarray(TRIPLES[kind])[y]), TRIPLES[kind], 3)
-
-
-def test_numbers_that_are_positions_in_the_sorted_names():
-    X, y = made(3)
-    check(method(costs_in([0, 1, 2], TRIPLES["text"])).fit(X, y), (0, 1, 2), 3)
-
-
-@pytest.mark.parametrize("labels", [*PAIRS.values(), *TRIPLES.values()], ids=str)
-def test_prefit_estimators_are_matched_by_their_labels(labels):
-    X, y = made(len(labels))
-    own = np.asarray(labels)[y]
-    positive = labels[1] if len(labels) == 2 else None
-    costs = costs_in(range(len(labels)), labels)
-    prefit = method(
-        costs, positive, SklearnLearner(FrozenEstimator(LogisticRegression().fit(X, own)), encode=False)
-    ).fit(X, own)
-    numbers = SklearnLearner(FrozenEstimator(LogisticRegression().fit(X, y)), encode=False)
-    same = method(CostMatrix.from_array(PRICES[len(labels)], rows="predicted"), learner=numbers).fit(X, y)
-    assert prefit.predict(X).tolist() == np.asarray(labels)[same.predict(X)].tolist()
+    if kind == "text":  # numbers are positions in the sorted names
+        check(method(costs_in([0, 1, 2], TRIPLES["text"])).fit(X, y), (0, 1, 2), 3)
 
 
 @pytest.mark.parametrize("labels", [*PAIRS.values(), *TRIPLES.values()], ids=str)
@@ -137,7 +125,7 @@ def test_tasks_and_scores_follow_the_same_rule(labels):
     task = Task.from_data(X, own, costs, pos_label=positive)
     order = [task.classes.index(str(label).removesuffix(".0")) for label in labels]
     assert np.argsort(order)[task.y].tolist() == y.tolist()
-    cost = CostMatrix.from_array(PRICES[len(labels)], rows="predicted").mean(y, decided)
+    cost = CostMatrix.from_array(TABLES[len(labels)], rows="predicted").mean(y, decided)
     assert task.costs.mean(task.y, np.asarray(order)[decided]) == cost
     assert mean_cost(own, np.asarray(labels)[decided], costs=costs) == cost
     if len(labels) == 2:

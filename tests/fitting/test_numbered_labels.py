@@ -10,8 +10,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from adacsl import AdaCSLClassifier, CostMatrix
-from adacsl.learners import SklearnLearner
+from adacsl import CostMatrix
+from tests.made import adapted_estimator
 
 X, CODES = make_classification(200, 4, random_state=1)
 TEXT = np.where(CODES == 1, "bad", "good")
@@ -22,13 +22,7 @@ TURNED = CostMatrix.from_array([[0, 9], [1, 0]], rows="predicted", classes=["goo
 
 def adapted(costs=NAMED, pos_label="bad"):
     """Return a classifier whose very training depends on which class is positive."""
-    return AdaCSLClassifier(
-        costs,
-        learner=SklearnLearner(LogisticRegression(), max_iter=2, encode=False),
-        pos_label=pos_label,
-        random_state=0,
-        decide="bayes",
-    )
+    return adapted_estimator(LogisticRegression(), costs, max_iter=2, pos_label=pos_label, random_state=0)
 
 
 def test_cross_val_predict_gives_the_probabilities_of_fits_with_text():
@@ -85,10 +79,9 @@ def test_without_names_the_positive_class_of_numbers_is_asked_for():
 
 def test_names_in_another_order_leave_open_which_number_is_which():
     numbers = (TEXT == "bad").astype(int)  # positions among the names as the costs list them, not as they are sorted
+    message = r"labels 0 to 1.*'good', 'bad': their order is not known.*pass 0 or 1 as pos_label"
     for positive in (None, "bad"):
-        with pytest.raises(
-            ValueError, match=r"labels 0 to 1.*'good', 'bad': their order is not " r"known.*pass 0 or 1 as pos_label"
-        ):
+        with pytest.raises(ValueError, match=message):
             adapted(TURNED, positive).fit(X, numbers)
     text = adapted(TURNED, None).fit(X, TEXT)
     meant, sorted_names = adapted(TURNED, 1).fit(X, numbers), adapted(TURNED, 0).fit(X, 1 - numbers)

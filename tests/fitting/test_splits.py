@@ -22,7 +22,7 @@ def test_one_split_is_stratified_and_complete(fraction):
 
 @pytest.mark.parametrize("positives", [2, 3, 5])
 @pytest.mark.parametrize("seed", range(5))
-def test_rare_classes_stand_on_both_sides(positives, seed):
+def test_rare_classes_are_on_both_sides(positives, seed):
     y = np.zeros(300, dtype=int)
     y[np.random.default_rng(seed).choice(300, positives, replace=False)] = 1
     ((train, test),) = one_split(y, None, 0.1, seed)
@@ -30,22 +30,24 @@ def test_rare_classes_stand_on_both_sides(positives, seed):
     assert sorted([*train, *test]) == list(range(300))
 
 
-def test_four_rows_are_enough():
+def test_few_samples_of_a_class():
     ((train, test),) = one_split(np.array([0, 1, 0, 1]), None, 0.2, 0)
     assert len(train) == len(test) == 2
-
-
-def test_too_few_rows_of_a_class():
     with pytest.raises(ValueError, match=r"at least 2 samples of each class .* but the classes have 5 and 1"):
         one_split(np.array([0, 0, 0, 0, 0, 1]), None, 0.2, 0)
     with pytest.raises(ValueError, match=r"at least 5 samples of each class .* 5 folds.* have 20 and 4"):
         cross_splits(np.array([0] * 20 + [1] * 4), None, 5, 0)
 
 
-@pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 3.0])
-def test_wrong_fractions(fraction):
-    with pytest.raises(ValueError, match="validation must be a fraction between 0 and 1"):
-        one_split(labels(), None, fraction, 0)
+def test_wrong_settings():
+    for fraction in (0.0, 1.0, -0.1, 3.0):
+        with pytest.raises(ValueError, match="validation must be a fraction between 0 and 1"):
+            one_split(labels(), None, fraction, 0)
+    for cv in ("5", True, 2.5):
+        with pytest.raises(TypeError, match="cv must be None, a number of folds, a splitter"):
+            cross_splits(labels(), None, cv, 0)
+    with pytest.raises(ValueError, match="cv must be at least 2 folds, got 1"):
+        cross_splits(labels(), None, 1, 0)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -80,7 +82,7 @@ def test_few_groups_get_a_split_with_both_classes_or_a_clear_error():
         one_split(y, np.zeros(60), 0.2, 0)
 
 
-def test_cross_splits_cover_every_row_once():
+def test_cross_splits_cover_every_sample_once():
     y = labels()
     folds = cross_splits(y, None, 5, seed=3)
     assert sorted(np.concatenate([test for _, test in folds])) == list(range(200))
@@ -89,10 +91,6 @@ def test_cross_splits_cover_every_row_once():
     again = cross_splits(y, None, 5, seed=3)
     assert all(np.array_equal(a[1], b[1]) for a, b in zip(folds, again, strict=True))
     assert not np.array_equal(folds[0][1], cross_splits(y, None, 5, seed=4)[0][1])
-
-
-def test_splitters_and_pairs():
-    y = labels()
     splitter = RepeatedStratifiedKFold(n_splits=2, n_repeats=2, random_state=0)
     assert len(cross_splits(y, None, splitter, 0)) == 4
     pairs = list(StratifiedKFold(3).split(y, y))
@@ -107,14 +105,6 @@ def test_a_fold_without_positives_is_an_error():
         cross_splits(y, None, KFold(6), 0)
     with pytest.raises(ValueError, match=r"fold 0 has only one class in its training part"):
         cross_splits(y, None, [(np.arange(40), np.arange(40, 60))], 0)
-
-
-@pytest.mark.parametrize("cv", ["5", True, 2.5])
-def test_wrong_cv(cv):
-    with pytest.raises(TypeError, match="cv must be None, a number of folds, a splitter"):
-        cross_splits(labels(), None, cv, 0)
-    with pytest.raises(ValueError, match="cv must be at least 2 folds, got 1"):
-        cross_splits(labels(), None, 1, 0)
 
 
 # folds to test on
@@ -136,7 +126,7 @@ def test_many_groups_are_dealt_out_as_evenly_as_scikit_learn_does(size, monkeypa
         assert np.array_equal(result, folds_of(y, groups, 5, seed))
 
 
-def test_rows_that_are_nearly_all_alone_are_split_as_without_groups():
+def test_samples_that_are_nearly_all_alone_are_split_as_without_groups():
     y = labels(400, 0.1)
     groups = np.arange(400)
     groups[[3, 9]] = groups[[200, 300]]

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.model_selection import KFold, TimeSeriesSplit
 
@@ -62,7 +62,7 @@ def check_pair(time, y, groups, gap, label_delay, pair, among):
 
 
 def made(split, *arguments, **named):
-    """Return the folds, or skip the example where the data cannot be split that way (which is said)."""
+    """Return the folds, or skip the example where the data cannot be split that way (an error)."""
     try:
         return split(*arguments, **named)
     except ValueError as error:
@@ -71,7 +71,6 @@ def made(split, *arguments, **named):
         assume(False)
 
 
-@settings(max_examples=150)
 @given(drawn=data(), fraction=st.floats(0.05, 0.9))
 def test_the_latest_rows_are_held_out(drawn, fraction):
     time, y, groups, gap, label_delay, *spans = drawn
@@ -85,7 +84,6 @@ def test_the_latest_rows_are_held_out(drawn, fraction):
     assert abs(len(pair[1]) - wanted) == pytest.approx(min(abs(count - wanted) for count in counts))
 
 
-@settings(max_examples=150)
 @given(drawn=data(), count=st.integers(2, 5))
 def test_expanding_folds(drawn, count):
     time, y, groups, gap, label_delay, *spans = drawn
@@ -102,7 +100,6 @@ def test_expanding_folds(drawn, count):
     check_order(line, pairs, count)
 
 
-@settings(max_examples=100)
 @given(drawn=data(), windows=st.integers(1, 4), share=st.floats(0.1, 0.6))
 def test_rolling_windows_never_overlap(drawn, windows, share):
     time, y, groups, gap, label_delay, *spans = drawn
@@ -117,25 +114,23 @@ def test_rolling_windows_never_overlap(drawn, windows, share):
     assert set(held.tolist()) == set(np.flatnonzero(time >= time[held].min()).tolist())
 
 
-@settings(max_examples=60)
 @given(drawn=data(), cv=st.sampled_from([None, 2, 3]), seed=st.integers(0, 5))
-def test_rows_of_weight_zero_and_the_rest_of_a_comparison_stay_out(drawn, cv, seed):
+def test_samples_of_weight_zero_and_the_rest_of_a_comparison_stay_out(drawn, cv, seed):
     time, y, groups, gap, label_delay, *spans = drawn
     y = np.minimum(y, 1)
     rng = np.random.default_rng(seed)
     weight = rng.integers(0, 3, len(y)).astype(float)
     assume(weight.any())
     assume(len(set(y)) == 2)
-    task = Task.from_data(
-        np.zeros((len(y), 1)), y, CostMatrix(fp=1, fn=2), pos_label=1, groups=groups, sample_weight=weight, time=time
-    )
+    about = {"groups": groups, "sample_weight": weight, "time": time}
+    task = Task.from_data(np.zeros((len(y), 1)), y, CostMatrix(fp=1, fn=2), pos_label=1, **about)
     rest = np.flatnonzero(rng.random(len(y)) < 0.8)
     rows = Rows.of_task(task, rest, gap=gap, label_delay=label_delay)
     for pair in made(rows.folds, cv, 0.3, seed):
         check_pair(time, y, groups, *spans, pair, rest[weight[rest] > 0].tolist())
 
 
-def test_many_rows_are_split_as_shares_say():
+def test_many_samples_are_split_by_shares():
     time = np.random.default_rng(0).permutation(10_000).astype(float)
     y = np.arange(10_000) % 2
     line = Timeline.of(time)
@@ -150,7 +145,7 @@ def test_many_rows_are_split_as_shares_say():
         assert len(rest) == 9500 - 500 * number
 
 
-def test_rows_on_the_edge_of_gap_and_maturity():
+def test_samples_on_the_edge_of_gap_and_label_delay():
     """Seven days of gap leave out the seven days before a cut, and nothing more."""
     time = np.datetime64("2024-01-01", "us") + np.arange(20) * DAY
     y = np.arange(20) % 2
@@ -204,7 +199,7 @@ def test_splitters_that_keep_the_order_are_welcome_until_the_gap_forbids():
         Rows.of_task(task, np.arange(30)).folds([(np.arange(10, 20), np.arange(10))], None, 0)
 
 
-def test_what_is_told_counts_what_was_left_out():
+def test_the_description_counts_excluded_rows():
     time, y = np.arange(100.0), np.arange(100) % 2
     task = Task.from_data(np.zeros((100, 1)), y, CostMatrix(fp=1, fn=2), time=time)
     protocol = Protocol(windows=2, gap=3, label_delay=1)

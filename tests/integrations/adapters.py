@@ -1,9 +1,9 @@
-"""Each framework for the battery that all integrations pass: frozen scores in, lambdas out; and a toy task.
+"""Each framework for the tests that all integrations pass: frozen scores in, lambdas out; and a toy task.
 
 ``run`` trains for as many epochs as there are score arrays, with the real loss and callback in the real loop. The
-features of a row are its logits in each epoch and the net is linear: before each epoch its weights are set to pick that
-epoch's column, and the learning rate is 0. ``toy`` returns the test cost of the framework's own default (unweighted,
-decided at 0.5) and of the adapted training.
+features of a sample are its logits in each epoch and the network is linear: its weights pick one before each
+epoch, and the learning rate is 0. ``toy`` returns the test cost of the framework's own default (unweighted,
+threshold 0.5) and of the adapted training.
 """
 
 import importlib.util
@@ -294,7 +294,7 @@ class Keras:
 
     @classmethod
     def answers(cls, frozen_scores, labels, costs):
-        """Both parts of the battery at once; the script has the battery's controller."""
+        """Both parts at once; the script has the controller of the tests."""
         X, y = toy_data()
         return cls.ask(
             {
@@ -367,4 +367,3 @@ class ScikitLearn:
 
 
 ADAPTERS = (PlainTorch, Lightning, Skorch, Transformers, ScikitLearn)
-KERAS = (Keras, KerasJax)

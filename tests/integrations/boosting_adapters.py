@@ -1,8 +1,8 @@
-"""Each booster for the battery that all integrations pass: frozen scores in, lambdas out; and a toy task.
+"""Each booster for the tests that all integrations pass: frozen scores in, lambdas out; and a toy task.
 
-``run`` trains for as many rounds as there are score arrays, with the real callback in the real loop; only what the
-model says about the validation rows is replaced. ``toy`` returns the test cost of the library's own default
-(unweighted, decided at 0.5) and of the adapted booster.
+``run`` trains for as many rounds as there are score arrays, with the real callback in the real loop; only the scores of
+the validation samples are replaced. ``toy`` returns the test cost of the library's own default (unweighted, threshold
+0.5) and of the adapted booster.
 """
 
 from unittest import mock
@@ -29,7 +29,7 @@ def sigmoid(margins):
     return 1.0 / (1.0 + np.exp(-np.asarray(margins, dtype=np.float64)))
 
 
-def training_rows(n=64, seed=0):
+def training_samples(n=64, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, (X[:, 0] + rng.normal(size=n) > 0.5).astype(int)
@@ -52,7 +52,7 @@ class XGBoost:
 
     @staticmethod
     def run(frozen_scores, labels, controller):
-        train, validation = xgb.DMatrix(*training_rows()), xgb.DMatrix(np.zeros((len(labels), 3)), labels)
+        train, validation = xgb.DMatrix(*training_samples()), xgb.DMatrix(np.zeros((len(labels), 3)), labels)
         cost = for_xgboost.AdaCSLCallback(controller, train=train, validation=validation)
         with mock.patch.object(xgb.Booster, "predict", side_effect=[logit(scores) for scores in frozen_scores]):
             params = {"objective": "binary:logistic", "nthread": 1}
@@ -76,7 +76,7 @@ class LightGBM:
 
     @classmethod
     def run(cls, frozen_scores, labels, controller):
-        train = lgb.Dataset(*training_rows())
+        train = lgb.Dataset(*training_samples())
         validation = lgb.Dataset(np.zeros((len(labels), 3)), labels, reference=train)
         cost = for_lightgbm.AdaCSLCallback(controller)
         margins = iter([logit(scores) for scores in frozen_scores])
@@ -103,7 +103,7 @@ class LightGBM:
 
 
 class FrozenCost(for_catboost.AdaCSLCallback):
-    """Replaces what the model says about the evaluation set, which is known by its length."""
+    """Replaces the scores of the evaluation set, which is recognised by its length."""
 
     frozen = ()
 
@@ -121,7 +121,7 @@ class CatBoost:
         cost = FrozenCost(controller)
         cost.frozen = [logit(scores) for scores in frozen_scores]
         params = cls.params | {"loss_function": cost, "eval_metric": cost, "iterations": len(frozen_scores)}
-        X, y = training_rows(n=len(labels) + 64)
+        X, y = training_samples(n=len(labels) + 64)
         rng = np.random.default_rng(0)
         catboost.CatBoost(params).fit(
             catboost.Pool(X, y), eval_set=catboost.Pool(rng.normal(size=(len(labels), 3)), labels), callbacks=[cost]

@@ -2,7 +2,6 @@
 
 import json
 import os
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from adacsl.adaptive import QuantileBins, UniformBins
 from adacsl.integrations.keras import AdaCSLCallback, AdaptiveCrossEntropy, find_adaptive_loss
 
 COSTS = CostMatrix(fp=1, fn=8)
+THREE = CostMatrix.from_array([[0, 9, 2], [1, 0, 1], [3, 9, 0]], rows="predicted")
 BACKEND = keras.backend.backend()
 
 # Keras itself, with new versions of numpy
@@ -32,10 +32,10 @@ X, Y = made_up(160, 0)
 VALIDATION = made_up(100, 1)
 
 
-def build(outputs=1, activation=None, loss=None, **settings):
+def build(outputs=1, activation=None, loss=None, costs=COSTS, **settings):
     keras.utils.set_random_seed(0)
     model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(outputs, activation=activation)])
-    loss = AdaptiveCrossEntropy(COSTS, **settings) if loss is None else loss
+    loss = AdaptiveCrossEntropy(costs, **settings) if loss is None else loss
     model.compile(keras.optimizers.SGD(0.5), loss=loss)
     return model
 
@@ -63,7 +63,7 @@ def by_hand(start, epochs=3):
     return controller.history, losses
 
 
-def test_a_training_is_what_numpy_says():
+def test_a_training_is_that_of_numpy():
     """Compiled steps see the new weight: were it a constant to them, the second epoch would differ."""
     model = build()
     expected, losses = by_hand(model.get_weights())
@@ -87,7 +87,7 @@ def test_other_heads_give_the_same_training(outputs, activation):
 
 
 def test_functional_and_subclassed_models():
-    class Own(keras.Model):
+    class Subclassed(keras.Model):
         def __init__(self):
             super().__init__()
             self.dense = keras.layers.Dense(1)
@@ -99,14 +99,14 @@ def test_functional_and_subclassed_models():
     functional = keras.Model(inputs, keras.layers.Dense(1)(inputs))
     start = build().get_weights()
     expected = fit(build()).history["lambda"]
-    for model in (functional, Own()):
+    for model in (functional, Subclassed()):
         model(X[:1])
         model.set_weights(start)
         model.compile(keras.optimizers.SGD(0.5), loss=AdaptiveCrossEntropy(COSTS))
         assert fit(model).history["lambda"] == pytest.approx(expected, rel=1e-5)
 
 
-def test_every_second_epoch_and_a_controller_of_ones_own():
+def test_every_second_epoch_and_an_own_controller():
     controller = AdaCSLController(COSTS, damping=0.5)
     model = build()
     history = fit(model, adapting=AdaCSLCallback(controller, every=2, validation_data=VALIDATION), epochs=4).history
@@ -147,16 +147,28 @@ def test_early_stopping_on_cost():
     assert COSTS.mean(VALIDATION[1], decided) == pytest.approx(min(costs))
 
 
-@pytest.mark.parametrize("partition", [None, UniformBins(3), QuantileBins(2)])
-def test_a_saved_model_goes_on(tmp_path, partition):
-    model = build(partition=partition, target_threshold=0.4, bounds=(1e-3, 1e3))
-    fit(model, epochs=2)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"target_threshold": 0.4, "bounds": (1e-3, 1e3)}, {"partition": UniformBins(3)},
+        {"partition": QuantileBins(2), "n_standard_errors": 2.0},
+        {"costs": THREE, "outputs": 3, "activation": "softmax", "from_logits": False},
+    ],
+)  # fmt: skip
+def test_a_saved_model_continues(tmp_path, settings):
+    model = build(**settings)
+    history = fit(model, epochs=2).history
     model.save(tmp_path / "model.keras")
     again = keras.saving.load_model(tmp_path / "model.keras")
     assert again.loss.controller.state_dict() == model.loss.controller.state_dict()
-    assert float(again.loss.negative_weight) == pytest.approx(float(model.loss.negative_weight))
-    assert fit(again, epochs=1).history["lambda"] == pytest.approx(fit(model, epochs=1).history["lambda"], rel=1e-5)
+    name, weight = ("lambda", "negative_weight") if "costs" not in settings else ("lambda_max", "class_weights")
+    np.testing.assert_allclose(*(np.asarray(getattr(each.loss, weight)) for each in (again, model)), rtol=1e-6)
+    assert fit(again, epochs=1).history[name] == pytest.approx(fit(model, epochs=1).history[name], rel=1e-5)
     keras.saving.load_model(tmp_path / "model.keras", compile=False).predict(X[:2], verbose=0)
+    if "costs" in settings:
+        steps = model.loss.controller.history[:2]
+        assert history["val_cost"] == pytest.approx([step.cost for step in steps])
+        assert history[name] == pytest.approx([max(step.lambdas) for step in steps])
 
 
 def test_weights_fit_models_without_the_callback(tmp_path):
@@ -211,6 +223,16 @@ def test_the_loss_itself():
     assert loss.scores(z[:, None]) == pytest.approx(1 / (1 + np.exp(-z.astype(float))))
 
 
+def test_the_loss_of_three_classes_is_torchs():
+    torch = pytest.importorskip("torch")
+    from adacsl.torch import AdaptiveCrossEntropy as Reference
+
+    logits, labels = np.random.default_rng(0).normal(size=(50, 3)).astype(np.float32), np.arange(50) % 3
+    expected = Reference(THREE, target_threshold="half")(torch.tensor(logits), torch.tensor(labels))
+    loss = AdaptiveCrossEntropy(THREE, target_threshold="half")
+    assert float(loss(labels, logits)) == pytest.approx(float(expected), rel=1e-5)
+
+
 def test_a_new_loss_replaces_the_old_one():
     model = build()
     fit(model, epochs=1)
@@ -247,6 +269,12 @@ def test_wrong_models(make, error, match):
         ),
         (lambda: AdaptiveCrossEntropy(COSTS)(Y[:3], np.zeros((3, 3))), ValueError, "must have one or two outputs"),
         (lambda: AdaptiveCrossEntropy(COSTS)(np.eye(2), np.zeros((2, 1))), ValueError, "not one-hot rows"),
+        (lambda: fit(build(2, costs=THREE)), ValueError, "must have 3 outputs, one for each class"),
+        (
+            lambda: AdaptiveCrossEntropy(THREE)(np.eye(3), np.zeros((3, 3))),
+            ValueError,
+            "one label, 0 to 2, is needed for each",
+        ),
         (
             lambda: AdaptiveCrossEntropy(COSTS, partition=lambda s: s > 0.5).get_config(),
             ValueError,
@@ -264,7 +292,7 @@ def test_wrong_settings(call, error, match):
 @pytest.mark.skipif(BACKEND == "jax", reason="this is that run")
 def test_jax_passes_too():
     pytest.importorskip("jax")
-    which = "numpy or softmax or on[None] or replaces or restore[True]"  # each fit compiles anew: not all
+    which = "numpy or softmax or continues[settings0] or replaces or restore[True]"  # each fit compiles anew: not all
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", which, __file__]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
@@ -274,21 +302,11 @@ def test_jax_passes_too():
     assert done.stdout.startswith("." * 5)
 
 
-def test_the_example_runs(capsys):
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "keras_model.py"))
-    assert "lambda" in capsys.readouterr().out
-
-
-def test_caution_is_saved_with_the_loss():
-    config = AdaptiveCrossEntropy(COSTS, n_standard_errors=2.0).get_config()
-    assert AdaptiveCrossEntropy.from_config(config).controller.n_standard_errors == 2.0
-
-
-def test_costs_of_rows_are_those_of_the_validation_rows():
+def test_costs_of_each_sample_are_those_of_the_validation_samples():
     x, y = VALIDATION
-    prices = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
+    own = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
     model = build()
-    history = fit(model, adapting=AdaCSLCallback(validation_data=VALIDATION, costs=prices), epochs=1).history
+    history = fit(model, adapting=AdaCSLCallback(validation_data=VALIDATION, costs=own), epochs=1).history
     raw = 1 / (1 + np.exp(-model.predict(x, verbose=0)[:, 0].astype(np.float64)))
-    decided = prices.decide(AdaCSLController(COSTS).correct(raw))
-    assert history["val_cost"] == pytest.approx([prices.mean(y, decided)])
+    decided = own.decide(AdaCSLController(COSTS).correct(raw))
+    assert history["val_cost"] == pytest.approx([own.mean(y, decided)])

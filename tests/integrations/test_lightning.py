@@ -20,6 +20,7 @@ from adacsl.torch import AdaptiveCrossEntropy, AdaptiveFocalLoss
 
 SCRIPT = Path(__file__).parent / "scripts" / "frozen_scores.py"
 COSTS = CostMatrix(fp=1, fn=6)
+THREE = CostMatrix.from_array([[0, 9, 2], [1, 0, 1], [3, 9, 0]], rows="predicted")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def made_up(n=120, seed=0):
 
 
 class Model(pl.LightningModule):
-    """A user's module: nothing in it knows of the callback."""
+    """A user's module, without any reference to the callback."""
 
     def __init__(self, loss=None, outputs=1, nested=False, use_loss=True):
         super().__init__()
@@ -56,7 +57,7 @@ class Model(pl.LightningModule):
 
     def training_step(self, batch, batch_idx):
         loss = self.head["criteria"][0] if self.nested else self.loss
-        if hasattr(loss, "negative_weight"):
+        if getattr(loss, "n_classes", 3) == 2:
             self.seen_weights.append(float(loss.negative_weight))
         return self.compute(batch)
 
@@ -87,43 +88,56 @@ def fit(model, callbacks, epochs=4, ckpt_path=None, val=None, **options):
 # finding the loss
 
 
-@pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("nested", [False, True])
-@pytest.mark.parametrize("kind", [AdaptiveCrossEntropy, AdaptiveFocalLoss])
-def test_any_module_is_steered(outputs, nested, kind):
+@pytest.mark.parametrize(
+    ("kind", "outputs", "nested"),
+    [(AdaptiveCrossEntropy, 1, False), (AdaptiveCrossEntropy, 2, True), (AdaptiveFocalLoss, 1, True)],
+)
+def test_any_module_is_adapted(kind, outputs, nested):
     model = Model(kind(COSTS), outputs, nested)
     trainer = fit(model, [AdaCSLCallback()], epochs=3)
-    loss = find_adaptive_loss(model)
-    history = loss.controller.history
+    history = find_adaptive_loss(model).controller.history
     assert len(history) == 3
-    assert {"val_cost", "lambda", "threshold"} <= set(trainer.callback_metrics)
-    assert float(trainer.callback_metrics["lambda"]) == pytest.approx(history[-1].lambda_, rel=1e-6)
-    assert float(trainer.callback_metrics["val_cost"]) == pytest.approx(history[-1].cost, rel=1e-6)
-    assert float(trainer.callback_metrics["threshold"]) == pytest.approx(history[-1].thresholds[0], rel=1e-6)
-    # each epoch trains with the weight that the validation before it asked for
+    last = {"lambda": history[-1].lambda_, "val_cost": history[-1].cost, "threshold": history[-1].thresholds[0]}
+    assert {name: float(trainer.callback_metrics[name]) for name in last} == pytest.approx(last, rel=1e-6)
+    # each epoch trains with the weight that resulted from the validation before it
     batches = len(model.seen_weights) // 3
     for epoch in (1, 2):
         assert model.seen_weights[epoch * batches] == pytest.approx(history[epoch - 1].weight, rel=1e-6)
     assert model.seen_weights[0] == pytest.approx(1 / 6)
 
 
-def test_the_measured_cost_is_that_of_the_validation_set():
-    model = Model()
+def test_costs_of_three_classes_are_logged():
+    model = Model(AdaptiveCrossEntropy(THREE, damping=0.5), 3)
+    logged = fit(model, [AdaCSLCallback()]).callback_metrics
+    last = model.loss.controller.history[-1]
+    expected = {"val_cost": last.cost, "lambda_min": min(last.lambdas), "lambda_max": max(last.lambdas)}
+    assert {name: float(logged[name]) for name in expected} == pytest.approx(expected, rel=1e-6)
+    assert max(last.lambdas) > 1.01
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_measured_cost_is_that_of_the_validation_set(weighted):
+    class Weighted(Model):
+        def compute(self, batch):
+            x, y = batch
+            return self.loss(self.net(x), y, sample_weight=1.0 + y if weighted else None)
+
+    model = Weighted()
     fit(model, [AdaCSLCallback()], epochs=1)
     x, y = made_up(seed=1).tensors
     decided = torch.sigmoid(model.net(x)[:, 0]) > 0.5
-    false_alarms, misses = int((decided & (y == 0)).sum()), int((~decided & (y == 1)).sum())
-    assert model.loss.controller.history[0].cost == pytest.approx((false_alarms + 6 * misses) / len(y))
+    expected = COSTS.mean(y, decided, sample_weight=1.0 + y if weighted else None)
+    assert model.loss.controller.history[0].cost == pytest.approx(expected)
 
 
-def test_costs_of_rows_are_those_of_the_validation_rows():
+def test_costs_of_each_sample_are_those_of_the_validation_samples():
     x, y = made_up(seed=1).tensors
-    prices = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
+    own = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(y)))
     model = Model()
-    fit(model, [AdaCSLCallback(costs=prices)], epochs=1)
+    fit(model, [AdaCSLCallback(costs=own)], epochs=1)
     raw = torch.sigmoid(model.net(x)[:, 0].detach()).double().numpy()
-    decided = prices.decide(AdaCSLController(COSTS).correct(raw))
-    assert model.loss.controller.history[0].cost == pytest.approx(prices.mean(y.numpy(), decided))
+    decided = own.decide(AdaCSLController(COSTS).correct(raw))
+    assert model.loss.controller.history[0].cost == pytest.approx(own.mean(y.numpy(), decided))
 
 
 class Bare(Model):
@@ -199,7 +213,7 @@ def test_every_second_validation_adapts_but_each_is_measured():
     assert all({"val_cost", "lambda", "threshold"} <= set(row) for row in costs)
 
 
-def test_a_controller_of_ones_own():
+def test_an_own_controller():
     controller = AdaCSLController(COSTS, target_threshold=0.3, damping=0.5)
     model = Model()
     fit(model, [AdaCSLCallback(controller)], epochs=2)
@@ -209,32 +223,12 @@ def test_a_controller_of_ones_own():
     assert model.seen_weights[0] == pytest.approx(0.7 / 0.3 / 6)
 
 
-def test_limited_validation_batches():
-    model = Model()
-    fit(model, [AdaCSLCallback()], epochs=2, limit_val_batches=2)
-    assert [sum(step.sizes) for step in model.loss.controller.history] == [64, 64]
-
-
-def test_only_the_first_of_several_validation_loaders_counts():
+def test_only_the_batches_of_the_first_validation_loader_count():
     model = Model()
     loaders = [DataLoader(made_up(50, seed=1), batch_size=32), DataLoader(made_up(80, seed=2), batch_size=32)]
     fit(model, [AdaCSLCallback()], epochs=2, val=loaders)
-    assert [sum(step.sizes) for step in model.loss.controller.history] == [50, 50]
-
-
-def test_sample_weights_given_to_the_loss_are_measured_with():
-    class Weighted(Model):
-        def compute(self, batch):
-            x, y = batch
-            return self.loss(self.net(x), y, sample_weight=1.0 + y)
-
-    model = Weighted()
-    fit(model, [AdaCSLCallback()], epochs=1)
-    x, y = made_up(seed=1).tensors
-    decided = torch.sigmoid(model.net(x)[:, 0]) > 0.5
-    false_alarms, misses = int((decided & (y == 0)).sum()), int((~decided & (y == 1)).sum())
-    expected = (false_alarms + 2 * 6 * misses) / int((1 + y).sum())
-    assert model.loss.controller.history[0].cost == pytest.approx(expected)
+    fit(model, [AdaCSLCallback()], epochs=1, limit_val_batches=2)
+    assert [sum(step.sizes) for step in model.loss.controller.history] == [50, 50, 64]
 
 
 def test_validating_and_testing_alone_change_nothing():
@@ -247,32 +241,36 @@ def test_validating_and_testing_alone_change_nothing():
     assert model.loss.controller.state_dict() == before
 
 
-def test_a_second_fit_goes_on():
+def test_a_second_fit_continues():
     model, callback = Model(), AdaCSLCallback()
     fit(model, [callback], epochs=2)
     first = model.loss.controller.history
     fit(model, [callback], epochs=1)
     assert model.loss.controller.history[:2] == first
     assert len(model.loss.controller.history) == 3
-    assert len(model.loss._forward_pre_hooks) == 0  # nothing of ours is left behind
+    assert len(model.loss._forward_pre_hooks) == 0  # no hook remains
 
 
 # checkpoints
 
 
-@pytest.mark.parametrize("every", [1, 2])
-def test_resuming_gives_the_same_remaining_history(tmp_path, every):
-    whole = Model()
+@pytest.mark.parametrize(("every", "costs"), [(1, COSTS), (2, COSTS), (1, THREE)], ids=["1", "2", "three classes"])
+def test_resuming_gives_the_same_remaining_history(tmp_path, every, costs):
+    def model():
+        return Model(AdaptiveCrossEntropy(costs), 1 if costs is COSTS else 3)
+
+    whole, rest = model(), model()
     fit(whole, [AdaCSLCallback(every=every)], epochs=6)
-    part = Model()
     saving = pl.callbacks.ModelCheckpoint(tmp_path, filename="half", every_n_epochs=3, save_top_k=-1)
-    fit(part, [AdaCSLCallback(every=every), saving], epochs=3, enable_checkpointing=True)
-    rest = Model()
+    fit(model(), [AdaCSLCallback(every=every), saving], epochs=3, enable_checkpointing=True)
     fit(rest, [AdaCSLCallback(every=every)], epochs=6, ckpt_path=tmp_path / "half.ckpt")
     assert len(whole.loss.controller.history) == 6 // every
     assert rest.loss.controller.history == whole.loss.controller.history
     assert torch.equal(rest.net.weight, whole.net.weight)
-    assert rest.seen_weights[0] == whole.seen_weights[len(whole.seen_weights) // 2]
+    if costs is COSTS:
+        assert rest.seen_weights[0] == whole.seen_weights[len(whole.seen_weights) // 2]
+    else:
+        assert torch.equal(rest.loss.class_weights, whole.loss.class_weights)
 
 
 def test_the_callback_alone_carries_the_state(tmp_path):
@@ -302,7 +300,7 @@ def test_model_checkpoint_monitors_the_cost(tmp_path):
 # processes
 
 
-def test_frozen_scores_give_the_history_of_the_core_alone(script):
+def test_frozen_scores_give_the_history_of_the_controller_alone(script):
     result = script.run(1, n=103)
     controller = AdaCSLController(CostMatrix(fp=1, fn=5), partition=UniformBins(3))
     rows = torch.arange(103)
@@ -337,14 +335,8 @@ def test_lambda_is_the_same_on_any_number_of_processes(script, tmp_path):
 
 
 def test_without_validation_data_the_start_is_an_error():
-    trainer = pl.Trainer(
-        max_epochs=1, accelerator="cpu", callbacks=[AdaCSLCallback()], logger=False, enable_checkpointing=False,
-        enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with pytest.raises(RuntimeError, match=r"AdaCSLCallback needs validation data, but there is none"):
-            trainer.fit(Model(), DataLoader(made_up(), batch_size=32))
+    with pytest.raises(RuntimeError, match=r"AdaCSLCallback needs validation data, but there is none"):
+        fit(Model(), [AdaCSLCallback()], epochs=1, limit_val_batches=0)
 
 
 @pytest.mark.parametrize(
@@ -401,14 +393,14 @@ def test_shapes_that_the_loss_takes(name):
 
     class Maps(Model):
         def compute(self, batch):
-            z = self.net(batch[0]).reshape(-1, 2, 1).expand(-1, 2, 2)  # two rows make a map of 2 x 2 pixels
+            z = self.net(batch[0]).reshape(-1, 2, 1).expand(-1, 2, 2)  # two samples make a map of 2 x 2 pixels
             y = batch[1].reshape(-1, 2, 1).expand(-1, 2, 2)
             return self.loss(logits_as(z), labels_as(y))
 
-    maps, rows = Maps(), Model()
-    for model in (maps, rows):
+    maps, flat = Maps(), Model()
+    for model in (maps, flat):
         fit(model, [AdaCSLCallback()], epochs=3)
     assert [sum(step.sizes) for step in maps.loss.controller.history] == [240, 240, 240]
     assert [s.lambda_ for s in maps.loss.controller.history] == pytest.approx(
-        [s.lambda_ for s in rows.loss.controller.history]
+        [s.lambda_ for s in flat.loss.controller.history]
     )

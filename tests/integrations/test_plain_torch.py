@@ -1,9 +1,7 @@
-"""PyTorch without any trainer: the examples run, and processes started by torchrun agree."""
+"""PyTorch without any trainer; and all examples run."""
 
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +27,22 @@ def test_examples_are_short(name):
     assert len(code_lines(EXAMPLES / f"{name}.py")) <= 25
 
 
+# Keras itself, with new versions of numpy
+KERAS = pytest.mark.filterwarnings("ignore:__array__ implementation doesn't accept a copy keyword")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("skorch_net", "val_cost"), ("transformers_trainer", "eval_val_cost"),
+        pytest.param("keras_model", "lambda", marks=KERAS), ("sklearn_estimator", "adaptive: test cost"),
+    ],
+)  # fmt: skip
+def test_examples_run(capsys, name, text):
+    runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    assert text in capsys.readouterr().out
+
+
 def test_a_plain_loop(capsys):
     runpy.run_path(str(EXAMPLES / "plain_pytorch.py"))
     result = LAMBDA.findall(capsys.readouterr().out)
@@ -39,7 +53,7 @@ def test_a_plain_loop(capsys):
 COSTS = CostMatrix(fp=1, fn=20)
 
 
-def made_rows():
+def made_up():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(600, 4, generator=generator)
     y = (x[:, 0] + x[:, 1] ** 2 + torch.randn(600, generator=generator) > 2.0).float()
@@ -47,8 +61,8 @@ def made_rows():
 
 
 def trained(loss, adapt):
-    """A net after five epochs of a loop as anybody writes it; ``adapt`` is called with validation logits and labels."""
-    x, y, held_out, labels = made_rows()
+    """A network after five epochs of a usual loop; ``adapt`` is called with validation logits and labels."""
+    x, y, held_out, labels = made_up()
     torch.manual_seed(0)
     net = torch.nn.Linear(4, 1)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.5)
@@ -63,7 +77,7 @@ def trained(loss, adapt):
 
 
 def by_hand(*, steps=True):
-    """The same with torch's own loss, its weights taken from the core's controller."""
+    """The same with torch's own loss, its weights taken from the controller."""
     controller = AdaCSLController(COSTS)
 
     def loss(logits, labels):
@@ -76,7 +90,7 @@ def by_hand(*, steps=True):
     return trained(loss, adapt), [step.lambda_ for step in controller.history]
 
 
-def test_a_loop_trains_as_the_core_steers():
+def test_a_loop_trains_with_the_weights_of_the_controller():
     expected, lambdas = by_hand()
     loss = AdaptiveCrossEntropy(COSTS)
     result = trained(loss, loss.adapt)
@@ -85,7 +99,7 @@ def test_a_loop_trains_as_the_core_steers():
     assert float(loss.negative_weight) == pytest.approx(loss.controller.weight)
 
 
-def test_without_adapting_it_trains_as_plain_weighted_cross_entropy_and_otherwise_than_with_it():
+def test_without_adapting_it_trains_as_plain_weighted_cross_entropy():
     expected, _ = by_hand(steps=False)
     loss = AdaptiveCrossEntropy(COSTS)
     result = trained(loss, lambda logits, labels: None)
@@ -93,22 +107,3 @@ def test_without_adapting_it_trains_as_plain_weighted_cross_entropy_and_otherwis
     assert loss.controller.lambda_ == 1.0
     # what is adapted ends elsewhere: an adapt that did nothing would be seen
     assert float((by_hand()[0] - expected).abs().max()) > 0.02
-
-
-@pytest.mark.slow
-def test_two_processes_have_the_lambda_of_one(capsys, monkeypatch, tmp_path):
-    for name, value in {"RANK": 0, "WORLD_SIZE": 1, "MASTER_ADDR": "localhost", "MASTER_PORT": 0}.items():
-        monkeypatch.setenv(name, str(value))
-    runpy.run_path(str(EXAMPLES / "torchrun.py"))
-    one = [float(value) for value in LAMBDA.findall(capsys.readouterr().out)]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
-        monkeypatch.delenv(name)
-    done = subprocess.run(
-        [*command, str(EXAMPLES / "torchrun.py")], capture_output=True, text=True, timeout=200, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    two = [float(value) for value in LAMBDA.findall(done.stdout)]
-    assert len(one) == len(set(one)) == 6
-    # gradients are summed in another order; the measured scores are the same to a few digits of float32
-    assert two == pytest.approx(one, rel=1e-4)

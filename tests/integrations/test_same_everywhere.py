@@ -1,4 +1,4 @@
-"""What is the same in every framework: what AdaCSLCallback is given, which labels are refused, and what decides."""
+"""What is the same in every framework: the arguments of AdaCSLCallback, invalid labels, and decisions."""
 
 import catboost
 import keras
@@ -99,28 +99,28 @@ def fit_keras(X, y, costs):
 BOOSTERS = {"xgboost": fit_xgboost, "lightgbm": fit_lightgbm, "catboost": fit_catboost}
 
 
-@pytest.mark.parametrize("strange", [-100, -1, 2, 0.5])
+@pytest.mark.parametrize("invalid", [-100, -1, 2, 0.5])
 @pytest.mark.parametrize("library", ["lightgbm", "catboost"])
-def test_boosters_refuse_labels_other_than_0_and_1(library, strange):
+def test_boosters_refuse_labels_other_than_0_and_1(library, invalid):
     X, y = rows()
-    y = np.where(np.arange(len(y)) == 7, strange, y)
+    y = np.where(np.arange(len(y)) == 7, invalid, y)
     with pytest.raises(Exception, match=r"labels must be the whole numbers 0 to 1") as caught:
         BOOSTERS[library](X, y, COSTS)
     assert isinstance(caught.value, ValueError | catboost.CatBoostError)
 
 
-@pytest.mark.parametrize("strange", [-100, -1, 2])
-def test_xgboost_refuses_them_itself(strange):
+@pytest.mark.parametrize("invalid", [-100, -1, 2])
+def test_xgboost_refuses_them_itself(invalid):
     X, y = rows()
     with pytest.raises((ValueError, xgb.core.XGBoostError), match="label"):
-        fit_xgboost(X, np.where(np.arange(len(y)) == 7, strange, y), COSTS)
+        fit_xgboost(X, np.where(np.arange(len(y)) == 7, invalid, y), COSTS)
 
 
-@pytest.mark.parametrize("strange", [-100, -1, 3])
+@pytest.mark.parametrize("invalid", [-100, -1, 3])
 @pytest.mark.parametrize("costs", [COSTS, THREE], ids=["two", "three"])
-def test_keras_refuses_labels(costs, strange):
+def test_keras_refuses_labels(costs, invalid):
     X, y = rows(k=costs.n_classes)
-    y = np.where(np.arange(len(y)) == 7, strange, y)
+    y = np.where(np.arange(len(y)) == 7, invalid, y)
     with pytest.raises(ValueError, match=r"labels must (lie in \[0, 1\]|be class numbers from 0 to 2)"):
         fit_keras(X, y, costs)
 

@@ -1,8 +1,6 @@
-"""skorch: the criterion, the callback, and skorch's own habits (clone, search, checkpoints, pickles)."""
+"""skorch: the criterion, the callback, and skorch's own features (clone, search, checkpoints, pickles)."""
 
 import pickle
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,6 +17,7 @@ from adacsl.integrations.sklearn import cost_scorer
 from adacsl.integrations.skorch import AdaCSLCallback, AdaptiveCrossEntropy, AdaptiveSoftmaxCrossEntropy
 
 COSTS = CostMatrix(fp=1, fn=8)
+THREE = CostMatrix.from_array([[0, 9, 2], [1, 0, 1], [3, 9, 0]], rows="predicted")
 
 
 def made_up(n=400, seed=0):
@@ -53,14 +52,17 @@ def test_the_history_is_that_of_the_controller(data):
     assert net.history[:, "val_cost_best"] == (np.asarray(net.history[:, "val_cost"]) < lowest).tolist()
 
 
-def test_the_cost_is_that_of_the_validation_rows(data):
+@pytest.mark.parametrize("by_sample", [False, True])
+def test_the_cost_is_that_of_the_validation_samples(data, by_sample):
     X, y = data
-    net = make(max_epochs=1).fit(X, y)
-    _, valid = net.get_split_datasets(X, y)
+    _, valid = make().initialize().get_split_datasets(X, y)
     rows = np.asarray(valid.indices)
-    decided = net.predict(X[rows])
-    expected = ((decided > y[rows]) + 8 * (decided < y[rows])).mean()
-    assert net.history[-1, "val_cost"] == pytest.approx(expected)
+    costs = CostMatrix(fp=1, fn=np.random.default_rng(1).uniform(1, 20, len(rows))) if by_sample else COSTS
+    net = make(callbacks=[AdaCSLCallback(costs=costs if by_sample else None)], max_epochs=1).fit(X, y)
+    decided = costs.decide(AdaCSLController(COSTS).correct(net.predict_proba(X[rows])[:, 1]))
+    assert net.history[-1, "val_cost"] == pytest.approx(costs.mean(y[rows], decided))
+    if not by_sample:
+        assert decided.tolist() == net.predict(X[rows]).tolist()
 
 
 def test_probabilities_have_a_sigmoid(data):
@@ -75,17 +77,40 @@ def test_probabilities_have_a_sigmoid(data):
     np.testing.assert_array_equal(net.predict(X), (logits > 0).numpy())
 
 
+def make_classes(costs, outputs, **settings):
+    torch.manual_seed(0)
+    defaults = {"criterion": AdaptiveSoftmaxCrossEntropy, "criterion__costs": costs, "callbacks": [AdaCSLCallback()]}
+    return NeuralNetClassifier(nn.Linear(4, outputs), max_epochs=3, lr=0.3, verbose=0, **(defaults | settings))
+
+
 def test_two_outputs_have_a_softmax(data):
     X, y = data
-    torch.manual_seed(0)
-    net = NeuralNetClassifier(
-        nn.Linear(4, 2), criterion=AdaptiveSoftmaxCrossEntropy, criterion__costs=COSTS, callbacks=[AdaCSLCallback()],
-        max_epochs=3, verbose=0,
-    ).fit(X, y.astype(np.int64))  # fmt: skip
+    net = make_classes(COSTS, 2).fit(X, y.astype(np.int64))
     with torch.no_grad():
         expected = torch.softmax(net.module_(torch.from_numpy(X)), 1)
     np.testing.assert_allclose(net.predict_proba(X), expected.numpy(), rtol=1e-5)
     assert len(set(net.history[:, "lambda"])) == 3
+
+
+def test_three_classes(data, tmp_path):
+    X, y = data
+    y = (y + (X[:, 1] > 1)).astype(np.int64)
+    net = make_classes(THREE, 3).fit(X, y)
+    steps = net.criterion_.controller.history
+    assert net.history[:, "lambda_max"] == [max(step.lambdas) for step in steps]
+    assert net.history[:, "val_cost"] == [step.cost for step in steps]
+    decided = THREE.decide(net.criterion_.controller.correct(net.predict_proba(X)))
+    assert THREE.total(y, decided) < THREE.total(y, net.predict(X))
+    files = {"f_params": tmp_path / "net.pt", "f_criterion": tmp_path / "loss.pt"}
+    net.save_params(**files)
+    other = make_classes(THREE, 3).initialize()
+    other.load_params(**files)
+    assert other.criterion_.controller.history == steps
+    assert torch.equal(other.criterion_.class_weights, net.criterion_.class_weights)
+    other.partial_fit(X, y)
+    assert len(other.criterion_.controller.history) == 6
+    with pytest.raises(ValueError, match="costs of 3 classes: use NeuralNetClassifier"):
+        make_classes(THREE, 3, criterion=AdaptiveCrossEntropy).fit(X, y)
 
 
 def test_the_losses_are_those_of_adacsl_torch():
@@ -106,7 +131,7 @@ def test_every_second_epoch(data):
     assert len(set(net.history[:, "val_cost"])) > 2
 
 
-def test_a_controller_of_ones_own_is_copied(data):
+def test_an_own_controller_is_copied(data):
     controller = AdaCSLController(COSTS, partition=UniformBins(2), damping=0.5)
     net = make(callbacks=[AdaCSLCallback(controller)]).fit(*data)
     used = net.criterion_.controller
@@ -115,9 +140,9 @@ def test_a_controller_of_ones_own_is_copied(data):
     assert used.damping == 0.5
     assert len(used.history) == 4
     net.fit(*data)
-    assert len(net.criterion_.controller.history) == 4  # a new fit starts anew
+    assert len(net.criterion_.controller.history) == 4  # a new fit starts again
     net.partial_fit(*data)
-    assert len(net.criterion_.controller.history) == 8  # partial_fit goes on
+    assert len(net.criterion_.controller.history) == 8  # partial_fit continues
 
 
 def test_clone_pickle_and_search(data):
@@ -141,8 +166,7 @@ def test_early_stopping_on_cost(data):
     assert min(costs) not in costs[-2:]
 
 
-@pytest.mark.parametrize("own", [False, True])
-@pytest.mark.parametrize("use_safetensors", [False, True])
+@pytest.mark.parametrize(("own", "use_safetensors"), [(False, False), (True, True)])
 def test_a_checkpoint_holds_the_controller(data, tmp_path, own, use_safetensors):
     def adapting():
         return AdaCSLCallback(AdaCSLController(COSTS, damping=0.7)) if own else AdaCSLCallback()
@@ -158,7 +182,7 @@ def test_a_checkpoint_holds_the_controller(data, tmp_path, own, use_safetensors)
     assert torch.equal(rest.module_.weight, whole.module_.weight)
 
 
-def test_the_cheapest_checkpoint_is_kept(data, tmp_path):
+def test_the_checkpoint_of_least_cost_is_the_last(data, tmp_path):
     saving = Checkpoint(dirname=tmp_path, monitor="val_cost_best", load_best=True)
     net = make([("save", saving)], max_epochs=12).fit(*data)
     best = int(np.argmin(net.history[:, "val_cost"]))
@@ -173,10 +197,8 @@ def test_a_history_from_before_the_callback(data):
     assert net.history[-1, "val_cost"] == net.criterion_.controller.history[-1].cost
 
 
-def test_without_validation_data_the_error_says_so(data):
-    with pytest.raises(
-        RuntimeError, match="AdaCSLCallback needs validation data, but the network has none: set train_split"
-    ):
+def test_without_validation_data_it_is_an_error(data):
+    with pytest.raises(RuntimeError, match="needs validation data, but the network has none: set train_split"):
         make(train_split=None).fit(*data)
 
 
@@ -198,34 +220,14 @@ def test_wrong_settings(data, settings, error, match):
         make(callbacks=[AdaCSLCallback(**settings)]).initialize()
 
 
-def test_the_example_runs(capsys):
-    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "skorch_net.py"))
-    assert "val_cost" in capsys.readouterr().out
-
-
-def test_costs_of_rows_are_those_of_the_validation_rows(data):
-    X, y = data
-    amounts = np.random.default_rng(1).uniform(1, 20, len(X))
-    _, valid = make().initialize().get_split_datasets(X, y)
-    rows = np.asarray(valid.indices)
-    prices = CostMatrix(fp=1, fn=amounts[rows])
-    net = make(callbacks=[AdaCSLCallback(costs=prices)], max_epochs=1).fit(X, y)
-    proba = AdaCSLController(COSTS).correct(net.predict_proba(X[rows])[:, 1])
-    assert net.history[-1, "val_cost"] == pytest.approx(prices.mean(y[rows], prices.decide(proba)))
-
-
-def test_a_net_without_the_callback_warns(data):
+def test_only_a_net_without_the_callback_warns(data):
     with pytest.warns(UserWarning, match="AdaptiveCrossEntropy has not been adapted"):
         make(callbacks=[]).fit(*data)
+    make(callbacks=[AdaCSLCallback(every=5)]).fit(*data)
 
 
-@pytest.mark.parametrize("every", [1, 5])
-def test_a_net_with_the_callback_does_not(data, every):
-    make(callbacks=[AdaCSLCallback(every=every)]).fit(*data)
-
-
-@pytest.mark.parametrize("strange", [-100, -1, 2])
-def test_labels_are_checked(data, strange):
+@pytest.mark.parametrize("invalid", [-100, -1, 2])
+def test_labels_are_checked(data, invalid):
     X, y = data
     with pytest.raises(ValueError, match=r"targets must lie in \[0, 1\]"):
-        make(train_split=None).fit(X, np.where(np.arange(len(y)) == 3, strange, y).astype(np.float32))
+        make(train_split=None).fit(X, np.where(np.arange(len(y)) == 3, invalid, y).astype(np.float32))

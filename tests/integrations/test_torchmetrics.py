@@ -1,10 +1,6 @@
-"""CostMetric: equal to the costs of plain functions, in batches, in buckets, in processes, in collections."""
+"""CostMetric: equal to the costs of plain functions, in batches, in buckets, in collections."""
 
-import json
-import subprocess
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -232,23 +228,6 @@ def test_early_stopping_on_the_cost_without_an_adaptive_loss(tmp_path):
         tested = trainer.validate(Model(), loader, verbose=False)[0]
     assert {f"val_{name}" for name in NAMES} <= set(tested)
     assert best.best_model_score == stop.best_score
-
-
-@pytest.mark.slow
-def test_two_processes_compute_what_one_computes(tmp_path):
-    script = Path(__file__).parent / "scripts" / "metric_processes.py"
-    done = subprocess.run(
-        [sys.executable, str(script), str(tmp_path)], capture_output=True, text=True, timeout=200, check=False
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    one = json.loads((tmp_path / "1" / "0.json").read_text())
-    for rank in range(2):
-        two = json.loads((tmp_path / "2" / f"{rank}.json").read_text())
-        for name, wanted in one.items():
-            if name != "folded":
-                assert two[name] == pytest.approx(wanted, rel=1e-6), name
-        for column in ("cost", "cost_half", "cost_bayes"):
-            assert two["folded"][column] == pytest.approx(one["folded"][column], rel=1e-9)
 
 
 @pytest.mark.gpu

@@ -7,24 +7,15 @@ import sys
 import joblib
 import numpy as np
 import pandas as pd
-import polars
 import pytest
-import sklearn
 import xgboost as xgb
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, CostSensitiveClassifier, find_threshold, load
-from adacsl.adaptive import UniformBins
+from adacsl import AdaCSLClassifier, AdaCSLController, CostMatrix, CostSensitiveClassifier, load
 from adacsl.base.scores import sigmoid
-from adacsl.estimators.persistence import ArtefactError
 from adacsl.integrations.boosting import Matrix
 from adacsl.learners.boosting import BoostingLearner
 from adacsl.learners.boosting_fit import levelled
-from adacsl.metrics import Interval
 from tests.made import boosting_classifier
 
 COSTS = CostMatrix(fp=1, fn=8)
@@ -42,7 +33,7 @@ def made_up(n=300, share=0.25, seed=0):
 
 
 def mixed(n=400, seed=0):
-    """Numbers with gaps, categories, text that is numbers, dates."""
+    """Numbers with missing values, categories, text that is numbers, dates."""
     rng = np.random.default_rng(seed)
     job = rng.choice(["clerk", "driver", "nurse"], n)
     income = rng.lognormal(10, 0.5, n)
@@ -109,30 +100,10 @@ def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 
-def test_clone_keeps_every_setting():
-    steering = {"partition": UniformBins(3), "bounds": (0.1, 10.0)}
-    clf = quick(target_threshold="middle", cv=4, decide="tuned", controller=steering, pos_label="a")
-    params, copied = clf.get_params(), clone(clf).get_params()
-    assert set(params) == set(copied)
-    for name, value in params.items():
-        assert copied[name] == value or repr(copied[name]) == repr(value), name
-
-
-def test_pipelines_and_searches(data):
-    search = GridSearchCV(quick(), {"learner__learning_rate": [1e-4, 0.2]}, cv=2).fit(*data)
-    assert search.best_params_["learner__learning_rate"] == 0.2
-    assert set(make_pipeline(StandardScaler(), quick()).fit(*data).predict(data[0])) == {0, 1}
-
-
 def test_pickle_and_joblib(fitted, data, tmp_path):
     joblib.dump(fitted, tmp_path / "model.joblib")
     again = joblib.load(tmp_path / "model.joblib")
     assert np.array_equal(again.predict_proba(data[0]), fitted.predict_proba(data[0]))
-
-
-def test_same_seed_same_model(library, data):
-    first, second = (quick(library=library).fit(*data).decision_scores(data[0]) for _ in range(2))
-    assert np.array_equal(first, second)
 
 
 # what it computes
@@ -148,8 +119,11 @@ def test_scores_probabilities_and_decisions_agree(fitted, data):
 
 def test_without_adaptation_it_is_the_plain_booster(data):
     X, y = data
-    apart = made_up(200, seed=3)
-    clf = quick(target_threshold="bayes", validation=apart, select="last", patience=None).fit(X, y)
+    separate = made_up(200, seed=3)
+    clf = quick(target_threshold="bayes", validation=separate, select="last", patience=None).fit(X, y)
+    assert np.isnan(clf.oof_scores_[:300]).all()
+    assert not np.isnan(clf.oof_scores_[300:]).any()
+    assert len(clf.oof_scores_) == 500
     params = {"objective": "binary:logistic", "eta": 0.05, "seed": 0, "nthread": 1}
     plain = xgb.train(params, xgb.DMatrix(X, y), 15)
     assert clf.decision_scores(X) == pytest.approx(plain.predict(xgb.DMatrix(X)), abs=1e-6)
@@ -157,30 +131,15 @@ def test_without_adaptation_it_is_the_plain_booster(data):
     assert set(clf.history_["lambda"]) == {1.0}
 
 
-def test_nothing_moves_where_nothing_would_be_proof(data):
-    assert set(quick(target_threshold=0.5, controller={"n_standard_errors": 1e6}).fit(*data).history_["lambda"]) == {
-        1.0
-    }
-    assert len(set(quick(target_threshold=0.5).fit(*data).history_["lambda"])) > 1
-
-
-def test_history_and_kept_rounds(fitted):
+def test_history_and_chosen_rounds(fitted):
     history = fitted.history_
-    assert list(history.columns) == [
-        "round",
-        "fold",
-        "target_threshold",
-        "adapted",
-        "lambda",
-        "weight",
-        "threshold",
-        "val_cost",
-    ]
+    names = ["round", "fold", "target_threshold", "adapted", "lambda", "weight", "threshold", "val_cost"]
+    assert list(history.columns) == names
     assert set(history["fold"]) == {0, 1, 2}
     for fold, rounds in enumerate(fitted.rounds_):
         costs = history.loc[history["fold"] == fold, "val_cost"].to_numpy()
         assert rounds == int(np.argmin(costs)) + 1
-    # every fold steers its own weight; a round's is the one it was trained with
+    # every fold adapts its own weight; a round's is the one it was trained with
     assert history.groupby("fold")["lambda"].last().nunique() == 3
     assert history.loc[history["round"] == 0, "lambda"].eq(1.0).all()
     assert history["weight"].to_numpy() == pytest.approx(history["lambda"].to_numpy() / 8)
@@ -192,26 +151,15 @@ def test_history_and_kept_rounds(fitted):
     ids=["controller", "dict"],
 )
 def test_the_history_is_the_controllers(like, data):
-    apart = made_up(200, seed=3)
-    clf = quick(validation=apart, select="last", patience=None, controller=like).fit(*data)
-    alone, matrix = AdaCSLController(COSTS, damping=0.25), clf.encoder_.transform(apart[0])
+    separate = made_up(200, seed=3)
+    clf = quick(validation=separate, select="last", patience=None, controller=like).fit(*data)
+    alone, matrix = AdaCSLController(COSTS, damping=0.25), clf.encoder_.transform(separate[0])
     for _, row in clf.history_.iterrows():
         assert row["lambda"] == pytest.approx(alone.lambda_, rel=1e-6)
         margins = clf.boosters_[0][: int(row["round"]) + 1].predict(xgb.DMatrix(matrix), output_margin=True)
-        step = alone.step(sigmoid(margins), apart[1])
+        step = alone.step(sigmoid(margins), separate[1])
         assert row["val_cost"] == pytest.approx(step.cost)
         assert row["threshold"] == pytest.approx(step.thresholds[0], abs=1e-6)
-
-
-def test_out_of_fold_scores_and_the_estimate(fitted, data):
-    X, y = data
-    assert not np.isnan(fitted.oof_scores_).any()
-    assert isinstance(fitted.estimated_cost_, Interval)
-    decided = fitted.oof_scores_ > fitted.threshold_
-    assert list(fitted.target_costs_.values()) == pytest.approx([COSTS.mean(y, decided)])
-    assert 0.0 <= fitted.calibration_error_ <= 1.0
-    single = quick(library=fitted.learner.library).fit(X, y)
-    assert np.isnan(single.oof_scores_).sum() == 240
 
 
 def test_out_of_fold_scores_come_from_the_boosters(library, data):
@@ -226,58 +174,22 @@ def test_out_of_fold_scores_come_from_the_boosters(library, data):
     assert np.abs(each - clf.oof_scores_[:, None]).min(axis=1) == pytest.approx(0.0, abs=1e-6)
 
 
-def test_targets_and_tuned_thresholds(data):
-    X, y = data
-    clf = quick(target_threshold="middle", decide="tuned", select="last", patience=None).fit(X, y)
-    assert clf.target_threshold_ == pytest.approx(np.sqrt(1 / 8) / (1 + np.sqrt(1 / 8)))
-    seen = ~np.isnan(clf.oof_scores_)
-    scores = clf.reference_scores_  # of what is kept
-    cheapest = min(COSTS.mean(y[seen], scores > cut) for cut in [0.0, *scores])
-    assert COSTS.mean(y[seen], scores > clf.threshold_) == pytest.approx(cheapest)
-    assert clf.estimated_cost_.estimate >= cheapest  # at thresholds that other samples tuned
-    assert find_threshold(scores, y[seen], COSTS).cost == pytest.approx(cheapest)
-
-
-def test_auto_keeps_the_cheapest_of_a_plain_one_and_two_targets(library, data):
-    X, y = data
-    auto = quick(library=library, target_threshold="auto", cv=3).fit(X, y)
-    tried = [
-        quick(library=library, target_threshold="bayes", controller=None, cv=3).fit(X, y)
-    ]  # there "auto" does not adapt
-    tried += [
-        quick(library=library, target_threshold=target_threshold, cv=3).fit(X, y)
-        for target_threshold in (0.5, "middle")
-    ]
-    costs = {clf.target_threshold_ if clf.adapted_ else "plain": min(clf.target_costs_.values()) for clf in tried}
-    assert auto.target_costs_ == pytest.approx(costs)
-    kept = next(clf for clf in tried if clf.target_threshold_ == auto.target_threshold_)
-    assert min(kept.target_costs_.values()) == min(costs.values())
-    assert np.array_equal(auto.decision_scores(X), kept.decision_scores(X))
-    assert len(auto.history_) == sum(len(clf.history_) for clf in tried)
-
-
-def test_auto_with_equal_costs(data):
-    clf = quick(CostMatrix(fp=1, fn=1), target_threshold="auto").fit(*data)
-    assert list(clf.target_costs_) == ["plain"]
-    assert clf.target_costs_["plain"] == pytest.approx(clf.estimated_cost_.estimate)
-
-
 def test_adaptation_pays_where_nothing_is_stopped():
     X, y = made_up(1500, share=0.05, seed=1)
     test, truth = made_up(4000, share=0.05, seed=2)
     costs = CostMatrix(fp=1, fn=20)
     settings = {"n_estimators": 60, "patience": None, "select": "last", "learning_rate": 0.3}
 
-    def paid(seed, steered):
-        return -quick(costs, controller=steered, random_state=seed, **settings).fit(X, y).score(test, truth)
+    def score(seed, controller):
+        return quick(costs, controller=controller, random_state=seed, **settings).fit(X, y).score(test, truth)
 
-    assert np.mean([paid(seed, "auto") - paid(seed, None) for seed in range(3)]) < 0.0
+    assert np.mean([score(seed, "auto") - score(seed, None) for seed in range(3)]) > 0.0
 
 
 # columns
 
 
-def test_categories_and_gaps_go_to_the_booster_as_they_are(library):
+def test_categories_and_missing_values_go_to_the_booster_as_they_are(library):
     X, y = mixed()
     clf = quick(library=library, n_estimators=30).fit(X, y)
     kinds = [column["kind"] for column in clf.encoder_.columns]
@@ -290,79 +202,14 @@ def test_categories_and_gaps_go_to_the_booster_as_they_are(library):
     assert clf.feature_names_in_.tolist() == list(X.columns)
 
 
-def test_polars_and_pandas_agree(library):
-    X, y = mixed()
-    plain = X.assign(code=X["code"].astype(str)).astype(object)
-    plain = plain.where(plain.notna(), None)
-    other = polars.DataFrame(plain.to_dict(orient="list")).with_columns(polars.col("code").cast(polars.Categorical))
-    mine, theirs = (quick(library=library).fit(table, y).predict_proba(table) for table in (X, other))
-    assert mine == pytest.approx(theirs, abs=1e-12)
-
-
 def test_category_splits_are_native():
     # an even and an odd group of levels: one split by sets of levels, many by order
     rng = np.random.default_rng(0)
     level = rng.integers(0, 16, 800)
     X = pd.DataFrame({"level": pd.Categorical([f"v{i:02d}" for i in level])})
-    clf = quick(
-        CostMatrix(fp=1, fn=1),
-        n_estimators=2,
-        learning_rate=1.0,
-        params={"nthread": 1, "max_depth": 1, "max_cat_to_onehot": 1},
-    )
+    params = {"nthread": 1, "max_depth": 1, "max_cat_to_onehot": 1}
+    clf = quick(CostMatrix(fp=1, fn=1), n_estimators=2, learning_rate=1.0, params=params)
     assert clf.fit(X, level % 2).score(X, level % 2) == 0.0
-
-
-# costs, weights, groups
-
-
-def test_costs_of_each_row(library):
-    X, y = made_up(400)
-    fn = np.random.default_rng(1).uniform(0.5, 20.0, 400)
-    clf = quick(library=library).fit(X, y, fn=fn)
-    assert float(clf.costs_.fn) == pytest.approx(fn[y == 1].mean())
-    proba = clf.predict_proba(X)[:, 1]
-    assert np.array_equal(clf.predict(X, fn=fn), (proba > 1 / (1 + fn)).astype(int))
-    assert clf.score(X, y, fn=fn) == pytest.approx(-CostMatrix(fp=1, fn=fn).mean(y, clf.predict(X, fn=fn)))
-
-
-def test_costs_are_routed_as_metadata():
-    X, y = made_up(200)
-    fn = np.random.default_rng(1).uniform(0.5, 20.0, 200)
-    with sklearn.config_context(enable_metadata_routing=True):
-        clf = quick().set_fit_request(fn=True).set_score_request(fn=True)
-        result = cross_validate(clf, X, y, params={"fn": fn}, cv=2, return_estimator=True)
-    assert float(result["estimator"][0].costs_.fn) != 8.0
-
-
-def test_sample_weights_count_and_zero_is_absence(library):
-    X, y = made_up(300)
-    weight = np.ones(300)
-    weight[250:] = 0.0
-    # a weight of zero keeps a row out of everything, so its label may be nonsense
-    labels = y.copy()
-    labels[250:] = 1 - labels[250:]
-    first, second = (quick(library=library).fit(X, y_, sample_weight=weight) for y_ in (y, labels))
-    assert np.array_equal(first.decision_scores(X), second.decision_scores(X))
-    assert np.isnan(first.oof_scores_[250:]).all()
-
-
-def test_groups_stay_together(data):
-    X, y = data
-    groups = np.arange(len(y)) // 3
-    clf = quick().fit(X, y, groups=groups)
-    seen = ~np.isnan(clf.oof_scores_)
-    assert not set(groups[seen]) & set(groups[~seen])
-
-
-def test_labels_of_any_kind(data):
-    X, y = data
-    names = np.where(y == 1, "bad", "good")
-    with pytest.raises(ValueError, match=r"the positive class of y is not given \(bad, good\)"):
-        quick().fit(X, names)
-    clf = quick(pos_label="bad").fit(X, names)
-    assert set(clf.predict(X)) == {"bad", "good"}
-    assert np.array_equal(clf.predict(X) == "bad", clf.predict_proba(X)[:, 0] > COSTS.threshold)
 
 
 # stopping and settings
@@ -375,39 +222,33 @@ def test_patience_ends_the_training(library, data):
     assert rounds < 200
 
 
-def test_adapting_is_not_dear_where_classes_are_apart():
-    """At full speed lambda ran to its bounds where few held-out rows are close to the threshold.
+def test_adapting_costs_little_where_classes_are_separated():
+    """At full speed lambda ran to its bounds where few held-out samples are close to the threshold.
 
-    A guard against that speed, no evidence of a bound: LightGBM and misses of 8 only, and the seeds were chosen. Seed 0
-    is skipped: there the first round is kept, and the adapted booster costs 2.8 times what the plain one does, more
-    than at full speed. At misses of 50 single fits of XGBoost cost more than ten times as much as plain ones.
+    A guard against that speed, no evidence of a bound: LightGBM and false negatives of 8 only, and the seeds were
+    chosen. Seed 0 is skipped: there the first round is chosen, and the adapted booster costs 2.8 times what the plain
+    one does, more than at full speed. At 50 single fits of XGBoost cost more than ten times as much as plain ones.
     """
-    costs, paid = CostMatrix(fp=1, fn=8), []
+    paid = []
     for seed in range(1, 6):
         rng = np.random.default_rng(seed)
         x = rng.normal(size=(3400, 5))
         z = x[:, 0] + 0.5 * x[:, 1] + (0.0, 0.1)[seed % 2] * rng.normal(size=3400)
         y = (z > np.quantile(z, 0.85)).astype(int)
-        settings = {
-            "library": "lightgbm",
-            "n_estimators": 120,
-            "learning_rate": 0.1,
-            "patience": 30,
-            "random_state": seed,
-        }
+        settings = {"n_estimators": 120, "learning_rate": 0.1, "patience": 30, "random_state": seed}
         adapted, plain = (
-            quick(costs, target_threshold=target_threshold, **settings).fit(x[:400], y[:400])
+            quick(library="lightgbm", target_threshold=target_threshold, **settings).fit(x[:400], y[:400])
             for target_threshold in (0.5, "bayes")
         )
         assert adapted.history_["lambda"].between(0.05, 20).all()
-        paid.append([costs.mean(y[400:], model.predict(x[400:])) for model in (adapted, plain)])
+        paid.append([COSTS.mean(y[400:], model.predict(x[400:])) for model in (adapted, plain)])
     ratios = np.divide(*np.transpose(paid))
     assert np.exp(np.log(ratios).mean()) < 1.4  # at full speed 1.7
     assert ratios.max() < 2.0  # 3.5
 
 
 def test_classes_weigh_one_in_the_mean_at_the_start(data):
-    """As where nothing steers: small weights alone would keep XGBoost from splitting."""
+    """As without a controller: small weights alone would keep XGBoost from splitting."""
     x, y = data
     controller = AdaCSLController(CostMatrix(fp=1, fn=1000))
     weight = levelled(Matrix(x, y), controller).weight
@@ -417,7 +258,7 @@ def test_classes_weigh_one_in_the_mean_at_the_start(data):
 
 
 @pytest.mark.parametrize(("fp", "fn"), [(1.0, 1e9), (1e9, 1.0)])
-def test_nothing_adapts_at_the_bayes_threshold_of_unequal_prices(fp, fn, data):
+def test_nothing_adapts_at_the_bayes_threshold_of_unequal_costs(fp, fn, data):
     clf = quick(CostMatrix(fp=fp, fn=fn), target_threshold="bayes").fit(*data)
     assert not clf.adapted_
     assert set(clf.history_["weight"]) == {1.0}
@@ -430,17 +271,9 @@ def test_every_adapts_less_often(library, data):
     assert history["lambda"][5] != 1.0
 
 
-def test_parameters_of_the_library_win(data):
+def test_parameters_of_the_library_take_precedence(data):
     clf = quick(params={"nthread": 1, "max_depth": 1}).fit(*data)
     assert all(len(tree.splitlines()) == 3 for tree in clf.boosters_[0].get_dump())
-
-
-def test_validation_data_of_its_own(library, data):
-    other = made_up(150, seed=5)
-    clf = quick(library=library, validation=other).fit(*data)
-    assert len(clf.oof_scores_) == 450
-    assert np.isnan(clf.oof_scores_[:300]).all()
-    assert not np.isnan(clf.oof_scores_[300:]).any()
 
 
 # artefacts
@@ -461,23 +294,6 @@ def test_saved_and_loaded(fitted, data, tmp_path):
     assert np.array_equal(load(tmp_path / "again").predict_proba(X), fitted.predict_proba(X))
 
 
-def test_saved_with_categories(library, tmp_path):
-    X, y = mixed(200)
-    clf = quick(library=library).fit(X, y)
-    clf.save(tmp_path / "model")
-    assert np.array_equal(load(tmp_path / "model").predict_proba(X), clf.predict_proba(X))
-
-
-def test_a_flipped_byte_is_noticed(data, tmp_path):
-    quick().fit(*data).save(tmp_path / "model")
-    file = next((tmp_path / "model").glob("*.safetensors"))
-    content = bytearray(file.read_bytes())
-    content[len(content) // 2] ^= 1
-    file.write_bytes(content)
-    with pytest.raises(ArtefactError, match="damaged"):
-        load(tmp_path / "model")
-
-
 # what goes wrong
 
 
@@ -491,13 +307,6 @@ def test_a_flipped_byte_is_noticed(data, tmp_path):
         ({"patience": 0}, ValueError, "patience must be None or a whole number of at least 1, got 0"),
         ({"decide": "unweighted"}, ValueError, "decide='unweighted' undoes the weight"),
         ({"damping": 0.5}, TypeError, "unexpected keyword argument 'damping'"),
-        ({"controller": "no"}, TypeError, "controller must be None, 'auto', a dict of settings or an AdaCSLController"),
-        ({"controller": {"speed": 1}}, ValueError, "a controller has no setting 'speed'"),
-        ({"decide": "best"}, ValueError, "decide must be one of"),
-        ({"target_threshold": "most"}, ValueError, "target_threshold must be a number or one of"),
-        ({"costs": 3}, TypeError, "costs must be a CostMatrix"),
-        ({"validation": 1.5}, ValueError, "validation must be a fraction"),
-        ({"pos_label": 7}, ValueError, "y has no class 7"),
     ],
 )
 def test_wrong_settings_are_named(data, settings, kind, message):
@@ -511,78 +320,68 @@ def test_nothing_to_learn_from(library, X):
         quick(library=library).fit(X, np.arange(60) % 2)
 
 
-def test_a_number_that_becomes_text_is_named():
-    X, y = mixed(100)
-    clf = quick().fit(X, y)
-    with pytest.raises(ValueError, match=r"column 'years' held numbers.*'many'"):
-        clf.predict(X.assign(years="many"))
+MISSING = """
+import sys, traceback
+def attempt(missing, statement):
+    sys.modules[missing] = None
+    try:
+        exec(statement)
+    except ImportError as error:
+        text = "".join(traceback.format_exception(error)).strip()
+        assert "During handling" not in text and "direct cause" not in text
+        assert text.splitlines()[-1].endswith(f"run  pip install 'adacsl[{missing}]'"), text
+    else:
+        raise AssertionError(missing)
+attempt("sklearn", "from adacsl import AdaCSLClassifier")
+del sys.modules["sklearn"]
+for library in ("xgboost", "lightgbm", "catboost"):
+    attempt(library, f"import adacsl.integrations.{library}")
+attempt("xgboost", "from adacsl import AdaCSLClassifier as C; C(learner='xgboost').fit([[1, 2]] * 9, [0, 1, 0] * 3)")
+"""
 
 
-@pytest.mark.parametrize(
-    ("missing", "statement", "advice"),
-    [
-        ("xgboost", "import adacsl.integrations.xgboost", "xgboost"),
-        ("lightgbm", "import adacsl.integrations.lightgbm", "lightgbm"),
-        ("catboost", "import adacsl.integrations.catboost", "catboost"),
-        ("sklearn", "from adacsl import AdaCSLClassifier", "sklearn"),
-        (
-            "xgboost",
-            "from adacsl import AdaCSLClassifier as C; C(learner='xgboost').fit([[1, 2]] * 9, [0, 1, 0] * 3)",
-            "xgboost",
-        ),
-    ],
-)
-def test_a_missing_extra_is_one_line_that_says_what_to_install(missing, statement, advice):
-    code = f"import sys\nsys.modules[{missing!r}] = None\n{statement}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr.splitlines()[-1].endswith(f"run  pip install 'adacsl[{advice}]'")
-    assert "During handling" not in done.stderr
-    assert "direct cause" not in done.stderr
-
-
-def test_importing_it_loads_no_torch_and_no_booster():
+def test_a_missing_extra_is_one_line_with_what_to_install():
+    done = subprocess.run([sys.executable, "-c", MISSING], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
     code = "import sys; from adacsl import AdaCSLClassifier; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert {"torch", "lightning", "xgboost", "lightgbm", "catboost"}.isdisjoint(done.stdout.split())
 
 
 @pytest.mark.parametrize("target_threshold", ["bayes", "middle"])
-@pytest.mark.parametrize("prices", [{"fp": 1e9, "fn": 1e-9}, {"fp": 1e-9, "fn": 1e9}])
-def test_costs_whose_threshold_rounds_to_0_or_1(prices, target_threshold):
+@pytest.mark.parametrize("costs", [{"fp": 1e9, "fn": 1e-9}, {"fp": 1e-9, "fn": 1e9}])
+def test_costs_whose_threshold_rounds_to_0_or_1(costs, target_threshold):
     x, y = np.arange(80.0)[:, None], np.arange(80) >= 40
-    clf = AdaCSLClassifier(
-        CostMatrix(**prices),
-        learner=BoostingLearner(library="xgboost", n_estimators=5),
-        target_threshold=target_threshold,
-        random_state=0,
-        decide="bayes",
-    ).fit(x, y)
+    clf = quick(CostMatrix(**costs), n_estimators=5, target_threshold=target_threshold).fit(x, y)
     assert set(clf.predict(x).tolist()) <= {False, True}
 
 
-@pytest.mark.parametrize(("library", "select"), [("lightgbm", "best"), ("xgboost", "log-loss")])
-def test_a_tuned_booster_costs_what_it_estimates(library, select):
-    """Draws of a known law: the estimated cost is the true one in the mean, and its interval contains it."""
+@pytest.mark.parametrize(
+    ("library", "select", "draws", "tolerance"),
+    [
+        ("lightgbm", "best", 6, 0.08),
+        pytest.param("lightgbm", "best", 20, 0.045, marks=pytest.mark.weekly),
+        pytest.param("xgboost", "log-loss", 20, 0.045, marks=pytest.mark.weekly),
+    ],
+)
+def test_a_tuned_booster_costs_what_it_estimates(library, select, draws, tolerance):
+    """Draws of a known distribution: the estimated cost is the true one in the mean, and its interval contains it."""
 
     def draw(rng, n):
         X = rng.normal(size=(n, 4))
         return X, sigmoid(-1.6 + X[:, 0] + 0.8 * X[:, 1] * X[:, 2] + 0.6 * np.abs(X[:, 3]))
 
     costs, result = CostMatrix(fp=1, fn=5), []
-    for seed in range(20):
+    for seed in range(draws):
         rng = np.random.default_rng(seed)
         X, chances = draw(rng, 500)
         y = (rng.random(500) < chances).astype(int)
         learner = BoostingLearner(library, n_estimators=60, learning_rate=0.1, patience=15, params=ONE_THREAD[library])
-        made = CostSensitiveClassifier(costs, learner=learner, decide="tuned", select=select, random_state=seed).fit(
-            X, y
-        )
+        made = CostSensitiveClassifier(costs, learner=learner, decide="tuned", select=select, random_state=seed)
+        interval = made.fit(X, y).estimated_cost_
         X, chances = draw(rng, 10_000)
         true = np.mean(np.where(made.predict(X) == 1, 1.0 - chances, 5.0 * chances))
-        result.append(
-            (made.estimated_cost_.estimate, true, made.estimated_cost_.low <= true <= made.estimated_cost_.high)
-        )
+        result.append((interval.estimate, true, interval.low <= true <= interval.high))
     estimate, true, contained = np.mean(result, axis=0)
-    assert estimate == pytest.approx(true, rel=0.045)  # two standard errors: before, 5 to 10 % too high
-    assert contained >= 0.85
+    assert estimate == pytest.approx(true, rel=tolerance)  # two standard errors: before, 5 to 10 % too high
+    assert contained >= 0.8

@@ -10,8 +10,8 @@ def test_error_of_quantile_bins_by_hand():
     rng = np.random.default_rng(0)
     scores, labels = rng.random(3000), rng.integers(0, 2, 3000)
     order = np.argsort(scores)
-    gaps = [abs((scores[part] - labels[part]).sum()) for part in np.split(order, 15)]
-    assert expected_calibration_error(scores, labels) == pytest.approx(sum(gaps) / 3000)
+    errors = [abs((scores[part] - labels[part]).sum()) for part in np.split(order, 15)]
+    assert expected_calibration_error(scores, labels) == pytest.approx(sum(errors) / 3000)
 
 
 def test_of_more_classes_the_likeliest_is_compared_with_how_often_it_is_true():

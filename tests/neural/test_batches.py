@@ -1,4 +1,4 @@
-"""Batches of row numbers: even, complete, each member's own, and shared out among processes."""
+"""Batches of sample numbers: even, complete, each member's own, and divided among processes."""
 
 import numpy as np
 import pytest
@@ -29,14 +29,14 @@ def test_batches_are_even_and_complete(n, size):
         assert max(lengths) - min(lengths) <= 1
 
 
-def test_side_by_side_every_member_has_its_own_rows_once():
+def test_jointly_every_member_has_its_own_samples_once():
     members = [Member(np.arange(0, 50), NONE, seed=1), Member(np.arange(100, 149), NONE, seed=2)]
     batches = batches_of(members, 8, filled=True)
     assert {batch.shape for batch in batches} == {(LANES, 2)}
     for column, member in enumerate(members):
         own = torch.cat(batches)[:, column]
         assert sorted(own[own >= 0].tolist()) == member.train.tolist()
-        # and in the very batches it has alone
+        # and in the same batches as separately
         alone = batches_of([member], 8, filled=True)
         assert all(torch.equal(batch[:, column], other[:, 0]) for batch, other in zip(batches, alone, strict=True))
     assert batch_shape([50, 49], 8) == (7, LANES)
@@ -95,27 +95,24 @@ def test_shares_make_up_the_batch(monkeypatch, rows, world):
     assert all(len(part) > 0 for part, _ in shares)
 
 
-def test_smote_fills_up_every_rarer_class():
+@pytest.mark.parametrize(
+    ("counts", "filled"), [([6, 3, 2, 1], [6, 6, 6, 1]), ([9, 3], [9, 9])]
+)  # a class of one sample cannot be mixed
+def test_smote_fills_up_every_rarer_class_with_mixtures(counts, filled):
     torch.manual_seed(0)
     x = torch.rand(12, 1, 2, 2)
-    y = torch.tensor([0] * 6 + [1] * 3 + [2] * 2 + [3])
+    y = torch.arange(len(counts)).repeat_interleave(torch.tensor(counts))
+    y = y.float() if len(counts) == 2 else y
     mixed, labels = smote_batch(x, y)
-    assert torch.bincount(labels).tolist() == [6, 6, 6, 1]  # one alone cannot be mixed
+    assert torch.bincount(labels.long()).tolist() == filled
     assert torch.equal(mixed[:12], x)
-    for label in (1, 2):
+    for label, count in enumerate(counts):
         own, made = x[y == label], mixed[12:][labels[12:] == label]
+        assert len(made) == filled[label] - count
         assert ((made >= own.amin(0) - 1e-6) & (made <= own.amax(0) + 1e-6)).all()
 
 
-def test_smote_fills_up_the_rarer_class_with_mixtures():
-    torch.manual_seed(0)
+@pytest.mark.parametrize("positives", [0, 1, 6])
+def test_smote_returns_a_batch_with_nothing_to_mix_or_fill_up(positives):
     x = torch.rand(12, 1, 2, 2)
-    y = (torch.arange(12) < 3).float()
-    mixed, labels = smote_batch(x, y)
-    assert len(mixed) == 18
-    assert labels.sum() == 9
-    assert torch.equal(mixed[:12], x)
-    low, high = x[:3].amin(0), x[:3].amax(0)
-    assert ((mixed[12:] >= low - 1e-6) & (mixed[12:] <= high + 1e-6)).all()
-    for few in (torch.zeros(12), (torch.arange(12) < 1).float(), (torch.arange(12) < 6).float()):
-        assert smote_batch(x, few)[0] is x  # nothing to mix, or nothing missing
+    assert smote_batch(x, (torch.arange(12) < positives).float())[0] is x

@@ -1,4 +1,4 @@
-"""Nets of methods with more than two classes: tables and images, cross-fits, losses, resampling, kept and resumed."""
+"""Neural networks of more than two classes: tables and images, cross-fits, losses, resampling."""
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,6 @@ from torch import nn
 
 import adacsl
 from adacsl import AdaCSLClassifier, CostMatrix, CostSensitiveClassifier
-from adacsl.estimators.artefact import read_artefact
 from adacsl.fitting.rows import Rows
 from adacsl.neural import fit
 from adacsl.neural.fit import Prepared
@@ -22,7 +21,7 @@ from adacsl.torch.resnet import resnet18
 COSTS = CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")
 BENT = {"bins": 3, "heads": 3, "width": 12}
 TABM = {"kind": "tabm", "k": 3, "d_block": 8, "n_bins": 5, "d_embedding": 3}
-STEERED = {"loss": "weighted", "controller": {}}  # on tables of K classes "auto" does not adapt
+ADAPTED = {"loss": "weighted", "controller": {}}  # on tables of K classes "auto" does not adapt
 
 
 def table(n=150, seed=0):
@@ -35,7 +34,7 @@ def table(n=150, seed=0):
     return frame, y
 
 
-def pictures(n=48):
+def images(n=48):
     rng = np.random.default_rng(0)
     y = np.asarray([0, 0, 1, 2] * (n // 4))
     x = rng.integers(0, 90, (n, 32, 32, 3)).astype(np.uint8)
@@ -46,7 +45,7 @@ def pictures(n=48):
 
 def fitted(module=None, *, data=None, net=None, **choices):
     learner = NeuralLearner(module, **({"epochs": 2} | (net or {})))
-    made = CostSensitiveClassifier(COSTS, learner=learner, device="cpu", random_state=1, **(STEERED | choices))
+    made = CostSensitiveClassifier(COSTS, learner=learner, device="cpu", random_state=1, **(ADAPTED | choices))
     return made.fit(*(data or table()))
 
 
@@ -85,7 +84,7 @@ def test_logits_of_the_folds_are_averaged(module):
     np.testing.assert_allclose(clf.predict_proba(X), torch.softmax(expected, 1).numpy(), atol=1e-5)
 
 
-def test_out_of_fold_scores_come_from_nets_that_did_not_see_the_row():
+def test_out_of_fold_scores_come_from_networks_that_did_not_see_the_sample():
     X, y = table()
     first = fitted(cv=3, data=(X, y)).oof_scores_
     changed = X.copy()
@@ -96,25 +95,20 @@ def test_out_of_fold_scores_come_from_nets_that_did_not_see_the_row():
     assert first.sum(1) == pytest.approx(1.0)
 
 
-def test_alone_is_as_in_company():
-    X, y = table()
+def test_targets_tried_jointly_are_those_fitted_separately():
     targets = fitted(target_threshold="auto", cv=3)
     for target_threshold in ("half", "bayes"):
-        alone = fitted(target_threshold=target_threshold, cv=3, data=(X, y))
+        alone = fitted(target_threshold=target_threshold, cv=3)
         history = targets.history_.query("adapted and target_threshold == @target_threshold").reset_index(drop=True)
         assert history.equals(alone.history_)
 
 
 def test_deciding_unweighted_undoes_the_whole_weighting():
-    X, _ = table(40, seed=7)
     clf = fitted(cv=3, decide="unweighted", target_threshold="half")
-    kept = clf.model_.undone
-    assert np.shape(kept) == (3, 3)
-    weighted = [clf.history_.query("fold == @fold")["weights"].tolist() for fold in range(3)]
-    for undone, own in zip(kept, weighted, strict=True):
+    assert np.shape(clf.model_.undone) == (3, 3)
+    for fold, undone in enumerate(clf.model_.undone):
+        own = clf.history_.query(f"fold == {fold}")["weights"]
         assert any(np.allclose(undone, -np.log(weights)) for weights in own)
-    raw = clf.model_.logits(X) - np.mean(kept, axis=0)
-    assert not np.allclose(clf.model_.logits(X), raw)
 
 
 # losses and resampling: what the engine is asked for
@@ -135,25 +129,21 @@ def members_of(monkeypatch, data=None, **choices):
 
 
 def test_weights_of_losses_are_those_of_the_costs(monkeypatch):
-    prices = COSTS.class_weights()
+    means = COSTS.class_weights()
     for choices, weight, offset in [
         ({"loss": "plain"}, 1.0, 0.0),
         ({"loss": "weighted"}, 1.0, 0.0),
-        ({"loss": "weighted", "target_threshold": "half"}, prices, 0.0),
-        ({"loss": "focal", "target_threshold": "middle"}, np.sqrt(prices), 0.0),
-        ({"loss": "logit-adjusted"}, 1.0, -np.log(prices)),
+        ({"loss": "weighted", "target_threshold": "half"}, means, 0.0),
+        ({"loss": "focal", "target_threshold": "middle"}, np.sqrt(means), 0.0),
+        ({"loss": "logit-adjusted"}, 1.0, -np.log(means)),
     ]:
         data, (member,), (keeper,) = members_of(monkeypatch, **choices)
         assert data.n_classes == 3
         assert member.class_weights(3) == pytest.approx(np.broadcast_to(weight, 3))
         assert member.offset == pytest.approx(offset)
-        if not np.any(offset):
-            assert keeper.shift == pytest.approx(-np.log(np.broadcast_to(weight, 3)))
-
-
-def test_scores_of_a_shifted_loss_are_shifted_back(monkeypatch):
-    _, (member,), (keeper,) = members_of(monkeypatch, loss="logit-adjusted")
-    assert keeper.shift == pytest.approx(member.offset)
+        # scores of a shifted loss are shifted back
+        shift = offset if np.any(offset) else -np.log(np.broadcast_to(weight, 3))
+        assert keeper.shift == pytest.approx(shift)
 
 
 @pytest.mark.parametrize("resample", ["oversample", "undersample", "smote"])
@@ -176,7 +166,7 @@ def test_resampling_draws_every_class_alike(monkeypatch, resample):
 
 @settings(max_examples=20, deadline=None)
 @given(counts=st.lists(st.integers(1, 12), min_size=3, max_size=5), seed=st.integers(0, 9))
-def test_smote_makes_up_for_what_is_missing(counts, seed):
+def test_smote_fills_up_every_class(counts, seed):
     y = np.repeat(np.arange(len(counts)), counts)
     x = np.random.default_rng(seed).normal(size=(len(y), 2))
     rows = Rows(pd.DataFrame(x, columns=["a", "b"]), y, np.arange(len(y)), n_classes=len(counts))
@@ -189,7 +179,7 @@ def test_smote_makes_up_for_what_is_missing(counts, seed):
 
 @pytest.mark.parametrize("choices", [{"resample": "smote"}, {"resample": "oversample"}, {"loss": "focal"}])
 def test_images_train_with_every_loss(choices):
-    x, y = pictures()
+    x, y = images()
     choices = {"loss": "plain", "controller": None} | choices
     clf = fitted(tiny, data=(x, y), net={"augment": False}, **choices)
     assert clf.predict_proba(x).shape == (48, 3)
@@ -200,52 +190,41 @@ def squared(logits, labels, costs):
     return ((torch.softmax(logits, 1) - nn.functional.one_hot(labels, 3)) ** 2).sum(1)
 
 
-def test_a_loss_of_ones_own_sees_every_logit():
+def test_an_own_loss_gets_every_logit():
     clf = fitted(loss=squared, controller=None)
     assert clf.history_["train_loss"].iloc[0] < 2.0
 
 
-# nets
+# networks
 
 
 @pytest.mark.parametrize("outputs", [1, 2, 4])
-def test_a_net_of_ones_own_has_one_output_per_class(outputs):
+def test_an_own_network_has_one_output_per_class(outputs):
     X, y = table()
     with pytest.raises(ValueError, match=r"there are 3 classes, so the last layer of the network must have 3 outputs"):
         fitted(lambda features: nn.Linear(features, outputs), data=(X, y))
     with pytest.raises(ValueError, match=r"must have 3 outputs; for \d+ rows it gave outputs of shape"):
-        fitted(tiny(outputs), data=pictures())
+        fitted(tiny(outputs), data=images())
     assert fitted(lambda features: nn.Linear(features, 3)).predict_proba(X).shape == (150, 3)
 
 
-@pytest.mark.parametrize("views", [1, 4])
-def test_local_weights_get_a_head_for_the_classes(tmp_path, views):
+def test_local_weights_get_a_head_for_the_classes(tmp_path):
     torch.manual_seed(0)
     pretrained = resnet18(num_outputs=1000)
     save_file(pretrained.state_dict(), tmp_path / "weights.safetensors")
-    x, y = pictures(24)
-    net = {"weights": tmp_path / "weights.safetensors", "epochs": 1, "learning_rate": 1e-9, "views": views}
+    x, y = images(24)
+    net = {"weights": tmp_path / "weights.safetensors", "epochs": 1, "learning_rate": 1e-9, "views": 4}
     clf = fitted(data=(x, y), net=net)
-    own = clf.model_.net[0] if views == 1 else clf.model_.net[0].net
+    own = clf.model_.net[0].net
     assert own.fc.out_features == 3
     torch.testing.assert_close(own.layer1[0].conv1.weight, pretrained.layer1[0].conv1.weight, atol=1e-6, rtol=1e-4)
 
 
-# kept and resumed
+# saved
 
 
-@pytest.mark.parametrize("module", [None, BENT, TABM], ids=["default", "heads", "tabm"])
-def test_a_saved_net_comes_back_the_same(module, tmp_path):
-    clf, (X, _) = fitted(module, cv=2, decide="unweighted"), table(40, seed=7)
-    back = adacsl.load(clf.save(tmp_path / "model"))
-    assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
-    assert np.array_equal(back.predict(X), clf.predict(X))
-    back.save(tmp_path / "again")
-    assert read_artefact(tmp_path / "again")[1] == read_artefact(tmp_path / "model")[1]
-
-
-def test_saved_nets_for_images_come_back_the_same(tmp_path):
-    x, y = pictures(24)
+def test_saved_networks_of_images_are_loaded_the_same(tmp_path):
+    x, y = images(24)
     clf = fitted(data=(x, y), net={"epochs": 1})
     assert np.array_equal(adacsl.load(clf.save(tmp_path / "ours")).predict_proba(x), clf.predict_proba(x))
     clf = fitted(tiny, data=(x, y))
@@ -255,26 +234,8 @@ def test_saved_nets_for_images_come_back_the_same(tmp_path):
         adacsl.load(folder, module=lambda: tiny(4))
 
 
-@pytest.mark.parametrize("module", [BENT, TABM], ids=["tablenet", "tabm"])
-def test_a_crashed_fit_goes_on(module, tmp_path):
-    import lightning.pytorch as pl
-
-    class Stop(pl.Callback):
-        def on_train_epoch_start(self, trainer, pl_module):
-            if trainer.current_epoch == 2:
-                raise RuntimeError("power cut")
-
-    with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
-    resumed, whole = (fitted(module, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
-    assert resumed.history_.equals(whole.history_)
-    assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
-    with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
-
-
-def test_by_default_nets_of_tables_with_k_classes_do_not_adapt():
-    plain, told = fitted(controller="auto", cv=3), fitted(cv=3)
+def test_by_default_networks_of_tables_with_k_classes_do_not_adapt():
+    plain, adapted = fitted(controller="auto", cv=3), fitted(cv=3)
     assert not plain.adapted_
-    assert told.adapted_
+    assert adapted.adapted_
     np.testing.assert_array_equal(plain.oof_scores_, fitted(controller=None, cv=3).oof_scores_)

@@ -1,4 +1,4 @@
-"""Nets for tables with sizes to choose (TableNet, TabM, RealMLP): own rows and seed alone, kept, exported, resumed."""
+"""Networks of tables with sizes to choose (TableNet, TabM, RealMLP): fitted jointly, saved, exported, resumed."""
 
 import numpy as np
 import pandas as pd
@@ -11,45 +11,41 @@ from adacsl.estimators.artefact import read_artefact
 from adacsl.integrations.tabm import BinnedTabM, find_bins
 from adacsl.neural.learner import NeuralLearner, defaults_for, table_sizes
 
-COSTS = CostMatrix(fp=1, fn=5)
+COSTS = {2: CostMatrix(fp=1, fn=5), 3: CostMatrix.from_array([[0, 2, 8], [1, 0, 6], [1, 3, 0]], rows="predicted")}
 BENT = {"bins": 3, "heads": 3, "width": 12}
 TABM = {"kind": "tabm", "k": 3, "d_block": 8, "n_bins": 5, "d_embedding": 3}
 REALMLP = {"kind": "realmlp", "width": 12, "depth": 2, "frequencies": 3}
 NETS = pytest.mark.parametrize("module", [BENT, TABM, REALMLP], ids=["tablenet", "tabm", "realmlp"])
 
 
-def table(n=150, seed=0):
+def table(n=150, seed=0, k=2):
     rng = np.random.default_rng(seed)
     y = (rng.random(n) < 0.3).astype(int)
     frame = pd.DataFrame({
         "amount": rng.lognormal(size=n) + y, "count": rng.integers(0, 3, n), "rare": np.eye(n)[0],
         "shop": np.where(rng.random(n) < 0.3 + 0.4 * y, "web", "city"),
     })  # fmt: skip
-    return frame, y
+    return frame, y if k == 2 else y + 2 * (frame["count"].to_numpy() == 2) * (1 - y)
 
 
-def fitted(module, *, data=None, **settings):
+def fitted(module, k=2, *, data=None, **settings):
     net = {"module": module, "epochs": 2} | settings.pop("net", {})
-    clf = AdaCSLClassifier(
-        COSTS, learner=NeuralLearner(**net), device="cpu", **({"cv": 3, "random_state": 1} | settings)
-    )
-    return clf.fit(*(data or table()))
+    chosen = {"cv": 3, "random_state": 1, "device": "cpu", "controller": "auto" if k == 2 else {}} | settings
+    return AdaCSLClassifier(COSTS[k], learner=NeuralLearner(**net), **chosen).fit(*(data or table(k=k)))
 
 
-@NETS
-def test_alone_is_as_in_company(module):
+def test_methods_compared_jointly_are_those_compared_separately():
     def run(methods, **more):
-        neural = NeuralLearner(module, epochs=2)
         return compare(
-            *table(), COSTS, methods=methods, repeats=1, folds=2, neural=neural, n_jobs=1, device="cpu", progress=False,
-            **more,
+            *table(), COSTS[2], methods=methods, repeats=1, folds=2, neural=NeuralLearner(TABM, epochs=2), n_jobs=1,
+            device="cpu", progress=False, **more,
         ).fits  # fmt: skip
 
-    together = run(["net", "net-weighted", "adacsl-cv"], ratios=[20, "1x"])
+    jointly = run(["net", "net-weighted", "adacsl-cv"], ratios=[20, "1x"])
     for name in ("net", "adacsl-cv"):
-        for cell, alone in run([name]).items():
-            assert np.array_equal(alone.scores, together[cell].scores)
-            assert alone.history == together[cell].history
+        for key, alone in run([name]).items():
+            assert np.array_equal(alone.scores, jointly[key].scores)
+            assert alone.history == jointly[key].history
 
 
 def test_other_sizes_train_apart_and_differ():
@@ -57,17 +53,20 @@ def test_other_sizes_train_apart_and_differ():
         ("small", CostSensitiveClassifier(learner=NeuralLearner({"bins": 2}, epochs=1))),
         ("large", CostSensitiveClassifier(learner=NeuralLearner(BENT, epochs=1))),
     ]
-    result = compare(*table(), COSTS, methods=methods, repeats=1, folds=2, n_jobs=1, device="cpu", progress=False)
+    result = compare(*table(), COSTS[2], methods=methods, repeats=1, folds=2, n_jobs=1, device="cpu", progress=False)
     for seed in range(2):
-        small, large = (one.scores for cell, one in result.fits.items() if cell.seed == seed)
+        small, large = (one.scores for key, one in result.fits.items() if key.seed == seed)
         assert not np.array_equal(small, large)
 
 
-@NETS
-def test_a_saved_net_comes_back_the_same(module, tmp_path):
-    clf, (X, _) = fitted(module), table(40, seed=7)
+@pytest.mark.parametrize(
+    ("module", "k"), [(BENT, 2), (TABM, 2), (REALMLP, 2), (None, 3), (BENT, 3), (TABM, 3), (REALMLP, 3)]
+)
+def test_a_saved_net_is_loaded_the_same(module, k, tmp_path):
+    clf, (X, _) = fitted(module, k, cv=2, decide="unweighted"), table(40, seed=7)
     back = adacsl.load(clf.save(tmp_path / "model"))
-    assert np.array_equal(back.decision_scores(X), clf.decision_scores(X))
+    assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
+    assert np.array_equal(back.predict(X), clf.predict(X))
     assert back.learner.module == module
     back.save(tmp_path / "again")
     assert read_artefact(tmp_path / "again")[1] == read_artefact(tmp_path / "model")[1]
@@ -79,8 +78,8 @@ def test_onnx(module, tmp_path):
     fitted(module, cv=None).export_onnx(tmp_path / "model.onnx", table()[0])  # it compares the scores itself
 
 
-@NETS
-def test_a_crashed_fit_goes_on(module, tmp_path):
+@pytest.mark.parametrize(("module", "k"), [(BENT, 3), (TABM, 2), (REALMLP, 2)])
+def test_a_crashed_fit_is_resumed(module, k, tmp_path):
     import lightning.pytorch as pl
 
     class Stop(pl.Callback):
@@ -89,15 +88,15 @@ def test_a_crashed_fit_goes_on(module, tmp_path):
                 raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError, match="power cut"):
-        fitted(module, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
-    resumed, whole = (fitted(module, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
+        fitted(module, k, cv=2, net={"epochs": 4, "trainer": {"callbacks": [Stop()]}}, resume=tmp_path)
+    resumed, whole = (fitted(module, k, cv=2, net={"epochs": 4}, resume=folder) for folder in (tmp_path, None))
     assert resumed.history_.equals(whole.history_)
     assert np.array_equal(resumed.oof_scores_, whole.oof_scores_)
     with pytest.raises(ValueError, match="belong to other data or settings"):
-        fitted(module | {"dropout": 0.2}, cv=2, net={"epochs": 4}, resume=tmp_path)
+        fitted(module | {"dropout": 0.2}, k, cv=2, net={"epochs": 4}, resume=tmp_path)
 
 
-def test_bins_come_from_the_training_rows_of_the_fold():
+def test_bins_come_from_the_training_samples_of_the_fold():
     X, _ = table()
     folds = [(np.arange(50, 150), np.arange(50)), (np.arange(100), np.arange(100, 150))]
     clf = fitted(TABM, cv=folds)
@@ -106,14 +105,15 @@ def test_bins_come_from_the_training_rows_of_the_fold():
         bins = find_bins(x[rows], numeric, 5)
         assert torch.equal(net.borders, bins["borders"])
         assert torch.equal(net.numeric, bins["numeric"])
-    # the column of one lonely row has one bin at most: it is taken as it is
+    # the column with a single value has one bin at most: it is taken as it is
     assert len(clf.net_[0].numeric) == len(numeric) - 1
 
 
 @pytest.mark.parametrize("columns", [["shop"], ["amount"]])
-def test_tabm_without_numbers_or_with_nothing_else(columns):
+@pytest.mark.parametrize("module", ["tabm", REALMLP])
+def test_tables_without_numbers_and_of_numbers_only(module, columns):
     X, y = table()
-    clf = fitted("tabm", data=(X[columns], y), cv=None, net={"epochs": 1})
+    clf = fitted(module, data=(X[columns], y), cv=None, net={"epochs": 1})
     assert np.isfinite(clf.decision_scores(X[columns])).all()
 
 
@@ -123,36 +123,18 @@ def test_tabm_does_not_rise_beyond_its_last_border():
         assert torch.equal(net(torch.tensor([[3.0]])), net(torch.tensor([[1.0 + 1e-6]])))
 
 
-@pytest.mark.parametrize("columns", [["shop"], ["amount"]])
-def test_realmlp_without_numbers_or_with_nothing_else(columns):
-    X, y = table()
-    clf = fitted(REALMLP, data=(X[columns], y), net={"epochs": 1})
-    assert np.isfinite(clf.decision_scores(X[columns])).all()
-
-
 def test_realmlp_learns_from_costs_of_each_sample():
     X, y = table()
 
     def scores(fn):
         clf = CostSensitiveClassifier(
-            CostMatrix(fp=1, fn=5), learner=NeuralLearner(REALMLP, epochs=2), loss="instance-weighted", cv=3,
+            COSTS[2], learner=NeuralLearner(REALMLP, epochs=2), loss="instance-weighted", cv=3,
             random_state=0, device="cpu",
         )  # fmt: skip
         return clf.fit(X, y, fn=fn).oof_scores_
 
     amounts = X["amount"].to_numpy()
     assert not np.array_equal(scores(amounts), scores(amounts[::-1].copy()))
-
-
-def test_realmlp_with_three_classes(tmp_path):
-    X, y = table()
-    y = y + 2 * (X["count"].to_numpy() == 2) * (1 - y)
-    three = CostMatrix.from_array(5.0 * (1 - np.eye(3)), rows="actual")
-    clf = CostSensitiveClassifier(three, learner=NeuralLearner(REALMLP, epochs=2), cv=3, random_state=0, device="cpu")
-    clf.fit(X, y)
-    assert clf.predict_proba(X).shape == (len(X), 3)
-    back = adacsl.load(clf.save(tmp_path / "model"))
-    assert np.array_equal(back.predict_proba(X), clf.predict_proba(X))
 
 
 @pytest.mark.parametrize(("n", "steps"), [(100, 2000), (455, 2000), (3440, 1000), (8400, 1000)])
@@ -171,16 +153,6 @@ def test_settings_of_realmlp_are_its_own():
     assert (usual.schedule, usual.weight_average, usual.learning_rate) == ("cosine", 0.0, 2e-3)
     chosen = NeuralLearner("realmlp", schedule="cosine", learning_rate=1e-3)
     assert chosen.settings(5000, images=False, device="cpu", verbose=False).schedule == "cosine"
-
-
-def test_heads_are_trained_apart_and_averaged():
-    clf, (X, _) = fitted(TABM, cv=None), table()
-    x = torch.from_numpy(clf.encoder_.transform(X))
-    with torch.no_grad():
-        logits = clf.net_[0](x)
-    assert logits.shape == (150, 1, 3)
-    assert logits.std(2).min() > 0
-    assert np.allclose(clf.decision_scores(X), torch.sigmoid(logits.mean(2)[:, 0]).numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -203,6 +175,6 @@ def test_sizes_that_make_no_sense_are_refused(module, line):
 
 @NETS
 def test_images_are_refused(module):
-    pictures = np.random.default_rng(0).integers(0, 255, (30, 16, 16, 3)).astype(np.uint8)
+    images = np.random.default_rng(0).integers(0, 255, (30, 16, 16, 3)).astype(np.uint8)
     with pytest.raises(TypeError, match="is a network for tables, but X holds images"):
-        fitted(module, data=(pictures, np.arange(30) % 3 == 0), cv=None)
+        fitted(module, data=(images, np.arange(30) % 3 == 0), cv=None)

@@ -9,13 +9,14 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from adacsl import CostMatrix
 from adacsl.adaptive import UniformBins
-from adacsl.datasets import DATASETS, Task
-from paper import figures, pictures, subgroups
+from adacsl.datasets import DATASETS
+from paper import plots, subgroups
 from paper.claims import claims, summary
-from paper.figures import TABLE_1, TABLE_2, TEST_ROWS, normalized
 from paper.folders import IDC, PVD
+from paper.intervals import estimate
+from paper.methods import PAPER_METHODS
+from paper.printed import METHODS, TABLE_1, TABLE_2, TEST_ROWS, TITLES, normalized
 from paper.report import to_html, to_latex, to_markdown, write_report
 from paper.sheets import EPOCH_COLUMNS, SHEET_KEYS, SHEETS, Sheet
 from paper.sources import made_task
@@ -87,18 +88,15 @@ CLEAR, MIXED = np.asarray([0.08, 0.09, 0.085, 0.08, 0.09]), np.asarray([0.08, -0
 OTHERS = {"ta": BASE + 0.6 + CLEAR, "net-smote": BASE + 0.2 - CLEAR}
 
 
-def test_intervals_are_those_of_the_corrected_resampled_t_test():
-    table = summary(runs({"adacsl": BASE})).iloc[0]
-    half = stats.t.ppf(0.975, 4) * BASE.std(ddof=1) * math.sqrt(1 / 5 + 0.2 / 0.8)
-    assert (table["mean"], table["low"], table["high"]) == pytest.approx(
-        (BASE.mean(), BASE.mean() - half, BASE.mean() + half)
-    )
-    assert table["cost"] == pytest.approx(2000 * BASE.mean())
-    assert table["n"] == 5
+def test_costs_are_summed_up_by_method_and_no_interval_reaches_below_zero():
+    table = summary(runs({"adacsl": BASE, "net": [0.0, 0.0, 0.2]})).set_index("method")
+    assert table.loc["adacsl", ["n", "mean"]].tolist() == pytest.approx([5, BASE.mean()])
+    assert table.loc["adacsl", ["low", "high"]].tolist() == pytest.approx(estimate(BASE)[2:4])
+    assert table.loc["net", "low"] == 0.0
 
 
 @pytest.mark.parametrize(
-    ("wce", "recommendation"),
+    ("wce", "expected"),
     [
         (BASE + CLEAR, "confirmed"),
         (BASE + MIXED, "not confirmed"),
@@ -106,10 +104,10 @@ def test_intervals_are_those_of_the_corrected_resampled_t_test():
         (BASE, "not confirmed"),
     ],
 )
-def test_the_claim_is_tested_pair_by_pair(wce, recommendation):
+def test_the_claim_is_tested_pair_by_pair(wce, expected):
     (claim,) = claims(runs({"adacsl": BASE, "net-weighted": wce} | OTHERS))
-    assert claim.recommendation == recommendation
-    assert claim.rival == "net-weighted"
+    assert claim.result == expected
+    assert claim.other == "net-weighted"
     assert claim.percent == pytest.approx(100 * (wce - BASE).mean() / BASE.mean())
 
 
@@ -120,9 +118,9 @@ def test_all_k_together_are_tested_on_the_mean_cost_of_each_run():
     )
     rows += runs({"adacsl": [0.2], "net-weighted": [0.9]}, k=5)  # four runs are missing there, so they count nowhere
     result = {claim.k: claim for claim in claims(rows) if claim.k != 5}
-    assert [result[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "too few runs"]
+    assert [result[k].result for k in (1, 3, None)] == ["not confirmed", "not confirmed", "too few runs"]
     result = {claim.k: claim for claim in claims([row for row in rows if row["k"] != 5])}
-    assert [result[k].recommendation for k in (1, 3, None)] == ["not confirmed", "not confirmed", "confirmed"]
+    assert [result[k].result for k in (1, 3, None)] == ["not confirmed", "not confirmed", "confirmed"]
     assert result[None].percent == pytest.approx(100 * 0.032 / BASE.mean())
     assert "| all | confirmed | net-weighted |" in to_markdown(
         grids(_results(table2=[r for r in rows if r["k"] != 5]))[-1]
@@ -143,13 +141,13 @@ def test_variants_are_compared_with_the_reference_of_the_same_runs():
 
 def test_one_run_proves_nothing():
     (claim,) = claims(runs({"adacsl": [0.3], "net-weighted": [0.4]}))
-    assert claim.recommendation == "too few runs"
+    assert claim.result == "too few runs"
     assert math.isnan(claim.p)
     assert "too few runs" in to_markdown(grids(_results(table2=runs({"adacsl": [0.3], "net-weighted": [0.4]})))[-1])
 
 
-def test_adacsl_is_compared_with_what_had_as_many_nets_and_the_same_selection():
-    methods = (
+def test_adacsl_is_compared_with_as_many_networks_and_the_same_selection():
+    methods = [
         "net-bayes",
         "adacsl",
         "adacsl-target-bayes",
@@ -157,13 +155,13 @@ def test_adacsl_is_compared_with_what_had_as_many_nets_and_the_same_selection():
         "adacsl-cv",
         "adacsl-last",
         "net-weighted-last",
-    )
+    ]
     rows = runs({name: BASE + 0.01 * i for i, name in enumerate(methods)}, profile="modern", split="group")
-    result = {claim.contest: claim.rival for claim in claims(rows)}
+    result = {claim.comparison: claim.other for claim in claims(rows)}
     assert result == {"one net": "net-bayes", "cross-fitted": "net-bayes-cv", "last epoch": "net-weighted-last"}
     cautious = "adacsl-cv-target-bayes-cautious"
     (claim,) = claims(runs({cautious: BASE, "net-bayes-cv": BASE + CLEAR}, profile="enlarged", dataset="PV-D"))
-    assert (claim.dataset, claim.profile, claim.rival, claim.recommendation) == (
+    assert (claim.dataset, claim.profile, claim.other, claim.result) == (
         "PV-D", "enlarged", "net-bayes-cv", "confirmed",
     )  # fmt: skip
 
@@ -247,7 +245,7 @@ def test_every_latex_table_is_well_formed(full):
 NASTY = Grid("n", "50 % of <b>a_b</b> & {c} $1 #2 \\x ~ ^", ("a|b", "<script>"), [("1 < 2", "x & y")], "")
 
 
-def test_special_letters_are_spelt_out():
+def test_special_characters_are_escaped():
     text = to_latex(NASTY)
     assert r"50 \% of $<$b$>$a\_b$<$/b$>$ \& \{c\} \$1 \#2 \textbackslash{}x" in text
     assert "<script>" not in to_html([NASTY], [])
@@ -272,21 +270,21 @@ def test_the_report_is_written_from_csv_files_alone(full, tmp_path):
     assert not re.search(r'(src|href)="http', page)
 
 
-def test_splits_by_group_have_a_picture_of_their_own_without_the_papers_line(tmp_path, monkeypatch):
+def test_splits_by_group_have_a_figure_of_their_own_without_the_papers_line(tmp_path, monkeypatch):
     axes = pytest.importorskip("matplotlib.axes").Axes
     lines = []
     monkeypatch.setattr(axes, "axvline", lambda self, x, **_: lines.append((self.get_title(), x)))
     rows = [row for split in ("group", "random") for row in runs({"adacsl": BASE}, profile="modern", split=split)]
-    made = pictures.draw_methods(summary(rows), tmp_path)
+    made = plots.draw_methods(summary(rows), tmp_path)
     assert [path.name for path in made] == ["table2-ham10k-modern.png", "table2-ham10k-modern-group.png"]
-    assert all(path.exists() and pictures.words_for(path).startswith("Table 2") for path in made)
+    assert all(path.exists() and plots.caption_of(path).startswith("Table 2") for path in made)
     assert [x for _, x in lines] == [normalized("HAM10K", 1, "adacsl")]
 
 
 @pytest.mark.parametrize(("means", "scale"), [([0.3, 0.5, 3.0], "log"), ([0.0, 0.4, 0.5], "linear"), ([0.0], "linear")])
 def test_costs_that_differ_by_large_factors_are_drawn_on_a_logarithmic_axis(means, scale):
     axes = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
-    pictures.scale_costs(axes, pd.Series(means))
+    plots.scale_costs(axes, pd.Series(means))
     assert axes.get_xscale() == scale
     assert axes.get_xlim()[0] == pytest.approx(0.1 if scale == "log" else 0.0)
 
@@ -310,7 +308,7 @@ def test_halves_are_balanced_and_share_no_group():
     assert not np.array_equal(halves.train, balanced_halves(task, 4, (12, 6)).train)
 
 
-def test_too_few_pictures_are_an_error():
+def test_too_few_images_are_an_error():
     with pytest.raises(ValueError, match=r"Table 1 needs 800 images of each class.*has 90 negative and 30 positive"):
         balanced_halves(made_task(), 0)
 
@@ -346,20 +344,15 @@ def test_subgroups_are_measured_as_in_the_paper():
         assert row["val_acc_1"] == np.mean((before[1][inside] > 0.5) == y)
 
 
-def test_lambda_is_the_papers_over_ten_bins():
-    """The task is balanced, both errors cost the same: the weight is lambda itself."""
-    assert CostMatrix(fp=2, fn=2) == subgroups.COSTS
-    assert UniformBins(10) == subgroups.BINS
+def test_settings_and_names_are_those_of_the_paper():
+    # the task is balanced, both errors cost the same: the weight is lambda itself
     assert subgroups.AdaCSLController(subgroups.COSTS, partition=subgroups.BINS).weight == 1.0
+    assert (subgroups.COSTS.fp, subgroups.COSTS.fn, subgroups.BINS) == (2, 2, UniformBins(10))
     assert sum(subgroups.PER_CLASS) * 2 == 1600
+    assert list(TITLES) == list(METHODS) == list(PAPER_METHODS)
 
 
-def test_names_of_the_paper_are_kept():
-    assert list(figures.TITLES) == list(figures.METHODS)
-    assert isinstance(made_task(), Task)
-
-
-def test_the_errata_say_what_the_data_and_table_two_imply():
+def test_the_errata_follow_from_the_data_and_table_two():
     errata = (Path(__file__).parents[2] / "docs/paper/errata.md").read_text()
     # IDC: an error costs N / N- at least and k N / N+ at most; both bound the number of test rows
     negative, positive = IDC.counts["published"]
@@ -378,5 +371,5 @@ def test_the_errata_say_what_the_data_and_table_two_imply():
     assert round(0.15 * sum(printed)) == TEST_ROWS["PV-D"]
     known = DATASETS["plantvillage"]
     rho = (known.rows - known.positives) / known.positives
-    said = ("2,760", "3,031", "5,351", "86,165", f"{sum(distributed):,}", f"{known.rows:,}", f"{rho:.2f} k", "2.1 k")
-    assert not [figure for figure in said if figure not in errata]
+    figures = ("2,760", "3,031", "5,351", "86,165", f"{sum(distributed):,}", f"{known.rows:,}", f"{rho:.2f} k", "2.1 k")
+    assert not [figure for figure in figures if figure not in errata]

@@ -1,4 +1,4 @@
-"""The cheapest threshold by trying every cut, in exact fractions: an oracle that shares no line with adacsl."""
+"""The cost-optimal threshold by trying every candidate, in exact fractions: an oracle of its own."""
 
 from fractions import Fraction
 from typing import NamedTuple
@@ -26,11 +26,11 @@ def cost_at(threshold, scores, labels, fp, fn, tp=0, tn=0, weight=1):
 def optimum(scores, labels, **prices):
     """Try "everything positive" and a threshold at every distinct score; the highest means "nothing positive"."""
     distinct = sorted({float(s) for s in scores})
-    cuts = [(0.0, distinct[0]), *zip(distinct, [*distinct[1:], None], strict=True)]
+    candidates = [(0.0, distinct[0]), *zip(distinct, [*distinct[1:], None], strict=True)]
     values = [-1.0, *distinct]
     costs = [cost_at(value, scores, labels, **prices) for value in values]
     least = min(costs)
-    return Optimum(least, [cut for cut, cost in zip(cuts, costs, strict=True) if cost == least])
+    return Optimum(least, [candidate for candidate, cost in zip(candidates, costs, strict=True) if cost == least])
 
 
 def distance(point, intervals):

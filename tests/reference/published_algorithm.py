@@ -1,4 +1,4 @@
-"""The paper's per-threshold search and lambda update, written anew: slow, obvious, and independent of adacsl.
+"""The paper's per-threshold search and lambda update, written again: slow, obvious, and independent of adacsl.
 
 Ten bins of equal width; each looks for its cheapest threshold on its own interval of a grid in steps of 0.005, one
 threshold after the other, and keeps the first (lowest) of equally cheap ones (Algorithm 1, eq. 7 and 8).

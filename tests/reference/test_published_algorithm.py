@@ -75,7 +75,7 @@ def test_paper_grid_with_lowest_ties_equals_the_reference(published, seed, fn):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_exact_search_is_never_dearer_than_the_grid(published, seed):
+def test_exact_search_is_never_costlier_than_the_grid(published, seed):
     rng = np.random.default_rng(seed)
     scores = rng.beta(1, 20, 300)
     labels = (rng.random(300) < scores * 4).astype(int)

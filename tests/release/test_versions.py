@@ -1,4 +1,4 @@
-"""The wheel on every Python it is said to work with, and at the lowest versions of everything it is said to work with.
+"""The wheel on every supported Python, and at the lowest supported versions of everything.
 
 Needs the package index and some gigabytes; interpreters are looked for as python3.12 and python3.13, or named by
 ADACSL_PYTHONS (a list of paths with colons in between).
@@ -29,7 +29,7 @@ def interpreters():
 
 
 def skip_unless(command, why):
-    """Skip the test, with the first line it says, where a command fails for reasons outside this project."""
+    """Skip the test, with the first line it states, where a command fails for reasons outside this project."""
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         pytest.skip(f"{why}: {[*done.stderr.splitlines(), f'exit {done.returncode}'][0]}")

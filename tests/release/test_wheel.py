@@ -50,7 +50,7 @@ def test_version_of_wheel_citation_and_changelog_agree(built):
     assert released[1].rstrip(":,") in (__version__, "Unreleased")
 
 
-def said(clean, *words, **more):
+def output_of(clean, *words, **more):
     done = subprocess.run(
         [str(clean / "venv/bin" / words[0]), *words[1:]], cwd=clean, capture_output=True, text=True, check=False,
         env={k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}, **more,
@@ -60,16 +60,16 @@ def said(clean, *words, **more):
 
 
 def test_it_works_without_its_sources(clean):
-    where = Path(said(clean, "python", "-c", "import adacsl; print(adacsl.__file__)").strip())
+    where = Path(output_of(clean, "python", "-c", "import adacsl; print(adacsl.__file__)").strip())
     assert where.is_relative_to(clean)
-    assert said(clean, "adacsl", "--version").startswith(f"adacsl {__version__}\nPython 3.")
-    said(clean, "adacsl", "train", "german-credit", "--method", "logistic", "--out", "model")
-    told = said(clean, "adacsl", "predict", "model", "german-credit", "--out", "decisions.csv")
-    assert "1,000 rows" in told
+    assert output_of(clean, "adacsl", "--version").startswith(f"adacsl {__version__}\nPython 3.")
+    output_of(clean, "adacsl", "train", "german-credit", "--method", "logistic", "--out", "model")
+    result = output_of(clean, "adacsl", "predict", "model", "german-credit", "--out", "decisions.csv")
+    assert "1,000 rows" in result
     assert len((clean / "decisions.csv").read_text().splitlines()) == 1001
 
 
-def test_every_version_of_python_it_is_said_to_work_with_is_at_least_required():
+def test_every_supported_version_of_python_is_allowed():
     named = {c.rsplit(" ", 1)[1] for c in PROJECT["classifiers"] if re.search(r"Python :: 3\.\d+$", c)}
     assert named == {"3.11", "3.12", "3.13"}
     assert PROJECT["requires-python"] == ">=3.11"

@@ -31,7 +31,7 @@ DIAGNOSES = ("akiec", "bcc", "bkl", "df", "mel", "nv", "vasc")
 
 
 def made_prices(k, seed=0):
-    """Heavy-tailed prices with a free diagonal."""
+    """Heavy-tailed costs with a free diagonal."""
     table = np.random.default_rng(seed).lognormal(0.0, 1.2, (k, k)).round(2) + 0.05
     np.fill_diagonal(table, 0.0)
     return table

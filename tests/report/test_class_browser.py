@@ -9,11 +9,9 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.report import explorer
 from adacsl.report.explorer import class_rows, rule_of
 from adacsl.report.sections.multiclass import confusion_cells
+from tests.report.conftest import HOSTILE, MOVE, check_contrast, check_nothing_ran, check_width, until
 
 VIEW = ("lesions", 1.0)
-HOSTILE = "</script><img src=x onerror=\"alert('x')\"><b>"
-MOVE = """([id, value]) => { const slider = document.getElementById(id); slider.value = value;
-    slider.dispatchEvent(new Event('input', {bubbles: true})); return Number(slider.value); }"""
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +29,6 @@ def fresh(request):
     """Tests that share a page find it as it was opened."""
     if "page" in request.fixturenames:
         request.getfixturevalue("page").click("#class-reset")
-
-
-def until(page, condition):
-    page.wait_for_function(f"() => {condition}", timeout=20_000)
 
 
 def choose(page, decided, actual, price=None):
@@ -68,7 +62,7 @@ def redecided(outcome, costs):
 
 
 def check(page, report, matrix, method=None):
-    """Compare everything the explorer shows with what Python computes at these prices."""
+    """Compare everything the explorer shows with what Python computes at these costs."""
     costs = CostMatrix.from_array(matrix, rows="predicted")
     outcomes, result = report.outcomes_of(VIEW), shown(page)
     assert set(result) == set(outcomes)
@@ -98,7 +92,7 @@ def check(page, report, matrix, method=None):
 # numbers
 
 
-def test_explorer_starts_with_what_was_run_and_the_dearest_error(page, report):
+def test_explorer_starts_with_what_was_run_and_the_costliest_error(page, report):
     matrix = report.outcomes[(*VIEW, "net")].costs.to_array()
     check(page, report, matrix)
     page.reload()
@@ -115,7 +109,7 @@ def test_explorer_starts_with_what_was_run_and_the_dearest_error(page, report):
     assert page.locator("#class-heat td.chosen").count() == 1
 
 
-def test_every_price_moves_every_method(page, report):
+def test_every_cost_moves_every_method(page, report):
     matrix = report.outcomes[(*VIEW, "net")].costs.to_array()
     for decided, actual, price in ((1, 0, 40), (5, 4, 0), (4, 5, 0.001), (2, 6, 7.25)):
         choose(page, decided, actual, price)
@@ -131,7 +125,7 @@ def test_every_price_moves_every_method(page, report):
     check(page, report, report.outcomes[(*VIEW, "net")].costs.to_array())
 
 
-def test_slider_and_keyboard_set_the_price(page, report):
+def test_slider_and_keyboard_set_the_cost(page, report):
     matrix = report.outcomes[(*VIEW, "net")].costs.to_array()
     scale = matrix[matrix > 0].mean()
     choose(page, 0, 4)
@@ -151,7 +145,7 @@ def test_slider_and_keyboard_set_the_price(page, report):
     assert page.get_attribute("#class-summary", "aria-live") == "polite"
 
 
-def test_a_cell_is_chosen_by_a_click_and_says_what_it_is(page, report):
+def test_a_cell_is_chosen_by_a_click_and_shows_what_it_is(page, report):
     page.click("#class-heat td[data-decided='3'][data-actual='6']")
     assert page.input_value("#class-decided") == "3"
     assert page.input_value("#class-actual") == "6"
@@ -160,7 +154,7 @@ def test_a_cell_is_chosen_by_a_click_and_says_what_it_is(page, report):
     assert card.locator(".heat-say").text_content().startswith("actual akiec, predicted mel: ")
 
 
-def test_being_wrong_never_gets_cheaper_than_being_right(opened, made_classes):
+def test_an_error_never_costs_less_than_a_correct_prediction(opened, made_classes):
     matrix = made_classes.made_prices(3) + 2.0
     np.fill_diagonal(matrix, 1.0)
     report = made_classes.made_class_report(names="abc", matrix=matrix, rows=80)
@@ -173,7 +167,7 @@ def test_being_wrong_never_gets_cheaper_than_being_right(opened, made_classes):
     page.press("#class-price-text", "Tab")
     assert page.get_attribute("#class-price-text", "aria-invalid") is None
     page.evaluate(MOVE, ["class-price", -3])
-    matrix[0, 1] = 1.0  # as dear as being right
+    matrix[0, 1] = 1.0  # as costly as being right
     check(page, report, matrix)
     choose(page, 2, 2, -4)
     matrix[2, 2] = -4.0
@@ -219,7 +213,7 @@ def test_arithmetic_of_the_page_is_that_of_the_core(page):
             assert undefined if value is None else got[name] == pytest.approx(value, rel=1e-8, abs=1e-10)
 
 
-def test_subsample_is_weighted_back_and_said_to_be_one(opened, made_classes, monkeypatch):
+def test_subsample_is_weighted_back_and_reported_to_be_one(opened, made_classes, monkeypatch):
     monkeypatch.setattr(explorer, "EMBEDDED_SAMPLES", 150)
     report = made_classes.made_class_report()
     page = opened(report, "sample")
@@ -256,7 +250,7 @@ def test_two_and_more_classes_have_an_explorer_each(opened, made, made_classes):
 # safety and surroundings
 
 
-def test_nothing_is_said_to_the_console_and_nothing_leaves_the_page(page):
+def test_nothing_is_reported_to_the_console_and_nothing_leaves_the_page(page):
     until(page, "document.querySelectorAll('.view:not([hidden]) .plot .main-svg').length > 3")
     assert set(page.log) == {("request", page.address)}
 
@@ -269,64 +263,32 @@ def test_hostile_names_do_nothing(opened, made_classes):
     for place in page.locator(".plot:visible").all()[:3]:
         place.hover()
     until(page, "document.querySelector('#class-summary').textContent.includes('onerror')")
-    assert page.log == [("request", page.address)]
-    assert page.evaluate("document.querySelectorAll('img, b, image[href]').length") == 0
-    assert page.evaluate("[...document.querySelectorAll('*')].filter(e => e.hasAttribute('onerror')).length") == 0
+    check_nothing_ran(page)
     assert HOSTILE in page.locator("#class-actual option").first.text_content()
     assert HOSTILE in page.locator(".heat-say").first.text_content()
 
 
-@pytest.fixture(scope="module")
-def leaves(made_classes):
-    names = [f"Tomato___with_disease_number_{j}" for j in range(38)]
+@pytest.mark.parametrize(("kind", "widths"), [("few", [320]), ("some", [400]), ("most", [320, 1280])])
+def test_no_width_scrolls_sideways(opened, made_classes, report, kind, widths):
+    names = (
+        [f"Tomato___with_disease_number_{j}" for j in range(38)] if kind == "most" else [f"class_{j}" for j in "012"]
+    )
     methods = {name: made_classes.METHODS[name] for name in ("net", "adacsl-cv")}
-    return made_classes.made_class_report(names=names, rows=400, seeds=2, methods=methods)
+    shown = made_classes.made_class_report(names=names, rows=400, seeds=2, methods=methods)
+    page = opened(report if kind == "some" else shown, f"wide-{kind}", viewport={"width": widths[0], "height": 800})
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 800})
+        check_width(page, width)
+        clipped = "e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1"
+        texts = f"[...document.querySelectorAll('.heat td:not(.none) span')].filter({clipped}).map(e => e.textContent)"
+        assert page.evaluate(texts) == []  # what stands in a cell can be read
 
 
-@pytest.mark.parametrize(("kind", "width"), [("few", 320), ("some", 400), ("most", 320), ("most", 1280)])
-def test_no_width_scrolls_sideways(opened, made_classes, report, leaves, kind, width):
-    shown = {
-        "few": made_classes.made_class_report(names=("class_0", "class_1", "class_2")),
-        "some": report,
-        "most": leaves,
-    }
-    page = opened(shown[kind], f"wide-{kind}", viewport={"width": width, "height": 800})
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    wide = page.evaluate("""width => [...document.querySelectorAll('main *')].filter(e => e.checkVisibility()
-        && !e.closest('.scroll, .plot, select') && e.getBoundingClientRect().right > width + 0.5)
-        .map(e => e.tagName + '.' + e.className)""", width)  # fmt: skip
-    assert wide == []
-    cut = page.evaluate("""() => [...document.querySelectorAll('.heat td:not(.none) span')]
-        .filter(e => e.checkVisibility() && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)""")  # fmt: skip
-    assert cut == []  # what stands in a cell can be read
-    small = page.evaluate("""() => [...document.querySelectorAll('button, select, input[type=number]')]
-        .filter(e => e.checkVisibility() && e.getBoundingClientRect().height < 40).map(e => e.id)""")
-    assert small == []
-
-
-def luminance(color):
-    linear = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in (c / 255 for c in color)]
-    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_from_its_cell(opened, report, scheme):
-    """WCAG AA: 4.5 to 1, for every text in a confusion matrix and in the explorer."""
-    page = opened(report, color_scheme=scheme, reduced_motion="reduce")
-    result = page.evaluate("""() => {
-        const over = (top, below) => top.slice(0, 3).map((c, i) => c * top[3] + below[i] * (1 - top[3]));
-        const parse = text => { const p = text.match(/[\\d.]+/g).map(Number); return [p[0], p[1], p[2], p[3] ?? 1]; };
-        const behind = e => { const stack = []; for (let n = e; n; n = n.parentElement)
-            stack.push(parse(getComputedStyle(n).backgroundColor));
-            return stack.reverse().reduce((below, top) => over(top, below), [255, 255, 255]); };
-        return [...document.querySelectorAll('.heat *, #class-explorer *')].filter(e => e.checkVisibility()
-            && [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()))
-            .map(e => [e.tagName + '.' + e.className, parse(getComputedStyle(e).color).slice(0, 3), behind(e)]);
-    }""")  # fmt: skip
-    assert len(result) > 100
-    for name, ink, paper in result:
-        high, low = sorted((luminance(ink), luminance(paper)), reverse=True)
-        assert (high + 0.05) / (low + 0.05) >= 4.5, (name, ink, paper)
+def test_text_stands_out_from_its_cell(opened, report):
+    page = opened(report, reduced_motion="reduce")
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        check_contrast(page, ".heat *, #class-explorer *")
 
 
 def test_print_shows_the_matrix_and_no_sliders(opened, report):

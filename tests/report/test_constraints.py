@@ -1,4 +1,4 @@
-"""Cards about other prices, a third way out and a limited number of checks, against the core's own decisions."""
+"""Cards about other costs, a third way out and a limited number of checks, against the core's own decisions."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ VIEW = ("breast-cancer", 8.0)
 
 
 def rows(seed=0, n=60, *, own=False, k=2, right=0.0, decimals=None):
-    """Test rows of one method; ``decimals`` makes ties, ``right`` prices being right."""
+    """Test rows of one method; ``decimals`` makes ties, ``right`` costs being right."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, k, n)
     if k > 2:
@@ -66,7 +66,7 @@ def test_checks_go_to_those_whom_a_limited_action_serves(seed, own, decimals):
     assert round(table["checked"].iloc[-1] * outcome.n) == limit_action(expected, 1, outcome.n).used
 
 
-def test_by_probability_is_the_same_unless_rows_have_prices():
+def test_by_probability_is_the_same_unless_samples_have_costs():
     same, other = capacity_table(rows(1)), capacity_table(rows(1, own=True))
     np.testing.assert_allclose(same["cost"], same["by_probability"])
     assert not np.allclose(other["cost"], other["by_probability"])
@@ -84,7 +84,7 @@ def test_break_even_is_where_a_referral_stops_saving(own, k):
         assert table[table["referral_cost"] > even]["cost"].iloc[0] >= alone * 0.9899
 
 
-def test_few_dear_cases_are_worth_more_than_all_prices_looked_at():
+def test_few_costly_samples_save_more_than_all_others():
     one = rows(3, n=500)
     fn = np.where(np.arange(500) < 4, 1e6, 4.0)
     labels = np.where(np.arange(500) < 4, 1, one.labels)
@@ -94,7 +94,7 @@ def test_few_dear_cases_are_worth_more_than_all_prices_looked_at():
     assert len(referral_figure(table, even=np.inf).layout.shapes) == 0
 
 
-def test_nothing_to_gain_is_worth_no_price():
+def test_no_saving_is_worth_no_cost():
     flawless = Outcome([0.0, 1.0, 0.0], [0, 1, 0], [0, 1, 0], np.zeros(3), fp=1.0, fn=8.0)
     table = referral_table(flawless)
     assert break_even(flawless, table) == 0.0
@@ -106,7 +106,7 @@ def test_nothing_to_gain_is_worth_no_price():
 
 @pytest.fixture(scope="module")
 def priced(made):
-    """Reports with ranges, of prices for all and of each row."""
+    """Reports with ranges, of costs for all and of each row."""
 
     def entries(outcomes):
         seeds = next(iter(outcomes.values())).seeds
@@ -128,7 +128,7 @@ def priced(made):
 
 
 @pytest.mark.parametrize("own", [False, True])
-def test_the_page_says_what_other_prices_mean(priced, own):
+def test_the_page_shows_what_other_costs_mean(priced, own):
     report = priced[own]
     page = render_report(report)
     for part in ("Extra cost if the costs are different", "Capacity constraint", "Reject option"):
@@ -187,7 +187,7 @@ def test_figures_draw_what_the_frames_say(priced, theme):
     np.testing.assert_allclose(figure.data[1].y, 100 * table["referred"])
 
 
-def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
+def test_where_the_lowest_cost_costs_nothing_money_is_drawn(priced):
     result = priced[False].regrets[VIEW]
     free = result._replace(curve=result.curve.assign(percent=np.inf))
     assert "per sample [EUR]" in regret_figure(free, "net", unit="EUR").layout.yaxis.title.text
@@ -197,8 +197,7 @@ def test_where_the_cheapest_costs_nothing_money_is_drawn(priced):
 
 
 @pytest.mark.parametrize(
-    ("own", "look"),
-    [(False, {}), (True, {"color_scheme": "dark"}), (False, {"viewport": {"width": 400, "height": 800}})],
+    ("own", "look"), [(True, {"color_scheme": "dark"}), (False, {"viewport": {"width": 400, "height": 800}})]
 )
 def test_cards_are_drawn_and_fit(priced, opened, own, look):
     page = opened(priced[own], f"prices-{own}", **look)

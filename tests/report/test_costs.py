@@ -8,7 +8,7 @@ from adacsl.report.sections import costs
 VIEW = ("breast-cancer", 8.0)
 
 
-def test_cost_figure_shows_each_method_once_cheapest_on_top(report):
+def test_cost_figure_shows_each_method_once_lowest_cost_on_top(report):
     rows = report.summary_of(VIEW)
     figure = costs.cost_figure(rows, recommended="net-tuned", unit="EUR")
     drawn = {name: cost for trace in figure.data for name, cost in zip(trace.y, trace.x, strict=True)}

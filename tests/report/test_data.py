@@ -16,7 +16,7 @@ def test_outcome_needs_columns_of_one_length():
         Outcome([], [], [], [], fp=1.0, fn=2.0)
 
 
-def test_report_data_says_what_is_missing():
+def test_report_data_shows_what_is_missing():
     summary = pd.DataFrame(
         {"data": ["a"], "ratio": [1.0], "method": ["net"], "n": [1], "cost": [1.0], "low": [0.0], "high": [2.0]}
     )

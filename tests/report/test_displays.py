@@ -122,7 +122,7 @@ def test_rows_with_costs_of_their_own_have_no_bayes_line(fitted, axes):
     assert "Bayes threshold" not in axes.get_legend_handles_labels()[1]
 
 
-def test_what_cannot_be_drawn_is_said(fitted):
+def test_what_cannot_be_drawn_is_reported(fitted):
     _, plain, X, words, y = fitted
     with pytest.raises(ValueError, match="has no costs"):
         CostCurveDisplay.from_estimator(plain, X, y)

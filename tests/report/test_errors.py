@@ -3,39 +3,15 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
-from adacsl.report.data import Outcome
 from adacsl.report.sections import errors
+from tests.report.two_classes import cases, outcome, total_at
 
 VIEW = ("breast-cancer", 8.0)
-SCORES = np.array([0.05, 0.15, 0.15, 0.35, 0.62, 0.68, 0.95])
-LABELS = np.array([0, 0, 1, 0, 1, 0, 1])
-
-
-def outcome(scores=SCORES, labels=LABELS, threshold=0.3, fp=1.0, fn=4.0, **other):
-    decisions = (np.asarray(scores) > (0.5 if threshold is None else threshold)).astype(int)
-    return Outcome(scores, labels, decisions, np.zeros(len(labels)), fp=fp, fn=fn, threshold=threshold, **other)
-
-
-def price(label, decision, fp=1.0, fn=4.0, tp=0.0, tn=0.0):
-    return (tp if decision else fn) if label else (fp if decision else tn)
-
-
-def total_at(threshold, scores=SCORES, labels=LABELS, **prices):
-    return sum(price(label, score > threshold, **prices) for score, label in zip(scores, labels, strict=True))
-
-
-@st.composite
-def cases(draw):
-    n = draw(st.integers(2, 25))
-    scores = np.array(draw(st.lists(st.integers(0, 10), min_size=n, max_size=n))) / 10
-    labels = np.array(draw(st.lists(st.integers(0, 1), min_size=n, max_size=n)))
-    return scores, labels, draw(st.sampled_from([0.25, 1.0, 7.0])), draw(st.sampled_from([0.5, 3.0, 1e6]))
 
 
 @given(cases())
-def test_threshold_curve_is_the_cost_of_every_cut(case):
+def test_threshold_curve_is_the_cost_of_every_threshold(case):
     scores, labels, fp, fn = case
     curve = errors.threshold_curve(outcome(scores, labels, fp=fp, fn=fn))
     for row in curve.itertuples():
@@ -48,7 +24,7 @@ def test_threshold_curve_is_the_cost_of_every_cut(case):
 
 
 @given(cases())
-def test_cheapest_point_is_never_dearer_than_any_threshold(case):
+def test_lowest_cost_point_is_never_costlier_than_any_threshold(case):
     scores, labels, fp, fn = case
     points = errors.threshold_points(outcome(scores, labels, fp=fp, fn=fn)).set_index("point")
     tried = [total_at(at, scores, labels, fp=fp, fn=fn) for at in (-1.0, *np.unique(scores))]
@@ -89,7 +65,7 @@ def test_subgroup_table_by_hand():
     assert table["high"].tolist() == [0.1, 0.2, 0.4, 0.7, 1.0]
     assert table["n"].tolist() == [1, 2, 1, 2, 1]
     assert table["positives"].tolist() == [0, 1, 0, 1, 1]
-    # decided at 0.3: one missed at 0.15, false alarms at 0.35 and 0.68
+    # decided at 0.3: one missed at 0.15, false positives at 0.35 and 0.68
     assert table["cost"].tolist() == [0.0, 4.0, 1.0, 1.0, 0.0]
     # 0.15 twice: both positive costs 1; 0.35: negative; of 0.62 and 0.68 the positive comes first
     assert table["lowest_cost"].tolist() == [0.0, 1.0, 0.0, 1.0, 0.0]
@@ -117,7 +93,7 @@ def test_confusion_table_by_hand():
     assert table["mean_cost"].to_dict() == {"tp": -2.0, "fn": 4.0, "fp": 1.0, "tn": 0.5}
 
 
-def test_confusion_table_of_row_prices_sums_them():
+def test_confusion_table_sums_per_sample_costs():
     amounts = np.array([9.0, 9.0, 100.0, 9.0, 9.0, 9.0, 9.0])
     table = errors.confusion_table(outcome(fn=amounts)).set_index("outcome")
     assert table.loc["fn", "total_cost"] == 100.0

@@ -9,7 +9,7 @@ from adacsl.report.sections import importance
 HOSTILE = "</script><img src=x onerror=alert(1)>%{x}"
 
 
-def test_permutation_figure_shows_15_columns_dearest_on_top_and_sums_up_the_rest():
+def test_permutation_figure_shows_15_columns_costliest_on_top_and_sums_up_the_rest():
     cost = np.arange(20) / 100
     worth = pd.DataFrame({"column": [f"{HOSTILE}{i}" for i in range(20)], "cost": cost})
     worth["low"], worth["high"] = cost - 0.1, cost + 0.1

@@ -32,7 +32,7 @@ def test_cells_of_a_table_are_read_as_they_were_meant(row):
     assert result == [" ".join(text.split()) for text in row]
 
 
-def test_nothing_a_stranger_says_is_markup():
+def test_untrusted_text_is_never_markup():
     for text in (HOSTILE, "_a_", "1 < 2 & b", "#tag"):
         kinds = {token.type for token in READER.parseInline(words(text))[0].children}
         assert kinds <= {"text", "text_special"}, text
@@ -53,7 +53,7 @@ def report(made):
     )  # fmt: skip
 
 
-def test_a_pull_request_shows_verdict_money_people_costs_checks_and_model_card(report, tmp_path):
+def test_a_pull_request_shows_recommendation_money_people_costs_checks_and_model_card(report, tmp_path):
     text = to_markdown(report, tmp_path / "new" / "report.md")
     assert (tmp_path / "new" / "report.md").read_text(encoding="utf-8") == text
     (view,) = report.views
@@ -74,7 +74,7 @@ def test_a_pull_request_shows_verdict_money_people_costs_checks_and_model_card(r
     assert not any("img" in block for block in html)
 
 
-def test_without_savings_and_checks_there_are_verdict_and_costs(made):
+def test_without_savings_and_checks_there_are_recommendation_and_costs(made):
     several = made(ratios=(2.0, 8.0), rows=30, seeds=2, methods=["net", "adacsl-cv"])
     text = to_markdown(several)
     assert "### Saving" not in text

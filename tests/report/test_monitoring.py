@@ -26,7 +26,7 @@ def found():
     return monitor(model.fit(*drawn(800, 0.1)), X, np.where(np.arange(800) < 500, y, None), time=when)
 
 
-def test_the_page_says_what_was_found(found, tmp_path):
+def test_the_page_shows_what_was_found(found, tmp_path):
     text = write_monitoring(found, tmp_path / "page.html", title=f"Loans {HOSTILE}").read_text(encoding="utf-8")
     for id_ in ("costs", "time", "shares", "scores"):
         assert f'data-figure="view-0-{id_}"' in text

@@ -36,7 +36,7 @@ def outcomes(draw):
         matrix += 0.5  # being right costs too
     np.fill_diagonal(matrix, draw(st.sampled_from([0.0, 0.5, -2.0])))
     if draw(st.booleans()):
-        matrix = matrix * rng.uniform(1, 2, (n, 1, 1))  # prices of each row
+        matrix = matrix * rng.uniform(1, 2, (n, 1, 1))  # per-sample costs
     costs = CostMatrix.from_array(matrix, rows="predicted")
     labels, decisions = rng.integers(0, k, (2, n))
     repeats = draw(st.sampled_from([1, 3]))
@@ -92,7 +92,7 @@ def test_rows_are_drawn_by_class_and_stand_for_all(labels, limit):
     assert np.array_equal(rows, class_rows(labels, 6, limit)[0])
 
 
-def test_the_rule_of_a_method_is_told_from_what_it_did(report, outcome):
+def test_the_rule_of_a_method_and_its_decisions_are_shown_separately(report, outcome):
     rules = {name: explorer.rule_of(report.outcomes[(*VIEW, name)]) for name in ("net", "net-bayes", "metacost")}
     assert rules == {"net": "likeliest", "net-bayes": "cheapest", "metacost": "kept"}
 
@@ -107,7 +107,7 @@ def test_the_confusion_figure_has_the_money_of_each_cell(outcome):
 
 
 @pytest.mark.parametrize(("k", "size"), [(3, "few"), (5, "few"), (7, "some"), (12, "many"), (38, "most")])
-def test_the_heat_map_says_everything_in_words(made_classes, k, size):
+def test_the_heat_map_shows_everything_in_words(made_classes, k, size):
     names = [f"species {j}" for j in range(k)]
     report = made_classes.made_class_report(names=names, methods={"net-weighted": (1.5, 1.2, "bayes")}, rows=100)
     outcome = report.outcomes[(*VIEW, "net-weighted")]
@@ -164,7 +164,7 @@ def test_two_and_more_classes_share_a_page(made, made_classes):
     assert "<td>as given</td>" in text
 
 
-def test_rows_with_prices_of_their_own_have_no_explorer(made_classes):
+def test_rows_with_costs_of_their_own_have_no_explorer(made_classes):
     rng = np.random.default_rng(0)
     report = made_classes.made_class_report(methods={"net-weighted": (1.5, 1.2, "bayes")}, seeds=1)
     outcome = report.outcomes[(*VIEW, "net-weighted")]

@@ -103,7 +103,7 @@ def test_verdicts_and_all_numbers_are_there_without_scripts(report, parsed):
     assert "Scripts are off" in words
 
 
-def test_every_picture_has_words_and_a_table(text, parsed):
+def test_every_figure_has_words_and_a_table(text, parsed):
     figures = json.loads(gzip.decompress(base64.b64decode(parsed.scripts["report-figures"])))
     drawn = {attrs["data-figure"] for _, attrs in parsed.elements if "data-figure" in attrs}
     assert drawn == {name for name in figures if not name.endswith("-threshold")}
@@ -153,7 +153,7 @@ def test_rendering_twice_gives_the_same_page(small):
     assert render_report(small) == render_report(small)
 
 
-def test_least_there_can_be_is_a_verdict_and_a_summary(report):
+def test_the_smallest_report_has_a_recommendation_and_a_summary(report):
     rows = report.summary[["data", "ratio", "method", "n", "cost", "low", "high"]]
     bare = ReportData("Bare", {("breast-cancer", 8.0): "Take net."}, {}, report.results.iloc[:0], rows)
     words = Parsed(render_report(bare)).text
@@ -170,10 +170,10 @@ def test_costs_without_intervals_stand_alone(report):
 
 
 def test_intervals_name_their_method_once_in_each_view(report):
-    told = "95 % intervals: Student's t on paired row costs"
-    words = " ".join(Parsed(render_report(replace(report, facts={**report.facts, "intervals": told}))).text.split())
-    assert words.count(f"{told}.") == len(report.views)
-    assert words.count(told) == len(report.views) + 1  # and where the numbers come from
+    result = "95 % intervals: Student's t on paired row costs"
+    words = " ".join(Parsed(render_report(replace(report, facts={**report.facts, "intervals": result}))).text.split())
+    assert words.count(f"{result}.") == len(report.views)
+    assert words.count(result) == len(report.views) + 1  # and where the numbers come from
 
 
 # the methods
@@ -247,7 +247,7 @@ def test_table_has_the_excess_of_each_method_with_its_interval_and_marks_two(sma
 # what stands last
 
 
-def test_what_checks_saw_is_told_above_and_listed_below(small):
+def test_findings_are_summed_up_above_and_listed_below(small):
     (view,) = small.views
     seen = [
         {"code": "few-rows", "severity": "info", "text": "60 rows.", "page": "docs/guide/diagnose/checks.md#few-rows"},
@@ -255,8 +255,8 @@ def test_what_checks_saw_is_told_above_and_listed_below(small):
     ]
     parsed = Parsed(render_report(replace(small, checks={view[0]: seen})))
     words = " ".join(parsed.text.split())
-    told = "1 finding of the data checks to review before using these results; at least one may invalidate them."
-    assert words.count(told) == 2
+    result = "1 finding of the data checks to review before using these results; at least one may invalidate them."
+    assert words.count(result) == 2
     assert words.index("target-leakage") < words.index("few-rows")
     assert {"href": "#view-0-data"} in [attrs for tag, attrs in parsed.elements if tag == "a"]
     assert "view-0-data" in parsed.ids
@@ -311,7 +311,7 @@ def test_random_splits_of_old_runs_are_counted_as_they_are(small):
     assert replace(outcome, seeds=np.zeros(60)).counted == "All 60 test samples."
 
 
-def test_long_verdict_is_a_headline_and_the_rest(report):
+def test_a_long_recommendation_is_a_headline_and_the_rest(report):
     view = report.views[0]
     data = ReportData(
         "Long", {view: "Take net. It costs 0.2 per case; others are worse."}, {}, report.results, report.summary
@@ -323,7 +323,7 @@ def test_long_verdict_is_a_headline_and_the_rest(report):
 # rows
 
 
-def test_few_rows_are_all_kept():
+def test_few_rows_are_all_stored():
     rows, weights = drawn_rows(np.array([0, 1, 0]), 3)
     assert rows.tolist() == [0, 1, 2]
     assert weights == (1.0, 1.0)
@@ -354,7 +354,7 @@ def test_many_methods_share_the_room(made, monkeypatch):
     assert all(sample["weights"] != [1.0, 1.0] for sample in samples)
 
 
-# strangers' words
+# untrusted input' words
 
 
 def test_hostile_names_stay_words(made):

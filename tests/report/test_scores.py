@@ -1,4 +1,4 @@
-"""The report of scores alone: what it says is what the library computes."""
+"""The report of scores alone: what it states is what the library computes."""
 
 import re
 

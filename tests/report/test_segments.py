@@ -1,4 +1,4 @@
-"""What the page says about segments, the data and drivers."""
+"""What the page states about segments, the data and drivers."""
 
 import json
 from dataclasses import replace
@@ -42,7 +42,7 @@ OVERVIEW = {
     "rows": 1000,
     "n_columns": 14,
     "columns": [
-        {"column": f"c{i}", "kind": "text", "missing": 5 * i, "distinct": 3, "values": "Ulm 60%"} for i in range(13)
+        {"column": f"c{i}", "kind": "text", "missing": 5 * i, "distinct": 3, "values": "Ulm 60 %"} for i in range(13)
     ],
     "classes": [
         {"name": "benign", "rows": 700, "at_stake": 700.0},
@@ -105,7 +105,7 @@ def test_segments_of_more_than_two_classes_have_one_kind_of_error():
     assert [table.headers[2:] for table in numbers.tables] == [["mean cost, EUR", "than all others"], ["error rate"]]
 
 
-def test_pictures_show_intervals_and_who_is_told_apart(small):
+def test_figures_show_intervals_and_significance(small):
     figure = segment_figure(segments(), unit="EUR")
     dearer = next(trace for trace in figure.data if trace.name == "costs more than all others")
     assert list(dearer.y) == ["west"]
@@ -127,11 +127,11 @@ def test_the_data_are_described(small):
     )
     (table,) = card.folded
     assert table.caption == "14 columns, the first 13 of them"
-    assert table.rows[2] == ["c2", "text", "1 %", "3", "Ulm 60%"]
+    assert table.rows[2] == ["c2", "text", "1 %", "3", "Ulm 60 %"]
     assert data_section(Data()) is None
 
 
-def test_importance_is_told_in_costs(small):
+def test_importance_is_shown_in_costs(small):
     assert shown_cards(small)["worth"].result == "Most important, per sample: “age” 0.200 EUR (0.100 to 0.300)."
     yearly = replace(small, volume=50_000)
     assert shown_cards(yearly)["worth"].result == "Most important, a year: “age” 10,000 EUR (5,000 to 15,000)."
@@ -149,17 +149,17 @@ def test_markdown_has_them(small):
 def test_the_page_has_them_and_shows_names_letter_by_letter(small):
     columns = [one | {"column": HOSTILE, "values": HOSTILE} for one in OVERVIEW["columns"]]
     classes = [one | {"name": HOSTILE} for one in OVERVIEW["classes"]]
-    told = replace(
+    result = replace(
         small, classes=("good", HOSTILE), people=HOSTILE,
-        segments={VIEW: segments(HOSTILE, (HOSTILE, "b"), told=HOSTILE)},
+        segments={VIEW: segments(HOSTILE, (HOSTILE, "b"), result=HOSTILE)},
         overview={VIEW[0]: overview_frame(OVERVIEW | {"columns": columns, "classes": classes}, HOSTILE)},
         explained={VIEW: small.explained[VIEW].assign(column=[HOSTILE, "b"])},
     )  # fmt: skip
-    page = render_report(told)
+    page = render_report(result)
     assert "<img src=x" not in page
     for words in ("Segments", "Cost by &lt;/script&gt;&lt;img", "Classes and columns", "Most important, per sample"):
         assert words in page
-    for _, card in cards_of(report_page(told)):
+    for _, card in cards_of(report_page(result)):
         figure = "" if card.figure is None else json.dumps(card.figure.to_plotly_json(), default=list)
         assert "<img" not in figure
     assert "<img" not in stakes_figure(classes).to_json().replace("\\u003c", "<")

@@ -5,24 +5,8 @@ import pandas as pd
 import pytest
 
 from adacsl.report import style
-from adacsl.report.data import Outcome
 from adacsl.report.sections import sensitivity
-
-SCORES = np.array([0.05, 0.15, 0.15, 0.35, 0.62, 0.68, 0.95])
-LABELS = np.array([0, 0, 1, 0, 1, 0, 1])
-
-
-def outcome(scores=SCORES, labels=LABELS, threshold=0.3, fp=1.0, fn=4.0, **other):
-    decisions = (np.asarray(scores) > (0.5 if threshold is None else threshold)).astype(int)
-    return Outcome(scores, labels, decisions, np.zeros(len(labels)), fp=fp, fn=fn, threshold=threshold, **other)
-
-
-def price(label, decision, fp=1.0, fn=4.0, tp=0.0, tn=0.0):
-    return (tp if decision else fn) if label else (fp if decision else tn)
-
-
-def total_at(threshold, scores=SCORES, labels=LABELS, **prices):
-    return sum(price(label, score > threshold, **prices) for score, label in zip(scores, labels, strict=True))
+from tests.report.two_classes import LABELS, SCORES, cost_of, outcome, total_at
 
 
 def test_ratio_table_means_over_seeds():
@@ -47,11 +31,11 @@ def test_redecided_table_decides_at_the_bayes_threshold():
     assert table.loc[9.0, "normalized_cost"] == pytest.approx(total_at(0.1, fn=9.0) / min(4.0, 27.0))
 
 
-def test_redecided_table_of_row_prices_multiplies_the_misses():
+def test_redecided_table_of_per_sample_costs_multiplies_false_negatives():
     amounts = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0])
     table = sensitivity.redecided_table({"a": outcome(fn=amounts, threshold=None)}, [3.0])
     decided = 1 / (1 + 3 * amounts) < SCORES
-    expected = sum(price(y, d, fn=3 * a) for y, d, a in zip(LABELS, decided, amounts, strict=True)) / 7
+    expected = sum(cost_of(y, d, fn=3 * a) for y, d, a in zip(LABELS, decided, amounts, strict=True)) / 7
     assert table["cost"].iloc[0] == pytest.approx(expected)
 
 
@@ -66,7 +50,7 @@ def test_other_ratio_keeps_what_being_right_costs():
     assert costs.ratio == 10.0
 
 
-def test_ratio_figure_has_points_where_cells_ran(report):
+def test_ratio_figure_has_points_where_fits_ran(report):
     ran = sensitivity.ratio_table(report.results)
     figure = sensitivity.ratio_figure(ran, highlight=["net", "adacsl-cv"])
     points = [trace for trace in figure.data if trace.mode == "markers"]
@@ -84,7 +68,7 @@ def test_labels_at_line_ends_do_not_overlap(report):
     assert np.diff(heights).min() >= 0.05 * (high - low)
 
 
-def test_labels_of_lines_that_leave_the_picture_stay_in_it(report):
+def test_labels_of_lines_that_leave_the_figure_stay_in_it(report):
     ran = sensitivity.ratio_table(report.results)
     figure = sensitivity.ratio_figure(ran.assign(normalized_cost=ran["normalized_cost"] + 5))
     heights = sorted(note.y for note in figure.layout.annotations if note.name == style.LINE_END)

@@ -116,7 +116,7 @@ def test_places_are_checked_before_any_work(tmp_path, monkeypatch):
             check()
 
 
-# files of strangers
+# untrusted files
 
 
 def test_an_ordinary_file_is_read_up_to_a_bound(tmp_path):
@@ -156,9 +156,9 @@ def test_a_sparse_giant_is_not_read(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="files without a size are Linux's")
-def test_a_file_that_says_another_size_than_it_has():
+def test_a_file_whose_size_is_not_the_stated_one():
     with pytest.raises(DamagedError, match="it changes while it is read"):
-        read_regular(Path("/proc/self/status"), at_most=10**6)  # says 0 bytes
+        read_regular(Path("/proc/self/status"), at_most=10**6)  # its stated size is 0
 
 
 @pytest.mark.parametrize(

@@ -120,9 +120,9 @@ def read(path):
 
 def test_a_file_and_its_digest(tmp_path, monkeypatch):
     path = tmp_path / "last.ckpt"
-    kept = DigestedFile(path)
+    file = DigestedFile(path)
     for content in (b"first", b"second, longer"):
-        with kept.draft() as draft:
+        with file.draft() as draft:
             draft.write_bytes(content)
         assert read(path) == content
     # killed between both renames, again and again: the file that is there is known

@@ -93,8 +93,8 @@ def class_case(n=20_000, k=5):
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, k, (n,), generator=generator)
     logits = torch.randn(n, k, generator=generator) + torch.nn.functional.one_hot(labels, k) + torch.arange(k) / 2
-    prices = (1.0 + 9.0 * torch.rand(k, k, generator=generator)) * (1.0 - torch.eye(k))
-    return logits, labels, CostMatrix.from_array(prices.numpy(), rows="predicted")
+    matrix = (1.0 + 9.0 * torch.rand(k, k, generator=generator)) * (1.0 - torch.eye(k))
+    return logits, labels, CostMatrix.from_array(matrix.numpy(), rows="predicted")
 
 
 @pytest.mark.parametrize("n", [500, 20_000])

@@ -67,20 +67,16 @@ def test_optimal_cost_curve_area_is_the_brier_score_after_isotonic_calibration(r
     assert area_under(curve) == pytest.approx(curve.area, abs=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_optimal_cost_curve_is_the_minimum_over_all_cuts(library, seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_optimal_cost_curve_is_the_minimum_over_all_thresholds(library, seed):
     scores, labels = case(seed)
     curve = optimal_cost_curve(library.asarray(scores), library.asarray(labels))
     assert curve.area == pytest.approx(pooled_brier(scores, labels))
     assert curve.area <= brier_curve(scores, labels).area
-    cuts = [-1.0, *np.unique(scores)]
+    decided = scores > np.append(np.unique(scores), -1.0)[:, None]
+    fps, fns = (decided & (labels == 0)).mean(axis=1), (~decided & (labels == 1)).mean(axis=1)
     for c in np.linspace(0, 1, 23):
-        by_hand = min(
-            2
-            * (c * np.sum((scores > t) & (labels == 0)) + (1 - c) * np.sum((scores <= t) & (labels == 1)))
-            / len(scores)
-            for t in cuts
-        )
+        by_hand = 2 * (c * fps + (1 - c) * fns).min()
         assert np.interp(c, library.to_numpy(curve.x), library.to_numpy(curve.y)) == pytest.approx(by_hand)
 
 
@@ -124,10 +120,10 @@ def test_calibration_bins_equal_a_loop():
     result = calibration_error(scores, labels, partition=QuantileBins(7))
     numbers = QuantileBins(7)(scores)
     for k, m in enumerate(np.unique(numbers)):
-        member = numbers == m
-        assert result.sizes[k] == member.sum()
-        assert result.mean_score[k] == pytest.approx(scores[member].mean())
-        assert result.positive_share[k] == pytest.approx(labels[member].mean())
+        own = numbers == m
+        assert result.sizes[k] == own.sum()
+        assert result.mean_score[k] == pytest.approx(scores[own].mean())
+        assert result.positive_share[k] == pytest.approx(labels[own].mean())
 
 
 def test_calibrated_scores_have_no_error():

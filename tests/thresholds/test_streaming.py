@@ -1,4 +1,4 @@
-"""Measured batch by batch: what all rows in memory say."""
+"""Measured batch by batch: equal to all samples in memory."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def drawn(kind="float64"):
     return scores.astype(kind), labels, rng
 
 
-def cut_into(parts, batch):
+def split_into(parts, batch):
     return [batch.rows(rows) for rows in np.array_split(np.arange(len(batch.scores)), parts)]
 
 
@@ -40,17 +40,17 @@ def cut_into(parts, batch):
         ("rows and weights", "float32"),
     ],
 )
-def test_a_threshold_of_batches_is_that_of_all_rows(given, kind):
+def test_a_threshold_of_batches_is_that_of_all_samples(given, kind):
     scores, labels, rng = drawn(kind)
     each = {"fp": rng.lognormal(size=N), "fn": 3 + rng.lognormal(size=N), "tp": 0.5}
     costs = CostMatrix(**each) if "rows" in given else CostMatrix(fp=1, fn=4, tn=0.25)
     weight = rng.integers(0, 4, N).astype(float) if "weights" in given else None
-    result, curve = tune_batches(cut_into(7, Batch(scores, labels, costs, weight)), held=0)
+    result, curve = tune_batches(split_into(7, Batch(scores, labels, costs, weight)), held=0)
     known = tune_threshold(scores, labels, costs, sample_weight=weight)
     assert_allclose(result.best, known.best, rtol=1e-12)
     width = known.threshold.high - known.threshold.low
     assert_allclose(result.threshold[1:], known.threshold[1:], atol=0.35 * width)
-    # one halving for many: chance moves the estimate by a part of its own interval
+    # one halving for many: sampling moves the estimate by a part of its own interval
     assert_allclose(result.cost, known.cost, atol=0.25 * (known.cost.high - known.cost.low), rtol=0)
     exact = cost_curve(scores, labels, costs, sample_weight=weight)
     at = np.searchsorted(exact.thresholds, curve.thresholds, side="right") - 1
@@ -58,15 +58,14 @@ def test_a_threshold_of_batches_is_that_of_all_rows(given, kind):
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 0, 1], [1, 1, 1, 1], [0, 0, 0, 0]])
-def test_without_two_rows_of_each_class_no_cost_is_expected(labels):
+def test_without_two_samples_of_each_class_no_cost_is_expected(labels):
     batch = Batch(np.full(4, 0.5), np.asarray(labels), CostMatrix(fp=1, fn=4))
     result, _ = tune_batches([batch], held=0)
     assert result.cost is None
     assert result.best == tune_threshold(batch.scores, batch.labels, batch.costs).best
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(("weighted", "grouped"), [(False, False), (True, True)])
 def test_a_running_mean_has_the_bootstraps_interval(weighted, grouped):
     rng = np.random.default_rng(5)
     groups = rng.integers(0, 900, 20_000) if grouped else None
@@ -97,7 +96,7 @@ def test_a_running_mean_of_equal_values_is_sure():
 def test_calibration_of_batches_is_that_of_all_samples(kind, n, distinct):
     scores, labels, _ = drawn(kind)
     scores, labels = (np.ceil(scores * distinct) / distinct if distinct else scores**3)[:n].astype(kind), labels[:n]
-    batches = cut_into(min(n, 5), Batch(scores, labels, CostMatrix(fp=1, fn=1)))
+    batches = split_into(min(n, 5), Batch(scores, labels, CostMatrix(fp=1, fn=1)))
     running = RunningCalibration()
     for batch in batches:
         running.update(batch.scores, batch.labels)
@@ -111,7 +110,7 @@ def test_a_spool_gives_batches_again_and_again_from_memory_and_from_a_file(monke
         monkeypatch.setattr("adacsl.thresholds.streaming.IN_MEMORY", limit)
         for costs, weight in ((plain, None), (own, rng.random(N))):
             spool = Spool()
-            for batch in cut_into(3, Batch(scores, labels, costs, weight)):
+            for batch in split_into(3, Batch(scores, labels, costs, weight)):
                 spool.add(batch)
             for _ in range(2):
                 whole = Batch.joined(spool)
@@ -149,13 +148,13 @@ def summary_of(seed, *, outside=False):
     return Batch(scores, labels, costs, weight)
 
 
-@pytest.mark.parametrize("held", [0, 10_000])
-@pytest.mark.parametrize("seed", range(12))
-def test_a_summary_does_not_depend_on_the_batches(seed, held):
+@pytest.mark.parametrize("seed", range(10))
+def test_a_summary_does_not_depend_on_the_batches(seed):
+    held = 10_000 * (seed % 2)
     batch = summary_of(seed, outside=seed % 5 == 4)
     whole = summarize_thresholds([batch], held=held)
     for parts in (2, 7):
-        result = summarize_thresholds(cut_into(parts, batch), held=held)
+        result = summarize_thresholds(split_into(parts, batch), held=held)
         assert (result.n_samples, result.n_positives) == (len(batch.labels), int(batch.labels.sum()))
         assert_allclose(result.tuned.best, whole.tuned.best, rtol=1e-12)
         assert_allclose(result.tuned.threshold, whole.tuned.threshold, rtol=1e-12)
@@ -171,10 +170,10 @@ def test_a_summary_does_not_depend_on_the_batches(seed, held):
         assert_allclose(result.curve.costs, whole.curve.costs, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_summary_of_few_samples_is_that_of_arrays(seed):
     batch = summary_of(seed)
-    result, own = summarize_thresholds(cut_into(3, batch)), {"sample_weight": batch.weight}
+    result, own = summarize_thresholds(split_into(3, batch)), {"sample_weight": batch.weight}
     assert result.tuned == tune_threshold(batch.scores, batch.labels, batch.costs, **own)
     decided = batch.costs.decide(batch.scores)
     assert result.bayes_cost == mean_interval(batch.costs.incurred(batch.labels, decided), batch.weight)

@@ -42,11 +42,9 @@ def test_a_network_of_a_table(tmp_path):
     assert (load(tmp_path / "model").predict(X) == model.predict(X)).all()
 
 
-@pytest.mark.parametrize("ends", ["one logit", "probability", "flat"])
+@pytest.mark.parametrize("ends", ["probability", "flat"])
 def test_one_score_is_about_the_second_class(ends):
-    net = nn.Sequential(
-        table_net(1), {"one logit": nn.Identity(), "probability": nn.Sigmoid(), "flat": nn.Flatten(0)}[ends]
-    )
+    net = nn.Sequential(table_net(1), {"probability": nn.Sigmoid(), "flat": nn.Flatten(0)}[ends])
     X = torch.randn(6, 3)
     own = freeze(net, X)
     net.eval()
@@ -104,7 +102,7 @@ class Walks(nn.Module):
 
 
 @pytest.mark.parametrize("net", [Sorts(), Walks()])
-def test_what_a_graph_cannot_hold_is_refused(net):
+def test_networks_that_no_graph_can_represent_are_refused(net):
     with pytest.raises(
         ValueError, match=r"(cannot be exported to ONNX|gives other scores|2 samples at a time).*ScoreClassifier"
     ) as caught:

@@ -107,7 +107,7 @@ def test_it_compiles_and_autocasts(kind):
 
 
 @pytest.mark.parametrize("kind", ADAPTIVE)
-def test_state_goes_on_where_it_stopped(kind):
+def test_a_saved_state_continues(kind):
     model = nn.ModuleDict({"loss": kind(COSTS)})
     model["loss"].adapt(*batch())
     other = nn.ModuleDict({"loss": kind(COSTS)})
@@ -147,7 +147,7 @@ def test_wrong_input_is_one_line(make, message):
         make()
 
 
-def test_controllers_of_ones_own_and_correction():
+def test_own_controllers_and_correction():
     own = [AdaCSLController(COSTS[0], target_threshold=0.3), AdaCSLController(COSTS[1])]
     controller = MultiLabelController(own)
     p = torch.rand(20, 2)

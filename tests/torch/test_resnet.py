@@ -117,7 +117,7 @@ def test_real_weights_load_and_give_imagenet_logits():
     with torch.no_grad():
         flat = whole.eval()(normalise(torch.full((1, 3, 64, 64), 128, dtype=torch.uint8)))
     assert torch.isfinite(flat).all()
-    assert flat.std() > 0.5  # a trained head has opinions; the random one's are near 0
+    assert flat.std() > 0.5  # logits of a trained head; those of a random one are near 0
 
 
 @pytest.mark.data
@@ -289,7 +289,7 @@ def test_missing_package_says_what_to_install(monkeypatch):
         named_network("torchvision:resnet50")
 
 
-def test_packages_are_asked_for_fresh_weights(monkeypatch):
+def test_networks_of_other_packages_have_untrained_weights(monkeypatch):
     calls = []
     timm = types.SimpleNamespace(
         is_model=lambda name: name == "tiny", create_model=lambda name, **kw: calls.append((name, kw)) or Tiny()

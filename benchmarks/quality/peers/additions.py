@@ -11,7 +11,7 @@ from benchmarks.quality.peers.tables import TABLES
 
 def add_file(path: Path) -> None:
     """Read a file and let its methods and tables take part."""
-    spec = importlib.util.spec_from_file_location(f"arena_{path.stem}", path)
+    spec = importlib.util.spec_from_file_location(f"peers_{path.stem}", path)
     if spec is None or spec.loader is None or not path.exists():
         raise SystemExit(f"--add {path}: expected a Python file with PEER_METHODS = {{...}} or TABLES = {{...}}")
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""Pages of the cost benchmark: losses, ranks and the full table; and the details, with intervals and seconds."""
+"""Pages of the cost benchmark: ratios to the peers, losses, ranks and the full table; the details; and a picture."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from adacsl.comparison.statistics import fold_interval
 from benchmarks.quality.peers.methods import ALL
 from benchmarks.quality.peers.problem import cheapest_constant, paid
 from benchmarks.quality.peers.store import Block, row_costs
+from benchmarks.quality.peers.summary import LEAST, Ratio, ratios_of
 from benchmarks.quality.ranks import ranks
-
-LEAST = 1e-3
-"""Of the constant decision's cost: cheaper counts as this much, so that no table decides a mean of ratios alone."""
 
 
 class Score(NamedTuple):
@@ -64,22 +62,107 @@ def excess(block: Block, ours: str, theirs: str) -> Excess:
     return Excess(*(100 * end / mean for end in fold_interval(mine - other, block.fits, block.units)))
 
 
-def pages_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, Any]) -> tuple[str, str]:
+def write_page(
+    results: Path, lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, Any], page: Path | None = None
+) -> None:
+    """Write the page, its details and the picture, beside the results or where ``page`` says."""
+    page = page or results.with_suffix(".md")
+    for path, text in zip((page, details_path(page)), pages_of(lines, blocks, meta, page.stem), strict=True):
+        path.write_text(text)
+    draw(ratios_of(lines, meta), page.with_suffix(".svg"))
+
+
+def pages_of(lines: list[dict[str, Any]], blocks: list[Block], meta: dict[str, Any], name: str) -> tuple[str, str]:
     """Return the page and that of its details as Markdown."""
     result = {(block.table, block.costs_name): scores(block) for block in blocks}
-    ours = [name for name, about in meta["methods"].items() if about["ours"]]
+    ours = [method for method, about in meta["methods"].items() if about["ours"]]
     kinds = {block.table: meta["tables"][block.table]["kind"] for block in blocks}
+    lost = [losses(blocks, result, one, ours) for one in reversed(ours) if any(one in row for row in result.values())]
+    fields = {"tables": counted(len(kinds), "table"), "methods": len(meta["methods"]), "name": name}
     parts = [
-        HEAD.format(**meta | {"tables": counted(len(kinds), "table"), "methods": len(meta["methods"])}),
-        *[losses(blocks, result, name, ours) for name in reversed(ours) if any(name in row for row in result.values())],
+        HEAD.format(**meta | fields | {"note": meta.get("note") or limits(meta)}), fresh(meta),
+        *lost[:1], against(lines, meta, name), *lost[1:],
+        "## Seconds\n\n" + SECONDS, seconds(lines, meta),
         "## Ranks\n\n" + RANKS, *[ranking(result, kinds, kind, meta) for kind in (*ALL, "")],
-        "## Every table\n\n" + NORMALISED, grid(result, blocks, meta),
+        "## Every table\n\n" + NORMALISED, grid(result, blocks, meta, lines),
     ]  # fmt: skip
     rest = [
-        DETAILS, "## How it was run", how(lines, meta), "## Seconds of a fit\n\n" + SECONDS, seconds(lines, meta),
+        DETAILS.format(name=name), "## How it was run", how(lines, meta),
         "## Intervals\n\n" + INTERVALS, details(result, meta),
     ]  # fmt: skip
     return joined(parts), joined(rest)
+
+
+def limits(meta: dict[str, Any]) -> str:
+    """Return the seconds and cores that each fit has."""
+    once = ""
+    if meta["once"]:
+        once = f" {' and '.join(meta['once'])}: the first split of each table only."
+    each = counted(meta["cores_per_worker"], "core")
+    return f"{meta['seconds']:g} seconds for methods with a time limit, {each} of its own for each fit.{once}"
+
+
+def fresh(meta: dict[str, Any]) -> str:
+    """Return which tables served no choice of defaults."""
+    chosen = [name for name, about in meta["tables"].items() if not about.get("fresh")]
+    if not chosen:
+        return "Nothing was chosen on these tables: they were added for this benchmark."
+    if len(chosen) == len(meta["tables"]):
+        return "Defaults of adacsl were chosen on other splits of most of these tables, never on these test samples."
+    return f"Defaults of adacsl were chosen on other splits of {', '.join(chosen)}; on the other tables nothing was."
+
+
+def against(lines: list[dict[str, Any]], meta: dict[str, Any], name: str) -> str:
+    """Return the cost of the ensemble relative to the best peer of each row, and to each peer."""
+    found = ratios_of(lines, meta)
+    if not found:
+        return ""
+    text = f"## Cost of the ensemble relative to each peer\n\n{AGAINST}\n\n![relative cost]({name}.svg)"
+    for ours in dict.fromkeys(ratio.ours for ratio in found):
+        own = [ratio for ratio in found if ratio.ours == ours]
+        rows = [
+            [ratio.other, number(ratio.mean), span(ratio.student), span(ratio.bootstrap),
+             f"{ratio.worst:.3f} ({ratio.worst_row})", f"{ratio.lower} of {ratio.rows}",
+             "-" if ratio.without_thyroid is None else number(ratio.without_thyroid)]
+            for ratio in own
+        ]  # fmt: skip
+        head = [f"`{ours}` relative to", "geometric mean", "95 %, Student", "95 %, bootstrap", "worst row",
+                "rows lower", "without thyroid"]  # fmt: skip
+        text += "\n\n" + markdown(head, rows)
+    return text
+
+
+def span(interval: tuple[float, float]) -> str:
+    return "-" if not np.isfinite(interval).all() else f"{interval[0]:.3f} to {interval[1]:.3f}"
+
+
+def draw(ratios: list[Ratio], path: Path) -> None:
+    """Draw the mean ratios of the ensemble with their intervals; nothing where there are none."""
+    own = [ratio for ratio in ratios if ratio.ours == ratios[0].ours][::-1]
+    if not own:
+        return
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("svg")
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    with mpl.rc_context({"svg.hashsalt": "peers", "font.size": 9}):
+        figure, axes = plt.subplots(figsize=(7.0, 0.6 + 0.28 * len(own)), layout="constrained")
+        for place, ratio in enumerate(own):
+            low, high = ratio.student if np.isfinite(ratio.student).all() else (ratio.mean, ratio.mean)
+            axes.plot([max(low, 0.3), min(high, 2.0)], [place, place], color="#0969da", linewidth=2)
+            axes.plot(ratio.mean, place, "o", color="#0969da")
+        axes.axvline(1.0, color="#57606a", linewidth=1)
+        axes.set_xscale("log")
+        ticks = [0.3, 0.5, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0]
+        axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        axes.set_xticks([], minor=True)
+        axes.set_xlim(0.3, 2.0)
+        axes.set_yticks(range(len(own)), [ratio.other for ratio in own])
+        axes.set_xlabel(f"cost of {own[0].ours} relative to it; 95 % interval over the tables (Student)")
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.savefig(path, metadata={"Date": None})
+        plt.close(figure)
 
 
 def joined(parts: list[str]) -> str:
@@ -141,15 +224,18 @@ def ranking(result: dict[Any, dict[str, Score]], kinds: dict[str, str], kind: st
     return title + told + "\n\n" + markdown(["", "average rank", "mean normalised cost"], rows)
 
 
-def grid(result: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str, Any]) -> str:
+def grid(
+    result: dict[Any, dict[str, Score]], blocks: list[Block], meta: dict[str, Any], lines: list[dict[str, Any]]
+) -> str:
     """Return normalised costs of everybody on every table, the lowest in bold."""
     names = list(meta["methods"])
+    failed = {(line["table"], line["method"]) for line in lines if line["error"]}
     rows = []
     for block in blocks:
         row = result[block.table, block.costs_name]
         least = min(score.cost for score in row.values())
         cells = [
-            "failed" if name in block.methods and name not in row else
+            "failed" if (block.table, name) in failed else
             "-" if name not in row else
             f"**{number(row[name].cost)}**" if row[name].cost == least else number(row[name].cost)
             for name in names
@@ -169,15 +255,18 @@ def details(result: dict[Any, dict[str, Score]], meta: dict[str, Any]) -> str:
 
 
 def seconds(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
+    """Return the seconds of fitting and predicting, a fit counted once."""
     frame = pd.DataFrame([line for line in lines if not line["error"]])
-    frame = frame.astype({"seconds": float, "cpu_seconds": float})
-    means = frame.groupby("method")[["cpu_seconds", "seconds"]].agg(["median", "max"])
+    kinds = ["fit_seconds", "predict_seconds"]
+    frame = frame.drop_duplicates(["table", "method", "split"]).astype(dict.fromkeys([*kinds, "n_test"], float))
+    means = frame.groupby("method")[kinds].agg(["median", "max"])
     rows = []
     for name in meta["methods"]:
         if name in means.index:
             own: NDArray[Any] = means.loc[name].to_numpy()
-            rows.append([name, meta["methods"][name]["about"], *(f"{value:.1f}" for value in own)])
-    return markdown(["", "what it is", "processor, median", "longest", "on the wall, median", "longest"], rows)
+            rows.append([name, meta["methods"][name]["about"], *(f"{value:.1f}" for value in own[:2]),
+                         *(f"{value:.2f}" for value in own[2:])])  # fmt: skip
+    return markdown(["", "what it is", "fit, median", "longest", "prediction, median", "longest"], rows)
 
 
 def how(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
@@ -187,13 +276,13 @@ def how(lines: list[dict[str, Any]], meta: dict[str, Any]) -> str:
         versions.setdefault(", ".join(f"{k} {v}" for k, v in about["versions"].items()), []).append(name)
     text = [
         f"- {meta['date']}, {meta['device']} (load {meta['load_average_1min']} at the end), "
-        f"`{meta['command']}`, one core for each method.",
+        f"`{meta['command']}`, {counted(meta['workers'], 'fit')} at a time.",
         *[f"- {', '.join(names)}: {known}." for known, names in versions.items()],
         *[f"- Not run: {name}, {why}." for name, why in meta["skipped"].items()],
         *[f"- Failed: {method} on {table}: {error}." for table, method, error in failed],
     ]
     if meta["missing"]:
-        text.append(f"- Not run yet, the same command does: {', '.join(meta['missing'])}.")
+        text.append(f"- Not run yet, the same command does: {counted(meta['missing'], 'fit')}.")
     abouts = {name: about["about"] for name, about in meta["tables"].items() if any(x["table"] == name for x in lines)}
     return "\n".join(text) + "\n\n" + markdown(["table", "what the costs are"], [[k, v] for k, v in abouts.items()])
 
@@ -217,26 +306,30 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-HEAD = """<!-- made by benchmarks/quality/peers/run.py --page: do not edit -->
+HEAD = """<!-- made by python -m benchmarks.quality.peers.run --page: do not edit -->
 
 # Cost benchmark
 
 Which method has the lowest cost? {methods} methods, {tables}, {repeats} x {folds} stratified folds that keep duplicates
-together; the same samples, one core and {seconds:g} processor seconds for each method with a time limit. No method sees
-test labels or was tuned on test samples. Rules, and how to add a method or a table:
-`benchmarks/quality/peers/README.md`. The losses of adacsl come first. "The best of the others" is chosen on the test
-samples, in their favour; no interval is corrected for that choice, nor for the number of tables. All intervals, times,
-versions and costs: [details](peers_details.md)."""
-DETAILS = """<!-- made by benchmarks/quality/peers/run.py --page: do not edit -->
+together, the same samples for all. {note}
+No method sees test labels or was tuned on test samples. Rules, and how to add a method or a table:
+`benchmarks/quality/peers/README.md`. "The best of the others" is chosen on the test samples, in their favour; no
+interval is corrected for that choice, nor for the number of tables. All intervals and versions:
+[details]({name}_details.md)."""
+DETAILS = """<!-- made by python -m benchmarks.quality.peers.run --page: do not edit -->
 
 # Cost benchmark: details
 
-How [the benchmark](peers.md) was run, how long fits took, and the interval of every cost."""
+How [the benchmark]({name}.md) was run, and the interval of every cost."""
+AGAINST = """Mean test cost over the splits that both finished; below 1 the ensemble costs less. A row is a table under
+one set of costs. "Best single peer of each row" is an oracle: chosen on the test samples, without AutoGluon, which is a
+stack itself. Intervals are over tables, the rows of a table averaged first: Student's t on the logarithms, and
+percentiles of 10,000 bootstrap samples of the tables, which are too narrow with so few. The largest ratios first."""
 RANKS = """By normalised cost, one table one block (its mean over costs); Friedman's test, then Nemenyi's."""
 NORMALISED = """Mean cost relative to the constant baseline on the same samples; 1 saves nothing. "-": does not
-apply to such tables."""
+apply to such tables, or was run on some of the splits only."""
 INTERVALS = """95 % intervals: Student's t on paired per-sample costs of the folds, samples and fits counted
 (`adacsl.comparison.statistics.fold_interval`). Those of the losses are of paired differences, these of the costs
 themselves. Duplicates count as one unit of evidence."""
-SECONDS = """Fit and prediction. Limits are kept by processor seconds; those on the wall show how busy the machine was.
-Methods without a time limit take what they need; the longest fits include what is imported late."""
+SECONDS = """One fit serves all costs of a table, and so do its seconds; imports are not counted. Methods without a time
+limit take what they need."""

@@ -1,27 +1,36 @@
-"""The cost arena: every method on every table, the same splits, cores and seconds for all.
+"""Cost of every method on every table, at equal time: each fit has the same seconds on cores of its own.
 
-    python -m benchmarks.quality.peers.run                        # everything that is not finished or published yet
+    python -m benchmarks.quality.peers.run --form short --workers 8     # five tables, three folds; resumable
+    python -m benchmarks.quality.peers.run --form full                  # all tables, 2 x 5 folds; resumable
     python -m benchmarks.quality.peers.run --tables wine --methods logistic ensemble
-    python -m benchmarks.quality.peers.run --add mine.py          # with tables and methods of your own
-    python -m benchmarks.quality.peers.run --page benchmarks/results/peers.md   # the page and its details
+    python -m benchmarks.quality.peers.run --add mine.py                # with tables and methods of your own
+    python -m benchmarks.quality.peers.run --smoke                      # does every method run? five seconds each
+    python -m benchmarks.quality.peers.run --page                       # page and picture from the published results
 
-Every finished fit is kept in the work folder; those of published results are put there too. Published are the tables
-that all methods have finished (or failed at). Peers live in virtual environments below ``--venvs``; those that are
-not there are left out, and the page says so. README.md states the rules.
+Every finished fit is kept in the work folder at once; the same command goes on where it was stopped. A method that
+fails is a line with the reason. Peers live in virtual environments below ``--venvs``; those that are not there are
+skipped, and the page says so. README.md states the rules.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import dataclasses
 import datetime
+import functools
 import json
 import os
+import queue
+import signal
 import subprocess
 import sys
 import tempfile
 import threading
+import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,220 +38,271 @@ from numpy.typing import NDArray
 from benchmarks import harness
 from benchmarks.quality import peer_data
 from benchmarks.quality.peers.additions import add_file
-from benchmarks.quality.peers.methods import PEER_METHODS, PeerMethod, attempt, versions_of
-from benchmarks.quality.peers.page import details_path, pages_of
-from benchmarks.quality.peers.problem import Problem, decide, paid, write_problem
-from benchmarks.quality.peers.store import NOTHING, Block, Work, read_results, take_up, write_results
-from benchmarks.quality.peers.tables import TABLES, Data, splits
+from benchmarks.quality.peers.methods import PEER_METHODS, PeerMethod
+from benchmarks.quality.peers.problem import (
+    PER_SAMPLE,
+    Answer,
+    Problem,
+    cheapest_constant,
+    decide,
+    paid,
+    read_answer,
+    write_problem,
+)
+from benchmarks.quality.peers.store import ABOUT, NOTHING, Block, Work, read_results, take_up, write_results
+from benchmarks.quality.peers.tables import FRESH, TABLES, Data, splits
 from benchmarks.quality.savings_data import Prices
 
 ROOT = Path(__file__).resolve().parents[3]
-RESULTS = ROOT / "benchmarks" / "results" / "arena.csv"
-SECONDS = 5.0
-PATIENCE = 1800.0
-"""Seconds on the wall after which a peer that is silent is taken to hang, and stopped."""
+RESULTS = ROOT / "benchmarks" / "results"
+SECONDS, CORES = 60.0, 2
+SMOKE_SECONDS, SMOKE_ROWS = 5.0, 300
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_MAX_THREADS", "LOKY_MAX_CPU_COUNT")
 
 
-class Worker:
-    """A Python of a peer that fits one problem after another, told by files; see worker.py."""
+@dataclasses.dataclass(frozen=True)
+class Form:
+    """Tables, splits and methods that are run, and where they are published."""
 
-    def __init__(self, python: Path, additions: list[Path], patience: float) -> None:
-        self.patience = patience
-        self.command = [
-            str(python),
-            "-m",
-            "benchmarks.quality.peers.worker",
-            *(str(path.resolve()) for path in additions),
-        ]
-        self.process: subprocess.Popen[str] | None = None
-
-    def fit(self, name: str, problem: Problem) -> tuple[NDArray[Any] | None, dict[str, Any]]:
-        """Return what a method found, and about it; what fails or hangs is said."""
-        with tempfile.TemporaryDirectory() as place:
-            folder = Path(place)
-            write_problem(problem, folder)
-            error = self._ask(f"{name}\t{folder}\n")
-            if error:
-                return None, {"seconds": 0.0, "cpu_seconds": 0.0, "error": error, "versions": {}}
-            about = json.loads((folder / "answer.json").read_text())
-            if about["error"]:
-                return None, about
-            with np.load(folder / "answer.npz", allow_pickle=False) as file:
-                return file["found"], about
-
-    def _ask(self, line: str) -> str:
-        """Return why there is no answer, or nothing."""
-        process = self._started()
-        assert process.stdin is not None
-        assert process.stdout is not None
-        timer = threading.Timer(self.patience, process.kill)
-        timer.start()
-        try:
-            process.stdin.write(line)
-            process.stdin.flush()
-            said = process.stdout.readline()
-        except OSError as broken:
-            said = str(broken)
-        finally:
-            timer.cancel()
-        if said == "done\n":
-            return ""
-        self.stop()
-        return f"its process ended without an answer (stopped after {self.patience:g} s, or of itself)"
-
-    def _started(self) -> subprocess.Popen[str]:
-        if self.process is None:
-            own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-            self.process = subprocess.Popen(  # noqa: S603  the peer's own Python
-                self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
-                env=own | {"OMP_NUM_THREADS": "1"}, cwd=ROOT,
-            )  # fmt: skip
-        return self.process
-
-    def stop(self) -> None:
-        """End the process, if there is one."""
-        if self.process is not None:
-            self.process.kill()
-            self.process.communicate()  # waits, and closes the pipes
-            self.process = None
+    out: str
+    tables: tuple[str, ...]
+    repeats: int
+    folds: int
+    without: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+    """Methods that are run on the first split of each table only."""
 
 
-class Arena:
-    """A run: its settings, its work folder, and the Pythons of its methods."""
+FORMS = {
+    "short": Form(
+        "equal_time.csv",
+        FRESH,
+        1,
+        3,
+        once=("autogluon-full",),
+        without=("adacsl", "hgb-bayes", "xgboost-tuned", "autogluon-bagged", "autogluon-best"),
+    ),
+    "full": Form("equal_time_full.csv", tuple(TABLES), 2, 5),
+}
+
+
+class Job(NamedTuple):
+    """One fit."""
+
+    table: str
+    split: int
+    method: str
+
+
+class Run:
+    """A run: its settings, its work folder, and the cores of its workers."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        settings = {name: getattr(options, name) for name in ("folds", "seconds", "max_rows")}
-        self.work = Work(options.work, settings)
-        take_up(options.out, self.work, settings)
+        names = ("repeats", "folds", "seconds", "max_rows", "cores_per_worker")
+        self.settings = {name: getattr(options, name) for name in names}
+        self.work = Work(options.work, self.settings)
+        take_up(options.out, self.work, self.settings)
         self.skipped = {
             name: f"there is no virtual environment {options.venvs / one.venv}"
-            for name, one in PEER_METHODS.items() if one.venv and not self._python(one.venv).exists()
+            for name, one in PEER_METHODS.items() if one.venv and not self._python(one).exists()
         }  # fmt: skip
-        self.workers = {
-            venv: Worker(self._python(venv), options.add, PATIENCE)
-            for venv in sorted({one.venv for one in PEER_METHODS.values() if one.venv})
+        self.data = functools.cache(self._load)
+        self.loading = threading.Lock()
+        self.stopping = threading.Event()
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+        self.begun = time.monotonic()
+
+    def _python(self, method: PeerMethod) -> Path:
+        if method.venv is None:
+            return Path(sys.executable)
+        return Path(self.options.venvs).absolute() / method.venv / "bin" / "python"
+
+    def _load(self, table: str) -> tuple[Data, list[tuple[Any, Any]]]:
+        most = TABLES[table].most_rows
+        data = TABLES[table].load(min(self.options.max_rows or most, most))
+        return data, splits(data, self.options.repeats, self.options.folds)
+
+    def methods(self, kind: str) -> list[str]:
+        """Return the methods that are run on tables of a kind."""
+        return [name for name in self.options.methods if kind in PEER_METHODS[name].kinds]
+
+    def jobs(self) -> list[Job]:
+        """Return all fits that are asked for."""
+        numbers = self.options.splits or range(self.options.repeats * self.options.folds)
+        return [
+            Job(table, split, name)
+            for table in self.options.tables
+            for split in numbers
+            for name in self.methods(TABLES[table].kind)
+            if split == min(numbers) or name not in self.options.once
+        ]
+
+    def missing(self) -> list[Job]:
+        """Return the fits that are not finished and can be run here, the longest first."""
+        result = []
+        for job in self.jobs():
+            if job.method in self.skipped:
+                continue
+            if job.method in self.options.again:
+                self.work.forget(*self._key(job))
+            found = self.work.read(*self._key(job))
+            if found is None or (self.options.retry and found["error"]):
+                result.append(job)
+            elif found["digest"] != self._digest(job):
+                raise SystemExit(
+                    f"{self.work.folder}: {job.table} was run on other samples; give another --work folder"
+                )
+        rows = {table: len(self.data(table)[0].labels) for table in {job.table for job in result}}
+        return sorted(result, key=lambda job: (-PEER_METHODS[job.method].longest, -rows[job.table], job.split))
+
+    @staticmethod
+    def _key(job: Job) -> tuple[str, str, int]:
+        return job.table, job.method, job.split
+
+    def _digest(self, job: Job) -> str:
+        data, cut = self.data(job.table)
+        return peer_data.digest_of(data.features, data.labels, *cut[job.split])
+
+    # running
+
+    def run(self) -> None:
+        """Run what is missing: so many fits side by side, each on its own cores."""
+        jobs: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        missing = self.missing()
+        for job in missing:
+            jobs.put(job)
+        groups = core_groups(self.options.workers, self.options.cores_per_worker)
+        print(f"{len(missing)} of {len(self.jobs())} fits to run, {len(groups)} at a time", flush=True)
+        with stopped_by_signals(self.stopping):
+            threads = [threading.Thread(target=self._take, args=(jobs, group), daemon=True) for group in groups]
+            for thread in threads:
+                thread.start()
+            while any(thread.is_alive() for thread in threads) and not self.stopping.is_set():
+                time.sleep(0.1)
+            for process in list(self.processes.values()):
+                end(process)
+            for thread in threads:
+                thread.join(timeout=10.0)
+
+    def _take(self, jobs: queue.SimpleQueue[Job], group: list[int]) -> None:
+        while not self.stopping.is_set():
+            try:
+                job = jobs.get_nowait()
+            except queue.Empty:
+                return
+            self._fit(job, group)
+
+    def _fit(self, job: Job, group: list[int]) -> None:
+        with self.loading:
+            data, cut = self.data(job.table)
+        train, test = cut[job.split]
+        problem = problem_of(data, (train, test), job.split, self.options.seconds, len(group))
+        with tempfile.TemporaryDirectory(prefix="fit", ignore_cleanup_errors=True) as place:
+            result, about = self._answer(job, problem, Path(place), group)
+        if self.stopping.is_set():
+            return
+        decisions = {
+            name: np.full(len(test), NOTHING, np.uint8) if result is None else decide(result, of_rows(own, test), name)
+            for name, own in data.costs.items()
         }
+        self.work.write(*self._key(job), decisions, digest=self._digest(job), **about)
+        shown = about["error"] or " ".join(
+            f"{paid(data.labels[test], said, of_rows(data.costs[name], test)).mean():.4f}"
+            for name, said in decisions.items()
+        )
+        minutes = (time.monotonic() - self.begun) / 60
+        print(f"{minutes:5.1f} min  {job.table:16} {job.split} {job.method:18} {about['fit_seconds']:6.1f} s  {shown}",
+              flush=True)  # fmt: skip
 
-    def _python(self, venv: str) -> Path:
-        return Path(self.options.venvs).absolute() / venv / "bin" / "python"
-
-    def methods(self, kind: str) -> dict[str, PeerMethod]:
-        """Return who takes part in tables of a kind."""
-        return {name: PEER_METHODS[name] for name in self.options.methods if kind in PEER_METHODS[name].kinds}
-
-    def data(self, table: str) -> Data:
-        """Return a table, cut to as many rows as it is run with."""
-        return TABLES[table].load(min(self.options.max_rows or TABLES[table].most_rows, TABLES[table].most_rows))
-
-    def costs_of(self, data: Data) -> dict[str, Any]:
-        """Return the costs that are run."""
-        return data.costs if self.options.all_costs else dict(list(data.costs.items())[:1])
-
-    def run_table(self, table: str) -> None:
-        """Run what is missing of a table: split by split, methods in turn, so that load is alike for all."""
-        data = self.data(table)
-        for split, (train, test) in enumerate(splits(data, self.options.repeats, self.options.folds)):
-            digest = peer_data.digest_of(data.features, data.labels, train, test)
-            here = {k: v for k, v in self.methods(TABLES[table].kind).items() if k not in self.skipped}
-            for name, entry in here.items():
-                for costs in self.costs_of(data) if name in self.options.again else ():
-                    self.work.forget(table, costs, name, split)
-                missing = [costs for costs in self.costs_of(data) if not self._done(table, costs, name, split, digest)]
-                for asked in [missing] if entry.blind and missing else [[costs] for costs in missing]:
-                    self._run(table, data, asked, name, (train, test), split, digest)
-
-    def _done(self, table: str, costs: str, name: str, split: int, digest: str) -> bool:
-        result = self.work.read(table, costs, name, split)
-        if result is None or (self.options.retry and result["error"]):
-            return False
-        if result["digest"] != digest:
-            raise SystemExit(f"{self.work.folder}: {table} was run on other rows; give another --work folder")
-        return True
-
-    def _run(
-        self, table: str, data: Data, asked: list[str], name: str, rows: tuple[Any, Any], split: int, digest: str
-    ) -> None:
-        entry = PEER_METHODS[name]
-        problem = problem_of(data, None if entry.blind else asked[0], rows, split, self.options.seconds)
-        if entry.venv:
-            result, about = self.workers[entry.venv].fit(name, problem)
-            versions = about.pop("versions")
-        else:
-            result, about = attempt(entry, problem)
-            versions = versions_of(entry)
-        test = rows[1]
-        for costs in asked:
-            given = of_rows(data.costs[costs], test)
-            decisions = np.full(len(test), NOTHING, np.uint8) if result is None else decide(result, given)
-            self.work.write(
-                table, costs, name, split, decisions=decisions, digest=digest, versions=json.dumps(versions), **about
+    def _answer(
+        self, job: Job, problem: Problem, folder: Path, group: list[int]
+    ) -> tuple[Answer | None, dict[str, Any]]:
+        """Return a method's answer, from a process of its own that has these cores; a failure is a reason."""
+        write_problem(problem, folder)
+        entry = PEER_METHODS[job.method]
+        words = [str(self._python(entry)), "-m", "benchmarks.quality.peers.worker", job.method, str(folder)]
+        words += ["--cores", *map(str, group)] if self.options.pin else []
+        for path in self.options.add:
+            words += ["--add", str(path.resolve())]
+        own = {name: value for name, value in os.environ.items() if entry.venv is None or name != "PYTHONPATH"}
+        own |= dict.fromkeys(THREADS, str(len(group))) | {"TMPDIR": str(folder)}
+        with (folder / "log.txt").open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603  the peer's own Python
+                words, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=own, cwd=ROOT, start_new_session=True
             )
-            shown = about["error"] or f"{paid(data.labels[test], decisions, given).mean():.4f}"
-            print(f"{table:24} {costs:9} {split} {name:18} {shown} {about['seconds']:7.1f} s", flush=True)
+            self.processes[process.pid] = process
+            late = False
+            try:
+                process.wait(self.options.patience)
+            except subprocess.TimeoutExpired:
+                late = True
+            finally:
+                end(process)
+                del self.processes[process.pid]
+        if (folder / "answer.json").exists():
+            about = json.loads((folder / "answer.json").read_text())
+            about["versions"] = json.dumps(about["versions"])
+            return (None if about["error"] else read_answer(folder / "answer.npz")), about
+        last = (folder / "log.txt").read_bytes().decode(errors="replace").strip().rpartition("\n")[2][:200]
+        error = f"stopped after {self.options.patience:g} s" if late else f"its process ended without an answer: {last}"
+        return None, dict.fromkeys(ABOUT[:3], 0.0) | {"error": error, "versions": "{}"}
 
     # what is published
 
-    def publish(self) -> tuple[int, list[str]]:
-        """Write the results of the tables that all have finished; return their number, and what is missing."""
+    def publish(self) -> tuple[int, int]:
+        """Write the results of all finished fits; return their number, and that of those that are missing."""
         lines: list[dict[str, Any]] = []
         blocks: list[Block] = []
-        missing: list[str] = []
         versions: dict[str, dict[str, str]] = {}
-        for table in self.options.tables:
-            if not self.work.knows(table):
-                missing.append(table)
-                continue
-            data = self.data(table)
-            for costs in self.costs_of(data):
-                result = self._block(table, data, costs)
-                if result is None:
-                    missing.append(f"{table} ({costs})")
-                    continue
-                blocks.append(result[0])
-                lines += result[1]
-                versions |= result[2]
+        asked = self.jobs()
+        done = {job: part for job in asked if (part := self.work.read(*self._key(job))) is not None}
+        for table in dict.fromkeys(job.table for job in done):
+            data, _ = self.data(table)
+            own = {job: part for job, part in done.items() if job.table == table}
+            for costs in data.costs:
+                block, more = self._block(table, costs, own)
+                blocks.append(block)
+                lines += more
+            for job, part in own.items():
+                versions[job.method] = json.loads(part["versions"]) or versions.get(job.method, {})
         if blocks:
-            write_results(self.options.out, lines, blocks, self._meta(missing, versions))
-        return len(blocks), missing
+            write_results(self.options.out, lines, blocks, self._meta(len(asked) - len(done), versions))
+        return len(done), len(asked) - len(done)
 
-    def _block(
-        self, table: str, data: Data, costs: str
-    ) -> tuple[Block, list[dict[str, Any]], dict[str, dict[str, str]]] | None:
-        cut = splits(data, self.options.repeats, self.options.folds)
-        lines: list[dict[str, Any]] = []
-        versions: dict[str, dict[str, str]] = {}
-        decisions: dict[str, NDArray[np.uint8]] = {}
-        for name in self.methods(TABLES[table].kind):
-            read = [self.work.read(table, costs, name, split) for split in range(len(cut))]
-            parts = [part for part in read if part is not None]
-            if len(parts) < len(cut) and name in self.skipped:
-                continue  # its results may have been published by somebody who has its environment: these have not
-            if len(parts) < len(cut):
-                return None
-            for split, part in enumerate(parts):
-                about = {"table": table, "kind": TABLES[table].kind, "costs": costs, "method": name, "split": split}
-                lines.append(about | line_of(part, data, costs, *cut[split]))
-                versions[name] = json.loads(part["versions"]) or versions.get(name, {})
-            decisions[name] = np.concatenate([part["decisions"] for part in parts])
-        rows = np.concatenate([test for _, test in cut])
-        fits = np.repeat(np.arange(len(cut)), [len(test) for _, test in cut])
+    def _block(self, table: str, costs: str, done: dict[Job, dict[str, Any]]) -> tuple[Block, list[dict[str, Any]]]:
+        data, cut = self.data(table)
+        used = sorted({job.split for job in done})
+        names = [name for name in self.methods(TABLES[table].kind) if any(job.method == name for job in done)]
+        decisions = np.full((len(names), sum(len(cut[split][1]) for split in used)), NOTHING, np.uint8)
+        fits = np.repeat(used, [len(cut[split][1]) for split in used])
+        lines = []
+        for job, part in done.items():
+            train, test = cut[job.split]
+            own, y = of_rows(data.costs[costs], test), data.labels[test]
+            said = part["decisions"][costs]
+            decisions[names.index(job.method), fits == job.split] = said
+            constant = np.full(len(y), cheapest_constant(y, own, data.n_classes))
+            lines.append({
+                "table": table, "kind": TABLES[table].kind, "costs": costs, "method": job.method, "split": job.split,
+                "n_train": len(train), "n_test": len(test),
+                "cost": "" if part["error"] else round(float(paid(y, said, own).mean()), 6),
+                "constant_cost": round(float(paid(y, constant, own).mean()), 6), **{name: part[name] for name in ABOUT},
+            })  # fmt: skip
+        rows = np.concatenate([cut[split][1] for split in used])
         block = Block(
-            table, costs, tuple(decisions), np.stack(list(decisions.values())), data.labels[rows], rows, fits,
-            data.units[rows], of_rows(data.costs[costs], rows), data.n_classes,
+            table, costs, tuple(names), decisions, data.labels[rows], rows, fits, data.units[rows],
+            of_rows(data.costs[costs], rows), data.n_classes,
         )  # fmt: skip
-        return block, lines, versions
+        return block, lines
 
-    def _meta(self, missing: list[str], versions: dict[str, dict[str, str]]) -> dict[str, Any]:
-        options = self.options
+    def _meta(self, missing: int, versions: dict[str, dict[str, str]]) -> dict[str, Any]:
         about = harness.metadata("cpu")
         return {
             "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-            "command": f"python -m benchmarks.quality.peers.run --seconds {options.seconds:g}",
-            "device": about["device"],
-            "load_average_1min": about["load_average_1min"],
-            "load_at_start": about["load_at_start"],
-            **{name: getattr(options, name) for name in ("repeats", "folds", "seconds", "max_rows")},
+            "command": f"python -m benchmarks.quality.peers.run --form {self.options.form}",
+            **{name: about[name] for name in ("device", "load_average_1min", "load_at_start")},
+            "workers": self.options.workers, **self.settings,
             "methods": {
                 name: {
                     "about": one.about, "ours": one.ours, "kinds": one.kinds,
@@ -250,98 +310,137 @@ class Arena:
                 }
                 for name, one in PEER_METHODS.items() if name in versions
             },
-            "tables": {name: {"about": TABLES[name].about, "kind": TABLES[name].kind} for name in options.tables},
+            "tables": {
+                name: {"about": TABLES[name].about, "kind": TABLES[name].kind, "fresh": name in FRESH}
+                for name in self.options.tables
+            },
+            "once": [name for name in self.options.once if name in versions],
             "skipped": {
-                name: why for name, why in self.skipped.items() if name in options.methods and name not in versions
+                name: why for name, why in self.skipped.items() if name in self.options.methods and name not in versions
             },
             "missing": missing,
         }  # fmt: skip
 
-    def stop(self) -> None:
-        """End the Pythons of the peers."""
-        for worker in self.workers.values():
-            worker.stop()
+
+def core_groups(workers: int, each: int) -> list[list[int]]:
+    """Return the cores of each worker: none is shared, where there are enough."""
+    have = sorted(os.sched_getaffinity(0))
+    if workers * each > len(have):
+        print(f"{workers} workers of {each} cores share {len(have)} cores: seconds are not comparable", file=sys.stderr)
+    return [[have[(number * each + i) % len(have)] for i in range(each)] for number in range(workers)]
 
 
-def problem_of(data: Data, costs: str | None, rows: tuple[Any, Any], split: int, seconds: float) -> Problem:
-    """Return what a method sees of a split; one that is blind to costs is given none."""
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process and all that it started."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextlib.contextmanager
+def stopped_by_signals(stopping: threading.Event) -> Iterator[None]:
+    """Ctrl-C and a termination end the run cleanly: what is finished is kept."""
+    before = {one: signal.signal(one, lambda *_: stopping.set()) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def problem_of(data: Data, rows: tuple[Any, Any], split: int, seconds: float, threads: int) -> Problem:
+    """Return what a method sees of a split."""
     train, test = rows
-    given = None if costs is None else data.costs[costs]
-    priced = isinstance(given, Prices)
+    prices = data.costs.get(PER_SAMPLE)
     X_train, X_test = (data.features.iloc[part].reset_index(drop=True) for part in (train, test))
     return Problem(
-        X_train, data.labels[train], X_test, data.n_classes, None if priced else given,
-        given.rows(train) if priced else None, given.rows(test) if priced else None, split, seconds,
+        X_train, data.labels[train], X_test, data.n_classes,
+        {name: own for name, own in data.costs.items() if not isinstance(own, Prices)},
+        prices.rows(train) if isinstance(prices, Prices) else None,
+        prices.rows(test) if isinstance(prices, Prices) else None, split, seconds, threads,
     )  # fmt: skip
 
 
-def line_of(part: dict[str, Any], data: Data, costs: str, train: Any, test: Any) -> dict[str, Any]:
-    """Return what is published of one fit."""
-    cost: float | str = ""
-    if not part["error"]:
-        cost = round(paid(data.labels[test], part["decisions"], of_rows(data.costs[costs], test)).mean(), 6)
-    kept = {key: part[key] for key in ("seconds", "cpu_seconds", "digest", "error")}
-    return {"n_train": len(train), "n_test": len(test), "cost": cost, **kept}
-
-
 def of_rows(costs: Any, rows: NDArray[Any]) -> Any:
-    """Return the costs of some rows, where each has its own."""
+    """Return the costs of some samples, where each has its own."""
     return costs.rows(rows) if isinstance(costs, Prices) else costs
 
 
 def main(words: list[str] | None = None) -> int:
     options = parse(words)
-    if options.page:
-        page, details = pages_of(*read_results(options.out))
-        options.page.write_text(page)
-        details_path(options.page).write_text(details)
+    if options.page is not None:
+        from benchmarks.quality.peers.page import write_page  # noqa: PLC0415  it draws
+
+        write_page(options.out, *read_results(options.out), page=options.page if options.page.name else None)
         return 0
-    arena = Arena(options)
-    for name, why in arena.skipped.items():
+    run = Run(options)
+    for name, why in run.skipped.items():
         if name in options.methods:
             print(f"{name} is skipped: {why}", file=sys.stderr)
-    try:
-        if not options.publish:
-            for table in options.tables:
-                arena.run_table(table)
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-    finally:
-        arena.stop()
-    done, missing = arena.publish()
-    print(f"finished tables in {options.out}: {done}" + (f"; not finished: {', '.join(missing)}" if missing else ""))
+    if not options.publish:
+        run.run()
+    done, missing = run.publish()
+    print(f"finished fits in {options.out}: {done}; missing, the same command goes on: {missing}")
     return 0
 
 
 def parse(words: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", help="default: all")
-    parser.add_argument("--methods", nargs="+", help="default: all")
+    parser.add_argument("--form", choices=FORMS, default="short", help="tables, splits and methods (default: short)")
+    parser.add_argument("--tables", nargs="+", help="instead of the form's")
+    parser.add_argument("--methods", nargs="+", help="instead of the form's")
+    parser.add_argument("--also", nargs="+", default=[], help="methods beside the form's")
+    parser.add_argument("--without", nargs="+", default=[], help="methods to leave out")
+    parser.add_argument("--splits", type=int, nargs="+", help="numbers of the splits (default: all)")
     parser.add_argument("--add", type=Path, action="append", default=[], help="a file with PEER_METHODS or TABLES")
-    parser.add_argument("--all-costs", action="store_true", help="all costs of each table, not the first only")
-    parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of the processor, for a fit with a time limit")
+    parser.add_argument("--repeats", type=int, help="instead of the form's")
+    parser.add_argument("--folds", type=int, help="instead of the form's")
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of a fit, for methods with a time limit")
     parser.add_argument("--max-rows", type=int, help="default: each table's own")
-    parser.add_argument("--venvs", type=Path, default=Path(os.environ.get("ARENA_VENVS", ROOT.parent / "venvs")))
-    parser.add_argument("--work", type=Path, default=Path("runs/arena"), help="folder of finished fits")
+    parser.add_argument("--workers", type=int, default=1, help="fits at a time")
+    parser.add_argument("--cores-per-worker", type=int, default=CORES, help="of each fit, its own")
+    parser.add_argument("--patience", type=float, default=1800.0, help="seconds after which a fit is stopped")
+    parser.add_argument("--venvs", type=Path, default=Path(os.environ.get("PEER_VENVS", ROOT.parent / "venvs")))
+    parser.add_argument("--work", type=Path, help="folder of finished fits (default: runs/peers-FORM)")
     parser.add_argument("--again", nargs="+", default=[], help="methods whose finished fits are to be forgotten")
     parser.add_argument("--retry", action="store_true", help="run failed fits again")
     parser.add_argument("--publish", action="store_true", help="only write what is finished")
-    parser.add_argument("--out", type=Path, help=f"CSV file; default: {RESULTS.name} of the results if all take part")
-    parser.add_argument("--page", type=Path, help="write the page from --out instead of running")
+    parser.add_argument("--smoke", action="store_true", help="every method once on 300 samples, five seconds each")
+    parser.add_argument("--out", type=Path, help="CSV file (default: in the work folder, or of the results for a form)")
+    parser.add_argument(
+        "--page", type=Path, nargs="?", const=Path(), help="write page and picture (default: beside --out), run nothing"
+    )
     options = parser.parse_args(words)
     for file in options.add:
         add_file(file)
-    # what is published is of everybody on everything
-    part = options.add or options.tables or options.methods or options.all_costs
-    options.out = options.out or (options.work / RESULTS.name if part else RESULTS)
-    for name, known in (("tables", TABLES), ("methods", PEER_METHODS)):
-        asked = getattr(options, name) or list(known)
-        if unknown := [one for one in asked if one not in known]:
+    if options.smoke:
+        smoke(options)
+    form = FORMS[options.form]
+    # what is published is a whole form
+    part = options.add or options.tables or options.methods or options.without or options.splits or options.smoke
+    options.once = form.once if options.methods is None else ()
+    options.tables, options.folds = options.tables or list(form.tables), options.folds or form.folds
+    options.repeats = options.repeats or form.repeats
+    options.methods = options.methods or [
+        name for name in PEER_METHODS if name in options.also or name not in form.without
+    ]
+    for name, known in (("tables", TABLES), ("methods", PEER_METHODS), ("also", PEER_METHODS)):
+        if unknown := [one for one in getattr(options, name) if one not in known]:
             parser.error(f"--{name}: there is no {unknown[0]!r}; there are {', '.join(known)}")
-        setattr(options, name, asked)
+    options.methods = [name for name in options.methods if name not in options.without]
+    options.work = options.work or Path("runs") / f"peers-{options.form}"
+    options.out = options.out or (options.work / form.out if part else RESULTS / form.out)
+    options.pin = hasattr(os, "sched_setaffinity")
     return options
+
+
+def smoke(options: argparse.Namespace) -> None:
+    """Choose what shows within a minute or two whether every method runs."""
+    options.tables, options.splits = options.tables or ["breast-cancer"], [0]
+    options.seconds, options.max_rows, options.folds, options.repeats = SMOKE_SECONDS, SMOKE_ROWS, 3, 1
+    options.methods = options.methods or list(PEER_METHODS)
+    options.work = options.work or Path("runs") / "peers-smoke"
+    options.patience, options.retry = 180.0, True
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Results: one small file for each fit while a run is under way, and three files that are published.
 
-``arena.csv`` has a line for each table, costs, method and split; ``arena.npz`` the decision about every tested row,
-from which :func:`row_costs` makes what each row cost under each method; ``arena.meta.json`` how it was made.
+``NAME.csv`` has a line for each table, costs, method and split; ``NAME.npz`` the decision about every test sample, from
+which :func:`row_costs` makes what each cost under each method; ``NAME.meta.json`` how it was made.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from benchmarks.quality.peers.problem import Costs, paid
 from benchmarks.quality.savings_data import Prices
 
 COLUMNS = (
-    "table", "kind", "costs", "method", "split", "n_train", "n_test", "cost", "seconds", "cpu_seconds", "digest",
-    "error",
+    "table", "kind", "costs", "method", "split", "n_train", "n_test", "cost", "constant_cost", "fit_seconds",
+    "predict_seconds", "cpu_seconds", "digest", "error",
 )  # fmt: skip
+ABOUT = ("fit_seconds", "predict_seconds", "cpu_seconds", "digest", "error")
+"""What is kept of a fit beside its decisions."""
 NOTHING = 255
-"""Instead of a decision, where a method failed."""
+"""Instead of a decision, where a method failed or was not run."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Block:
 
 
 def row_costs(block: Block, method: str) -> NDArray[np.float64] | None:
-    """Return what every tested row cost under a method; None where it failed somewhere or took no part."""
+    """Return what every test sample cost under a method; None where it failed or was not run on some."""
     if method not in block.methods:
         return None
     said = block.decisions[block.methods.index(method)]
@@ -68,31 +70,29 @@ class Work:
                 "give the same ones, or another --work folder"
             )
 
-    def _path(self, table: str, costs: str, method: str, split: int) -> Path:
-        return self.folder / f"{table}+{costs}+{method}+{split}.npz"
+    def _path(self, table: str, method: str, split: int) -> Path:
+        return self.folder / f"{table}+{method}+{split}.npz"
 
-    def read(self, table: str, costs: str, method: str, split: int) -> dict[str, Any] | None:
-        """Return a finished fit, or None."""
-        path = self._path(table, costs, method, split)
+    def read(self, table: str, method: str, split: int) -> dict[str, Any] | None:
+        """Return a finished fit, or None: what is kept of it, and its decisions by the name of the costs."""
+        path = self._path(table, method, split)
         if not path.exists():
             return None
         with np.load(path, allow_pickle=False) as file:
-            return {name: file[name] if name == "decisions" else file[name].item() for name in file.files}
+            kept = {name: file[name].item() for name in (*ABOUT, "versions")}
+            decisions = {name[1:]: file[name] for name in file.files if name.startswith(" ")}
+        return kept | {"decisions": decisions}
 
-    def write(self, table: str, costs: str, method: str, split: int, **result: Any) -> None:
+    def write(self, table: str, method: str, split: int, decisions: dict[str, Any], **about: Any) -> None:
         """Keep a finished fit, at once and whole."""
-        path = self._path(table, costs, method, split)
+        path = self._path(table, method, split)
         draft = path.with_name(f".{path.stem}.{os.getpid()}.npz")
-        np.savez_compressed(draft, **result)
+        np.savez_compressed(draft, **about, **{f" {name}": own for name, own in decisions.items()})
         draft.replace(path)
 
-    def knows(self, table: str) -> bool:
-        """Tell whether any fit of a table is finished."""
-        return any(self.folder.glob(f"{table}+*.npz"))
-
-    def forget(self, table: str, costs: str, method: str, split: int) -> None:
+    def forget(self, table: str, method: str, split: int) -> None:
         """Let a fit be run again."""
-        self._path(table, costs, method, split).unlink(missing_ok=True)
+        self._path(table, method, split).unlink(missing_ok=True)
 
 
 # what is published
@@ -122,7 +122,7 @@ def write_results(path: Path, lines: list[dict[str, Any]], blocks: list[Block], 
 def read_results(path: Path) -> tuple[list[dict[str, Any]], list[Block], dict[str, Any]]:
     """Read what :func:`write_results` wrote."""
     if not path.exists():
-        raise SystemExit(f"there are no results {path}: run benchmarks/quality/peers/run.py first")
+        raise SystemExit(f"there are no results {path}: run python -m benchmarks.quality.peers.run first")
     with path.open(newline="") as file:
         lines: list[dict[str, Any]] = list(csv.DictReader(file))
     with np.load(path.with_suffix(".npz"), allow_pickle=False) as file:
@@ -137,20 +137,23 @@ def take_up(path: Path, work: Work, settings: dict[str, Any]) -> None:
     if not path.exists():
         return
     lines, blocks, meta = read_results(path)
-    if any(meta[name] != value for name, value in settings.items()):
+    if any(meta.get(name) != value for name, value in settings.items()):
         return
-    about = {(line["table"], line["costs"], line["method"], int(line["split"])): line for line in lines}
-    for block in blocks:
-        for method, decisions in zip(block.methods, block.decisions, strict=True):
-            for split in np.unique(block.fits).tolist():
-                key = (block.table, block.costs_name, method, split)
-                if work.read(*key) is None:
-                    line, versions = about[key], meta["methods"][method]["versions"]
-                    work.write(
-                        *key, decisions=decisions[block.fits == split], digest=line["digest"], error=line["error"],
-                        versions=json.dumps(versions), seconds=float(line["seconds"]),
-                        cpu_seconds=float(line["cpu_seconds"]),
-                    )  # fmt: skip
+    fits: dict[tuple[str, str, int], dict[str, Any]] = {}
+    for line in lines:
+        fits.setdefault((line["table"], line["method"], int(line["split"])), line)
+    for (table, method, split), line in fits.items():
+        if work.read(table, method, split) is None:
+            own = [block for block in blocks if block.table == table]
+            decisions = {
+                block.costs_name: block.decisions[block.methods.index(method)][block.fits == split] for block in own
+            }
+            seconds = {name: float(line[name]) for name in ABOUT[:3]}
+            versions = json.dumps(meta["methods"][method]["versions"])
+            work.write(
+                table, method, split, decisions, digest=line["digest"], error=line["error"], versions=versions,
+                **seconds,
+            )  # fmt: skip
 
 
 def _block(table: str, costs_name: str, arrays: dict[str, NDArray[Any]]) -> Block:

@@ -1,45 +1,59 @@
-"""Fit methods in the Python of a peer: reads the names of folders from standard input, one a line.
+"""Fit one method on one problem, on its own cores, in the Python of its environment.
 
-A line is ``CONTESTANT<tab>FOLDER``. The folder holds ``problem.json`` and ``problem.npz``; the answer is written beside
-them as ``answer.npz`` (``found``: decisions or probabilities) and ``answer.json`` (``seconds``, ``cpu_seconds``,
-``error``, ``versions``), and ``done`` is said on standard output.
+    python -m benchmarks.quality.peers.worker METHOD FOLDER [--cores 0 1] [--add FILE]
+
+FOLDER holds ``problem.json`` and ``problem.npz``. The answer is written beside them: ``answer.npz`` (probabilities or
+decisions) and ``answer.json`` (``fit_seconds``, ``predict_seconds``, ``cpu_seconds``, ``error``, ``versions``).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
-import numpy as np
 
-from benchmarks.quality.peers.additions import add_file
-from benchmarks.quality.peers.methods import PEER_METHODS, attempt, versions_of
-from benchmarks.quality.peers.problem import read_problem
-
-
-def main() -> None:
-    for file in sys.argv[1:]:
-        add_file(Path(file))
-    # what peers print must not be taken for an answer
-    said, answers = os.dup(1), sys.stderr
-    os.dup2(2, 1)
-    sys.stdout = answers
-    with os.fdopen(said, "w") as out:
-        for line in sys.stdin:
-            name, folder = line.rstrip("\n").split("\t")
-            answer(name, Path(folder))
-            print("done", file=out, flush=True)
+def main(words: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("method")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--cores", type=int, nargs="+", help="run on these alone")
+    parser.add_argument("--add", type=Path, action="append", default=[])
+    options = parser.parse_args(words)
+    if options.cores:
+        os.sched_setaffinity(0, options.cores)  # before numpy counts them
+    threading.Thread(target=end_with, args=(os.getppid(),), daemon=True).start()
+    answer(options.method, options.folder, options.add)
 
 
-def answer(name: str, folder: Path) -> None:
+def end_with(parent: int) -> None:
+    """End this process and those it started when the run that started it is gone."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+
+
+def answer(name: str, folder: Path, additions: list[Path]) -> None:
+    """Fit, predict, and write the answer."""
+    from benchmarks.quality.peers.additions import add_file  # noqa: PLC0415  after the cores are chosen
+    from benchmarks.quality.peers.methods import PEER_METHODS, attempt, versions_of  # noqa: PLC0415
+    from benchmarks.quality.peers.problem import read_problem, write_answer  # noqa: PLC0415
+
+    for file in additions:
+        add_file(file)
     result, about = attempt(PEER_METHODS[name], read_problem(folder))
     if result is not None:
-        np.savez(folder / "answer.npz", found=result)
+        write_answer(result, folder / "answer.npz")
     about["versions"] = versions_of(PEER_METHODS[name])
     (folder / "answer.json").write_text(json.dumps(about))
 
 
 if __name__ == "__main__":
     main()
+    sys.stdout.flush()
+    os._exit(0)  # what a library has left running need not be waited for

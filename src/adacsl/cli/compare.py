@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,6 @@ from adacsl.cli.options import (
     ADVANCED_REPORT,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
-    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EVALUATION_DEFAULTS,
@@ -33,8 +32,8 @@ from adacsl.cli.options import (
     MOST_EPOCHS,
     REPORT_DEFAULTS,
     TIME_DEFAULTS,
+    TRAINING_CONSTRAINT_DEFAULTS,
     CheckOptions,
-    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
@@ -42,11 +41,11 @@ from adacsl.cli.options import (
     ExecutionOptions,
     ReportOptions,
     TimeOptions,
+    TrainingConstraintOptions,
     as_words,
     hidden_text,
     interval_text,
     neural_learner,
-    predict_command,
     split_words,
     within,
 )
@@ -66,7 +65,7 @@ class Training:
     cost_options: CostOptions = COST_DEFAULTS
     times: TimeOptions = TIME_DEFAULTS
     check_options: CheckOptions = CHECK_DEFAULTS
-    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS
+    constraint_options: TrainingConstraintOptions = TRAINING_CONSTRAINT_DEFAULTS
     method: str = ""
     networks: Mapping[str, Any] = field(default_factory=dict)
     """Settings of neural networks, by the name of the option."""
@@ -88,10 +87,6 @@ class Training:
         options |= {"cost_options": self.cost_options, "check_options": self.check_options}
         options |= {"constraint_options": self.constraint_options}
         return train(self.data, out=out, method=self.method, screen=silent, **options, **self.networks)  # type: ignore[arg-type]
-
-    def predicting(self, model: Path) -> str:
-        """Return the command that predicts with the saved model."""
-        return predict_command(model, self.data, self.source)
 
     @property
     def _data(self) -> list[str]:
@@ -125,6 +120,7 @@ def training_of(result: Comparison, task: Task, training: Training, origins: Map
 
 
 DEFAULT_DATA = "german-credit"
+RACING: Mapping[str, Any] = {"auto": "auto", "on": True, "off": False}
 NAMED = 5
 """Number of failed fits that are named; the others are counted."""
 
@@ -133,7 +129,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     *data: Annotated[str, Parameter(help="Table (CSV, Excel, ...), folder of images, or names (adacsl data)")],
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
-    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
+    constraint_options: TrainingConstraintOptions = TRAINING_CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     methods: Annotated[tuple[str, ...], Parameter(show_default=False)] = (),
     everything: Annotated[bool, Parameter(name="--all", group=ADVANCED_METHODS, show_default=False)] = False,
@@ -142,7 +138,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     evaluation: EvaluationOptions = EVALUATION_DEFAULTS,
     check_options: CheckOptions = CHECK_DEFAULTS,
     report_options: ReportOptions = REPORT_DEFAULTS,
-    segment: Annotated[tuple[str, ...], Parameter(group=ADVANCED_REPORT, show_default=False)] = (),
+    segments: Annotated[tuple[str, ...], Parameter(group=ADVANCED_REPORT, show_default=False)] = (),
     out: Path | None = None,
     save: Path | None = None,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -173,7 +169,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     ratios
         Cost ratios (false negative to false positive) to compare at, such as 4,8,16, or multiples of the given one,
         such as 1x,3x. For two classes only.
-    segment
+    segments
         Columns by whose values costs are also shown, such as region, with commas between them; numbers in five
         quantiles. They stay features unless --drop names them.
     out
@@ -199,7 +195,7 @@ def compare(  # noqa: PLR0913  one argument for each option
     adacsl compare cards.parquet --target fraud --fn amount --fp 5 --methods net-bayes,gbm-bayes,adacsl-cv
     adacsl compare photos/ --pos-label melanoma --fn 8 --fp 1 --ratios 4,8,16 --backend ray --gpus 0.25
     adacsl compare flowers.csv --target kind --costs matrix.csv
-    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --segment region,age --unit EUR
+    adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --segments region,age --unit EUR
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --min-recall 0.9
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --all
     adacsl compare loans.csv --target default --pos-label yes --fn 8 --fp 1 --method mine:forest --method mine:svm
@@ -212,7 +208,9 @@ def compare(  # noqa: PLR0913  one argument for each option
     own = {word: own_method(word) for word in method}
     chosen = [*(split_words(methods) or ["all" if everything else "default"]), *own.values()]
     names: tuple[str | None, ...] = data or (DEFAULT_DATA if source.files.sql is None else None,)
-    with screen.doing(f"reading and checking {', '.join(name or 'the result of --sql' for name in names)}"):
+    reading = f"reading and checking {', '.join(name or 'the result of --sql' for name in names)}"
+    with ExitStack() as opened, screen.doing(reading):
+        opened.enter_context(_workers_ahead(execution, chosen))
         if execution.backend == "processes":
             from adacsl.neural.device import choose_device  # noqa: PLC0415  torch
 
@@ -224,7 +222,7 @@ def compare(  # noqa: PLR0913  one argument for each option
                 )
             check_model_folder(save, option="--save")
         baseline = evaluation.baseline_column
-        apart = {"time_column": times.time_column, "baseline_column": baseline, "segments": split_words(segment)}
+        apart = {"time_column": times.time_column, "baseline_column": baseline, "segments": split_words(segments)}
         loaded = [
             load_checked(source, name, cost_options, check_options, refuse=save is not None, **apart) for name in names
         ]
@@ -239,14 +237,22 @@ def compare(  # noqa: PLR0913  one argument for each option
         for task in tasks:
             _check_words(task, chosen, split_words(ratios) or None)
             times.check(task.time)
+            constraint_options.check_column(task)
+        ahead = opened.pop_all()
     for task, checks in loaded:
         screen.findings(checks, task.name if len(names) > 1 else "")
-    with stoppable(f"what is finished is kept in {folder}; the same command resumes from there"), _without_findings():
+    with (
+        ahead,
+        stoppable(f"what is finished is kept in {folder}; the same command resumes from there"),
+        _without_findings(),
+    ):
         result = compare_tasks(
             tasks, methods=chosen, ratios=split_words(ratios) or None, repeats=evaluation.repeats,
-            folds=evaluation.folds, tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
+            folds=evaluation.folds, racing=RACING[evaluation.racing],
+            tolerance=evaluation.tolerance, prefer=evaluation.prefer, folder=folder,
             **vars(execution), progress=not screen.quiet, device=device, neural=neural,
             gap=times.gap, label_delay=times.label_delay, ignore=check_options.codes, constraints=limits,
+            certify=constraint_options.certify,
         )  # fmt: skip
         words = {name: word for word, (name, _) in own.items()}
         networks = _asked(epochs=epochs, weights=weights, device=device, rotate=rotate)
@@ -266,6 +272,22 @@ def compare(  # noqa: PLR0913  one argument for each option
         except OSError as error:  # a full disk: the result is shown all the same
             saved["not_reported"] = one_line(error.strerror or error)
     return _answer(result, folder, page, [one for one in trainings if one], saved)
+
+
+NO_NETWORK = ("always-", "logistic", "gbm-", "xgboost", "lightgbm", "catboost", "metacost")
+"""How the names of methods begin that train no network."""
+
+
+def _workers_ahead(execution: ExecutionOptions, chosen: Sequence[Any]) -> AbstractContextManager[None]:
+    """Start worker processes, which import for seconds, while the data are read."""
+    if execution.backend != "processes" or execution.n_jobs == 1:
+        return nullcontext()
+    from adacsl.execution.processes import started_ahead  # noqa: PLC0415  joblib
+    from adacsl.execution.threads import cores  # noqa: PLC0415
+
+    networks = not all(word.startswith(NO_NETWORK) for word in chosen if isinstance(word, str))
+    modules = ("adacsl.comparison.jobs", *(("adacsl.neural.loop",) if networks else ()))
+    return started_ahead(min(cores(), execution.n_jobs or cores()), modules)
 
 
 def _check_words(task: Task, methods: list[Any], ratios: list[str] | None) -> None:
@@ -305,7 +327,7 @@ def _save(training: Training | None, model: Path, screen: Screen, recommended: s
         fitted = training.run(model, screen).document
     except (OSError, ValueError) as error:  # the comparison is shown all the same
         return {"not_saved": one_line(getattr(error, "strerror", None) or error)}
-    return {"model": model, "fitted": fitted, "next": training.predicting(model)}
+    return {"model": model, "fitted": fitted, "next": fitted["next"]}
 
 
 def failed_fits(result: Comparison) -> list[dict[str, Any]]:
@@ -350,6 +372,7 @@ def _answer(result: Comparison, folder: Path, page: Path, trainings: list[Traini
         "prefer": result.prefer,
         "intervals": result.intervals,
         "table": result.table.to_dict("records"),
+        "stopped": [each._asdict() for each in result.stopped],
         "folder": folder,
         "report": None if "not_reported" in saved else page,
         "train": [training.command() for training in trainings],
@@ -440,8 +463,11 @@ def _table(block: Any, recommended: str | None, infeasible: Sequence[Mapping[str
     """Return the methods with their costs; the recommended one is marked."""
     from adacsl.comparison.statistics import CONSTANTS  # noqa: PLC0415  pandas
 
-    table = listing("  method", right=("cost", "95 % interval", "vs lowest"), then=("significant",))
     rows = block.to_dict("records")
+    most = max(row["n"] for row in rows)
+    some = any(row["n"] < most for row in rows)  # a method was stopped early, or lacks folds
+    right = ("cost", "95 % interval", "vs lowest", *(("folds",) if some else ()))
+    table = listing("  method", right=right, then=("significant",))
     for row in sorted(rows, key=lambda row: row["method"] in CONSTANTS):  # constant baselines last
         lowest, unknown = row["significance"] == "lowest cost", row["percent"] != row["percent"]
         increase = "" if lowest or unknown else f"{row['percent']:+.1f} %"
@@ -449,11 +475,12 @@ def _table(block: Any, recommended: str | None, infeasible: Sequence[Mapping[str
         marked = row["method"] == recommended
         significant = SIGNIFICANT.get(row["significance"], str(row["significance"]))
         table.add_row(
-            f"{'*' if marked else ' '} {row['method']}", f"{row['mean']:.4g}", interval, increase, significant,
+            f"{'*' if marked else ' '} {row['method']}", f"{row['mean']:.4g}", interval, increase,
+            *((str(row["n"]),) if some else ()), significant,
             style=WINNER if marked else None,
         )  # fmt: skip
     for row in infeasible:
-        table.add_row(f"  {row['method']}", "", "", "", row["reason"].partition(" (")[0])
+        table.add_row(f"  {row['method']}", "", "", "", *(("",) if some else ()), row["reason"].partition(" (")[0])
     return table
 
 

@@ -47,6 +47,13 @@ def own_module(word: str | None) -> Callable[..., Any] | None:
     return _factory(word, module, name, option="--module")
 
 
+def module_word(learner: Any) -> str | None:
+    """Return ``module:factory`` of a learner's custom network; None where there is none, or it has no such name."""
+    factory = getattr(learner, "module", None)
+    module, name = getattr(factory, "__module__", ""), getattr(factory, "__qualname__", "")
+    return f"{module}:{name}" if name and getattr(sys.modules.get(module), name, None) is factory else None
+
+
 def _factory(word: str, module: str, name: str, *, option: str = "--method") -> Callable[..., Any]:
     here = str(Path.cwd())
     if here not in sys.path:  # stays there: worker processes import the module too

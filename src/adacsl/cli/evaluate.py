@@ -121,7 +121,7 @@ def evaluate(
     shown = [*_shown(result), *(["", *result.notes] if result.notes else [])]
     if overlap.share:
         screen.warn(
-            f"{overlap.share:.0%} of these samples were used for training: their cost is lower than "
+            f"{100 * overlap.share:.0f} % of these samples were used for training: their cost is lower than "
             f"that of new samples; "
             "use samples that were not, or the cost estimated in training"
         )
@@ -131,19 +131,22 @@ def evaluate(
         shown += ["", f"the mean cost per sample, {result.cost.estimate:.4g}, is {how} the limit of {at_most:g}"]
     words = [word for part in (source, given, policy_options) for word in as_words(part)]
     words += [] if time_column is None else ["--time-column", time_column]
-    shown += ["", _next(classifier, model, data, words)]
+    shown += ["", _next(classifier, model, data, words, [] if module is None else ["--module", module])]
     document = result.to_dict() | {"training_share": overlap.share, **labelled.reading.facts()}
     document |= {"at_most": at_most, "passed": passed, "written": out}
     return Answer(document, tuple(shown), code=1 if passed is False else 0)
 
 
-def _next(classifier: CostSensitiveClassifier, model: Path, data: str | None, words: list[str]) -> str:
+def _next(
+    classifier: CostSensitiveClassifier, model: Path, data: str | None, words: list[str], module: list[str]
+) -> str:
     """Return the line with the command that explains the cost of a table, or serves a model of images."""
     from adacsl.estimators.inputs import n_classes, takes_images  # noqa: PLC0415  pandas
 
     if takes_images(classifier) or (n_classes(classifier) > 2 and "--costs" in words):
-        return next_command(shlex.join(["adacsl", "serve", str(model)]))
-    return next_command(shlex.join(["adacsl", "explain", str(model), *([] if data is None else [data]), *words]))
+        return next_command(shlex.join(["adacsl", "serve", str(model), *module]))
+    named = [] if data is None else [data]
+    return next_command(shlex.join(["adacsl", "explain", str(model), *named, *words, *module]))
 
 
 def _labelled(
@@ -205,7 +208,7 @@ def _shown(result: Evaluation) -> list[Any]:
         f"mean cost per sample {cost.estimate:.4g}, 95 % interval {interval_text(*cost[1:])}; "
         f"{result.total_cost:.6g} in all",
         f"normalised cost {result.normalized_cost:.4g} (1 is the {best} constant baseline), "
-        f"savings {result.savings:.1%}",
+        f"savings {100 * result.savings:.1f} %",
         f"calibration error {result.calibration_error:.3f}",
     ]
     if result.best_threshold is None:
@@ -229,7 +232,7 @@ def _shown_actions(result: Evaluation) -> list[Any]:
     largest = [place for place in np.argsort(-costs, axis=None, kind="stable")[:SHOWN] if costs.flat[place] > 0]
     for i, j in (divmod(int(place), len(classes)) for place in largest):
         share = costs[i, j] / costs[costs > 0].sum()
-        table.add_row(classes[j], result.actions[i], f"{counts[i, j]:,}", f"{costs[i, j]:.6g}", f"{share:.0%}")
+        table.add_row(classes[j], result.actions[i], f"{counts[i, j]:,}", f"{costs[i, j]:.6g}", f"{100 * share:.0f} %")
     return [
         f"always {result.actions[least]} would cost {result.constant_costs[least]:.4g} per sample",
         *(["", "where the cost comes from:", "", table] if largest else []),

@@ -152,7 +152,7 @@ def _shown(importance: pd.DataFrame) -> list[Any]:
     known, rest = importance.attrs, importance["cost"][SHOWN:]
     table = listing("column", right=("increase in cost", "95 % interval", "share of the saving"))
     for name, cost, low, high, share in importance[:SHOWN].itertuples(index=False):
-        table.add_row(name, f"{cost:.4g}", interval_text(low, high), "" if np.isnan(share) else f"{share:.1%}")
+        table.add_row(name, f"{cost:.4g}", interval_text(low, high), "" if np.isnan(share) else f"{100 * share:.1f} %")
     shown = f"{known['rows']} samples; mean cost {known['base_cost']:.4g}, of the better constant baseline "
     shown += f"{known['constant_cost']:.4g}; increase if a column is shuffled ({known['repeats']} repeats):"
     return [shown, "", table, *([f"{len(rest)} further columns: {rest.sum():.4g} in all"] if len(rest) else [])]

@@ -142,6 +142,7 @@ def monitor(
             _write_retuned(classifier, result, rows, notes, retuned)
     document = result.to_dict() | {"report": html, "retuned": retuned}
     named = {"--labels": labels, "--id": id, "--time-column": time_column, "--group-column": group_column}
+    named |= {"--module": module}
     words = [word for name, value in named.items() if value for word in (name, value)]
     words = [*([data] if data else []), *words, *as_words(reference), *as_words(cost_options), *as_words(files)]
     shown = [*result.sentences, *_windows(result)]
@@ -150,7 +151,7 @@ def monitor(
         shown += _next(result, shlex.join(["adacsl", "monitor", str(model), *words]), html)
     else:
         source = dataclasses.replace(DATA_DEFAULTS, files=files)
-        shown.append(next_command(predict_command(retuned, data, source)))
+        shown.append(next_command(predict_command(retuned, data, source, module)))
     return Answer(document, tuple(shown), code=CODES[result.recommendation])
 
 

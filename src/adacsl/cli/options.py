@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -262,11 +262,17 @@ TIME_DEFAULTS = TimeOptions()
 class EvaluationOptions:
     """How a comparison splits the samples, and how it recommends a method."""
 
-    repeats: Annotated[int, within(1, MOST_SPLITS)] = 2
-    """Number of repeats of the cross-validation; more repeats later reuse what is there."""
+    repeats: Annotated[int | None, within(1, MOST_SPLITS)] = None
+    """Number of repeats of the cross-validation; more repeats later reuse what is there. Default: 2; 1 from 20,000
+    samples."""
 
-    folds: Annotated[int, within(2, MOST_SPLITS)] = 5
-    """Number of folds. With --time-column: the number of test windows, the latest first; these have no repeats."""
+    folds: Annotated[int | None, within(2, MOST_SPLITS)] = None
+    """Number of folds. With --time-column: the number of test windows, the latest first; these have no repeats.
+    Default: 5; 3 from 50,000 samples."""
+
+    racing: Annotated[Literal["auto", "on", "off"], Parameter(group=ADVANCED_METHODS)] = "auto"
+    """Do not run methods on further folds that cost significantly more after some. auto: on tables of at least 20,000
+    samples, with four or more folds in all."""
 
     tolerance: Annotated[float, Parameter(group=ADVANCED_RESULTS), within(-LARGEST)] = 0.1
     """The share of the lowest cost that a simpler method may cost more to be recommended; 0.1: 10 %."""
@@ -313,6 +319,13 @@ class CheckOptions:
 CHECK_DEFAULTS = CheckOptions()
 
 
+LIMITS = ("min_recall", "min_precision", "max_fpr", "max_positive_rate")
+
+
+def _is_set(options: Any, option: Field[Any]) -> bool:
+    return bool(getattr(options, option.name) != option.default)
+
+
 @Parameter(name="*", group=ADVANCED_DECISIONS)
 @dataclass(frozen=True)
 class ConstraintOptions:
@@ -338,12 +351,10 @@ class ConstraintOptions:
     @property
     def given(self) -> dict[str, Any] | None:
         """The constraints by name, with their confidence; None where there are none."""
-        limits = {option.name: getattr(self, option.name) for option in fields(self)}
-        del limits["confidence"]
-        limits = {name: value for name, value in limits.items() if value is not None}
+        limits = {name: value for name in LIMITS if (value := getattr(self, name)) is not None}
         if not limits:
-            if self != CONSTRAINT_DEFAULTS:
-                raise ValueError("--confidence is that of constraints: give --min-recall 0.9, or omit --confidence")
+            for option in (f"--{each.name.replace('_', '-')}" for each in fields(self) if _is_set(self, each)):
+                raise ValueError(f"{option} is that of constraints: give --min-recall 0.9, or omit {option}")
             return None
         try:
             limits["confidence"] = None if self.confidence.lower() == "none" else float(self.confidence)
@@ -377,6 +388,39 @@ class ConstraintOptions:
 
 
 CONSTRAINT_DEFAULTS = ConstraintOptions()
+
+
+@Parameter(name="*", group=ADVANCED_DECISIONS)
+@dataclass(frozen=True)
+class TrainingConstraintOptions(ConstraintOptions):
+    """Constraints on the decisions of models that are trained, of two classes."""
+
+    recall_segments: str | None = None
+    """Column within each of whose values --min-recall holds, such as region."""
+
+    certify: Annotated[float, within(0, 1)] = 0.2
+    """The share of the samples that certifies the constraints and trains nothing."""
+
+    @property
+    def given(self) -> dict[str, Any] | None:
+        """The constraints by name, with their confidence; None where there are none."""
+        limits = super().given
+        if limits is None or self.recall_segments is None:
+            return limits
+        if self.min_recall is None:
+            raise ValueError("--recall-segments is for a recall: give --min-recall 0.9, or omit --recall-segments")
+        return limits | {"segments": self.recall_segments}
+
+    def check_column(self, task: Task) -> None:
+        """Refuse a column of segments that the features lack."""
+        if self.recall_segments is not None:
+            from adacsl.datasets.errors import check_column  # noqa: PLC0415  a help text needs none
+
+            columns = list(getattr(task.X, "columns", ()))
+            check_column(self.recall_segments, columns, f"--recall-segments: the features of {task.name}")
+
+
+TRAINING_CONSTRAINT_DEFAULTS = TrainingConstraintOptions()
 
 
 @Parameter(name="*", group=ADVANCED_REPORT)
@@ -477,10 +521,11 @@ def as_words(options: Any) -> list[str]:
     return words
 
 
-def predict_command(model: Path, data: str | None, source: DataOptions) -> str:
-    """Return the command that predicts data of that source with a saved model."""
+def predict_command(model: Path, data: str | None, source: DataOptions, module: str | None = None) -> str:
+    """Return the command that predicts data of that source with a saved model (of a network of one's own)."""
     where = [] if source.folder is None else ["--folder", str(source.folder)]
     words = [*([] if data is None else [data]), *where, *as_words(source.files)]
+    words += [] if module is None else ["--module", module]
     return shlex.join(["adacsl", "predict", str(model), *words, "--out", "decisions.csv"])
 
 

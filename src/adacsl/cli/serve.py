@@ -63,7 +63,7 @@ def serve(
 
     def listening(port: int) -> None:
         where.append(f"http://{f'[{host}]' if ':' in host else host}:{port}")
-        screen.note(f"serving {model} at {where[0]} (how to ask: {where[0]}/docs); Ctrl-C stops it")
+        screen.note(f"serving {model} at {where[0]} (API: {where[0]}/docs); Ctrl-C stops it")
 
     run(
         model,

@@ -17,27 +17,27 @@ from adacsl.base.labels import plain_labels
 from adacsl.base.scores import known
 from adacsl.cli.check import load_checked
 from adacsl.cli.console import INTERRUPTED, PLAIN, Answer, Screen, listing, next_command, one_line, stoppable
-from adacsl.cli.custom_methods import own_method
+from adacsl.cli.custom_methods import module_word, own_method
 from adacsl.cli.model_folder import check_model_folder, note_rows, save_model
 from adacsl.cli.options import (
     ADVANCED_METHODS,
     ADVANCED_TRAINING,
     CHECK_DEFAULTS,
-    CONSTRAINT_DEFAULTS,
     COST_DEFAULTS,
     DATA_DEFAULTS,
     EXECUTION_DEFAULTS,
     MOST_EPOCHS,
     MOST_SPLITS,
     TIME_DEFAULTS,
+    TRAINING_CONSTRAINT_DEFAULTS,
     CheckOptions,
-    ConstraintOptions,
     CostOptions,
     DataOptions,
     Device,
     ExecutionOptions,
     Seed,
     TimeOptions,
+    TrainingConstraintOptions,
     hidden_text,
     interval_text,
     neural_learner,
@@ -71,7 +71,7 @@ def train(  # noqa: PLR0913  one argument for each option
     source: DataOptions = DATA_DEFAULTS,
     cost_options: CostOptions = COST_DEFAULTS,
     policy_options: PolicyOptions = POLICY_DEFAULTS,
-    constraint_options: ConstraintOptions = CONSTRAINT_DEFAULTS,
+    constraint_options: TrainingConstraintOptions = TRAINING_CONSTRAINT_DEFAULTS,
     times: TimeOptions = TIME_DEFAULTS,
     check_options: CheckOptions = CHECK_DEFAULTS,
     execution: ExecutionOptions = EXECUTION_DEFAULTS,
@@ -155,6 +155,7 @@ def train(  # noqa: PLR0913  one argument for each option
         option = "--rotate is" if weights is None else "--weights are"
         raise ValueError(f"{option} for image networks, but the data are a table")
     times.check(task.time)
+    constraint_options.check_column(task)
     neural = neural_learner(epochs, weights, rotate=rotate)
     made = _unfitted(method, task, neural, stacked, device=device, resume=resume)
     if execution.trainer:
@@ -165,6 +166,7 @@ def train(  # noqa: PLR0913  one argument for each option
     positive = plain_labels(task.classes)[1] if len(task.classes) == 2 else None
     policy = _checked_policy(policy_options, times, task, made)
     made.set_params(costs=costs, pos_label=positive, random_state=seed, policy=policy, constraints=limits)
+    made.set_params(certify=constraint_options.certify)
     made.check_settings()
     advice = "nothing was saved; --resume FOLDER keeps checkpoints to resume from"
     if resume:
@@ -180,7 +182,7 @@ def train(  # noqa: PLR0913  one argument for each option
     with stoppable(advice):
         _fit(made, method, task, times, screen)
         save_model(made, out, notes, force=force)
-    following = predict_command(out, data, source)
+    following = predict_command(out, data, source, module_word(made.learner))
     seconds, checks = time.perf_counter() - started, (findings, made.check(check_options.codes))
     return _answer(made, method, task, out, seconds, checks, following)
 
@@ -242,7 +244,9 @@ def _unfitted(
     short, item = own_method(name) if ":" in name else (name, None)
     (made,) = choose_methods([name if item is None else (short, item)], images=task.images).values()
     if needs_network(made):
-        made.set_params(learner=neural or NeuralLearner(), device=device, resume=resume)
+        learner = NeuralLearner() if made.learner == "net" else made.learner  # a method of one's own may have settings
+        learner.set_params(**({} if neural is None else neural.changed()))
+        made.set_params(learner=learner, device=device, resume=resume)
     else:
         given = {} if neural is None else neural.changed()
         asked = {"epochs": given.get("epochs"), "weights": given.get("weights"), "rotate": given.get("augment")}
@@ -283,12 +287,14 @@ def _fit(made: CostSensitiveClassifier, name: str, task: Task, times: TimeOption
         warnings.filterwarnings("ignore", "base estimator .* is skipped")  # part of the answer
         warnings.simplefilter("ignore", CostWarning)  # shown by the checks
         if trains_networks:
-            made.learner.trainer = {"callbacks": [_epoch_bar(advance, made.cv)]}
+            trainer = made.learner.trainer or {}
+            callbacks = [*trainer.get("callbacks", ()), _epoch_bar(advance, made.cv)]
+            made.learner.trainer = trainer | {"callbacks": callbacks}
         made.fit(
             task.X, labels, groups=task.groups, time=task.time, gap=times.gap, label_delay=times.label_delay, **own
         )  # fmt: skip
         if trains_networks:
-            made.learner.trainer = None
+            made.learner.trainer = trainer or None
 
 
 def _epoch_bar(advance: Callable[..., None], folds: Any) -> Any:
@@ -329,6 +335,7 @@ def _answer(
         **({"times": made.times_} if made.times_ else {}),
         "checks": checks[0].to_list(),
         "model_checks": checks[1].to_list(),
+        "next": following,
     }
     if len(classes) == 2:
         document |= {

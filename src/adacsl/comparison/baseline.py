@@ -81,10 +81,11 @@ def baseline_costs(comparison: Comparison, view: tuple[str, float], method: str)
         best = None if method in CONSTANTS else _best_constant(comparison, view, given)
         known = BaselineCosts(text, comparison.paired[view])
         return known if best is None else known._replace(other=best.text, other_cost=best.cost)
+    stopped = {each.method for each in comparison.stopped if each[:2] == view}
     halves = {
         fit: replace(result, decisions=decided_at_half(result.scores))
         for fit, result in own.items()
-        if fit.method not in CONSTANTS
+        if fit.method not in CONSTANTS and (fit.method not in stopped or method in stopped)
     }
     if not halves:
         return None

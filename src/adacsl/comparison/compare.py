@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from adacsl.base.arrays import number_or_nan, refuse_reordered
+from adacsl.base.extras import resolve
 from adacsl.comparison.baseline import baseline_facts, baseline_results, refuse_baseline_name
-from adacsl.comparison.fits import FitKey
-from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs
+from adacsl.comparison.first_look import is_large, take_first_look
+from adacsl.comparison.fits import FitKey, scale_fn
+from adacsl.comparison.jobs import costs_of_split, plan_jobs, run_jobs, scheduled
 from adacsl.comparison.memory_store import MemoryStore
 from adacsl.comparison.model_card import with_checks
 from adacsl.comparison.progress import Progress
-from adacsl.comparison.protocol import Protocol, choose_ratios, mean_ratio
+from adacsl.comparison.protocol import Protocol, choose_ratios, mean_ratio, usual_splits
+from adacsl.comparison.racing import FEWEST, Race, in_racing_order
 from adacsl.comparison.recommendation import TOLERANCE, Prefer, check_preference, check_tolerance
 from adacsl.comparison.result import Comparison, NoResultError
 from adacsl.comparison.store import ResultStore, Store, StoredRun, StoredSplit, failures_frame, results_frame
@@ -29,7 +33,9 @@ from adacsl.datasets.overview import overview
 from adacsl.datasets.segments import cut
 from adacsl.datasets.task import Task
 from adacsl.datasets.time import date_columns
-from adacsl.estimators.registry import choose_methods
+from adacsl.estimators.certification import column_of
+from adacsl.estimators.registry import choose_methods, is_ensemble, needs_network
+from adacsl.execution.threads import cores
 from adacsl.integrations.sklearn import row_costs
 from adacsl.neural.learner import NeuralLearner
 from adacsl.thresholds.constraints import Constraints, InfeasibleError
@@ -51,8 +57,8 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
     segments: Any = None,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
-    repeats: int = 2,
-    folds: int = 5,
+    repeats: int | None = None,
+    folds: int | None = None,
     name: str = "data",
     fp: Any = None,
     fn: Any = None,
@@ -94,11 +100,12 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
         "all": all that do. Both words can be combined with others: ``["default", ("mine", RandomForestClassifier())]``.
     ratios : sequence of numbers or strings like "3x", optional
         Further cost ratios fn : fp to compare at, for two classes. Default: the costs as they are.
-    repeats : int, default 2
+    repeats : int, optional
         Repeats of the cross-validation: every sample is tested once in each. More repeats make intervals narrower. With
-        a time there is one.
-    folds : int, default 5
+        a time there is one. Default: 2; 1 from 20,000 samples.
+    folds : int, optional
         Folds of the cross-validation. Groups and duplicates stay in one fold. With a time, the number of test windows.
+        Default: 5; 3 from 50,000 samples.
     name : str, default "data"
         Name of the data in tables and the report.
     fp : float, array of shape (n,) or str, optional
@@ -111,7 +118,7 @@ def compare(  # noqa: PLR0913  costs by name, as fit has them
         Per-sample cost of a true negative.
     **options : Any
         Parameters of :func:`~adacsl.comparison.compare_tasks`: ``folder``, ``backend``, ``n_jobs``, ``device``,
-        ``neural``, ``progress``, ...
+        ``neural``, ``racing``, ``progress``, ...
 
     Returns
     -------
@@ -160,8 +167,8 @@ def compare_tasks(  # noqa: PLR0913  options by name
     *,
     methods: Any = None,
     ratios: Sequence[float | str] | None = None,
-    repeats: int = 2,
-    folds: int = 5,
+    repeats: int | None = None,
+    folds: int | None = None,
     neural: NeuralLearner | None = None,
     device: str = "auto",
     test: float | None = None,
@@ -175,6 +182,7 @@ def compare_tasks(  # noqa: PLR0913  options by name
     progress: bool = True,
     constraints: Mapping[str, float | None] | None = None,
     certify: float = 0.2,
+    racing: bool | Literal["auto"] = "auto",
     **running: Any,
 ) -> Comparison:
     """Compare methods on several data sets, cost ratios and splits.
@@ -188,11 +196,12 @@ def compare_tasks(  # noqa: PLR0913  options by name
         "all": all that do. Both words can be combined with others: ``["default", ("mine", RandomForestClassifier())]``.
     ratios : sequence of numbers or strings like "3x", optional
         Further cost ratios fn : fp to compare at, for two classes. Default: the costs as they are.
-    repeats : int, default 2
+    repeats : int, optional
         Repeats of the cross-validation: every sample is tested once in each. More repeats make intervals narrower. With
-        a time there is one.
-    folds : int, default 5
+        a time there is one. Default: 2; 1 from 20,000 samples.
+    folds : int, optional
         Folds of the cross-validation. Groups and duplicates stay in one fold. With a time, the number of test windows.
+        Default: 5; 3 from 50,000 samples.
     neural : NeuralLearner, optional
         Settings of the neural networks of the built-in methods: ``NeuralLearner(epochs=30, views=4)``.
     device : str, default "auto"
@@ -225,6 +234,10 @@ def compare_tasks(  # noqa: PLR0913  options by name
         :class:`~adacsl.Decision`. A method without a feasible threshold in some fold is not compared.
     certify : float, default 0.2
         The share of the training samples that certifies the constraints and trains nothing.
+    racing : bool or "auto", default "auto"
+        Whether methods that cost significantly more after two or more folds are not run on the others. Their rows stay
+        in the table and rest on fewer folds, see :attr:`~adacsl.Comparison.stopped`. "auto": on tables of at least
+        20,000 samples, with four or more folds in all.
     **running : Any
         ``backend``: "processes", processes on this machine (default), or "ray", a cluster; ``n_jobs``: the number of
         jobs at once, default one per core (those that train on a GPU share it); ``address`` of the Ray cluster;
@@ -260,6 +273,7 @@ def compare_tasks(  # noqa: PLR0913  options by name
         raise TypeError(f"compare has no parameter {unknown[0]!r}; options of the execution are {', '.join(RUNNING)}")
     check_tolerance(tolerance)
     check_preference(prefer)
+    _check_racing(racing)
     tasks = [tasks] if isinstance(tasks, Task) else list(tasks)
     _check_names(tasks)
     chosen = {
@@ -270,6 +284,8 @@ def compare_tasks(  # noqa: PLR0913  options by name
     }
     refuse_baseline_name(tasks, chosen)
     at = {task.name: choose_ratios(task.costs, ratios) for task in tasks}
+    usual = usual_splits(max(len(task.y) for task in tasks))
+    repeats, folds = (own if given is None else given for given, own in zip((repeats, folds), usual, strict=True))
     conditions = _conditions(tasks, repeats, folds, test, validation, neural, device, gap, label_delay)
     if limits := _checked_constraints(constraints, certify, tasks):
         conditions = replace(conditions, constraints=limits, certify=float(certify))
@@ -277,31 +293,83 @@ def compare_tasks(  # noqa: PLR0913  options by name
     jobs = plan_jobs(tasks, chosen, at, range(repeats * folds), conditions)
     planned = frozenset(fit for job in jobs for fit in job.fits)
     own = set(planned)
+    seeds = {task.name: conditions.numbers(task, repeats) for task in tasks}
+    races = {task.name for task in tasks if _races(task, len(seeds[task.name]), racing)}
+    jobs = scheduled(jobs, {task.name: len(task.y) for task in tasks}, functools.partial(_stage, seeds, races))
     for task in tasks:
         if task.time is None:  # test windows are checked with their dates
             conditions.split(task, 0)  # raises where there are too few samples, before a folder is made
-    with Progress(len(planned), quiet=not progress) as bar:
+    with contextlib.ExitStack() as opened, Progress(len(planned), quiet=not progress, fits=planned) as bar:
+        opened.enter_context(_workers_ahead(tasks, len(jobs), every, **running))
         for task in tasks:
             bar.say(f"{_size(task, chosen[task.name], conditions, repeats)}; checking and splitting the data")
         checks = {task.name: check_task(task, ignore) for task in tasks}
         _warn_of_errors(checks)
         identity = _identity(tasks, conditions, checks, warned="time-ignored" not in known_codes(ignore))
-        with contextlib.ExitStack() as opened:
-            store: ResultStore = MemoryStore(identity)
-            if folder is not None:
-                store = opened.enter_context(Store.open(folder, identity))
-            for task in tasks:
-                store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
-                own |= _write_splits(store, task, conditions, repeats, at[task.name])
-            store.write_plan(planned)
-            for task in tasks:
-                if task.parsed is not None:
-                    task.parsed.parse()  # once, before workers are sent the task
-            run_jobs(jobs, store, {task.name: task for task in tasks}, on_event=bar, **running)
-            stored = store.load().only(own)
-    result = _comparison(stored._replace(planned=planned), None if folder is None else Path(folder))
+        store: ResultStore = MemoryStore(identity)
+        if folder is not None:
+            store = opened.enter_context(Store.open(folder, identity))
+        for task in tasks:
+            store.write_segments(task.name, {column: cut(values) for column, values in task.segments.items()})
+            own |= _write_splits(store, task, conditions, repeats, at[task.name])
+        store.write_plan(planned)
+        by_name = {task.name: _parsed(task) for task in tasks}
+        take_first_look(store, by_name, chosen, at, conditions, planned, bar, running)
+        race = Race(store, [fit for fit in planned if fit.data in races], _ratio_costs(by_name), planned)
+        run_jobs(jobs, store, by_name, on_event=bar, race=race, **running)
+        store.write_plan(planned, race.stopped)
+        stored = store.load().only(own)
+    stopped = tuple(race.stopped)
+    expected = frozenset(fit for fit in planned if not any(each.excludes(fit) for each in stopped))
+    result = _comparison(
+        stored._replace(planned=expected, stopped=stopped), None if folder is None else Path(folder)
+    )  # fmt: skip
     facts = with_checks(result.facts, checks)  # the folder holds those of its first run
     return replace(result, facts=facts, methods=every, neural=conditions.neural, tolerance=tolerance, prefer=prefer)
+
+
+def _workers_ahead(
+    tasks: Sequence[Task], jobs: int, methods: Mapping[str, Any], *, backend: str = "processes",
+    n_jobs: int | None = None, **_: Any,
+) -> contextlib.AbstractContextManager[None]:  # fmt: skip
+    """Start worker processes, which import for seconds, while large data are checked and split."""
+    if not any(map(is_large, tasks)) or backend != "processes" or (n_jobs is not None and n_jobs < 2):
+        return contextlib.nullcontext()
+    networks = any(needs_network(made) or is_ensemble(made) for made in methods.values())
+    modules = ("adacsl.comparison.jobs", *(("adacsl.neural.loop",) if networks else ()))
+    start: Callable[..., contextlib.AbstractContextManager[None]] = resolve("adacsl.execution.processes:started_ahead")
+    return start(min(jobs, n_jobs or cores()), modules)
+
+
+def _parsed(task: Task) -> Task:
+    """Return a task whose text is parsed, once, before workers are sent the task."""
+    if task.parsed is not None:
+        task.parsed.parse()
+    return task
+
+
+def _check_racing(racing: object) -> None:
+    if not (isinstance(racing, bool) or racing == "auto"):
+        raise ValueError(f'racing must be True, False or "auto", got {racing!r}')
+
+
+def _races(task: Task, splits: int, racing: bool | str) -> bool:
+    """Return whether methods race on a task; by default on large tables."""
+    return racing is True or (racing == "auto" and is_large(task) and splits >= FEWEST)
+
+
+def _stage(seeds: Mapping[str, Sequence[int]], races: Collection[str], fit: FitKey) -> int:
+    """Return the stage of a run that a fit belongs to: all methods on the first split, then the others.
+
+    Where methods race, fits that a look needs come before those that it may make needless.
+    """
+    return in_racing_order(seeds, fit.data, fit.seed) if fit.data in races else int(fit.seed > 0)
+
+
+def _ratio_costs(tasks: Mapping[str, Task]) -> Callable[[str, float, CostMatrix], CostMatrix]:
+    """Return a function that scales the costs of a split to a ratio."""
+    own = {name: mean_ratio(task.costs) for name, task in tasks.items()}
+    return lambda data, ratio, costs: scale_fn(costs, ratio / own[data])
 
 
 def _checked_constraints(given: Any, share: Any, tasks: Sequence[Task]) -> dict[str, Any]:
@@ -314,6 +382,8 @@ def _checked_constraints(given: Any, share: Any, tasks: Sequence[Task]) -> dict[
     for task in tasks:
         if task.costs.n_classes > 2:
             raise ValueError(f"constraints are for two classes, {task.name} has {task.costs.n_classes}")
+        if limits.segments is not None:
+            column_of(task.X, limits.segments)  # raises where there is none
         for name, values in (("groups", task.groups), ("sample_weight", task.sample_weight)):
             if values is not None and limits.confidence is not None:
                 raise ValueError(
@@ -521,7 +591,7 @@ def _comparison(stored: StoredRun, folder: Path | None) -> Comparison:
         raise NoResultError(f"every fit failed{first}")
     result = Comparison(
         results, failures, stored.identity, stored.results, stored.splits, folder, segments=stored.segments,
-        planned=stored.planned,
+        planned=stored.planned, stopped=stored.stopped,
     )  # fmt: skip
     if failed := [str(each) for each in result.missing if each.failed]:
         warnings.warn(f"{'; '.join(failed)}: the table contains the other fits only", stacklevel=3)

@@ -233,7 +233,7 @@ def describe(result: Regret, recommended: str, *, own_costs: bool = False, split
         sentences.append(others or NONE_LOWER if splits > 1 else others)
     if worst["undecided"]:
         share = worst["undecided"]
-        few = "Less than 1 %" if share < 0.01 else f"{share:.0%}".replace("%", " %")
+        few = "Less than 1 %" if share < 0.01 else f"{100 * share:.0f} %"
         sentences.append(f"{few} of its predictions depend on the ratio within this range.")
     else:
         sentences.append("Its predictions are the same in the whole range.")

@@ -54,6 +54,46 @@ class FitKey(NamedTuple):
         return f"{self.data}, ratio {self.ratio:g}, {self.method}, seed {self.seed}"
 
 
+class Stopped(NamedTuple):
+    """A method that was not run on all folds, because it cost significantly more after some (:mod:`.racing`).
+
+    Attributes
+    ----------
+    data : str
+        The data set.
+    ratio : float
+        The cost ratio.
+    method : str
+        The method.
+    seeds : tuple of int
+        Splits that its results rest on.
+    planned : int
+        Number of splits that were planned.
+    best : str
+        The method that cost significantly less on these splits.
+
+    Examples
+    --------
+    >>> from adacsl.comparison.fits import Stopped
+    >>> str(Stopped("mine", 8.0, "net", (0, 1), 5, "adacsl-cv"))
+    'net (2 of 5 folds)'
+    """
+
+    data: str
+    ratio: float
+    method: str
+    seeds: tuple[int, ...]
+    planned: int
+    best: str
+
+    def __str__(self) -> str:
+        return f"{self.method} ({len(self.seeds)} of {self.planned} folds)"
+
+    def excludes(self, fit: FitKey) -> bool:
+        """Return whether a fit is not part of the comparison, run or not."""
+        return fit[:3] == self[:3] and fit.seed not in self.seeds
+
+
 @dataclass(frozen=True)
 class FitResult:
     """The result of one fit: scores and decisions on the test samples of its split, with their costs.

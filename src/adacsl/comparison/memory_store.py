@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from adacsl.comparison.fits import FitKey, FitResult
+from adacsl.comparison.fits import FitKey, FitResult, Stopped
 from adacsl.comparison.store import Failure, Scan, StoredRun, StoredSplit, as_stored, costs_of, now, stamped
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ class MemoryStore:
         self._splits: dict[tuple[str, int], StoredSplit] = {}
         self._segments: dict[str, dict[str, Segments]] = {}
         self._planned: frozenset[FitKey] = frozenset()
+        self._stopped: tuple[Stopped, ...] = ()
 
     def scan(self) -> Scan:
         """Return the fits that are done or failed."""
@@ -59,11 +60,26 @@ class MemoryStore:
         """Keep the segment of each sample of a data set."""
         self._segments[data] = dict(segments)
 
-    def write_plan(self, fits: Iterable[FitKey]) -> None:
-        """Keep the fits that are planned."""
-        self._planned = frozenset(fits)
+    def write_plan(self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = ()) -> None:
+        """Keep the fits that are planned, and the methods that are not run on all folds."""
+        self._planned, self._stopped = frozenset(fits), tuple(sorted(stopped))
+
+    def read(self, fit: FitKey) -> FitResult:
+        """Return the result of a fit."""
+        return self._results[fit]
+
+    def read_split(self, data: str, seed: int) -> StoredSplit:
+        """Return the test samples of a split."""
+        return self._splits[data, seed]
 
     def load(self) -> StoredRun:
         """Return everything that was kept."""
-        results = dict(sorted(self._results.items()))
-        return StoredRun(self.identity, results, self._failures, self._splits, self._segments, self._planned)
+        results = {
+            fit: result
+            for fit, result in sorted(self._results.items())
+            if not any(each.excludes(fit) for each in self._stopped)
+        }
+        planned = frozenset(fit for fit in self._planned if not any(each.excludes(fit) for each in self._stopped))
+        return StoredRun(
+            self.identity, results, self._failures, self._splits, self._segments, planned, self._stopped
+        )  # fmt: skip

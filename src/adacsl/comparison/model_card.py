@@ -20,6 +20,7 @@ from adacsl.estimators.registry import title_of
 
 if TYPE_CHECKING:
     from adacsl.comparison.result import Comparison
+    from adacsl.estimators.classifier import CostSensitiveClassifier
 
 
 def describe_facts(result: Comparison) -> dict[str, str]:
@@ -49,7 +50,17 @@ def describe_intervals(result: Comparison) -> str:
     where = f"{splits / folds:.3g} x {folds} folds" if folds else f"{splits} random splits"
     where = f"{splits} test windows" if "time" in protocol else where
     units = "groups" if any(about["groups"] for about in result.facts["data"].values()) else "samples"
-    return f"95 % intervals: Student's t on paired costs of {where}, with the variance of {units} and fits"
+    text = f"95 % intervals: Student's t on paired costs of {where}, with the variance of {units} and fits"
+    return f"{text}{describe_stopped(result)}"
+
+
+def describe_stopped(result: Comparison) -> str:
+    """Return which methods do not rest on all folds, as the end of a sentence; empty where all do."""
+    if not result.stopped:
+        return ""
+    several = len({each[:2] for each in result.stopped}) > 1
+    named = (f"{each}{f' on {each.data}, ratio {each.ratio:g}' if several else ''}" for each in result.stopped)
+    return f". Stopped early, as they cost significantly more after fewer folds: {', '.join(named)}"
 
 
 def describe_source(about: Mapping[str, Any]) -> str:
@@ -135,7 +146,8 @@ def model_card(
         "limitations": " ".join(_limits(about, result.facts["protocol"], people)),
         "deployment": "Monitor it with adacsl monitor: it tests for drift and tells whether to re-tune the threshold.",
     }
-    return card | _made_with(result, view, name) | ({} if model is None else _kept(Path(model)))
+    kept = {} if model is None else _kept(Path(model), result.methods.get(name))
+    return card | _made_with(result, view, name) | kept
 
 
 def _titled(name: str, n_classes: int) -> str:
@@ -198,9 +210,10 @@ def _listed(versions: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {version}" for name, version in versions.items())
 
 
-def _kept(folder: Path) -> dict[str, str]:
+def _kept(folder: Path, method: CostSensitiveClassifier | None) -> dict[str, str]:
     """Return where the fitted model lies, its threshold, and the digest of its document."""
-    fitted = load(folder, device="cpu")
+    network = getattr(getattr(method, "learner", None), "module", None)  # no file has the code of a custom one
+    fitted = load(folder, device="cpu", module=network if callable(network) else None)
     threshold = fitted.decision_.threshold_for(fitted.costs_)
     digest = hashlib.sha256((folder / DOCUMENT).read_bytes()).hexdigest()
     kept = f"{folder}, fitted on all samples" + ("" if threshold is None else f"; threshold {threshold:.3g}")

@@ -30,6 +30,58 @@ SILENCE = 60.0
 """Seconds without a terminal line after which one is written anyway."""
 
 
+GROWTH = 0.8
+"""Power of the number of samples by which a fit takes longer than a first look on few of them."""
+
+
+class FitTimes:
+    """Estimates the time left of a run, from the measured times of fits.
+
+    A method takes what it took on other folds of the same data, else what a first look suggests, else the mean of the
+    others.
+
+    Parameters
+    ----------
+    planned : collection of FitKey
+        The fits of the run.
+    """
+
+    def __init__(self, planned: Collection[FitKey] = ()) -> None:
+        self.planned = frozenset(planned)
+        self._owed = set(planned)
+        self._measured: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+        self._expected: dict[tuple[Any, ...], float] = {}
+        self._began: dict[FitKey, tuple[float, int]] = {}  # when its job began, and with how many fits
+        self._workers = 1
+
+    def expect(self, fit: FitKey, seconds: float) -> None:
+        """Take a first estimate of a fit's method."""
+        self._expected[fit[:3]] = seconds
+
+    def note(self, event: Event) -> None:
+        """Take an event of the run."""
+        if event.kind == "start":
+            self._workers = event.workers
+        elif event.kind == "running":
+            self._began |= dict.fromkeys(event.fits, (time.monotonic(), len(event.fits)))
+        elif event.kind in ("kept", "done", "stopped") or (event.kind == "failed" and not event.again):
+            self._owed.difference_update(event.fits)
+            for fit in event.fits:
+                self._began.pop(fit, None)
+                if event.seconds is not None:
+                    self._measured[fit[:3]].append(event.seconds)
+
+    def left(self) -> float | None:
+        """Return the seconds left; None while nothing was measured."""
+        known = {**self._expected, **{key: statistics.fmean(own) for key, own in self._measured.items()}}
+        if not known:
+            return None
+        usual, now = statistics.fmean(known.values()), time.monotonic()
+        begun = {fit: (now - began) / count for fit, (began, count) in self._began.items()}
+        each = [max(0.0, known.get(fit[:3], usual) - begun.get(fit, 0.0)) for fit in self._owed]
+        return max(sum(each) / self._workers, max(each, default=0.0))
+
+
 class _Bar(progress.Progress):
     """A progress bar with lines below it, each cut at the width of the terminal."""
 
@@ -54,6 +106,8 @@ class Progress:
         Number of fits.
     quiet : bool, default False
         Show nothing but warnings.
+    fits : collection of FitKey, optional
+        The fits, by whose measured times the time left is estimated.
     console : rich.console.Console, optional
         Where to write. Default: stderr.
 
@@ -65,18 +119,21 @@ class Progress:
     ...     bar(Event("start", 0, 10))
     """
 
-    def __init__(self, total: int, *, quiet: bool = False, console: Console | None = None) -> None:
+    def __init__(
+        self, total: int, *, quiet: bool = False, console: Console | None = None, fits: Collection[FitKey] = ()
+    ) -> None:
         self._console = console or Console(stderr=True, quiet=quiet)
-        self._quiet = quiet
+        self.quiet = quiet
+        self._times = FitTimes(fits)
         self._costs: dict[str, dict[tuple[Any, ...], Event]] = defaultdict(dict)
         self._kept, self._part = 0, 0
         self._running: list[set[FitKey]] = []
-        self._announced = False
+        self._announced = self._estimated = False
         self._begin = self._last_line = time.monotonic()
         counted = (progress.BarColumn(), progress.MofNCompleteColumn(), "fits", progress.TimeElapsedColumn())
-        columns = (*counted, "+", progress.TimeRemainingColumn(), "left")
+        columns = (*counted, progress.TextColumn("{task.fields[left]}"))
         self._bar = _Bar(*columns, console=self._console, disable=quiet or not self._console.is_terminal)
-        self._task = self._bar.add_task("", total=total)
+        self._task = self._bar.add_task("", total=total, left="")
 
     def __enter__(self) -> Self:
         self._bar.start()
@@ -88,6 +145,7 @@ class Progress:
 
     def __call__(self, event: Event) -> None:
         """Show an event."""
+        self._times.note(event)
         if event.kind == "start":
             self._start(event)
         elif event.kind == "running":
@@ -99,13 +157,35 @@ class Progress:
         elif event.kind == "failed":
             self._ended(event)
             self.say(_failure_line(event))
-        elif event.kind == "corrupt" and self._quiet:
+        elif event.kind == "stopped":
+            self._ended(event)
+            self.say(f"not run further, as its cost is significantly higher: {event.message}")
+        elif event.kind == "corrupt" and self.quiet:
             warnings.warn(event.message, stacklevel=2)  # warnings are never hidden
         elif event.kind == "corrupt":
             self.say(f"warning: {event.message}")
-        self._bar.update(self._task, completed=event.done, total=event.total)
+        left = self._left(event)
+        self._bar.update(self._task, completed=event.done, total=event.total, left=f"+ {left} left" if left else "")
         if event.kind in ("running", "done", "alive", "end"):
-            self._step(event)
+            self._step(event, left)
+
+    def working(self, on: str, fits: Collection[FitKey]) -> None:
+        """Show, below the bar of a terminal, what runs before the fits themselves."""
+        self._bar.lines = (f"{on}: {names_of(sorted({fit.method for fit in fits}))}",)
+
+    def expect(self, fit: FitKey, seconds: float, samples: int, of: int) -> None:
+        """Take the time of a fit on few samples as a first estimate for all."""
+        self._times.expect(fit, seconds * (of / samples) ** GROWTH)
+
+    def _left(self, event: Event) -> str:
+        """Return the time left as text; empty where nothing was measured, or nothing is left."""
+        if event.done >= event.total:
+            return ""
+        seconds = self._times.left()
+        spent, ran = time.monotonic() - self._begin, event.done - self._kept
+        if seconds is None and ran > 0 and not self._times.planned:
+            seconds = spent / ran * (event.total - event.done)
+        return "" if seconds is None else f"about {duration(seconds)}"
 
     def _ended(self, event: Event) -> None:
         """Note fits that no longer run."""
@@ -121,7 +201,7 @@ class Progress:
         if event.done:
             self.say(f"{event.done} of {event.total} fits are done already")
 
-    def _step(self, event: Event) -> None:
+    def _step(self, event: Event, left: str) -> None:
         """Show what is running and the lowest cost: below the bar, or in a line now and then without a terminal."""
         leader, unit = self._leader()
         running = (f"running: {_listed(self._running)}",) if self._running else ()
@@ -129,16 +209,19 @@ class Progress:
         lowest = () if leader is None else (f"lowest cost so far: {leader[1]:.4g} {unit}, {leader[0]}",)
         self._bar.lines = (*running, *lowest)
         now, part = time.monotonic(), event.done * STEPS // max(event.total, 1)
-        first = event.kind == "running" and not self._announced
+        first = (event.kind == "running" and not self._announced) or (
+            bool(left) and bool(self._times.planned) and not self._estimated
+        )
         if self._console.is_terminal or not (first or part > self._part or now - self._last_line >= SILENCE):
             return
         self._part, self._last_line, self._announced = part, now, True
+        self._estimated = self._estimated or bool(left)
         words = [f"{event.done} / {event.total} fits"]
         spent, ran = now - self._begin, event.done - self._kept
         if not ran and not first:
             words.append(f"{duration(spent)} spent")
-        elif ran and event.done < event.total:
-            words.append(f"{duration(spent / ran * (event.total - event.done))} left")
+        if left:
+            words.append(f"{left} left")
         if leader is not None:
             words.append(f"lowest cost so far: {leader[0]} {leader[1]:.4g} {unit}")
         if self._running:
@@ -163,7 +246,7 @@ class Progress:
         line : str
             The line.
         """
-        if not self._quiet:
+        if not self.quiet:
             self._console.print(visible(line), markup=False, highlight=False, soft_wrap=not self._console.is_terminal)
 
 

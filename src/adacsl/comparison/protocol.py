@@ -96,6 +96,26 @@ def choose_ratios(costs: CostMatrix, ratios: Sequence[float | str] | None) -> li
     return result
 
 
+LARGE = 20_000
+"""Samples from which a comparison is large: one repeat of the folds by default, a first look, and racing."""
+VERY_LARGE = 50_000
+"""Samples from which there are three folds by default."""
+
+
+def usual_splits(samples: int) -> tuple[int, int]:
+    """Return the repeats and folds of a comparison by default.
+
+    A further repeat tests no further sample, and every fold trains all methods again. With many samples intervals are
+    narrow without.
+
+    Examples
+    --------
+    >>> usual_splits(1_000), usual_splits(20_000), usual_splits(100_000)
+    ((2, 5), (1, 5), (1, 3))
+    """
+    return (2, 5) if samples < LARGE else (1, 5) if samples < VERY_LARGE else (1, 3)
+
+
 @dataclass(frozen=True)
 class Protocol:
     """The protocol of a comparison: how every method is trained and tested.
@@ -147,9 +167,10 @@ class Protocol:
         for name in ("gap", "label_delay"):
             object.__setattr__(self, name, Duration.read(getattr(self, name), name))
         if not self.windows and self.folds and not 0.0 < self.validation < 1.0 - 1.0 / self.folds:
+            most = f"{100 - 100 / self.folds:.0f} %"
             raise ValueError(
-                f"validation is a share of all samples, above 0 and below the {1.0 - 1.0 / self.folds:.0%} that are "
-                f"not tested on, got {self.validation!r}"
+                f"validation is a share of all samples, above 0 and below the {most} that are not tested on, "
+                f"got {self.validation!r}"
             )
         if (self.gap.amount or self.label_delay.amount) and not self.windows:
             raise ValueError(
@@ -157,7 +178,14 @@ class Protocol:
             )
 
     def identity(self) -> dict[str, Any]:
-        """Return the settings that results depend on: everything but the device, and the installed boosting library."""
+        """Return the settings that results depend on; a subclass adds its own.
+
+        Returns
+        -------
+        dict
+            JSON values: everything but the device, and the installed boosting library. Part of the identity of a run
+            (:class:`~adacsl.comparison.store.Store`).
+        """
         neural = {name: _plain(value) for name, value in sorted(self.neural.changed().items())}
         boosting = installed_library() or "scikit-learn"
         about = {"test": self.test, "validation": self.validation, "neural": neural, "boosting": boosting}
@@ -193,7 +221,7 @@ class Protocol:
         repeat, fold = divmod(seed, self.folds)
         key = ("folds", self.folds, repeat)
         if key not in task.worked_out:
-            task.worked_out[key] = folds_of(task.y, self._groups(task), self.folds, repeat).astype(np.int16)
+            task.worked_out[key] = folds_of(task.y, self.units(task), self.folds, repeat).astype(np.int16)
         tested = task.worked_out[key] == fold
         return np.flatnonzero(~tested), np.flatnonzero(tested)
 
@@ -206,7 +234,7 @@ class Protocol:
         result: DuplicateGroups = task.worked_out[key]
         return result
 
-    def _groups(self, task: Task) -> NDArray[Any] | None:
+    def units(self, task: Task) -> NDArray[Any] | None:
         """Return the units that splits keep together; None where every sample is one. Duplicates share their time.
 
         The paper's splits ignore duplicates.
@@ -218,7 +246,7 @@ class Protocol:
 
     def rows(self, task: Task, use: NDArray[np.int64]) -> Rows:
         """Return the training samples of a task, as every method gets them."""
-        return Rows.of_task(task, use, groups=self._groups(task), gap=self.gap, label_delay=self.label_delay)
+        return Rows.of_task(task, use, groups=self.units(task), gap=self.gap, label_delay=self.label_delay)
 
     def describe_windows(self, task: Task) -> list[str]:
         """Return the times of training, adaptation and test of each test window; [] without a time."""
@@ -290,7 +318,7 @@ def describe_protocol(protocol: Mapping[str, Any], seeds: list[int]) -> str:
     tested = 1.0 / folds if folds and not time else protocol["test"]
     shares = {"validation": protocol["validation"], "test": tested}
     shares = {"training": 1.0 - sum(shares.values())} | shares
-    words = ", ".join(f"{share:.0%} {name}" for name, share in shares.items())
+    words = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items())
     listed = ", ".join(map(str, seeds))
     if not time and folds:
         repeats = max(seeds) // folds + 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from adacsl.base.extras import requires
 from adacsl.base.html import html_lines
-from adacsl.comparison.fits import FitKey
+from adacsl.comparison.fits import FitKey, Stopped
 from adacsl.comparison.statistics import (
     BASELINE,
     CONSTANTS,
@@ -256,6 +256,7 @@ def recommendations(
     paired: Mapping[tuple[str, float], RowCosts] | None = None,
     prefer: Prefer = "cost",
     baseline: Callable[[tuple[str, float], str], BaselineCosts | None] | None = None,
+    stopped: Collection[Stopped] = (),
 ) -> dict[tuple[str, float], Recommendation]:
     """Return a recommendation for each data set and ratio of a summary; parameters as in :func:`recommendation`."""
     result = {}
@@ -263,9 +264,11 @@ def recommendations(
         view = (str(data), float(ratio))
         of_view: Any = None if baseline is None else functools.partial(baseline, view)
         costs = (paired or {}).get(view)
+        out = [each.method for each in stopped if each[:2] == view]
         result[view] = recommendation(
-            block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, baseline=of_view
-        )
+            block, simplest_first=simplest_first, tolerance=tolerance, prefer=prefer, costs=costs, baseline=of_view,
+            stopped=out,
+        )  # fmt: skip
     return result
 
 
@@ -277,6 +280,7 @@ def recommendation(
     prefer: Prefer = "cost",
     costs: RowCosts | None = None,
     baseline: Callable[[str], BaselineCosts | None] | None = None,
+    stopped: Collection[str] = (),
 ) -> Recommendation:
     """Return the recommended method for one data set and ratio, with the reasons as text.
 
@@ -301,6 +305,8 @@ def recommendation(
         the lowest cost, the lowest-cost method that predicts is recommended.
     baseline : callable, optional
         Returns the costs under the baseline and under the method it is called with. Default: no baseline.
+    stopped : collection of str
+        Methods that were not run on all splits because they cost significantly more: never recommended.
 
     Returns
     -------
@@ -334,13 +340,14 @@ def recommendation(
     check_preference(prefer)
     table = summary.sort_values(["rank", "method"]).set_index("method")
     rows = {str(name): row for name, row in table.to_dict("index").items()}
-    result = _by_significance(rows, simplest_first)
-    predicting = [name for name in _judged(rows) if name not in CONSTANTS and name != BASELINE]
+    result = _by_significance(rows, simplest_first, stopped)
+    offered = [name for name in _judged(rows) if name not in stopped]
+    predicting = [name for name in offered if name not in CONSTANTS and name != BASELINE]
     base = _lowest(predicting, rows, simplest_first) if predicting else None
     if len(rows) == 1 or max(row["n"] for row in rows.values()) > 1:
         excess = {name: _excess(name, str(base), rows, costs) for name in predicting}
         near = [name for name, interval in excess.items() if interval.high <= tolerance]
-        chosen = _recommended(result, rows, excess, near, simplest_first, prefer, costs)
+        chosen = _recommended(result, rows, offered, excess, near, simplest_first, prefer, costs)
         saving = saving_of(chosen, baseline(chosen)) if baseline and chosen and base else None
         simpler = _simpler_than(chosen, near, excess, simplest_first)
         result = replace(result, recommended=chosen, saving=saving, simpler=simpler)
@@ -370,11 +377,15 @@ def _judged(rows: Mapping[str, Mapping[Any, Any]]) -> list[str]:
     return [name for name, judged in zip(rows, kept, strict=True) if judged]
 
 
-def _by_significance(rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str]) -> Recommendation:
+def _by_significance(
+    rows: Mapping[str, Mapping[Any, Any]], simplest_first: Sequence[str], stopped: Collection[str]
+) -> Recommendation:
     """Return the methods by the significance of their difference to the lowest cost; nothing is recommended yet."""
     lead = next(row["rank"] for row in rows.values() if row["significance"] == "lowest cost")
-    judged = _judged(rows)
-    cheapest = _simplest([name for name in judged if rows[name]["rank"] == lead], simplest_first)  # of equal costs
+    enough = _judged(rows)
+    judged = [name for name in rows if name in enough or name in stopped]
+    first = [name for name in judged if rows[name]["rank"] == lead and name not in stopped]
+    cheapest = _simplest(first, simplest_first)  # of equal costs
     kinds: dict[str, list[str]] = {
         "no significant difference": [],
         "not significant (corrected)": [],
@@ -412,6 +423,7 @@ def _excess(name: str, base: str, rows: Mapping[str, Mapping[Any, Any]], costs: 
 def _recommended(
     result: Recommendation,
     rows: Mapping[str, Mapping[Any, Any]],
+    judged: Sequence[str],
     excess: Mapping[str, Interval],
     near: Sequence[str],
     simplest_first: Sequence[str],
@@ -420,10 +432,10 @@ def _recommended(
 ) -> str | None:
     """Return the recommended method.
 
-    ``excess`` is how much more the methods that predict cost than the lowest-cost one of them, ``near`` are those
-    within the tolerance.
+    ``judged`` are those with enough splits that were not stopped, ``excess`` is how much more the methods that predict
+    cost than the lowest-cost one of them, ``near`` are those within the tolerance.
     """
-    offered = [name for name in _judged(rows) if name != BASELINE]
+    offered = [name for name in judged if name != BASELINE]
     if not offered:
         return None
     first = _lowest(offered, rows, simplest_first)

@@ -16,7 +16,7 @@ from adacsl.base.extras import requires
 from adacsl.base.labels import plain_labels
 from adacsl.comparison import baseline, cost_sensitivity
 from adacsl.comparison import report_data as comparison_report_data
-from adacsl.comparison.fits import FitKey, FitResult, scale_fn
+from adacsl.comparison.fits import FitKey, FitResult, Stopped, scale_fn
 from adacsl.comparison.model_card import checks_of, describe_intervals
 from adacsl.comparison.protocol import compared_neural, named_costs, set_ensemble
 from adacsl.comparison.recommendation import (
@@ -75,6 +75,9 @@ class Comparison:
         The recommendation, a line for each data set and ratio.
     best : str or None
         The recommended method, which :meth:`fit` fits; over several data sets, the one recommended for all.
+    stopped : tuple of Stopped
+        Methods that were not run on all folds, because they cost significantly more after some (``racing``): data,
+        ratio, method, seeds (the splits its row rests on), planned (number of splits) and best (what cost less).
 
     See Also
     --------
@@ -118,6 +121,8 @@ class Comparison:
     """Whether a simpler method is recommended where it costs significantly more: "cost" or "simple"."""
     planned: frozenset[FitKey] = field(default_factory=frozenset, repr=False)
     """The fits that are planned; without them, those that have a result."""
+    stopped: tuple[Stopped, ...] = ()
+    """Methods that were not run on all folds because they cost significantly more after some."""
 
     def __repr__(self) -> str:
         names = sorted(set(self.results["method"]))
@@ -128,7 +133,7 @@ class Comparison:
     @cached_property
     def table(self) -> pd.DataFrame:
         """Mean cost of each method with its interval and its difference to the lowest cost, by data set and ratio."""
-        return summarise(self.results, self.paired)
+        return summarise(self.results, self.paired, stopped=self.stopped)
 
     @cached_property
     def paired(self) -> dict[tuple[str, float], RowCosts]:
@@ -142,7 +147,7 @@ class Comparison:
         """The recommendation for each data set and ratio."""
         result = recommendations(
             self.table, simplest_first=list(METHODS), tolerance=self.tolerance, prefer=self.prefer, paired=self.paired,
-            baseline=partial(baseline.baseline_costs, self),
+            baseline=partial(baseline.baseline_costs, self), stopped=self.stopped,
         )  # fmt: skip
         return {
             view: completed(recommendation, self.missing_of(view), self.progress)

@@ -9,12 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from adacsl.comparison.fits import FitKey, FitResult
-from adacsl.comparison.store import Failure, ResultStore, now, stamped
+from adacsl.comparison.store import Failure, ResultStore, costs_of, now, stamped
 from adacsl.execution.executors import OutOfTimeError, Placement, Update, open_executor, run_tasks
 from adacsl.execution.threads import cores
+
+if TYPE_CHECKING:
+    from adacsl.comparison.racing import Race
 
 __all__ = ["Event", "Job", "RunInterrupted", "Tally", "run"]
 
@@ -72,7 +75,7 @@ class Event(NamedTuple):
     Attributes
     ----------
     kind : str
-        "start", "kept", "running", "done", "failed", "corrupt", "alive" or "end".
+        "start", "kept", "running", "done", "failed", "stopped", "corrupt", "alive" or "end".
     done : int
         The number of finished fits.
     total : int
@@ -83,8 +86,12 @@ class Event(NamedTuple):
         Of a finished fit: its mean cost.
     normalized : float or None
         Of a finished fit: its normalised cost.
+    seconds : float
+        Of a finished fit: how long it took.
+    workers : int
+        Of a start: the number of jobs at once.
     message : str
-        Of a failure: the reason.
+        Of a failure: the reason. Of "stopped": the method, and after how many folds it is not run further.
     again : bool
         Of a failure: whether the fit is tried again.
 
@@ -95,12 +102,14 @@ class Event(NamedTuple):
     10
     """
 
-    kind: Literal["start", "kept", "running", "done", "failed", "corrupt", "alive", "end"]
+    kind: Literal["start", "kept", "running", "done", "failed", "stopped", "corrupt", "alive", "end"]
     done: int  # fits that have a result so far, earlier runs included
     total: int
     fits: tuple[FitKey, ...] = ()
     cost: float | None = None  # per sample, as in tables; of the one fit that is done
     normalized: float | None = None  # relative to the better constant baseline
+    seconds: float | None = None
+    workers: int = 1
     message: str = ""
     again: bool = False  # what failed is tried again
 
@@ -125,6 +134,7 @@ def run(
     gpus: float = 0.0,
     retries: int = 1,
     seconds: float | None = None,
+    race: Race | None = None,
     on_event: Callable[[Event], object] | None = None,
 ) -> Tally:
     """Run the fits that the store lacks; every result is written as soon as it is finished.
@@ -153,6 +163,8 @@ def run(
     seconds : float, optional
         End the run as Ctrl-C would after this long, whatever the workers do. In this process (``n_jobs=1``) the current
         fit is finished first.
+    race : Race, optional
+        Decides which methods are not run on further folds. Default: all run on all.
     on_event : callable, optional
         Called with an :class:`Event` for everything that happens; :class:`~adacsl.comparison.progress.Progress` is one.
 
@@ -183,7 +195,7 @@ def run(
     if retries < 0:
         raise ValueError(f"retries must not be negative, got {retries}")
     end = math.inf if seconds is None else begin + seconds
-    course = _Course(jobs, store, on_event=on_event or (lambda event: None))
+    course = _Course(jobs, store, race=race, on_event=on_event or (lambda event: None), placement=placement)
     try:
         if course.missing:
             count = _processes(placement, len(course.missing))
@@ -220,14 +232,25 @@ def fit_job(work: Work, shared: Any, job: Job) -> Iterator[FitResult | FailedFit
 class _Course:
     """The state of a run: what is missing, what is done, what has failed."""
 
-    def __init__(self, jobs: list[Job], store: ResultStore, *, on_event: Callable[[Event], object]) -> None:
-        self.store, self.on_event = store, on_event
+    def __init__(
+        self,
+        jobs: list[Job],
+        store: ResultStore,
+        *,
+        race: Race | None,
+        on_event: Callable[[Event], object],
+        placement: Placement,
+    ) -> None:
+        self.store, self.race, self.on_event = store, race, on_event
         scan = store.scan()
         wanted = {fit for job in jobs for fit in job.fits}
-        self.total, self.ran = len(wanted), 0
-        self.done, self.failed = wanted & scan.done, set[FitKey]()
+        self.wanted, self.ran = len(wanted), 0
+        self.done, self.failed, self.stopped = wanted & scan.done, set[FitKey](), set[FitKey]()
+        news = list(self._looks())
         self.missing = [left for job in jobs if (left := self.remaining(job)) is not None]
-        self.report("start")
+        self.report("start", workers=_processes(placement, len(self.missing)) or 1)
+        for stopped, fits in news:
+            self.report("stopped", tuple(fits), message=stopped)
         for path, why in scan.corrupt.items():
             self.report(
                 "corrupt", message=f"{path} was damaged ({why}): the file was moved there, and its fit runs again"
@@ -235,12 +258,25 @@ class _Course:
         for fit in sorted(self.done):
             self.report("kept", (fit,), **scan.costs[fit])
 
+    @property
+    def total(self) -> int:
+        """How many fits are to have results."""
+        return self.wanted - len(self.stopped)
+
+    def _looks(self) -> Iterator[tuple[str, list[FitKey]]]:
+        """Yield which methods are stopped now, as text, with the fits that are not run or not used."""
+        for stopped, fits in () if self.race is None else self.race.looks(self.done, self.failed):
+            self.stopped.update(fits)
+            self.done.difference_update(fits)
+            yield f"{stopped.method}, after {len(stopped.seeds)} of {stopped.planned} folds", fits
+
     def report(self, kind: Any, fits: tuple[FitKey, ...] = (), **more: Any) -> None:
         self.on_event(Event(kind, len(self.done), self.total, fits, **more))
 
     def remaining(self, job: Job) -> Job | None:
         """Return a job with the fits that have no result yet, None where all have."""
-        owed = tuple(fit for fit in job.fits if fit not in self.done and fit not in self.failed)
+        over = (self.done, self.failed, self.stopped)
+        owed = tuple(fit for fit in job.fits if not any(fit in some for some in over))
         return replace(job, fits=owed) if owed else None
 
     def handle(self, update: Update) -> None:
@@ -261,6 +297,8 @@ class _Course:
         if isinstance(result, FailedFit):
             self._fail((result.fit,), result.error, again=False)
             return
+        if result.fit in self.stopped:  # it was running when its method was stopped
+            return
         try:
             self.store.write(result)
         except (TypeError, ValueError) as error:  # JSON cannot hold it
@@ -269,16 +307,24 @@ class _Course:
         if result.fit not in self.done:
             self.done.add(result.fit)
             self.ran += 1
-            metrics = result.metrics
-            self.report("done", (result.fit,), cost=metrics.get("cost"), normalized=metrics.get("normalized_cost"))
+            self.report("done", (result.fit,), **costs_of(result))
+            self._race()
 
     def _fail(self, fits: tuple[FitKey, ...], error: BaseException, *, again: bool) -> None:
+        fits = tuple(fit for fit in fits if fit not in self.stopped)
+        if not fits:
+            return
         failure = Failure.of(error)
         for fit in fits:
             self.store.fail(fit, failure)
         self.report("failed", fits, message=f"{failure.type}: {failure.message}", again=again)
         if not again:
             self.failed.update(fits)
+            self._race()
+
+    def _race(self) -> None:
+        for stopped, fits in self._looks():
+            self.report("stopped", tuple(fits), message=stopped)
 
 
 def _processes(placement: Placement, jobs: int) -> int | None:

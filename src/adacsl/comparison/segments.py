@@ -130,7 +130,7 @@ def segment_table(
     for column in columns:
         check_column(column, known, f"what {view[0]} is shown by")
     if not known:
-        raise ValueError(f"no segments of {view[0]!r} were kept: compare with segments=[column], or --segment COLUMN")
+        raise ValueError(f"no segments of {view[0]!r} were kept: compare with segments=[column], or --segments COLUMN")
     paired = result.paired[view]
     place = paired.methods.index(method)
     kept = paired.entries(place)

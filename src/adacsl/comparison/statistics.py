@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import BASELINE, FitKey, FitResult
+from adacsl.comparison.fits import BASELINE, FitKey, FitResult, Stopped
 from adacsl.costs.matrix import CostMatrix
 from adacsl.metrics.intervals import Interval
 
@@ -361,7 +361,12 @@ PAIRWISE_COLUMNS = ["data", "ratio", "method", "reference", "pairs", *_DIFFERENC
 
 
 def summarise(
-    results: pd.DataFrame, paired: Mapping[View, RowCosts], *, confidence: float = 0.95, floor: float | None = 0.0
+    results: pd.DataFrame,
+    paired: Mapping[View, RowCosts],
+    *,
+    confidence: float = 0.95,
+    floor: float | None = 0.0,
+    stopped: Collection[Stopped] = (),
 ) -> pd.DataFrame:
     """Return the mean cost of each method, and its difference to the lowest cost, by data set and ratio.
 
@@ -378,6 +383,9 @@ def summarise(
         Coverage of the intervals; ``1 - confidence`` is the level of the tests.
     floor : float or None, default 0.0
         Intervals of a mean end here, unless a sample of that data set and ratio cost less (benefits). None: never.
+    stopped : collection of Stopped
+        Methods that were significantly worse after some splits and not run on the others: they never have the lowest
+        cost, and stay "significantly higher".
 
     Returns
     -------
@@ -419,8 +427,9 @@ def summarise(
     ['lowest cost', 'significantly higher']
     """
     _check_level(confidence)
+    out = {view: {each.method for each in stopped if each[:2] == view} for view in paired}
     frames = [
-        summary_of(rows, confidence=confidence, floor=floor).assign(data=data, ratio=ratio)
+        summary_of(rows, confidence=confidence, floor=floor, stopped=out[data, ratio]).assign(data=data, ratio=ratio)
         for (data, ratio), rows in sorted(paired.items())
     ]
     if not frames:
@@ -481,18 +490,20 @@ def pairwise(paired: Mapping[View, RowCosts], reference: str, *, confidence: flo
     return pd.concat(frames, ignore_index=True).reindex(columns=PAIRWISE_COLUMNS)
 
 
-def summary_of(rows: RowCosts, *, confidence: float = 0.95, floor: float | None = 0.0) -> pd.DataFrame:
+def summary_of(
+    rows: RowCosts, *, confidence: float = 0.95, floor: float | None = 0.0, stopped: Collection[str] = ()
+) -> pd.DataFrame:
     """Return the summary of one data set and ratio, lowest cost first, without normalised costs and savings."""
     sizes = _sizes(rows)
     own = _columns([_estimate(rows, sizes, confidence, place) for place in range(len(rows.methods))])
-    best = _lowest_cost(rows, sizes)
+    best = lowest_cost(rows, stopped)
     table = _against(rows, best, confidence)
     low = own["low"]
     if floor is not None and np.nanmin(rows.costs) >= floor:
         low = np.maximum(low, floor)
         if floor == 0:
             table["below_high"] = np.minimum(table["below_high"], 100.0)  # no cost is below zero
-    worse = (table["p"] < 1 - confidence) & (table["difference"] > 0)
+    worse = ((table["p"] < 1 - confidence) & (table["difference"] > 0)) | np.isin(rows.methods, list(stopped))
     significance = np.where(
         table["difference_low"] > 0, "not significant (corrected)", "no significant difference"
     ).astype(object)
@@ -531,10 +542,19 @@ def _columns(result: list[Estimate]) -> dict[str, NDArray[np.float64]]:
     return dict(zip(Estimate._fields, np.asarray(result, dtype=np.float64).T, strict=True))
 
 
-def _lowest_cost(rows: RowCosts, sizes: NDArray[np.float64]) -> int:
-    """Return the method that no other undercuts on the splits they share; of equals, the first."""
+def paired_estimate(rows: RowCosts, method: int, other: int, *, level: float = 0.95) -> Estimate:
+    """Return how much more a method costs than another, on the splits both have; both by their place."""
+    return _estimate(rows, _sizes(rows), level, method, other)
+
+
+def lowest_cost(rows: RowCosts, stopped: Collection[str] = ()) -> int:
+    """Return the place of the method that no other undercuts on the splits they share; of equals, the first.
+
+    Methods that were ``stopped`` are not considered.
+    """
+    sizes = _sizes(rows)
     there = ~np.isnan(rows.sums)
-    candidates = np.flatnonzero(enough_splits(there.sum(axis=1)))
+    candidates = np.flatnonzero(enough_splits(there.sum(axis=1)) & ~np.isin(rows.methods, list(stopped)))
     sums, there, noise = rows.sums[candidates], there[candidates], NOISE * sizes[candidates]
     means = _mean_over(sums, there, rows.sizes)
     best = int(np.argmax(means <= means.min() + noise))

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from adacsl import __version__
 from adacsl.base.arrays import as_host
 from adacsl.base.extras import requires
-from adacsl.comparison.fits import BASELINE, FitKey, FitResult, check_result
+from adacsl.comparison.fits import BASELINE, FitKey, FitResult, Stopped, check_result
 from adacsl.costs.matrix import CostMatrix, unchecked_costs
 from adacsl.storage.atomic import NoLocksError, locked, place_file, read_regular, remove_drafts, replace_file
 from adacsl.storage.digests import text_digest
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["ResultStore", "Scan", "Store", "StoredRun"]
 
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 LARGEST = 2**30
 """Bytes of the largest document that is read: scores of a hundred million test rows fit into it."""
 
@@ -335,6 +335,15 @@ def key_from_json(key: Mapping[str, Any]) -> FitKey:
     return fit
 
 
+def stopped_from_json(body: Any) -> Stopped:
+    """Return a method that was stopped, as the plan names it."""
+    data, ratio, method, seeds, planned, best = body
+    fit = key_from_json({"data": data, "ratio": ratio, "method": method, "seed": planned})
+    if not isinstance(best, str) or not seeds or not all(isinstance(seed, int) for seed in seeds):
+        raise TypeError("a method that was stopped has the splits it rests on, and the one that cost less")
+    return Stopped(fit.data, fit.ratio, fit.method, tuple(seeds), planned, best)
+
+
 def result_to_json(result: FitResult) -> dict[str, Any]:
     """Return a result as JSON values."""
     result = as_stored(result)
@@ -497,6 +506,7 @@ class StoredRun(NamedTuple):
     splits: dict[tuple[str, int], StoredSplit]
     segments: dict[str, dict[str, Segments]]
     planned: frozenset[FitKey]  # the fits that are to have results
+    stopped: tuple[Stopped, ...] = ()  # methods that are not run on all folds; their other fits are left out
 
     def only(self, fits: Container[FitKey]) -> StoredRun:
         """Return the content about some fits: a folder may hold methods and repeats of earlier runs."""
@@ -504,7 +514,9 @@ class StoredRun(NamedTuple):
         failures = {fit: failure for fit, failure in self.failures.items() if fit in fits}
         used = {(fit.data, fit.seed) for fit in results}
         splits = {key: split for key, split in self.splits.items() if key in used}
-        return self._replace(results=results, failures=failures, splits=splits)
+        views = {fit[:3] for fit in results}
+        stopped = tuple(each for each in self.stopped if each[:3] in views)
+        return self._replace(results=results, failures=failures, splits=splits, stopped=stopped)
 
 
 class ResultStore(Protocol):
@@ -525,8 +537,14 @@ class ResultStore(Protocol):
     def write_segments(self, data: str, segments: Mapping[str, Segments]) -> None:
         """Keep the segment of each sample of a data set."""
 
-    def write_plan(self, fits: Iterable[FitKey]) -> None:
-        """Keep the fits that are planned."""
+    def write_plan(self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = ()) -> None:
+        """Keep the fits that are planned, and the methods that are not run on all folds."""
+
+    def read(self, fit: FitKey) -> FitResult:
+        """Return the result of a fit."""
+
+    def read_split(self, data: str, seed: int) -> StoredSplit:
+        """Return the test samples of a split."""
 
     def load(self) -> StoredRun:
         """Return the content of the store."""
@@ -544,8 +562,9 @@ def as_stored(result: FitResult) -> FitResult:
 
 
 def costs_of(result: FitResult) -> dict[str, float | None]:
-    """Return the cost of a result per sample, and normalised."""
-    return {"cost": result.metrics.get("cost"), "normalized": result.metrics.get("normalized_cost")}
+    """Return the cost of a result per sample, and normalised, and how long it took."""
+    metrics = result.metrics
+    return {"cost": metrics.get("cost"), "normalized": metrics.get("normalized_cost"), "seconds": result.seconds}
 
 
 def results_frame(results: Iterable[FitResult]) -> pd.DataFrame:
@@ -736,10 +755,17 @@ class Store:
             raise StoreError(f"seed {seed} of {data!r} was split in another way, see {path}: choose another --out")
         put(path, content, replace=True)
 
-    def write_plan(self, fits: Iterable[FitKey]) -> None:
-        """Write the planned fits of this run, replacing the plan of an earlier run."""
-        names = [key_to_json(fit) for fit in sorted(fits)]
-        path, content = self.folder / "plan.json", document("plan", {"fits": names})
+    def write_plan(self, fits: Iterable[FitKey], stopped: Iterable[Stopped] = ()) -> None:
+        """Write the planned fits of this run and the methods that it stopped, replacing the plan of an earlier run.
+
+        What an earlier run stopped stays, of methods that this run does not plan.
+        """
+        fits = sorted(fits)
+        mine = {fit[:3] for fit in fits}
+        with contextlib.suppress(StoreError):
+            stopped = [*stopped, *(each for each in self._read_plan()[1] if each[:3] not in mine)]
+        body = {"fits": [key_to_json(fit) for fit in fits], "stopped": [list(each) for each in sorted(stopped)]}
+        path, content = self.folder / "plan.json", document("plan", body)
         with as_store_error(path):
             known = _content(path)
         if known != content:
@@ -824,13 +850,16 @@ class Store:
             raise StoreError(
                 f"{self.folder} holds results on {unknown[0]!r}, which is not in its run.json: remove them"
             )
+        plan, stopped = self._read_plan()
+        results = {fit: result for fit, result in results.items() if not any(each.excludes(fit) for each in stopped)}
         failures = {fit: failure for fit, failure in self._failed() if fit not in results}
         splits = {key: self.read_split(*key) for key in sorted({(fit.data, fit.seed) for fit in results})}
         segments = {name: self.read_segments(name) for name in sorted({fit.data for fit in results})}
         begun = {(fit.data, fit.ratio, fit.method) for fit in (*results, *failures) if fit.method != BASELINE}
         seeds = {data: self.seeds(data) for data, _, _ in begun}
-        planned = self.read_plan() | {FitKey(*view, seed) for view in begun for seed in seeds[view[0]]}
-        return StoredRun(identity, results, failures, splits, segments, frozenset(planned))
+        planned = plan | {FitKey(*view, seed) for view in begun for seed in seeds[view[0]]}
+        left = frozenset(fit for fit in planned if not any(each.excludes(fit) for each in stopped))
+        return StoredRun(identity, results, failures, splits, segments, left, stopped)
 
     def _whole_results(self, checked: Container[Path] = ()) -> dict[FitKey, FitResult]:
         """Return the results that are not damaged, in order; a warning names the first that is."""
@@ -876,11 +905,16 @@ class Store:
 
     def read_plan(self) -> set[FitKey]:
         """Return the planned fits; empty without a plan."""
+        return self._read_plan()[0]
+
+    def _read_plan(self) -> tuple[set[FitKey], tuple[Stopped, ...]]:
         path = self.folder / "plan.json"
         if not path.exists():
-            return set()
+            return set(), ()
         try:
-            return {key_from_json(key) for key in read_document(path, "plan")["fits"]}
+            body = read_document(path, "plan")
+            fits = {key_from_json(key) for key in body["fits"]}
+            return fits, tuple(stopped_from_json(each) for each in body["stopped"])
         except (DamagedError, KeyError, TypeError, ValueError) as error:
             raise StoreError(f"{path} is damaged ({error}): run the comparison again") from error
 

@@ -301,8 +301,8 @@ def _odd_text(task: Task, name: str, column: pd.Series[Any]) -> Finding | None:
         return _identity(name, "word", levels, len(column))
     return finding(
         "unique-text",
-        f"column {name!r} holds text that differs in {levels / len(known):.0%} of the rows: nothing can be learned "
-        f"from it as it is; extract columns from it, or exclude it {_drop([name])}",
+        f"column {name!r} holds text that differs in {100 * levels / len(known):.0f} % of the rows: nothing can be "
+        f"learned from it as it is; extract columns from it, or exclude it {_drop([name])}",
     )
 
 
@@ -348,7 +348,7 @@ def _filled(task: Task, name: str, values: pd.Series[Any]) -> Finding | None:
     result = filled_for(values.notna().to_numpy(), task.y, len(task.classes))
     if result is None:
         return None
-    whose = f"{task.classes[result.label]!r} only ({result.share:.0%} of that class)"
+    whose = f"{task.classes[result.label]!r} only ({100 * result.share:.0f} % of that class)"
     return _leakage(name, f"is filled for {whose}, and missing in all other rows", sure=result.share >= COVERED)
 
 
@@ -460,16 +460,18 @@ def _shares(task: Task, counts: Any) -> Iterator[Finding]:
     if share < RARE:
         yield finding(
             "rare-positive",
-            f"{share:.2%} of the rows are {label!r}: accuracy is not informative, as a classifier that predicts "
-            f"none has {1 - share:.2%}; look at costs, and at the number of positives rather than of rows",
+            f"{100 * share:.2f} % of the rows are {label!r}: accuracy is not informative, as a classifier that "
+            f"predicts none has {100 * (1 - share):.2f} %; look at costs, and at the number of positives rather than "
+            "of rows",
         )
     ratio = float(task.costs.averaged().ratio)
     given = not any(result.code == "costs-not-given" for result in task.findings)
     if share > COMMON and ratio > 1 and given:
         yield finding(
             "positive-is-common",
-            f"{share:.0%} of the rows are {label!r}, and a false negative costs {ratio:.3g} false positives: is it "
-            f"the class whose false negatives are costly? Otherwise name the other one (--pos-label {task.classes[0]})",
+            f"{100 * share:.0f} % of the rows are {label!r}, and a false negative costs {ratio:.3g} false positives: "
+            "is it the class whose false negatives are costly? Otherwise name the other one "
+            f"(--pos-label {task.classes[0]})",
         )
 
 
@@ -486,7 +488,7 @@ def _copies(task: Task, names: list[str]) -> Iterator[Finding]:
     kept = "" if names else "; comparisons keep duplicates in one fold"
     yield finding(
         "duplicate-rows",
-        f"{copies:,} of {n:,} {kind} ({copies / n:.1%}) are duplicates of others{but}, label included (row "
+        f"{copies:,} of {n:,} {kind} ({100 * copies / n:.1f} %) are duplicates of others{but}, label included (row "
         f"{same.argmax() + 1} is the first): remove them, unless they are independent samples{kept}",
         None if copies >= COPIES * n else "info",
     )

@@ -72,7 +72,7 @@ def _most_frequent(known: pd.Series[Any]) -> str:
     often = counts[counts > 1]
     if len(counts) and often.empty:
         return "all different"
-    shares = [f"{_short(name)} {count / len(known):.0%}" for name, count in often[:MOST_FREQUENT].items()]
+    shares = [f"{_short(name)} {100 * count / len(known):.0f} %" for name, count in often[:MOST_FREQUENT].items()]
     return ", ".join([*shares, *(["..."] if len(counts) > MOST_FREQUENT else [])])
 
 

@@ -24,8 +24,9 @@ from adacsl.costs.matrix import CostMatrix
 from adacsl.decision.policy import Policy
 from adacsl.ensemble.fits import Fitted, class_costs_of, cut_of, fit_task, fold_tasks, joined_folds
 from adacsl.ensemble.stacking import stack_estimators
+from adacsl.ensemble.time_plan import TimePlan
 from adacsl.estimators.classifier import CostSensitiveClassifier
-from adacsl.execution.executors import Placement, Update, open_executor, run_tasks
+from adacsl.execution.executors import OutOfTimeError, Placement, Update, open_executor, run_tasks
 from adacsl.execution.threads import MANY_ROWS, cores, threads_for
 from adacsl.fitting.candidates import Candidate
 from adacsl.fitting.rows import Rows, leaks
@@ -52,6 +53,9 @@ FEW_ROWS = 500
 """With fewer samples starting processes takes longer than the work."""
 QUICK = 0.1
 """Strength of the stacks that only show how far a fit is, and what each base estimator is worth."""
+MANY_JUDGES = 20_000
+"""So many samples say what a base estimator gained the stack."""
+TINY = 1e-12
 
 
 def placement_of(settings: Any) -> Any:
@@ -174,7 +178,11 @@ class _Fits:
     def __init__(self, group: Sequence[Candidate], rows: Rows) -> None:
         self.group, self.rows, self.learner = group, rows, group[0].learner
         self.method = group[0].method
-        chosen = _choose(self.learner, rows.images, rows.n_classes, row_costs=rows.costs is not None)
+        self.time_limit = seconds_of(self.learner.time_limit) * (1.0 - RESERVE)
+        self.limited = math.isfinite(self.time_limit)
+        chosen = _choose(
+            self.learner, rows.images, rows.n_classes, row_costs=rows.costs is not None, timed=self.limited
+        )
         self.estimators = {name: made for name, made in chosen.items() if not isinstance(made, ImportError)}
         self.done: dict[str, list[Fitted]] = {}
         self.failed = {name: str(error) for name, error in chosen.items() if isinstance(error, ImportError)}
@@ -184,7 +192,10 @@ class _Fits:
         self.answered: set[Any] = set()  # names of base estimators and folds whose result, or error, is there
         self.where = placement_of(self.learner)
         self.start = time.monotonic()
-        self.time_limit = seconds_of(self.learner.time_limit) * (1.0 - RESERVE)
+        self.plan = TimePlan(len(rows.use) * (1 if rows.images else np.shape(rows.x)[1]), rows.n_classes)
+        self.losses: list[float] = []  # of the stack, after each base estimator
+        self.started: set[str] = set()
+        self.unaffordable: dict[str, str] = {}  # base estimators that are not started, and why
 
     def run(self) -> None:
         """Fit what the time allows; an interrupt ends it with what there is."""
@@ -212,7 +223,7 @@ class _Fits:
         )
         progress = _Progress(len(self.estimators), self.time_limit, self.start, shown=method.verbose)
         updates = run_tasks(
-            executor, tasks, beat=progress.beat, skip=self._too_long, remaining=self._remaining,
+            executor, tasks, beat=progress.beat, choose=self._next, remaining=self._remaining,
             deadline=lambda: self.start + self.time_limit if self.done else math.inf,
         )  # fmt: skip
         try:
@@ -266,17 +277,25 @@ class _Fits:
         known = made.get_params(deep=False)
         return made.set_params(**{name: value for name, value in given.items() if name in known})
 
-    def _too_long(self, task: dict[Any, CostSensitiveClassifier]) -> bool:
-        """Return whether a base estimator would not be done in time, going by those that are."""
-        from adacsl.ensemble.base_estimators import seconds_for  # noqa: PLC0415  it imports the learners
+    def _next(self, waiting: Sequence[dict[Any, CostSensitiveClassifier]]) -> int | None:
+        """Return the place of the task to begin: the first, or with a time limit the one with most gain per second."""
+        if not self.limited:
+            return 0
+        from adacsl.ensemble.base_estimators import prior_of  # noqa: PLC0415  it imports the learners
 
-        if not self.done:
-            return False
-        slowness = max(own[0].seconds / seconds_for(name) for name, own in self.done.items())
-        left = self.start + self.time_limit - time.monotonic()
         # a fold has a name of three parts, and takes its share of the time
-        asked = ((name, 1) if isinstance(name, str) else (name[0], name[2]) for name in task)
-        return sum(seconds_for(name) / parts for name, parts in asked) * slowness > left
+        names = [next(iter(task)) for task in waiting]
+        asked = [(name, 1.0) if isinstance(name, str) else (name[0], 1.0 / name[2]) for name in names]
+        priors, shares = [prior_of(name) for name, _ in asked], [share for _, share in asked]
+        left = self.start + self.time_limit - time.monotonic()
+        place = self.plan.choose(priors, left if self.done else math.inf, shares)
+        if place is not None:
+            self.started.add(asked[place][0])
+        else:
+            for (name, share), prior in zip(asked, priors, strict=True):
+                expected = self.plan.seconds(prior) * share
+                self.unaffordable[name] = f"not started: about {expected:.2g} s expected, {max(left, 0.0):.2g} s left"
+        return place
 
     def _remaining(self, task: dict[Any, CostSensitiveClassifier]) -> dict[Any, CostSensitiveClassifier] | None:
         """Return a task unless its result is there already."""
@@ -296,6 +315,9 @@ class _Fits:
 
     def _take(self, name: str, outcome: Any) -> None:
         """Remember what became of a base estimator."""
+        if isinstance(outcome, OutOfTimeError) and name not in self.started:
+            self.failed[name] = self.unaffordable.setdefault(name, "not started: no time was left")
+            return
         if isinstance(outcome, BaseException):
             self.failed[name] = " ".join(f"{outcome}".split())[:300] or type(outcome).__name__
             return
@@ -304,7 +326,30 @@ class _Fits:
             from adacsl.ensemble.checkpoint import write_estimator  # noqa: PLC0415
 
             write_estimator(self.folders[name], name, outcome[name])
+        if self.limited:
+            self._observe(name)
         self._measure()
+
+    def _observe(self, name: str) -> None:
+        """Tell the plan the seconds of a finished base estimator, and what it gained the stack."""
+        from adacsl.ensemble.base_estimators import prior_of  # noqa: PLC0415  it imports the learners
+
+        columns, seen = self._columns(0)
+        some = np.linspace(0, len(seen) - 1, min(len(seen), MANY_JUDGES)).astype(np.int64)
+        columns, seen = columns[some], seen[some]
+        labels, weight = self.rows.y[seen], self.rows.weights(seen)
+        groups = None if self.rows.groups is None else self.rows.groups[seen]
+        line = None if self.rows.line is None else self.rows.line.rows(seen)
+        nested = stack_estimators(
+            columns, labels, weight=weight, groups=groups, strength=QUICK, seed=self.group[0].seed, line=line
+        )[1]
+        judged = known(nested)
+        if not judged.any():
+            return
+        losses = losses_of(nested[judged], labels[judged])
+        self.losses.append(float(np.average(losses, weights=None if weight is None else weight[judged])))
+        gain = 1.0 - self.losses[-1] / max(self.losses[-2], TINY) if len(self.losses) > 1 else None
+        self.plan.observe(prior_of(name), self.done[name][0].seconds, gain)
 
     def _measure(self) -> None:
         """Note what the stack would cost by now, on samples it was not fitted on."""
@@ -315,7 +360,12 @@ class _Fits:
             self.history.append({"round": len(self.done) - 1, "fold": 0} | unweighted | {"val_cost": cost})
 
     def _report_failures(self) -> None:
+        from adacsl.ensemble.base_estimators import TIMED  # noqa: PLC0415  it imports the learners
+
+        optional = TIMED if isinstance(self.learner.estimators, str) else ()
         for name, why in self.failed.items():
+            if name in optional and name in self.unaffordable and name not in self.started:
+                continue  # they take part only where there is time for them
             warnings.warn(f"base estimator {name!r} is skipped: {why}", stacklevel=7)
         if not self.done:
             raise ValueError(
@@ -391,12 +441,17 @@ class _Fits:
 
 
 def _choose(
-    learner: EnsembleSettings, images: bool = False, n_classes: int = 2, *, row_costs: bool = False
+    learner: EnsembleSettings,
+    images: bool = False,
+    n_classes: int = 2,
+    *,
+    row_costs: bool = False,
+    timed: bool = False,
 ) -> dict[str, CostSensitiveClassifier | ImportError]:
     from adacsl.ensemble.base_estimators import choose_estimators  # noqa: PLC0415  it imports the learners
 
     return choose_estimators(
-        learner.estimators, images=images, neural=learner.neural, n_classes=n_classes, row_costs=row_costs
+        learner.estimators, images=images, neural=learner.neural, n_classes=n_classes, row_costs=row_costs, timed=timed
     )
 
 
@@ -464,11 +519,13 @@ class EnsembleClassifier(CostSensitiveClassifier):
     estimators : "auto" or list, default "auto"
         The base estimators: names (``adacsl.ensemble.base_estimators.BASE_ESTIMATORS``, or of the table of methods),
         any :class:`CostSensitiveClassifier`, any scikit-learn classifier, or pairs of a name and one of these. "auto":
-        all that are installed, quickest first. A base estimator that fails is left out, with a warning.
+        all that are installed, quickest first; more of them only where ``time_limit`` leaves room. A base estimator
+        that fails is left out, with a warning.
     cv : int, splitter or None, default 5
         The folds; a class with fewer samples gets fewer. None: one split, of which ``validation`` is held out.
     time_limit : float or str, optional
-        Seconds, or a text such as "60s" or "5min": base estimators start only if they are expected to end in time.
+        Seconds, or a text such as "60s" or "5min". The next base estimator is the one with the largest expected gain of
+        the stack's out-of-fold log loss per second, and starts only if it is expected to end in time.
     strength : float or "auto", default "auto"
         Inverse strength of the penalty on unequal weights; "auto" is chosen by inner folds.
     neural : NeuralLearner, optional
@@ -517,7 +574,8 @@ class EnsembleClassifier(CostSensitiveClassifier):
     ----------
     leaderboard_ : pandas.DataFrame
         One row per ``estimator``: its held-out ``cost`` and ``log_loss``, its ``weight`` in the stack, the cost of the
-        stack ``without`` it, and the ``seconds`` of training; at the end those that failed, and why (``left_out``).
+        stack ``without`` it, and the ``seconds`` of training; at the end those that failed or were not started, and why
+        (``left_out``).
     estimators_ : dict
         The fitted models by name; each gives ``logits(X)``.
     classes_ : array of shape (K,)

@@ -419,10 +419,10 @@ def _check_place(out: Path, data: Path) -> None:
 
 def _parts(path: Path, how: How) -> tuple[Any, list[tuple[Part, int | None]], Table]:
     """Return the schema of Parquet files, all parts with their rows, and a table with their columns."""
-    if path.suffix.lower() in PARQUET or (path.is_dir() and holds_parquet(path)):
+    files, first = table_files(path) if path.is_dir() else [path], None
+    if all(each.suffix.lower() in PARQUET for each in files) and (path.is_file() or holds_parquet(path)):
         schema, parts = split_parquet(path, ROWS)
         return schema, parts, open_parts(str(path), [], schema)
-    files, first = table_files(path) if path.is_dir() else [path], None
     for each in files:
         try:
             table = open_table(each, **how)

@@ -157,7 +157,7 @@ def run_tasks(
     *,
     retries: int = 0,
     remaining: Callable[[Any], Any] = lambda task: task,
-    skip: Callable[[Any], bool] = lambda task: False,
+    choose: Callable[[Sequence[Any]], int | None] | None = None,
     deadline: Callable[[], float] = lambda: math.inf,
     beat: float = math.inf,
 ) -> Generator[Update]:
@@ -170,13 +170,15 @@ def run_tasks(
     ----------
     executor : Executor
     tasks : sequence
-        Begun in this order; what is run again comes last.
+        Begun in this order, unless ``choose`` says otherwise; what is run again comes last.
     retries : int
         How often a task that raised is run again.
     remaining : callable
-        Returns what is left of a task that was interrupted, or None where nothing is.
-    skip : callable
-        Asked before a task is begun: whether there is too little time left for it.
+        Returns what is left of a task that is about to begin or was interrupted, or None where nothing is.
+    choose : callable, optional
+        Asked before a task is begun, with all that wait: the place of the next one, or None where there is too little
+        time left for each of them. It is asked again when a running task ends; if none is running, all that wait are
+        out of time.
     deadline : callable
         Returns when (``time.monotonic()``) all that runs or waits is out of time. In this process, a task that was
         begun is finished.
@@ -190,7 +192,7 @@ def run_tasks(
     finished = False
     try:
         while waiting or running:
-            yield from _begin(executor, tasks, waiting, running, skip)
+            yield from _begin(executor, tasks, waiting, running, remaining, choose)
             if not running:
                 continue
             left, idle = min(beat, max(0.0, deadline() - time.monotonic())), True
@@ -222,14 +224,34 @@ def run_tasks(
 
 
 def _begin(
-    executor: Executor, tasks: Sequence[Any], waiting: deque[int], running: set[int], skip: Callable[[Any], bool]
+    executor: Executor,
+    tasks: list[Any],
+    waiting: deque[int],
+    running: set[int],
+    remaining: Callable[[Any], Any],
+    choose: Callable[[Sequence[Any]], int | None] | None,
 ) -> Iterator[Update]:
     """Begin as many of the tasks that wait as there is room for."""
     while waiting and len(running) < executor.n_workers:
-        number = waiting.popleft()
-        if skip(tasks[number]):
-            yield Update("failed", number, OutOfTimeError())
+        if choose is not None:  # among those of which something is left
+            for number in [number for number in waiting if remaining(tasks[number]) is None]:
+                waiting.remove(number)
+                yield Update("done", number)
+            if not waiting:
+                return
+        place = 0 if choose is None else choose([tasks[number] for number in waiting])
+        if place is None:
+            if not running:
+                yield from (Update("failed", number, OutOfTimeError()) for number in waiting)
+                waiting.clear()
+            return
+        number = waiting[place]
+        del waiting[place]
+        rest = remaining(tasks[number])
+        if rest is None:
+            yield Update("done", number)
             continue
+        tasks[number] = rest
         yield Update("started", number)
         executor.submit(number, tasks[number])
         running.add(number)

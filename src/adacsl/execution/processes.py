@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from multiprocessing import connection as pipes
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, ClassVar, NamedTuple
 
 from adacsl.base.extras import requires
 from adacsl.execution.executors import Report, WorkerDiedError
-from adacsl.execution.threads import thread_settings
+from adacsl.execution.threads import cores, memory_settings, thread_settings
 from adacsl.execution.worker import Parcel, Work, identity_of, restored, serve
 
 with requires("sklearn"):
@@ -59,7 +59,7 @@ class Processes:
     """
 
     def __init__(self, work: Work, shared: Any, *, n_workers: int, threads: int) -> None:
-        self.n_workers, self._environment = n_workers, thread_settings(threads)
+        self.n_workers, self._environment = n_workers, environment_of(threads)
         self._idle: list[_Process] = []
         self._busy: dict[Connection, tuple[_Process, int]] = {}
         self._unsent: list[Report] = []
@@ -67,7 +67,7 @@ class Processes:
         try:
             if NAMELESS.exists():
                 self._file = tempfile.TemporaryFile(prefix=".adacsl-")  # noqa: SIM115  closed with the executor
-            self._parcel = pickle.dumps(tuple(pack((work, shared), self._file)))
+            self._parcel = pickle.dumps(pack((work, shared), self._file))
         except OSError as error:
             self.close(kill=True)
             raise OSError(
@@ -117,6 +117,9 @@ class Processes:
 
     def close(self, *, kill: bool) -> None:
         """End the workers; ``kill`` does not wait for what they do."""
+        if not kill and _Ahead.open:  # the next executor takes them
+            _Ahead.waiting += [(self._environment, worker) for worker in self._idle]
+            self._idle = []
         n_jobs = [*self._idle, *(worker for worker, _ in self._busy.values())]
         self._idle, self._busy = [], {}
         for worker in n_jobs:
@@ -129,14 +132,66 @@ class Processes:
             self._file.close()
 
     def _start(self) -> _Process:
-        here, there = pipes.Pipe()
-        context: Any = get_context("loky")
-        process = context.Process(target=serve, args=(there, os.getpid()), env=self._environment)
-        process.start()
-        there.close()
+        worker = _Ahead.take(self._environment) or start_worker(self._environment)
         with contextlib.suppress(OSError):  # it has died: wait() finds the end of its pipe
-            here.send_bytes(self._parcel)
-        return _Process(process, here)
+            worker.connection.send_bytes(self._parcel)
+        return worker
+
+
+def environment_of(threads: int) -> dict[str, str]:
+    """Return the environment of a worker that may use so many threads."""
+    return thread_settings(threads) | memory_settings()
+
+
+def start_worker(environment: dict[str, str], modules: tuple[str, ...] = ()) -> _Process:
+    """Start a worker that imports some modules and waits for its parcel."""
+    here, there = pipes.Pipe()
+    context: Any = get_context("loky")
+    process = context.Process(target=serve, args=(there, os.getpid(), modules), env=environment)
+    process.start()
+    there.close()
+    return _Process(process, here)
+
+
+class _Ahead:
+    """Workers that were started before there is work for them, or that have done the work of one executor."""
+
+    open: ClassVar[bool] = False
+    waiting: ClassVar[list[tuple[dict[str, str], _Process]]] = []
+
+    @classmethod
+    def take(cls, environment: dict[str, str]) -> _Process | None:
+        """Return one that waits and has this environment, None where there is none."""
+        for place, (own, worker) in enumerate(cls.waiting):
+            if own == environment and worker.process.is_alive():
+                del cls.waiting[place]
+                return worker
+        return None
+
+
+@contextlib.contextmanager
+def started_ahead(n_workers: int, modules: tuple[str, ...]) -> Iterator[None]:
+    """Start workers that import some modules while this process prepares their work.
+
+    Executors take them, one after another, as long as this lasts. With fewer than two, or within another of these,
+    nothing happens.
+    """
+    if n_workers < 2 or _Ahead.open:
+        yield
+        return
+    environment = environment_of(cores() // n_workers)
+    _Ahead.open = True
+    try:
+        for _ in range(n_workers):
+            _Ahead.waiting.append((environment, start_worker(environment, modules)))
+        yield
+    finally:
+        left, _Ahead.waiting, _Ahead.open = _Ahead.waiting, [], False
+        for _, worker in left:
+            worker.connection.close()
+            kill_process_tree(worker.process)  # it may still import
+        for _, worker in left:
+            _end(worker)
 
 
 def _death(worker: _Process) -> WorkerDiedError:

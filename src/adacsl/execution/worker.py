@@ -7,6 +7,8 @@ Only the bytes of large arrays are, in a file that has no name and vanishes with
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import mmap
 import os
 import pickle
@@ -56,18 +58,23 @@ def _end_with(parent: int) -> None:
     os._exit(1)
 
 
-def serve(connection: Connection, parent: int) -> None:
+def serve(connection: Connection, parent: int, modules: tuple[str, ...] = ()) -> None:
     """Run the tasks that the parent sends, until it closes the pipe.
 
-    First comes the parcel with the work and its shared data, then task after task. Each is answered by its results and
-    one last message.
+    ``modules`` are imported at once, as far as they are installed. First comes a parcel with the work and its shared
+    data, then task after task, each answered by its results and one last message; or another parcel.
     """
     watch_parent(parent)
+    for name in modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     try:
-        parcel = Parcel(*pickle.loads(connection.recv_bytes()))  # noqa: S301  from the parent
-        content: tuple[Work, Any] | None = None
+        parcel, content = Parcel(b""), None
         while True:
             task = pickle.loads(connection.recv_bytes())  # noqa: S301  from the parent
+            if isinstance(task, Parcel):
+                parcel, content = task, None
+                continue
             try:
                 content = unpack(parcel) if content is None else content
                 work, shared = content

@@ -43,7 +43,7 @@ class LinearModel:
             raise ValueError("X contains NaN, and a linear model takes no missing values: fill them in before it")
         x = x if self.center is None else x - self.center
         x = x if self.scale is None else x / self.scale
-        return weighted_sums(x, self.weights) + self.intercept
+        return np.asarray(weighted_sums(x, self.weights) + self.intercept)
 
     def _probabilities(self, X: Any) -> NDArray[np.float64]:  # noqa: N803
         return np.asarray(LINKS[self.kind](self.decision_function(X)))

@@ -380,7 +380,8 @@ class MonitoringReport:
     @property
     def tolerance_text(self) -> str:
         """The tolerance as a share of the cost, for sentences."""
-        return f"{self.tolerance:.3g} of the cost" if self.tolerance < 0.001 else f"{self.tolerance:.1%} of the cost"
+        small = self.tolerance < 0.001
+        return f"{self.tolerance:.3g} of the cost" if small else f"{100 * self.tolerance:.1f} % of the cost"
 
     @property
     def sentences(self) -> list[str]:
@@ -521,8 +522,8 @@ def _about_samples(result: MonitoringReport) -> Iterator[str]:
     then, now = result.decided
     names = result.actions
     shown = [1] if len(now) == 2 else np.argsort(-now, kind="stable")[:3].tolist()
-    before = ["" if then is None else f" ({then[k]:.1%} in training)" for k in range(len(now))]
-    shares = ", ".join(f"{now[k]:.1%} {names[k]}{before[k]}" for k in shown)
+    before = ["" if then is None else f" ({100 * then[k]:.1f} % in training)" for k in range(len(now))]
+    shares = ", ".join(f"{100 * now[k]:.1f} % {names[k]}{before[k]}" for k in shown)
     yield f"{result.rows:,} samples, {labels}; decisions: {shares}."
     expected = f"{result.expected.estimate:.4g} ({_between(result.expected, result.level)})"
     yield f"Expected cost per sample, by the model's probabilities: {expected}."
@@ -574,14 +575,14 @@ def _about_prior(result: MonitoringReport) -> Iterator[str]:
     if result.labels is not None:
         share = result.labels.prior[k]
         interval = _percents(*share[1:], result)
-        yield f"Share of {result.classes[k]} among labelled samples: {share.estimate:.2%} ({interval})."
+        yield f"Share of {result.classes[k]} among labelled samples: {100 * share.estimate:.2f} % ({interval})."
     chance = "" if prior.excluded else ", no significant difference"
     if prior.assumed is not None:
-        chance = f", {prior.assumed[k]:.2%} assumed by the policy"
-    now = f"{prior.now[k]:.2%} ({_percents(prior.low[k], prior.high[k], result)})"
+        chance = f", {100 * prior.assumed[k]:.2f} % assumed by the policy"
+    now = f"{100 * prior.now[k]:.2f} % ({_percents(prior.low[k], prior.high[k], result)})"
     yield (
         f"Share of {result.classes[k]}, estimated from the probabilities: {now}; "
-        f"{prior.then[k]:.2%} in training{chance}."
+        f"{100 * prior.then[k]:.2f} % in training{chance}."
     )
     if prior.excluded and result.enough:
         yield (
@@ -591,7 +592,7 @@ def _about_prior(result: MonitoringReport) -> Iterator[str]:
 
 
 def _percents(low: float, high: float, result: MonitoringReport) -> str:
-    return f"{result.level * 100:g} % interval {low:.2%} to {high:.2%}"
+    return f"{result.level * 100:g} % interval {100 * low:.2f} % to {100 * high:.2f} %"
 
 
 def _about_scores(result: MonitoringReport) -> Iterator[str]:

@@ -28,7 +28,7 @@ def choose_device(device: str, *, warn: bool = True) -> str:
 
     Examples
     --------
-    >>> from adacsl.neural.loop import choose_device
+    >>> from adacsl.neural.device import choose_device
     >>> choose_device("cpu")
     'cpu'
     """

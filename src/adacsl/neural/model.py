@@ -169,7 +169,10 @@ def _set_kept(settings: NeuralLearner, kept: dict[str, Any]) -> None:
 def _checked_module(name: str, module: Any) -> Any:
     """Return what a network is made with: its name, or code that is never stored."""
     if name == "custom" and module is None:
-        raise ValueError("it was trained with a custom network: give it too, load(folder, module=...)")
+        raise ValueError(
+            "it was trained with a custom network: give it too, load(folder, module=...), or on the command line "
+            "--module module:function"
+        )
     return module if name == "custom" else name
 
 

@@ -124,7 +124,8 @@ class RealMLP(MemberNet):
         hidden = hidden * self.scale
         for number, (layer, slope) in enumerate(zip(self.layers, self.slopes, strict=True)):
             hidden = layer(hidden)
-            hidden = torch.lerp(hidden, F.selu(hidden) if self.training else _selu(hidden), slope)
+            activated = F.selu(hidden) if self.training else _selu(hidden)
+            hidden = torch.lerp(hidden, activated, slope.to(hidden.dtype))  # the layers may compute in half precision
             if self.training and self.dropout > 0:
                 hidden = drop(hidden, self.dropout, None if self.noise is None else self.noise[:, number, 0])
         logits: Tensor = self.output(hidden).transpose(0, 1)

@@ -1,4 +1,4 @@
-"""The battery of all integrations for Keras, with the backend of KERAS_BACKEND: JSON in, JSON out."""
+"""The tests of all integrations for Keras, with the backend of KERAS_BACKEND: JSON in, JSON out."""
 
 import json
 import sys

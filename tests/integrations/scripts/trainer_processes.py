@@ -1,4 +1,4 @@
-"""A Trainer whose logits are frozen, on any number of processes; each writes its lambdas and how many rows it saw.
+"""A Trainer whose logits are frozen, on any number of processes; each writes its lambdas and how many samples it saw.
 
 Usage: python trainer_processes.py FOLDER PROCESSES. They are forked from one that has imported the Trainer, which takes
 longer than all the rest.
@@ -37,7 +37,7 @@ class Model(torch.nn.Module):
 
 
 class Pick(TrainerCallback):
-    """Let the net give the logits of this epoch."""
+    """Let the network give the logits of this epoch."""
 
     def on_epoch_begin(self, args, state, control, model=None, **kwargs):
         weight = getattr(model, "module", model).net.weight
@@ -65,7 +65,7 @@ def work(rank, folder, processes, port):
     ).train()  # fmt: skip
     result = [[step.lambda_, sum(step.sizes)] for step in cost.controller.history]
     # each to a file of its own: lines of two processes may mix
-    Path(folder, f"found-{rank}.json").write_text(json.dumps(result))
+    Path(folder, f"result-{rank}.json").write_text(json.dumps(result))
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 

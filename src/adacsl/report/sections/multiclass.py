@@ -199,11 +199,11 @@ def confusion_figure(
         z=total, x=shown, y=shown, colorscale=[[0.0, colors.paper], [1.0, colors.second]], xgap=1, ygap=1,
         zmin=0.0, zmax=float(total.max()) or 1.0,
         colorbar={"title": {"text": style.axis_title("total cost", unit)}, "outlinewidth": 0, "thickness": 12},
-        customdata=np.stack((count, share), axis=-1),
+        customdata=np.stack((count, 100 * share), axis=-1),
         text=[[show_count(each) if each else "" for each in row] for row in count],
         texttemplate="%{text}" if k <= 20 else "",
         hovertemplate="actual %{y}, predicted %{x}<br>%{customdata[0]:.1~f} samples, cost %{z:.4g} "
-                      "(%{customdata[1]:.1%})<extra></extra>",
+                      "(%{customdata[1]:.1f} %)<extra></extra>",
     )  # fmt: skip
     figure.update_xaxes(title_text="predicted", type="category", showgrid=False)
     return figure.update_yaxes(title_text="actual", type="category", autorange="reversed", showgrid=False)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
-from paper.figures import SPLIT_TITLES, TITLES, normalized, title_of
 from paper.methods import PROFILES
+from paper.printed import SPLIT_TITLES, TITLES, normalized, title_of
 from paper.sheets import Row
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FEW = 2
 """Runs that are too few for an interval: with one degree of freedom it would be meaningless."""
 
-WORDS = {
+CAPTIONS = {
     "figure1a": "Figure 1(a): the cost-optimal threshold on validation data by epoch, for each cost ratio; T' is 0.5",
     "figure1b": "Figure 1(b): cost of training (dashed) and validation data by epoch, for each cost ratio",
     "table2": (
@@ -31,9 +31,9 @@ WORDS = {
 }
 
 
-def words_for(figure: Path) -> str:
+def caption_of(figure: Path) -> str:
     """Return the caption of a figure."""
-    return WORDS[figure.stem.partition("-")[0]]
+    return CAPTIONS[figure.stem.partition("-")[0]]
 
 
 def draw_epochs(rows: Sequence[Row], folder: Path) -> list[Path]:
@@ -151,6 +151,3 @@ def _new_figure(width: float, height: float) -> Figure:
 def _save(figure: Figure, path: Path) -> Path:
     figure.savefig(path, dpi=120, metadata={"Software": None})
     return path
-
-
-__all__ = ["FEW", "can_draw", "draw_epochs", "draw_methods", "scale_costs", "words_for"]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 DATASETS = ("HAM10K", "IDC", "RFFD", "PV-D")
 FACTORS = (1, 3, 5)
-"""k: a miss costs k times the inverse share of the positives; the paper writes it as rho = k times the imbalance."""
+"""k: a false negative costs k times the inverse share of positives; the paper writes rho = k times the imbalance."""
 METHODS = ("net", "ta", "net-smote", "net-weighted", "adacsl")
 TITLES = {
     "net": "CNN",
@@ -108,17 +108,3 @@ TABLE_1 = (
     Subgroup(9, 6, 16.7, 10, 71.4, 16.7, 0.471, 0.876, 10, 71.4, 16.7, 0.452, 0.815, 10),
 )
 """Table 1: subgroup m holds the images with a probability of wolf in [0.1 m - 0.1, 0.1 m) after epoch 1."""
-
-
-__all__ = [
-    "DATASETS",
-    "FACTORS",
-    "METHODS",
-    "TABLE_1",
-    "TABLE_2",
-    "TEST_ROWS",
-    "TITLES",
-    "Printed",
-    "Subgroup",
-    "normalized",
-]
