@@ -1,28 +1,32 @@
-"""How fast a served model answers, against plain ``model.predict`` in the same run.
+"""Latency and throughput of a served model, against another checkout of adacsl in the same run.
 
-    python -m benchmarks.speed.serving
+    git worktree add /tmp/before 0.2.0
+    python -m benchmarks.speed.serving --reference /tmp/before/src
     python -m benchmarks.speed.serving --page     # only write the results that are there into the page
 
-A server of its own process (``adacsl serve``, one worker) on the loopback, and a generator of load in this one: so many
-connections, each of which asks again when it is answered, for some seconds. Between the cases the same rows are
-predicted here, without a server; the ratio is that of the medians. Before anything is timed, the decisions of both are
-compared. German credit, 1,000 rows of 20 columns, most of them text. Writes benchmarks/results/serving.json and the
-table in benchmarks/results/serving.md.
+A model is fitted and saved once, and served by two processes of their own (``adacsl serve``, one worker): by this
+checkout and by the reference. A generator of load in this process sends the same requests to both in turns: so many
+connections, each of which sends its next request when it has an answer, for some seconds. Before anything is timed, the
+decisions of both servers for all rows are compared with those of ``model.predict``. Seconds of a CPU that a server
+spends on one request are read from /proc: on a busy machine they say more than the wall clock. ``--core`` pins each
+server to one core. German credit, 1,000 rows of 20 columns, most of them text. Writes benchmarks/results/serving.json
+and the table in benchmarks/results/serving.md.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import functools
 import http.client
 import json
+import os
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -37,8 +41,10 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS, PAGE = ROOT / "benchmarks/results/serving.json", ROOT / "benchmarks/results/serving.md"
 BLOCK = re.compile(r"<!-- serving: made by .*?<!-- serving: end -->", re.DOTALL)
 ARROW = "application/vnd.apache.arrow.stream"
-METHODS = ("logistic", "gbm-bayes", "ensemble")
+METHODS = ("logistic", "adacsl-cv", "ensemble")
 WARM = 10
+TURNS = 4
+"""How often the servers take turns in each case."""
 
 
 class Case(NamedTuple):
@@ -49,76 +55,155 @@ class Case(NamedTuple):
     connections: int
 
 
-CASES = (Case(1, "JSON", 1), Case(1, "JSON", 16), Case(1000, "JSON", 1), Case(1000, "Arrow", 1), Case(1000, "Arrow", 4))
+CASES = (
+    Case(1, "JSON", 1), Case(1, "JSON", 8), Case(1, "JSON", 32), Case(100, "JSON", 1), Case(1000, "Arrow", 1),
+)  # fmt: skip
+PREDICT = """
+import sys, time
+import adacsl
+from adacsl.datasets.loading import load_task
+model, rows = adacsl.load(sys.argv[1], device="cpu"), load_task("german-credit").X
+spent = []
+for turn in range(int(sys.argv[2]) + 10):
+    row = rows[turn % 500 : turn % 500 + 1]
+    start = time.process_time()
+    model.predict(row)
+    spent.append(time.process_time() - start)
+print(sorted(spent[10:])[len(spent[10:]) // 2])
+"""
+"""Prints the median CPU seconds of ``predict`` for one row of a data frame."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=4.0, help="of load for each case")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of load for each case and server")
     parser.add_argument("--methods", nargs="+", default=list(METHODS), help="what is fitted and served")
+    parser.add_argument("--reference", type=Path, help="src folder of the checkout to compare with")
+    parser.add_argument("--core", type=int, help="the core that each server is pinned to")
     parser.add_argument("--page", action="store_true", help="only write the page")
     options = parser.parse_args()
     if not options.page:
-        info = metadata()
-        cases = [case for method in options.methods for case in measure(method, options.seconds)]
-        # what the machine had to do besides is that before the run: afterwards it is our own load
-        document = {"title": "a served model", **info, "seconds": options.seconds, "cases": cases}
-        RESULTS.write_text(json.dumps(document, indent=2) + "\n")
+        info = metadata()  # of before the run: afterwards the load is our own
+        commit = None if options.reference is None else head_of(options.reference)
+        document: dict[str, Any] = {"title": "a served model", **info, "seconds": options.seconds}
+        document |= {"reference": commit, "pinned": options.core is not None, "cases": []}
+        for method in options.methods:
+            document["cases"] += measure(method, options)
+            RESULTS.write_text(json.dumps(document, indent=2) + "\n")
     if PAGE.exists():
         text = PAGE.read_text(encoding="utf-8")
         PAGE.write_text(BLOCK.sub(lambda _: block(json.loads(RESULTS.read_text())), text), encoding="utf-8")
     return 0
 
 
-def measure(method: str, seconds: float) -> list[dict[str, Any]]:
-    """Fit, serve, check that both sides decide alike, and time every case."""
+def head_of(folder: Path) -> str:
+    """Return the commit of a checkout."""
+    command = ["git", "-C", str(folder), "rev-parse", "--short=8", "HEAD"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603
+
+
+def measure(method: str, options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Fit, serve, check that all sides decide alike, and time every case."""
     from adacsl import method as make  # noqa: PLC0415  the page alone needs none of this
     from adacsl.datasets.loading import load_task  # noqa: PLC0415
 
     task = load_task("german-credit")
     model = make(method, task.costs, random_state=0, device="cpu").fit(task.X, task.y)
-    result = []
-    with tempfile.TemporaryDirectory() as place, served(model.save(Path(place) / "model")) as (host, port):
-        rows = task.X.reset_index(drop=True)
-        check(host, port, rows, model.predict(rows).tolist())
+    sources = {"new": ROOT / "src"} | ({} if options.reference is None else {"reference": options.reference.resolve()})
+    result, rows = [], task.X.reset_index(drop=True)
+    with tempfile.TemporaryDirectory() as place, ExitStack() as stack:
+        folder = model.save(Path(place) / "model")
+        servers = {name: stack.enter_context(served(folder, source, options.core)) for name, source in sources.items()}
+        for server in servers.values():
+            check(server, rows, model.predict(rows).tolist())
         for case in CASES:
-            some = rows[: case.rows]
-            before = predicting(model, some, seconds / 4)
-            times, spent = asyncio.run(load(host, port, request(some, case.form), case.connections, seconds))
-            alone = statistics.median(before + predicting(model, some, seconds / 4))
-            result.append({"method": method} | case._asdict() | numbers(case, times, spent, alone))
+            sent = request(rows[: case.rows], case.form)
+            seen: dict[str, list[Load]] = {name: [] for name in servers}
+            for turn in range(TURNS):
+                for name, server in list(servers.items())[:: 1 if turn % 2 else -1]:
+                    seen[name].append(put_load(server, sent, case.connections, options.seconds / TURNS))
+            result.append(
+                {"method": method} | case._asdict() | compared({n: numbers(case, x) for n, x in seen.items()})
+            )
             print(json.dumps(result[-1]), flush=True)
+        spent = {name: predicting(folder, source) for name, source in sources.items()}
+        result.append({"method": method, "rows": 1, "form": "predict", "connections": 0} | compared(spent))
+        print(json.dumps(result[-1]), flush=True)
     return result
 
 
-def numbers(case: Case, times: list[float], spent: float, alone: float) -> dict[str, Any]:
-    """Return what is published of one case."""
-    ordered = sorted(times)
-    middle = statistics.median(ordered)
-    speed = case.rows * len(times) / spent
-    return {
-        "requests": len(times), "p50_ms": 1e3 * middle, "p99_ms": 1e3 * ordered[int(0.99 * (len(ordered) - 1))],
-        "rows_per_second": speed, "predict_ms": 1e3 * alone, "p50_ratio": middle / alone,
-        "speed_ratio": speed / (case.rows / alone),
-    }  # fmt: skip
+class Served(NamedTuple):
+    """A server: where it listens, and its process."""
+
+    host: str
+    port: int
+    pid: int
 
 
-def predicting(model: Any, rows: pd.DataFrame, seconds: float) -> list[float]:
-    """Predict here for a while; return how long each time took."""
-    model.predict(rows)
-    times, end = [], time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        started = time.perf_counter()
-        model.predict(rows)
-        times.append(time.perf_counter() - started)
-    return times
+class Load(NamedTuple):
+    """Seconds of each answer, of all of them together, and CPU seconds of the server."""
+
+    times: list[float]
+    spent: float
+    cpu: float
+
+
+def put_load(server: Served, sent: bytes, connections: int, seconds: float) -> Load:
+    """Send requests for a while."""
+    before = cpu_seconds(server.pid)
+    times, spent, warm = asyncio.run(load(server.host, server.port, sent, connections, seconds))
+    used = cpu_seconds(server.pid) - before
+    return Load(times, spent, used * len(times) / (len(times) + warm))
+
+
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU seconds of a process so far; NaN where there is no /proc."""
+    path = Path(f"/proc/{pid}/stat")
+    if not path.exists():
+        return float("nan")
+    fields = path.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def numbers(case: Case, seen: list[Load]) -> dict[str, float]:
+    """Return what is published of one case and server."""
+    ordered = sorted(time for each in seen for time in each.times)
+    last, spent = len(ordered) - 1, sum(each.spent for each in seen)
+    at = {f"p{share}_ms": 1e3 * ordered[int(share / 100 * last)] for share in (50, 95, 99)}
+    return at | {
+        "rows_per_second": case.rows * len(ordered) / spent,
+        "cpu_ms": 1e3 * sum(each.cpu for each in seen) / len(ordered),
+    }
+
+
+def compared(by_server: dict[str, dict[str, float]]) -> dict[str, Any]:
+    """Return the numbers of this checkout, those of the reference, and their ratios."""
+    new, old = by_server["new"], by_server.get("reference")
+    ratios = {} if old is None else {f"{name}_ratio": value / old[name] for name, value in new.items()}
+    return new | ({} if old is None else {"reference": old}) | ratios
+
+
+def predicting(folder: Path, source: Path, repeats: int = 300) -> dict[str, float]:
+    """Return the median CPU milliseconds of ``model.predict`` for one row, in a process of its own."""
+    command = [sys.executable, "-c", PREDICT, str(folder), str(repeats)]
+    done = subprocess.run(command, env=environment(source), capture_output=True, text=True, check=True)  # noqa: S603
+    return {"cpu_ms": 1e3 * float(done.stdout)}
+
+
+def environment(source: Path) -> dict[str, str]:
+    """Return the environment of a process that imports adacsl from a checkout."""
+    return {**os.environ, "PYTHONPATH": str(source), "OMP_NUM_THREADS": "1"}
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[str, int]]:
+def served(folder: Path, source: Path = ROOT / "src", core: int | None = None) -> Iterator[Served]:
     """Serve a model from another process; yield where."""
     command = [sys.executable, "-m", "adacsl.cli", "serve", str(folder), "--port", "0", "--device", "cpu"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)  # noqa: S603
+    pin = None if core is None else functools.partial(os.sched_setaffinity, 0, {core})
+    process = subprocess.Popen(  # noqa: S603
+        command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, env=environment(source),
+        preexec_fn=pin,  # noqa: PLW1509  no threads yet
+    )  # fmt: skip
     try:
         line = process.stderr.readline() if process.stderr else ""
         address = re.search(r"http://([\d.]+):(\d+)", line)
@@ -126,7 +211,7 @@ def served(folder: Path) -> Iterator[tuple[str, int]]:
             raise RuntimeError(f"the server did not start: {line}")
         host, port = address[1], int(address[2])
         wait_for(host, port)
-        yield host, port
+        yield Served(host, port, process.pid)
     finally:
         process.terminate()
         process.wait()
@@ -159,11 +244,12 @@ def request(rows: pd.DataFrame, form: str) -> bytes:
     return head.encode() + body
 
 
-async def load(host: str, port: int, asked: bytes, connections: int, seconds: float) -> tuple[list[float], float]:
-    """Ask over some connections for a while; return the seconds of each answer, and of all."""
+async def load(host: str, port: int, asked: bytes, connections: int, seconds: float) -> tuple[list[float], float, int]:
+    """Ask over some connections for a while; return the seconds of each answer, of all, and the requests before."""
     lines = [await asyncio.open_connection(host, port) for _ in range(connections)]
+    warm = max(1, WARM // connections)
     for reader, writer in lines:
-        for _ in range(max(1, WARM // connections)):
+        for _ in range(warm):
             await ask(reader, writer, asked)
     times: list[float] = []
     started = time.perf_counter()
@@ -178,7 +264,7 @@ async def load(host: str, port: int, asked: bytes, connections: int, seconds: fl
     spent = time.perf_counter() - started
     for _, writer in lines:
         writer.close()
-    return times, spent
+    return times, spent, warm * connections
 
 
 async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked: bytes) -> bytes:
@@ -191,11 +277,11 @@ async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, asked:
     return body
 
 
-def check(host: str, port: int, rows: pd.DataFrame, decided: list[Any]) -> None:
+def check(server: Served, rows: pd.DataFrame, decided: list[Any]) -> None:
     """Refuse to time a server that decides otherwise."""
 
     async def once() -> bytes:
-        reader, writer = await asyncio.open_connection(host, port)
+        reader, writer = await asyncio.open_connection(server.host, server.port)
         try:
             return await ask(reader, writer, request(rows, "JSON"))
         finally:
@@ -208,28 +294,41 @@ def check(host: str, port: int, rows: pd.DataFrame, decided: list[Any]) -> None:
 
 # the page
 
+COLUMNS = (
+    ("p50_ms", "{:.1f} ms"), ("p95_ms", "{:.1f} ms"), ("p99_ms", "{:.1f} ms"), ("rows_per_second", "{:,.0f}"),
+    ("cpu_ms", "{:.1f} ms"), ("p50_ms_ratio", "{:.2f}"), ("rows_per_second_ratio", "{:.2f}"),
+    ("cpu_ms_ratio", "{:.2f}"),
+)  # fmt: skip
+
+
+def number(case: dict[str, Any], name: str, form: str) -> str:
+    """Return a figure of a case; a dash where it was not measured."""
+    return form.format(case[name]) if name in case else "-"
+
 
 def block(run: dict[str, Any]) -> str:
     """Return the table of the page."""
     lines = [
         "<!-- serving: made by benchmarks/speed/serving.py from benchmarks/results/serving.json: do not edit -->",
-        "| model | request | connections | p50 | p99 | rows per second | `predict` alone "
-        "| p50 over `predict` | rows per second over `predict` |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+        "| model | request | connections | p50 | p95 | p99 | rows per second | CPU per request | p50, ratio "
+        "| rows per second, ratio | CPU, ratio |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for case in run["cases"]:
         rows = "1 row" if case["rows"] == 1 else f"{case['rows']:,} rows"
-        lines.append(
-            f"| `{case['method']}` | {rows}, {case['form']} | {case['connections']} | {case['p50_ms']:.1f} ms "
-            f"| {case['p99_ms']:.1f} ms | {case['rows_per_second']:,.0f} | {case['predict_ms']:.1f} ms "
-            f"| {case['p50_ratio']:.2f} | {case['speed_ratio']:.2f} |"
-        )
+        figures = [number(case, name, form) for name, form in COLUMNS]
+        connections = case["connections"] or "-"
+        what = f"{rows}, {'`model.predict`, data frame' if case['form'] == 'predict' else case['form']}"
+        lines.append(f"| `{case['method']}` | {what} | {connections} | {' | '.join(figures)} |")
     busy = (run["load_at_start"] or 0) > int(run["device"].rpartition(", ")[2].split()[0]) / 2
-    shown = "; **other work kept this machine busy**, so that only the ratios mean something" if busy else ""
+    busy_note = "; **other work kept this machine busy**: read CPU times and ratios, not the clock" if busy else ""
+    against = "" if run["reference"] is None else f"; ratios to commit {run['reference']} in the same run"
+    pinned = ", each server on one core" if run["pinned"] else ""
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version != "none")
     lines.append(
-        f"\n`{run['command']}`, {run['date']}; {run['device']}, which the generator of load shares; {versions}; load "
-        f"average {run['load_at_start']} before{shown}; {run['seconds']:g} s of load for each case."
+        f"\n`{run['command']}`, {run['date']}; {run['device']}, which the generator of load shares{pinned}; "
+        f"{versions}; load average {run['load_at_start']} before{busy_note}; {run['seconds']:g} s of load for each case and "
+        f"server{against}."
     )
     return "\n".join([*lines, "\n<!-- serving: end -->"])
 

@@ -52,13 +52,13 @@ def fitted():
 
 @pytest.fixture(scope="session")
 def plain(fitted):
-    """Two classes, one price each."""
+    """Two classes, class-wide costs."""
     return fitted(CostMatrix(fp=1, fn=6))
 
 
 @pytest.fixture(scope="session")
-def priced(fitted):
-    """A miss costs the row's own amount, which is no feature; a person may look at two rows of a day."""
+def instance_costs(fitted):
+    """A false negative costs the row's amount, which is no feature; at most two referrals a day."""
     model = fitted(CostMatrix(fp=1, fn=6), policy=Policy(refer=0.1, capacity=2, per="day", time="since"))
     model.cost_spec_ = CostMatrix(fp=1, fn="amount")
     return model

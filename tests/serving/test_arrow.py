@@ -45,8 +45,8 @@ def test_the_answer_is_a_stream_of_what_json_would_say(client, rows, records, ta
     assert result.to_pylist() == client.post("/predict", json={"rows": records(rows)}).json()["rows"]
 
 
-def test_notes_are_metadata_of_the_schema(client_of, priced, table):
-    schema = pa.ipc.open_stream(post(client_of(priced), table).content).schema
+def test_notes_are_metadata_of_the_schema(client_of, instance_costs, table):
+    schema = pa.ipc.open_stream(post(client_of(instance_costs), table).content).schema
     assert b"2 a day were there" in schema.metadata[b"notes"]
 
 
@@ -63,8 +63,8 @@ def test_columns_of_other_types_mean_the_same(client, table):
 
 
 def test_a_column_of_nulls_or_decimals_is_taken(client, table):
-    priced = pa.array([decimal.Decimal("41.5")] * len(table))
-    some = table.set_column(1, "gap", pa.nulls(len(table))).set_column(0, "age", priced)
+    instance_costs = pa.array([decimal.Decimal("41.5")] * len(table))
+    some = table.set_column(1, "gap", pa.nulls(len(table))).set_column(0, "age", instance_costs)
     same = some.set_column(0, "age", pa.array([41.5] * len(table))).set_column(
         1, "gap", pa.array([np.nan] * len(table))
     )
@@ -87,12 +87,12 @@ def test_wrong_columns_are_named(client, table):
     assert "row 0 (the first is 0), column 'age': expected a number or null, got 'old'" in refused(client, spelt)
 
 
-def test_times_and_prices_may_not_be_missing(client_of, priced, table):
+def test_times_and_prices_may_not_be_missing(client_of, instance_costs, table):
     amounts, days = table["amount"].to_pylist(), pd.to_datetime(table["since"].to_pandas())
     gone = table.set_column(4, "amount", pa.array([*amounts[:3], None, *amounts[4:]]))
-    assert "row 3 (the first is 0), column 'amount'" in refused(client_of(priced), gone)
+    assert "row 3 (the first is 0), column 'amount'" in refused(client_of(instance_costs), gone)
     timeless = table.set_column(3, "since", pa.array(days.where(np.arange(len(days)) != 5)))
-    assert "row 5 (the first is 0), column 'since'" in refused(client_of(priced), timeless)
+    assert "row 5 (the first is 0), column 'since'" in refused(client_of(instance_costs), timeless)
 
 
 def test_limits_hold_for_streams(client, table):
@@ -159,10 +159,10 @@ def test_decimals_have_a_scale_within_their_precision(client, table, scale):
 @pytest.mark.parametrize("zone", ["Nowhere/City", "../../etc/passwd", "x" * 9_000])
 def test_time_zones_must_be_known(client, table, zone):
     dates = pa.array(np.arange(len(table)), pa.timestamp("us", zone))
-    said = refused(client, _forged(table, 3, dates))
-    assert "column 'since'" in said
-    assert "time zone" in said
-    assert len(said) < 400
+    reply = refused(client, _forged(table, 3, dates))
+    assert "column 'since'" in reply
+    assert "time zone" in reply
+    assert len(reply) < 400
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A request that cannot be answered is told which row, which column, and what was expected."""
+"""Errors of a request name the row, the column and what was expected."""
 
 import copy
 import json
@@ -36,38 +36,38 @@ def refused(client, body, status=422, **headers):
     ],
 )
 def test_a_wrong_value_is_named_by_row_and_column(client, column, value, message):
-    said = refused(client, {"rows": [OK, OK, OK | {column: value}]})
-    (error,) = said["errors"]
+    reply = refused(client, {"rows": [OK, OK, OK | {column: value}]})
+    (error,) = reply["errors"]
     assert (error["row"], error["column"]) == (2, column)
     assert message in error["message"]
-    assert said["detail"] == f"row 2 (the first is 0), column {column!r}: {error['message']}"
+    assert reply["detail"] == f"row 2 (the first is 0), column {column!r}: {error['message']}"
 
 
 def test_all_wrong_columns_are_named_at_once(client):
-    said = refused(client, {"columns": {"age": ["a", 1], "gap": [0, []], "shop": ["x", "y"], "since": [None, "x"]}})
-    assert [(error["row"], error["column"]) for error in said["errors"]] == [(0, "age"), (1, "gap"), (1, "since")]
+    reply = refused(client, {"columns": {"age": ["a", 1], "gap": [0, []], "shop": ["x", "y"], "since": [None, "x"]}})
+    assert [(error["row"], error["column"]) for error in reply["errors"]] == [(0, "age"), (1, "gap"), (1, "since")]
 
 
 def test_a_missing_column_is_named_and_the_nearest_one_offered(client):
-    said = refused(client, {"rows": [OK, {"agee": 1} | {k: v for k, v in OK.items() if k != "age"}]})
-    assert said["errors"][0] | {"message": ""} == {"row": 1, "column": "age", "message": ""}
-    assert "this column is missing; did you mean 'agee'? (expected a number or null" in said["detail"]
-    said = refused(client, {"columns": {name: [value] for name, value in OK.items() if name != "shop"}})
-    assert said["detail"].startswith("column 'shop': this column is missing (expected text or null; got age, gap")
+    reply = refused(client, {"rows": [OK, {"agee": 1} | {k: v for k, v in OK.items() if k != "age"}]})
+    assert reply["errors"][0] | {"message": ""} == {"row": 1, "column": "age", "message": ""}
+    assert "this column is missing; did you mean 'agee'? (expected a number or null" in reply["detail"]
+    reply = refused(client, {"columns": {name: [value] for name, value in OK.items() if name != "shop"}})
+    assert reply["detail"].startswith("column 'shop': this column is missing (expected text or null; got age, gap")
 
 
-def test_prices_and_times_may_not_be_missing(client_of, priced):
-    client, row = client_of(priced), OK | {"amount": 3.0}
+def test_costs_and_times_may_not_be_missing(client_of, instance_costs):
+    client, row = client_of(instance_costs), OK | {"amount": 3.0}
     for column, wanted in (("amount", "a number"), ("since", "a date such as 2026-03-31")):
-        said = refused(client, {"rows": [row, row | {column: None}]})
-        assert said["detail"] == f"row 1 (the first is 0), column {column!r}: expected {wanted}, got None (null)"
+        reply = refused(client, {"rows": [row, row | {column: None}]})
+        assert reply["detail"] == f"row 1 (the first is 0), column {column!r}: expected {wanted}, got None (null)"
 
 
-def test_a_price_that_cannot_be_made_is_no_fault_of_the_server(client_of, priced):
-    shared = copy.copy(priced)
+def test_a_cost_that_cannot_be_computed_is_refused(client_of, instance_costs):
+    shared = copy.copy(instance_costs)
     shared.cost_spec_ = CostMatrix(fp=1, fn="12 / amount")
-    said = refused(client_of(shared), {"rows": [OK | {"amount": 0.0}]})
-    assert "12 / amount" in said["detail"]
+    reply = refused(client_of(shared), {"rows": [OK | {"amount": 0.0}]})
+    assert "12 / amount" in reply["detail"]
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_a_body_that_is_too_large_is_refused_before_and_while_it_is_read(client)
 
 
 def test_other_content_types_are_refused(client):
-    said = refused(client, "a,b", 415, **{"content-type": "text/csv; charset=utf-8"})
-    assert said["detail"].startswith("the content type text/csv is not supported: send application/json or")
+    reply = refused(client, "a,b", 415, **{"content-type": "text/csv; charset=utf-8"})
+    assert reply["detail"].startswith("the content type text/csv is not supported: send application/json or")
     assert refused(client, b"", 415, **{"content-type": "image/png"})["detail"].startswith("the content type image/png")
 
 
@@ -125,7 +125,7 @@ def test_too_many_requests_are_asked_to_come_again(client_of, plain, monkeypatch
     assert client.get("/health").status_code == 200
 
 
-def test_a_fault_of_ours_is_no_fault_of_the_rows(plain, monkeypatch):
+def test_an_internal_error_is_not_reported_as_invalid_rows(plain, monkeypatch):
     def broken(*_):
         raise RuntimeError("torn")
 
@@ -148,8 +148,8 @@ def test_an_answer_does_not_repeat_long_names(client_of, plain, form):
 
 def test_an_answer_does_not_repeat_long_values_or_headers(client):
     for value in ("v" * 50_000, [["v" * 1000] * 40], {"v" * 50_000: {}}):
-        said = refused(client, {"rows": [OK | {"since": value}]})
-        assert len(json.dumps(said)) < 2_000
+        reply = refused(client, {"rows": [OK | {"since": value}]})
+        assert len(json.dumps(reply)) < 2_000
         assert len(json.dumps(refused(client, {"rows": value}))) < 2_000
     kind = "text/" + "c" * 20_000
     assert len(json.dumps(refused(client, "a", 415, **{"content-type": kind}))) < 3_000

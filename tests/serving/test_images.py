@@ -82,19 +82,19 @@ def test_pictures_of_another_size_are_resized_as_in_python(client, model, pixels
 def test_what_is_no_picture_is_named(client, pixels, monkeypatch):
     good = as_text(encoded(pixels[0]))
 
-    def said(value):
+    def reply(value):
         answer = client.post("/predict", json={"columns": {"image": [good, value]}})
         assert answer.status_code == 422
         return answer.json()["detail"]
 
     place = "row 1 (the first is 0), column 'image': "
-    assert said("%%%").startswith(f"{place}expected an image, as base64 text")
-    assert said(3).endswith("got 3 (a number)")
-    assert said(as_text(b"hello")).startswith(f"{place}these 5 bytes are not a readable image (PNG, JPEG")
+    assert reply("%%%").startswith(f"{place}expected an image, as base64 text")
+    assert reply(3).endswith("got 3 (a number)")
+    assert reply(as_text(b"hello")).startswith(f"{place}these 5 bytes are not a readable image (PNG, JPEG")
     torn = as_text(encoded(pixels[0])[:-40])
-    assert "cannot read row 1" in said(torn)
+    assert "cannot read row 1" in reply(torn)
     monkeypatch.setattr("adacsl.serving.images.PIXELS", 1000)
-    assert said(as_text(encoded(np.zeros((40, 40, 3), np.uint8)))).startswith(f"{place}the images up to this one have")
+    assert reply(as_text(encoded(np.zeros((40, 40, 3), np.uint8)))).startswith(f"{place}the images up to this one have")
     many = client.post("/predict", json={"rows": [{"image": good}] * 9})
     assert "there are more than 8 rows" in many.json()["detail"]
 

@@ -1,4 +1,4 @@
-"""What those who run a server ask: is it alive, what does it serve, what has it done."""
+"""Routes for operation: health, readiness, the model, metrics."""
 
 import copy
 import re
@@ -18,19 +18,19 @@ def test_alive_and_ready(client):
     assert client.get("/ready").json() == {"status": "ready"}
 
 
-def test_the_model_is_described(client_of, plain, priced):
-    said = client_of(plain).get("/model").json()
-    assert (said["classes"], said["pos_label"], said["costs"]) == (["no", "yes"], "yes", "CostMatrix(fp=1, fn=6)")
-    assert said["policy"] is said["policy_note"] is None
-    assert [(one["name"], one["kind"]) for one in said["columns"]] == [
+def test_the_model_is_described(client_of, plain, instance_costs):
+    reply = client_of(plain).get("/model").json()
+    assert (reply["classes"], reply["pos_label"], reply["costs"]) == (["no", "yes"], "yes", "CostMatrix(fp=1, fn=6)")
+    assert reply["policy"] is reply["policy_note"] is None
+    assert [(one["name"], one["kind"]) for one in reply["columns"]] == [
         ("age", "number"), ("gap", "number"), ("shop", "text"), ("since", "date"),
     ]  # fmt: skip
-    assert said["threshold"] == plain.threshold_
-    assert said["limits"] == {"rows": 10_000, "bytes": 32 * 2**20}
-    said = client_of(priced).get("/model").json()
-    assert said["policy"] == {"refer": 0.1, "capacity": 2, "per": "day", "time": "since"}
-    assert len(said["columns"]) == 5
-    assert said["columns"][-1]["role"] == "cost"
+    assert reply["threshold"] == plain.threshold_
+    assert reply["limits"] == {"rows": 10_000, "bytes": 32 * 2**20}
+    reply = client_of(instance_costs).get("/model").json()
+    assert reply["policy"] == {"refer": 0.1, "capacity": 2, "per": "day", "time": "since"}
+    assert len(reply["columns"]) == 5
+    assert reply["columns"][-1]["role"] == "cost"
 
 
 def test_the_page_describes_the_rows(client):
@@ -79,8 +79,8 @@ def test_other_paths_and_methods_are_not_there(client):
     assert client.get("/nothing").status_code == 404
 
 
-def test_columns_whose_absence_is_refused_are_needed(client_of, plain, priced):
-    for model in (plain, priced):
+def test_columns_whose_absence_is_refused_are_needed(client_of, plain, instance_costs):
+    for model in (plain, instance_costs):
         client = client_of(model)
         columns = client.get("/model").json()["columns"]
         record = {"age": 41, "gap": 0.5, "shop": "web", "since": "2020-01-03", "amount": 3.0}

@@ -28,6 +28,7 @@ from adacsl.integrations.boosting import Feedback, Matrix
 with requires("xgboost"):
     import xgboost as xgb
 
+LARGEST = float(np.finfo(np.float32).max)
 OBJECTIVES = ("binary:logistic", "binary:logitraw")
 MANY = ("multi:softprob", "multi:softmax")
 
@@ -227,7 +228,10 @@ def from_bytes(content: bytes) -> Any:
 
 def _matrix(data: Matrix) -> Any:
     types = ["c" if i in data.categories else "q" for i in range(data.x.shape[1])]
-    return xgb.DMatrix(data.x, data.y, weight=data.weight, feature_types=types, enable_categorical=True)
+    x = data.x
+    if data.y is None and not hasattr(x, "toarray"):  # XGBoost refuses what is infinite in single precision
+        x = np.clip(x, -LARGEST, LARGEST)
+    return xgb.DMatrix(x, data.y, weight=data.weight, feature_types=types, enable_categorical=True)
 
 
 __all__ = ["AdaCSLCallback"]

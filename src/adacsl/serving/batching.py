@@ -33,19 +33,27 @@ class RequestBatcher:
     def __init__(self, decide: Callable[[Any], dict[str, Any]], pool: Executor, calls: int, limit: int) -> None:
         self._decide, self._pool, self._calls, self._limit = decide, pool, calls, limit
         self._waiting: deque[tuple[Any, asyncio.Future[dict[str, Any]]]] = deque()
-        self._running: set[asyncio.Task[None]] = set()
+        self._active = 0
+        self._tasks: set[asyncio.Task[None]] = set()  # the loop itself holds none of them
 
     async def answer(self, inputs: Any) -> dict[str, Any]:
         """Return the columns of the answer for these samples."""
         future: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting.append((inputs, future))
-        if len(self._running) < self._calls:
+        if self._active < self._calls:
+            self._active += 1
             task = asyncio.create_task(self._work())
-            self._running.add(task)
-            task.add_done_callback(self._running.discard)
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
         return await future
 
     async def _work(self) -> None:
+        try:
+            await self._predict_waiting()
+        finally:  # at once: a request that came between the last look and a callback would wait for ever
+            self._active -= 1
+
+    async def _predict_waiting(self) -> None:
         while self._waiting:
             batch = [self._waiting.popleft()]
             size = batch[0][0].shape[0]
@@ -53,7 +61,11 @@ class RequestBatcher:
                 batch.append(self._waiting.popleft())
                 size += batch[-1][0].shape[0]
             parts = [inputs for inputs, _ in batch]
-            answers = await asyncio.get_running_loop().run_in_executor(self._pool, self._answers, parts)
+            answers: list[dict[str, Any] | Exception]
+            try:
+                answers = await asyncio.get_running_loop().run_in_executor(self._pool, self._answers, parts)
+            except RuntimeError as error:  # the pool is shut down
+                answers = [error] * len(batch)
             for (_, future), answer in zip(batch, answers, strict=True):
                 if future.done():  # the client has left
                     continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -200,11 +201,13 @@ def _run(server: Server, own: socket.socket) -> None:
     def stop(*_: Any) -> None:
         server.should_exit = True
 
+    gc.freeze()  # modules and model stay: the collector need not look at them during requests
     before = signal.signal(signal.SIGTERM, stop)  # uvicorn raises the signal again at its end
     try:
         with suppress(KeyboardInterrupt):
             server.run(sockets=[own])
     finally:
+        gc.unfreeze()
         signal.signal(signal.SIGTERM, before)
 
 
