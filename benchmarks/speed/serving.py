@@ -327,8 +327,8 @@ def block(run: dict[str, Any]) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in run["versions"].items() if version != "none")
     lines.append(
         f"\n`{run['command']}`, {run['date']}; {run['device']}, which the generator of load shares{pinned}; "
-        f"{versions}; load average {run['load_at_start']} before{busy_note}; {run['seconds']:g} s of load for each case and "
-        f"server{against}."
+        f"{versions}; load average {run['load_at_start']} before{busy_note}; {run['seconds']:g} s of load for each "
+        f"case and server{against}."
     )
     return "\n".join([*lines, "\n<!-- serving: end -->"])
 
