@@ -392,6 +392,39 @@ def peers_ratio(method: str, against: str = "ensemble") -> list[float]:
     return [math.exp(float(logs.mean()) + sign * reach) for sign in (0, -1, 1)]
 
 
+def _equal_time() -> Any:
+    """Return the mean cost by (table, costs) and method, over the splits that a method finished."""
+    rows = sheet("equal_time.csv")
+    return rows.pivot_table(index=["table", "costs", "split"], columns="method", values="cost", aggfunc="first")
+
+
+def equal_time(other: str, ours: str = "ensemble") -> list[float]:
+    """Return the cost of ours relative to another at equal time: geometric mean, and its interval over the tables."""
+    wide = _equal_time()
+    both = wide[[ours, other]].dropna().groupby(["table", "costs"]).mean()
+    return _over_tables(np.log(both[ours] / both[other]))
+
+
+def equal_time_best(ours: str = "ensemble") -> list[float]:
+    """Return the cost relative to the best single peer of each row, which is chosen on the test samples."""
+    wide = _equal_time()
+    out = [name for name in wide if name.startswith(("adacsl", "ensemble", "autogluon"))]
+    means = wide.groupby(["table", "costs"]).mean()
+    return _over_tables(np.log(means[ours] / means.drop(columns=out).min(axis=1)))
+
+
+def _over_tables(logs: Any) -> list[float]:
+    tables = logs.groupby("table").mean()
+    reach = float(stats.t.ppf(0.975, len(tables) - 1)) * float(tables.std(ddof=1)) / math.sqrt(len(tables))
+    return [math.exp(float(tables.mean()) + sign * reach) for sign in (0, -1, 1)]
+
+
+def equal_time_seconds(method: str) -> float:
+    """Return the median seconds of a fit."""
+    rows = sheet("equal_time.csv").drop_duplicates(["table", "split", "method"])
+    return float(rows.loc[rows["method"] == method, "fit_seconds"].median())
+
+
 def peers_rank(method: str) -> float:
     """Return the average rank among the methods that every table has."""
     return float(_peers().dropna(axis=1).rank(axis=1).mean()[method])

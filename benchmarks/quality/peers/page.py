@@ -159,7 +159,7 @@ def draw(ratios: list[Ratio], path: Path) -> None:
         axes.set_xticks([], minor=True)
         axes.set_xlim(0.3, 2.0)
         axes.set_yticks(range(len(own)), [ratio.other for ratio in own])
-        axes.set_xlabel(f"cost of {own[0].ours} relative to it; 95 % interval over the tables (Student)")
+        axes.set_xlabel(f"cost of {own[0].ours} relative to this method; 95 % interval over the tables (Student)")
         axes.spines[["top", "right"]].set_visible(False)
         figure.savefig(path, metadata={"Date": None})
         plt.close(figure)
