@@ -261,7 +261,7 @@ def test_options_reach_the_library(adacsl, spied, tmp_path, monkeypatch):
         "racing": False, "tolerance": 0.2,
         "prefer": "simple", "backend": "ray", "address": "auto",
         "gpus": 0.25, "n_jobs": 4, "device": "cpu", "progress": False, "gap": None, "label_delay": None,
-        "ignore": ["few-rows"], "constraints": None,
+        "ignore": ["few-rows"], "constraints": None, "certify": 0.2,
     }  # fmt: skip
 
 
