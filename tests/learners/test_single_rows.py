@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
@@ -18,6 +19,8 @@ from adacsl.integrations.boosting import Matrix
 from adacsl.learners import BoostingLearner
 from adacsl.learners.boosting_libraries import LIBRARIES, load_library
 from adacsl.neural import NeuralLearner
+from adacsl.neural.model import predict_logits
+from adacsl.torch.tabular import TableNet
 
 SHOPS = ["web", "city", "mall", "1.0", None]
 VALUES = {
@@ -151,3 +154,11 @@ def test_an_encoder_fitted_again_forgets_its_levels():
         before = encoder.fit(first).transform(second)
         after = encoder.fit(second).transform(second)
         assert not np.array_equal(before, after, equal_nan=True)
+
+
+@pytest.mark.parametrize("batch", [1, 5, 50, 64])
+def test_networks_score_whatever_the_size_of_a_pass(batch):
+    net, x = TableNet(6, members=3, seeds=range(3)), torch.randn(131, 6, generator=torch.Generator().manual_seed(0))
+    expected = net.eval()(torch.cat((x, x[:5])))[:131].mean(2)
+    result = predict_logits(net, x, device=torch.device("cpu"), batch_size=batch)
+    np.testing.assert_array_equal(result.numpy(), expected.detach().numpy())

@@ -197,11 +197,13 @@ def predict_logits(
     out = []
     with torch.inference_mode():
         for start in range(0, len(x), batch_size):
-            part = in_blocks(x[start : start + batch_size].to(device), block)
-            out.append(member_logits(net, part if prepare is None else prepare(part)).float().mean(2).cpu())
+            part = x[start : start + batch_size].to(device)
+            given = in_blocks(part, block)
+            logits = member_logits(net, given if prepare is None else prepare(given)).float().mean(2)
+            out.append(logits[: len(part)].cpu())
     if moved:
         net.to("cpu")
-    return torch.cat([part[: len(x) - start] for part, start in zip(out, range(0, len(x), batch_size), strict=True)])
+    return torch.cat(out)
 
 
 def in_blocks(x: Tensor, block: int) -> Tensor:
