@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn, get_type_hints
 
@@ -91,8 +91,7 @@ def _run(given: dict[str, Any], command: str) -> int:
     if plan:
         _print(*plan_lines(estimate(prepare(options)[0])))
         return 0
-    for folder in (options.folder, options.results):
-        folder.mkdir(parents=True, exist_ok=True)
+    made = _make_folders(options.folder, options.results)
     try:
         with Progress(1, quiet=quiet) as bar:
             result = reproduce(options, on_event=bar, command=command)
@@ -100,6 +99,18 @@ def _run(given: dict[str, Any], command: str) -> int:
     except (KeyboardInterrupt, SystemExit):  # Lightning turns Ctrl-C into the latter
         _say(f"stopped: what is finished is kept in {options.folder}; the same command goes on from there")
         return 130
+    finally:
+        for folder in made:  # where options were refused, nothing was written
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def _make_folders(*folders: Path) -> list[Path]:
+    """Make folders, before hours of training; return those that were not there, the innermost first."""
+    made = {part for folder in folders for part in (folder, *folder.parents) if not part.exists()}
+    for folder in folders:
+        folder.mkdir(parents=True, exist_ok=True)
+    return sorted(made, reverse=True)
 
 
 def _answer(result: Reproduced, pages: list[Path]) -> int:
@@ -121,7 +132,7 @@ def _say(text: str) -> None:
     sys.stderr.write(f"{' '.join(text.split())}\n")
 
 
-@contextmanager
+@contextlib.contextmanager
 def _warnings_as_lines() -> Iterator[None]:
     """Print each warning for users as one line, once."""
     seen: set[str] = set()

@@ -177,5 +177,8 @@ def test_transformers_to_tensorboard_and_mlflow(tmp_path, monkeypatch):
     mlflow.end_run()
 
 
-def test_nothing_is_left_in_the_working_folder():
-    assert not [name for name in ("wandb", "mlruns", "lightning_logs", "runs") if Path(name).exists()]
+@pytest.fixture(autouse=True, scope="module")
+def nothing_is_left_in_the_working_folder():
+    names = [name for name in ("wandb", "mlruns", "lightning_logs", "runs") if not Path(name).exists()]
+    yield
+    assert not [name for name in names if Path(name).exists()]

@@ -78,6 +78,8 @@ class Comparison:
     stopped : tuple of Stopped
         Methods that were not run on all folds, because they cost significantly more after some (``racing``): data,
         ratio, method, seeds (the splits its row rests on), planned (number of splits) and best (what cost less).
+    raced : frozenset of (data, ratio)
+        Data sets and ratios where methods could be stopped: p is corrected for all pairs of methods there.
 
     See Also
     --------

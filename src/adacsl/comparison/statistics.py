@@ -390,7 +390,7 @@ def summarise(
     stopped : collection of Stopped, default ()
         Methods that were significantly worse after some splits and not run on the others: they never have the lowest
         cost, and stay "significantly higher".
-    raced : collection of (data, ratio)
+    raced : collection of (data, ratio), default ()
         Where methods raced: p is adjusted for all pairs of methods there, and for what the race has spent of the level.
 
     Returns
