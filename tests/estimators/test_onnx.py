@@ -308,8 +308,7 @@ def customers(n=240, seed=0):
     ("name", "settings"),
     [
         ("logistic", {"pos_label": "yes"}),
-        ("logistic", {"pos_label": "no", "cv": 3}),
-        ("logistic", {"pos_label": "yes", "decide": "tuned"}),
+        ("logistic", {"pos_label": "no", "cv": 3, "decide": "tuned"}),
         ("logistic", {"pos_label": "yes", "decide": "calibrated"}),
         ("logistic-weighted", {"pos_label": "yes"}),
     ],

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
@@ -63,22 +63,31 @@ def training_rows():
     return pd.DataFrame({"code": text}), np.array([int(i < 24 * share[kind]) for kind, i in rows])
 
 
-@pytest.fixture(scope="module", params=["features", "codes"])
-def model(request, tmp_path_factory):
-    """A model of either encoder, trained on a CSV file."""
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A model of each encoder, trained on a CSV file."""
     frame, y = training_rows()
     path = tmp_path_factory.mktemp("train") / "rows.csv"
     frame.to_csv(path, index=False)
-    return CostSensitiveClassifier(CostMatrix(fp=1, fn=1), learner=LEARNERS[request.param], random_state=0).fit(
-        read_table(path), y
-    )
+    costs = CostMatrix(fp=1, fn=1)
+    return [
+        CostSensitiveClassifier(costs, learner=learner, random_state=0).fit(read_table(path), y)
+        for learner in LEARNERS.values()
+    ]
+
+
+@pytest.fixture(params=LEARNERS)
+def model(request, models):
+    return models[list(LEARNERS).index(request.param)]
 
 
 @pytest.fixture(scope="module")
-def expected(model):
-    """The probability of each kind, all of them different."""
-    result = dict(zip(KINDS, model.predict_proba(training_rows()[0][::24])[:, 1], strict=True))
-    assert np.diff(sorted(result.values())).min() > 1e-3
+def expected(models):
+    """The probability of each kind by each model, all of them different."""
+    result = []
+    for model in models:
+        result.append(dict(zip(KINDS, model.predict_proba(training_rows()[0][::24])[:, 1], strict=True)))
+        assert np.diff(sorted(result[-1].values())).min() > 1e-3
     return result
 
 
@@ -191,26 +200,35 @@ def over_http(values, client):
         yield pa.ipc.open_stream(answer.content).read_all()["probability"].to_pylist()
 
 
-def check(model, client, folder, expected, drawn):
+@pytest.fixture
+def check(models, client_of, expected):
     """Every way to bring these values gives the probabilities of their kinds."""
-    wanted, values = [expected[kind] for kind, _ in drawn], [value for _, value in drawn]
-    for frame in (*in_memory(values), *in_files(values, folder)):
-        result = model.predict_proba(frame[["code"]] if isinstance(frame, pd.DataFrame) else frame.select(["code"]))
-        np.testing.assert_allclose(result[:, 1], wanted, rtol=1e-9, err_msg=f"{values} in {frame}")
-    for result in over_http(values, client):
-        np.testing.assert_allclose(result, wanted, rtol=1e-9, err_msg=f"{values} over HTTP")
+    clients = [client_of(model) for model in models]
+
+    def of(drawn, folder):
+        values = [value for _, value in drawn]
+        wanted = [[own[kind] for kind, _ in drawn] for own in expected]
+        for frame in (*in_memory(values), *in_files(values, folder)):
+            code = frame[["code"]] if isinstance(frame, pd.DataFrame) else frame.select(["code"])
+            for model, own in zip(models, wanted, strict=True):
+                result = model.predict_proba(code)
+                np.testing.assert_allclose(result[:, 1], own, rtol=1e-9, err_msg=f"{values} in {frame}")
+        for client, own in zip(clients, wanted, strict=True):
+            for result in over_http(values, client):
+                np.testing.assert_allclose(result, own, rtol=1e-9, err_msg=f"{values} over HTTP")
+
+    return of
 
 
-def test_each_value_alone_is_its_category_in_every_format(model, client_of, expected, tmp_path):
-    client = client_of(model)
+def test_each_value_alone_is_its_category_in_every_format(check, tmp_path):
     for one in ONES:
-        check(model, client, tmp_path, expected, [one])
+        check([one], tmp_path)
 
 
-@settings(max_examples=8)
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.sampled_from(ONES), min_size=2, max_size=7))
-def test_a_value_is_its_category_whatever_else_is_in_the_batch(model, client_of, expected, tmp_path_factory, drawn):
-    check(model, client_of(model), tmp_path_factory.mktemp("batch"), expected, drawn)
+def test_a_value_is_its_category_whatever_else_is_in_the_batch(check, tmp_path_factory, drawn):
+    check(drawn, tmp_path_factory.mktemp("batch"))
 
 
 @pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
