@@ -417,7 +417,7 @@ class TrainingConstraintOptions(ConstraintOptions):
             from adacsl.datasets.errors import check_column  # noqa: PLC0415  a help text needs none
 
             columns = list(getattr(task.X, "columns", ()))
-            check_column(self.recall_segments, columns, f"--recall-segments: the features of {task.name}")
+            check_column(self.recall_segments, columns, f"--recall-segments: {task.name}")
 
 
 TRAINING_CONSTRAINT_DEFAULTS = TrainingConstraintOptions()
